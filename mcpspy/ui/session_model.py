@@ -1,9 +1,7 @@
-"""A session as the screen needs it: rows from the index, messages from the file.
+"""A session as the screens need it: rows from the index, messages read from the file on demand.
 
-Owns making a row's message, and what became of it, out of the two: nothing of
-it is kept but the last few. What a row is paired with, and what is wrong with
-it, is the index's to know. Of what lint finds, a line each is kept, and of a
-rule that finds without end only where.
+Keeps the last few messages, and one line per lint finding; of a rule with very
+many findings it keeps only the rows.
 """
 
 from __future__ import annotations
@@ -39,41 +37,32 @@ if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding
 
 LARGE = 1 << 16
-"""Bytes from which on a row is drawn without its message: what the index does not know of it is left unsaid."""
+"""Bytes from which a row is shown without its message, from the index alone."""
 
 KEPT = 512
-"""Messages that are kept: a few screens."""
-
 MOST = 1000
-"""Findings of one rule of which the words are kept; of the rest there is the rule's summary."""
+"""Findings per rule that keep their own message; the others get the rule's summary."""
 
 LONGEST = 300
-"""Characters of what is wrong."""
-
 GONE = "the file does not hold it any more"
 
 Read = Callable[[int, int, int], bytes]
-"""Part, offset and length → the bytes there."""
+"""Part, offset and length → bytes."""
 
 
 Adopt = Callable[[Entry, int], Entry]
-"""An entry of a file, and the number of that → the entry as it is among those of other files."""
+"""Entry and number of its file → entry of the merged session."""
 
 
 class RowFinding(NamedTuple):
-    """One finding, without its place."""
-
     code: str
     severity: str
     message: str
 
 
 class Findings:
-    """Findings by row."""
-
     def __init__(self) -> None:
         self.rows: list[int] = []
-        """Those that have any, in order."""
         self.count = 0
         self._found: dict[int, tuple[RowFinding, ...]] = {}
         self._of_rule: Counter[str] = Counter()
@@ -83,7 +72,7 @@ class Findings:
         return self._found.get(row, ()) if row is not None else ()
 
     def of_both(self, index: Columns, row: int, *, exchanges: bool) -> tuple[RowFinding, ...]:
-        """Return what is wrong with a row, and with its answer where that has no row of its own."""
+        """Return the findings of a row, and of its response if that has no row of its own."""
         answer = index.pair(row) if exchanges and index.kind(row) is RowKind.REQUEST else None
         return self.of(row) + self.of(answer)
 
@@ -118,16 +107,13 @@ class SessionModel:
         self._adopt = adopt
         self._sessions = sessions
         self.read = read
-        """Part, offset and length → the bytes there."""
         self._kept = lru_cache(KEPT)(self._small)
         self.generation = 0
-        """How often it began anew."""
         self.restarted = ""
-        """What was said when it did."""
+        """The message of the last restart."""
         self.header = header
         self.index = Index(header, sessions)
         self.findings = Findings()
-        """What is wrong with rows, as far as somebody looked."""
 
     def __len__(self) -> int:
         return len(self.index)
@@ -137,11 +123,10 @@ class SessionModel:
         return self.index.is_over
 
     def begin_part(self, number: int | None = None) -> None:
-        """What is added from here on is in this one of the files; None is the next."""
+        """Assign the following rows to a part; None is the next."""
         self.index.begin_part(number)
 
     def begin_again(self, header: Header) -> None:
-        """Forget all rows: the file was cut, or is another."""
         self.generation += 1
         self.restarted = BEGINS_AGAIN
         self.header = header
@@ -150,29 +135,28 @@ class SessionModel:
         self._kept.cache_clear()
 
     def add_lines(self, lines: Sequence[bytes], offset: int) -> int:
-        """Take lines that follow each other, the first at `offset`; return where the next one begins."""
+        """Add consecutive lines, the first at `offset`; return where the next one begins."""
         return self.index.add_lines(lines, offset)
 
     def add(self, entry: Entry, offset: int, length: int) -> None:
-        """Take the next entry, and where its line is."""
         self.index.add(entry, offset, length)
 
     def end(self) -> None:
         self.index.end()
 
     def get(self, row: int) -> Change | None:
-        """Return a row with its message and what became of it; None if it is not there, or not there any more."""
+        """Return a row with its message and outcome; None if it does not exist any more."""
         return self._change(row, self._whole) if 0 <= row < len(self) else None
 
     def shown(self, row: int) -> Change:
-        """Return a row as a list shows it: of large messages only what the index knows."""
+        """Return a row as a list shows it: large messages only from the index."""
         return self._change(row, self._light)
 
     def message(self, row: int) -> AnyMessage | Note | Damaged:
         return self._whole(row)
 
     def data(self, row: int) -> bytes:
-        """Return the bytes of a message; what else is in its line is not read, if they stand at its end."""
+        """Return the bytes of a message, without parsing its line if they are at its end."""
         index = self.index
         where, size = index.where(row), index.size[row]
         line = self.read(where.part, where.offset, where.length)
@@ -187,7 +171,7 @@ class SessionModel:
         return b"" if isinstance(what, Note) else what.data
 
     def other(self, row: int) -> int | None:
-        """Return the row of the answer to a request, or of the request of anything else."""
+        """Return the row of the response to a request, else the row of the request."""
         return self.index.pair(row) if 0 <= row < len(self) else None
 
     def _change(self, row: int, load: Callable[[int], AnyMessage | Note | Damaged]) -> Change:
@@ -249,7 +233,7 @@ class SessionModel:
         return Damaged(line, GONE)
 
     def _stand_in(self, row: int) -> Request | Result:
-        """Return a message of which there is only what the index knows."""
+        """Return a message built from the index alone."""
         index = self.index
         frame = Frame(index.at[row], index.side(row), b"")
         id_text = index.id(row)
@@ -263,9 +247,9 @@ class SessionModel:
         )
 
 
-def _flaws(said: str | None, what: AnyMessage | Note | Damaged) -> list[str]:
-    """Return what is wrong with a row beyond what its message says of itself."""
-    if said is None or isinstance(what, Note | Damaged):
+def _flaws(text: str | None, what: AnyMessage | Note | Damaged) -> list[str]:
+    """Return the problems of a row other than those of its message itself."""
+    if text is None or isinstance(what, Note | Damaged):
         return []
     own = {*what.flaws, what.why} if isinstance(what, Malformed) else set(what.flaws)
-    return [flaw for flaw in said.split("; ") if flaw not in own]
+    return [flaw for flaw in text.split("; ") if flaw not in own]

@@ -75,7 +75,7 @@ def test_each_message_of_a_batch_is_a_row_of_its_own(file: File) -> None:
     assert [one.method for one in methods if isinstance(one, Notification)] == ["a", "b"]
 
 
-def test_what_is_wrong_is_said_once(file: File) -> None:
+def test_what_is_wrong_is_reported_once(file: File) -> None:
     log = file.add(FAILED.replace(b'"2.0"', b'"1.0"'))
     change = log.get(0)
     assert change is not None
@@ -106,7 +106,7 @@ def test_a_large_message_is_drawn_without_being_read(file: File, monkeypatch: py
     assert rows.row(answered).status == "tool error"
 
 
-def test_a_line_that_the_file_lost_is_said_to_be_gone(file: File) -> None:
+def test_a_line_that_the_file_lost_is_reported_to_be_gone(file: File) -> None:
     log = file.add(CALL, FAILED)
     file.data = file.data[:20]
     change = log.get(1)
@@ -151,7 +151,7 @@ def test_the_bytes_of_a_message_are_its_own_whatever_its_line_is_like(file: File
 
 
 @pytest.mark.parametrize("path", sorted(RECORDINGS.glob("*.jsonl")), ids=lambda path: path.stem)
-def test_a_row_says_the_same_whether_its_message_was_read_or_not(path: Path) -> None:
+def test_a_row_shows_the_same_whether_its_message_was_read_or_not(path: Path) -> None:
     log = recorded(path.read_bytes()).log
     told = [row for row in range(len(log)) if log.index.is_told(row)]
     assert told

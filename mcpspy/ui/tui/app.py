@@ -1,14 +1,8 @@
-"""The application: themes, screens, and how it ends.
+"""The application: themes, screens, command palette, and the handling of internal errors.
 
-Composes, and owns nothing else but the end of an internal error: the terminal
-is given back, and whoever started the application gets the exception. Textual
-would print a traceback with the values of all locals; those are traffic.
-Imports a screen once it is wanted: somebody waits for the first frame.
-
-The command palette: everything a key does, found by its words.
-
-Owns the list, made from the bindings that are in force. Refuses to name an
-action by hand.
+After an internal error it restores the terminal and hands the exception to the
+caller: Textual's own traceback prints all locals, and those are traffic.
+Screens are imported on first use, which makes the first frame faster.
 """
 
 from __future__ import annotations
@@ -20,18 +14,41 @@ from typing import Any, ClassVar
 from textual.app import App
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.dom import DOMNode
 from textual.screen import Screen
 
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import Summary
+from mcpspy.ui.tui.bindings import checked, in_force, names
 from mcpspy.ui.tui.help import name
-from mcpspy.ui.tui.keymap import checked, in_force, keyed, names
 from mcpspy.ui.tui.theme import COMPONENTS, CSS, DARK, LIGHT, PLAIN, chosen_theme, wants_colour
 
 
-def _actions() -> type[Provider]:
+class ActionPalette(Provider):
+    async def discover(self) -> Hits:
+        for what, keys, active in self._actions():
+            yield DiscoveryHit(what, partial(self._run, active), help=keys)
 
-    return ActionPalette
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for what, keys, active in self._actions():
+            # Match the id, too: "wire" is only there.
+            score = max(matcher.match(what), matcher.match(active.binding.id or ""))
+            if score > 0:
+                yield Hit(score, matcher.highlight(what), partial(self._run, active), help=keys)
+
+    def _actions(self) -> Iterator[tuple[str, str, ActiveBinding]]:
+        seen: set[str] = set()
+        found = self.screen.active_bindings.values()
+        for active in sorted(found, key=lambda active: active.node is not self.screen):
+            binding = active.binding
+            what = binding.tooltip or binding.description
+            if binding.id and active.enabled and what not in seen:
+                seen.add(what)
+                yield what, name(binding.key), active
+
+    async def _run(self, active: ActiveBinding) -> None:
+        await self.app.run_action(active.binding.action, active.node)
 
 
 class McpspyApp(App[None]):
@@ -42,7 +59,7 @@ class McpspyApp(App[None]):
     COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS
 
     TITLE = "mcpspy"
-    COMMANDS = {_actions}  # noqa: RUF012 - typed so by App.
+    COMMANDS = {ActionPalette}  # noqa: RUF012 - typed so by App.
     COMMAND_PALETTE_BINDING = ""
     ALLOW_SELECT = False
 
@@ -68,35 +85,34 @@ class McpspyApp(App[None]):
         summaries: Sequence[Summary] | Summary | None = None,
         keys: Mapping[str, Any] | None = None,
     ) -> None:
-        """Look at a folder; open a session at once; take other keys by their names. Raises UsageError."""
+        """Raise UsageError if `keys` is invalid."""
         super().__init__(ansi_color=None if wants_colour() else True)
         self._catalog = Catalog(folder)
         self._summaries = [summaries] if isinstance(summaries, Summary) else summaries
-        self._chosen = checked(keys, names(node.BINDINGS for node in keyed(McpspyApp))) if keys else {}
+        self._chosen = checked(keys, names(node.BINDINGS for node in keyed())) if keys else {}
         self.fault: Exception | None = None
-        """The internal error that ended it."""
+        """The internal error that ended the application."""
         for theme in (DARK, LIGHT, PLAIN):
             self.register_theme(theme)
         self.set_class(not wants_colour(), "-plain")
         self.theme = chosen_theme(self.available_themes)
 
     def get_css_variables(self) -> dict[str, str]:
-        """Have the themes of others define what ours do."""
+        """Define mcpspy's variables for Textual's own themes."""
         variables = super().get_css_variables()
-        for ours, theirs in (
+        for own, builtin in (
             ("quiet", "foreground-muted"),
             ("cursor", "primary-muted"),
             ("cursor-away", "panel"),
         ):
-            variables.setdefault(ours, variables[theirs])
+            variables.setdefault(own, variables[builtin])
         return variables
 
     def get_default_screen(self) -> Screen[Any]:
-        """Begin with the sessions; with nothing, if one of them was asked for."""
+        """Return the sessions list, or an empty screen if a session is opened at once."""
         return Screen() if self._summaries else self._all_sessions()
 
     def on_mount(self) -> None:
-        """Take the keys that were chosen, and open the session that was asked for."""
         self.set_keymap(self._chosen)
         if self._summaries:
             from mcpspy.ui.tui.session.screen import SessionScreen
@@ -104,17 +120,17 @@ class McpspyApp(App[None]):
             self.push_screen(SessionScreen(*self._summaries))
 
     async def action_back(self) -> None:
-        """Go to the sessions: below this one, or not there yet if this was the first thing to be seen."""
+        """Go to the list of sessions, which may not be on the stack yet."""
         if len(self.screen_stack) > (2 if self._summaries else 1):
             await self.pop_screen()
         else:
             await self.switch_screen(self._all_sessions())
 
     async def action_quit(self) -> None:
-        """Quit; ask first, once, if that lets go of messages that are held."""
+        """Quit, after a confirmation if held messages would be released."""
         from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
 
-        questions = [asks for screen in self.screen_stack if (asks := getattr(screen, "farewell", ""))]
+        questions = [asks for screen in self.screen_stack if (asks := getattr(screen, "leave_question", ""))]
         if not questions or isinstance(self.screen, ConfirmPrompt):
             self.exit()
         else:
@@ -126,17 +142,14 @@ class McpspyApp(App[None]):
         return SessionsScreen(self._catalog)
 
     def action_theme(self) -> None:
-        """Change between light and dark."""
         if wants_colour():
             self.theme = LIGHT.name if self.current_theme.dark else DARK.name
 
     def action_change_theme(self) -> None:
-        """Choose among all themes."""
         if wants_colour():
             super().action_change_theme()
 
     def action_help(self) -> None:
-        """Show the keys of this screen."""
         from mcpspy.ui.tui.help import Group, HelpScreen
 
         speakers = [self.screen, *self.screen.focus_chain, self]
@@ -146,38 +159,47 @@ class McpspyApp(App[None]):
         self.push_screen(HelpScreen(group for group in groups if group[0]))
 
     def _handle_exception(self, error: Exception) -> None:
-        """Stop, and keep the error for the caller."""
+        """Exit, and keep the error for the caller."""
         if self.fault is None:
             self.fault = self._exception = error
             self._exception_event.set()
         self._close_messages_no_wait()
 
 
-class ActionPalette(Provider):
-    """What can be done on the screen below."""
+def keyed() -> tuple[type[DOMNode], ...]:
+    """Return the classes with remappable keys. Imports every screen, so only call it for users with a `[keys]` table."""
+    from mcpspy.ui.tui.detail.pane import DetailPane
+    from mcpspy.ui.tui.detail.search import SearchBox
+    from mcpspy.ui.tui.diff.screen import DiffScreen
+    from mcpspy.ui.tui.intercept.editor import EditorScreen
+    from mcpspy.ui.tui.panels.capabilities_screen import CapabilitiesList, CapabilitiesScreen
+    from mcpspy.ui.tui.panels.stats import StatsList, StatsScreen
+    from mcpspy.ui.tui.panels.timeline import TimelineList, TimelineScreen
+    from mcpspy.ui.tui.session.filter_bar import FilterInput
+    from mcpspy.ui.tui.session.screen import SessionScreen
+    from mcpspy.ui.tui.sessions.screen import SessionsScreen
+    from mcpspy.ui.tui.sessions.session_list import SessionList
+    from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt, ErrorPrompt, TextPrompt
+    from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
-    async def discover(self) -> Hits:
-        for what, keys, active in self._actions():
-            yield DiscoveryHit(what, partial(self._run, active), help=keys)
-
-    async def search(self, query: str) -> Hits:
-        """Yield what the words fit."""
-        matcher = self.matcher(query)
-        for what, keys, active in self._actions():
-            # By its name, too: who looks for "wire" should find it.
-            score = max(matcher.match(what), matcher.match(active.binding.id or ""))
-            if score > 0:
-                yield Hit(score, matcher.highlight(what), partial(self._run, active), help=keys)
-
-    def _actions(self) -> Iterator[tuple[str, str, ActiveBinding]]:
-        seen: set[str] = set()
-        found = self.screen.active_bindings.values()
-        for active in sorted(found, key=lambda active: active.node is not self.screen):
-            binding = active.binding
-            what = binding.tooltip or binding.description
-            if binding.id and active.enabled and what not in seen:
-                seen.add(what)
-                yield what, name(binding.key), active
-
-    async def _run(self, active: ActiveBinding) -> None:
-        await self.app.run_action(active.binding.action, active.node)
+    return (
+        McpspyApp,
+        SessionsScreen,
+        SessionScreen,
+        SessionList,
+        VirtualList,
+        DetailPane,
+        FilterInput,
+        SearchBox,
+        TextPrompt,
+        ConfirmPrompt,
+        TimelineScreen,
+        TimelineList,
+        StatsScreen,
+        StatsList,
+        CapabilitiesScreen,
+        CapabilitiesList,
+        DiffScreen,
+        EditorScreen,
+        ErrorPrompt,
+    )

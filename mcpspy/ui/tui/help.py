@@ -1,7 +1,4 @@
-"""The page of keys, made from the bindings themselves.
-
-Owns the names of keys and their order. Refuses to list a key anywhere by hand.
-"""
+"""The help page: all keys of a screen, generated from its bindings."""
 
 from __future__ import annotations
 
@@ -49,13 +46,12 @@ NAMES = {
 }
 
 EDGE = 7
-"""Columns of the box that are no text's: its border, a blank at each side of it, the scrollbar."""
+"""Columns of the box outside the text: border, padding, scrollbar."""
 
 BETWEEN = 4
-"""Columns between two halves of the page."""
 
 Group = tuple[str, Sequence[BindingType]]
-Said = tuple[str, str]
+KeyLine = tuple[str, str]
 
 
 def name(key: str) -> str:
@@ -64,9 +60,9 @@ def name(key: str) -> str:
     return "-".join([*held, NAMES.get(last, last)])
 
 
-def lines(groups: Iterable[Group]) -> list[Said]:
-    """Return the page: keys and what they do; a heading has no keys, a blank line has neither."""
-    page: list[Said] = []
+def lines(groups: Iterable[Group]) -> list[KeyLine]:
+    """Return rows of keys and descriptions; a heading has no keys, a blank line has neither."""
+    page: list[KeyLine] = []
     for heading, bindings in groups:
         page += [("", ""), ("", heading)] if page else [("", heading)]
         for binding in bindings:
@@ -77,7 +73,7 @@ def lines(groups: Iterable[Group]) -> list[Said]:
 
 
 def page(groups: Sequence[Group], room: int) -> Text:
-    """Return the page as text: in two halves where there is room for both, else no wider than there is."""
+    """Return the page: in two halves if they fit side by side."""
     split = min(
         range(1, len(groups) + 1), key=lambda at: max(len(lines(groups[:at])), len(lines(groups[at:])))
     )
@@ -95,24 +91,24 @@ def page(groups: Sequence[Group], room: int) -> Text:
     )
 
 
-def _keys_width(said: Sequence[Said]) -> int:
-    return max(cell_len(keys) for keys, _ in said) + 2
+def _keys_width(text: Sequence[KeyLine]) -> int:
+    return max(cell_len(keys) for keys, _ in text) + 2
 
 
-def _width(said: Sequence[Said]) -> int:
-    keys = _keys_width(said)
-    return max(cell_len(what) + (keys if shown else 0) for shown, what in said)
+def _width(text: Sequence[KeyLine]) -> int:
+    keys = _keys_width(text)
+    return max(cell_len(what) + (keys if shown else 0) for shown, what in text)
 
 
 def _widest(column: Sequence[Text]) -> int:
     return max(line.cell_len for line in column)
 
 
-def _drawn(said: Sequence[Said], width: int) -> list[Text]:
-    """Return lines that are so wide; what a key does goes on below where it does not fit."""
-    indent = _keys_width(said)
+def _drawn(text: Sequence[KeyLine], width: int) -> list[Text]:
+    """Return lines of this width; descriptions are wrapped."""
+    indent = _keys_width(text)
     drawn: list[Text] = []
-    for keys, what in said:
+    for keys, what in text:
         if not keys:
             drawn.append(Text(what, "bold"))
             continue
@@ -124,8 +120,6 @@ def _drawn(said: Sequence[Said], width: int) -> list[Text]:
 
 
 class HelpScreen(ModalScreen[None]):
-    """The keys of the screen below."""
-
     CSS = """
     HelpScreen { align: center middle; background: $background 60%; }
     HelpScreen #help { width: auto; max-width: 100%; height: auto; max-height: 100%; padding: 0 2;
@@ -146,7 +140,6 @@ class HelpScreen(ModalScreen[None]):
             yield self._page
 
     def on_resize(self, event: events.Resize) -> None:
-        """Lay the page out for the room there is."""
         self._lay_out(event.size.width)
 
     def _lay_out(self, width: int) -> None:

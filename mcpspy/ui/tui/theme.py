@@ -1,8 +1,7 @@
-"""Colours, and what each of them is for.
+"""The themes, and the roles that text can have.
 
-Owns the two themes, the roles a piece of text can have, and how a role looks.
-A colour never says anything alone: whatever it underlines is written too. On
-terminals without colour the same roles are bold, dim and reverse.
+Colour is never the only sign of anything: without colour, the same roles are
+bold, dim and reverse.
 """
 
 from __future__ import annotations
@@ -76,12 +75,12 @@ PLAIN = replace(
         "cursor-away": "ansi_default",
     },
 )
-"""For NO_COLOR: on it, Textual sends the terminal no colour at all."""
+"""For NO_COLOR: with it, Textual sends no colour to the terminal."""
 
 ROLES = ("title", "quiet", "ok", "bad", "open", "odd", "key", "string", "number", "word", "redacted")
 
 COMPONENTS = {f"role--{role}" for role in ROLES}
-"""The roles as component classes: of the application, where they are looked up once for all widgets."""
+"""Component classes of the application, where all widgets look the roles up once."""
 
 CSS = """
 .role--title { color: $foreground; text-style: bold; }
@@ -95,7 +94,7 @@ CSS = """
 .role--number { color: $warning; }
 .role--word { color: $secondary; }
 .role--redacted { color: $quiet; text-style: reverse; }
-.-plain Line#title { text-style: reverse; }
+.-plain SplitLine#title { text-style: reverse; }
 .-plain .row--heading { text-style: underline; }
 .-plain .row--cursor { text-style: underline; }
 .-plain VirtualList:focus > .row--cursor { text-style: reverse; }
@@ -105,12 +104,12 @@ CSS = """
 
 
 def wants_colour() -> bool:
-    """Whether colour is welcome (https://no-color.org)."""
+    """Return whether NO_COLOR is unset (https://no-color.org)."""
     return not os.environ.get("NO_COLOR")
 
 
 def chosen_theme(available: Collection[str]) -> str:
-    """Return the theme to begin with: `TEXTUAL_THEME`'s, else dark; without colour, the plain one."""
+    """Return the initial theme: `TEXTUAL_THEME`'s, else dark; the plain one without colour."""
     if not wants_colour():
         return PLAIN.name
     wanted = os.environ.get("TEXTUAL_THEME", "")

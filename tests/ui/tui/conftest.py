@@ -159,10 +159,10 @@ class Screen:
 
     async def wire(self) -> None:
         """Show one row a message, as `v` does, without its answer in words."""
-        self.session.want(replace(self.session.view.wish, exchanges=False))
-        await self.judged()
+        self.session.want(replace(self.session.view.options, exchanges=False))
+        await self.processed()
 
-    async def judged(self) -> None:
+    async def processed(self) -> None:
         """Wait until all rows were looked at, and the list shows them."""
         session = self.session
         await self.until(
@@ -200,8 +200,8 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
         async with app.run_test(size=size) as pilot:
             screen = Screen(app, pilot)
             yield screen
-            feeds = [below.feed for below in app.screen_stack if isinstance(below, SessionScreen)]
-            await screen.until(lambda: all(feed.log.is_over or feed.is_live for feed in feeds))
+            feeds = [below.loader for below in app.screen_stack if isinstance(below, SessionScreen)]
+            await screen.until(lambda: all(loader.model.is_over or loader.is_live for loader in feeds))
 
     return open_
 

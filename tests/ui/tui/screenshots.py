@@ -90,7 +90,7 @@ async def _shot(recording: str, size: tuple[int, int], theme: str, keys: list[st
                 await pilot.pause(0.1)
             await _settle(pilot)
             if not recording and not keys:  # The real folder is this machine's own affair.
-                app.screen.query_one("#status", SplitLine).say(
+                app.screen.query_one("#status", SplitLine).set_text(
                     [("watching ~/.local/share/mcpspy/sessions", "quiet")]
                 )
                 await pilot.pause()

@@ -20,7 +20,7 @@ async def test_an_action_is_found_by_its_words_and_done(opened: Any, make_record
         await screen.shows("one row an exchange, or one row a message")
         await screen.press("enter")
         await screen.press("enter")
-        await screen.until(lambda: not session.view.wish.exchanges)
+        await screen.until(lambda: not session.view.options.exchanges)
 
 
 async def test_the_palette_names_each_action_once_with_its_key(opened: Any, make_recording: Make) -> None:

@@ -11,7 +11,7 @@ import pytest
 from textual.binding import Binding
 
 from mcpspy.ui.tui.bindings import SESSION_KEYS
-from mcpspy.ui.tui.session import navigation
+from mcpspy.ui.tui.session import message_list
 from tests.ui.conftest import CONVERSATION, Said
 
 Make = Callable[..., Path]
@@ -52,7 +52,7 @@ def rows(screen: Any) -> list[int]:
     return list(screen.session.view.rows)
 
 
-def test_every_key_has_a_name_of_its_own_and_says_what_it_does() -> None:
+def test_every_key_has_a_name_of_its_own_and_shows_what_it_does() -> None:
     bindings = [key for key in SESSION_KEYS if isinstance(key, Binding)]
     names = [binding.id or "" for binding in bindings]
     assert len(names) == len(SESSION_KEYS) == len(set(names))
@@ -68,12 +68,12 @@ async def test_v_changes_between_exchanges_and_messages(opened: Any, make_record
         assert rows(screen) == [0, 2, 3, 5, 6, 9]
         await screen.press("j", "j", "v")
         await screen.shows("one row a message, in the order of the wire")
-        await screen.judged()
+        await screen.processed()
         assert rows(screen) == list(range(10))
         assert (screen.cursor, "slow" in screen.selected) == (3, True)
         await screen.press("G", "k", "v")
         await screen.shows("one row an exchange")
-        await screen.judged()
+        await screen.processed()
         assert rows(screen)[screen.cursor] == 9, "the row after the answer that is no row any more"
 
 
@@ -92,11 +92,11 @@ async def test_o_and_a_leave_rows_out_and_let_them_in(
         before = rows(screen)
         await screen.press(key)
         await screen.shows(said)
-        await screen.judged()
+        await screen.processed()
         assert rows(screen) == [row for row in before if row not in hidden]
         await screen.press(key)
         await screen.shows(said.replace("hidden", "shown"))
-        await screen.judged()
+        await screen.processed()
         assert rows(screen) == before
 
 
@@ -147,23 +147,23 @@ async def test_s_sorts_by_the_next_column_and_shift_s_turns_it_around(
         ):
             await screen.press(key)
             await screen.shows(said)
-            await screen.judged()
+            await screen.processed()
             assert [row for row in rows(screen) if row in order] == order
             assert screen.session.listing.row == selected == 3
         await screen.press("s")
         await screen.shows("in the order of time")
-        await screen.judged()
+        await screen.processed()
         assert rows(screen) == [0, 2, 3, 5, 6, 9]
         await screen.press("S")
         await screen.shows("sorted by time, last first")
-        await screen.judged()
+        await screen.processed()
         assert rows(screen) == [9, 6, 5, 3, 2, 0]
 
 
 async def test_too_many_rows_are_not_sorted(
     opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(navigation, "MOST_SORTED", 5)
+    monkeypatch.setattr(message_list, "MOST_SORTED", 5)
     async with opened(make_recording(CALLS), size=(160, 30)) as screen:
         await screen.shows("ended: exit 0")
         await screen.press("s")
@@ -210,10 +210,10 @@ async def test_rows_are_marked_walked_and_shown_alone(opened: Any, make_recordin
         await screen.press("u")
         assert screen.cursor == 3
         await screen.press("M")
-        await screen.judged()
+        await screen.processed()
         assert (rows(screen), screen.cursor) == ([2, 5], 1)
         await screen.press("M")
-        await screen.judged()
+        await screen.processed()
         assert (rows(screen), screen.cursor) == ([0, 2, 3, 5, 6, 9], 3)
         await screen.press("m", "U")
         assert screen.cursor == 1, "what was marked twice is not marked"
@@ -251,12 +251,12 @@ async def test_p_goes_from_progress_to_its_call(opened: Any, live: Any) -> None:
 async def test_p_goes_between_the_two_parts_of_an_exchange(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(CALLS), size=(160, 45)) as screen:
         await screen.shows("ended: exit 0", "response initialize", "the whole message  ")
-        place = screen.session.panes.detail._sheet.where()
+        place = screen.session.panes.detail._viewer.where()
         await screen.press("p")
-        await screen.until(lambda: screen.session.panes.detail._sheet.where() != place)
+        await screen.until(lambda: screen.session.panes.detail._viewer.where() != place)
         assert screen.cursor == 0
         await screen.press("p")
-        await screen.until(lambda: screen.session.panes.detail._sheet.where() == place)
+        await screen.until(lambda: screen.session.panes.detail._viewer.where() == place)
 
 
 async def test_e_finds_the_call_above_an_answer_that_came_late(opened: Any, make_recording: Make) -> None:
@@ -288,8 +288,8 @@ async def test_e_finds_the_call_above_an_answer_that_came_late(opened: Any, make
 async def test_a_chain_of_questions_is_walked_along(opened: Any) -> None:
     async with opened(RECORDINGS / "peer-sdk-modern.jsonl", size=(160, 40)) as screen:
         await screen.shows("ended")
-        await screen.judged()
-        index = screen.session.feed.log.index
+        await screen.processed()
+        index = screen.session.loader.model.index
         first = next(row for row in index.continued_by if row not in index.continues)
         screen.session.listing.go_to(first)
         await screen.press("comma")
@@ -328,7 +328,7 @@ async def test_shift_y_copies_the_command_that_prints_the_rows(opened: Any, make
         assert screen.app.clipboard == f"mcpspy show {path} '--filter=about:'\"'\"'a b'\"'\"''"
 
 
-async def test_a_jump_to_a_row_that_is_not_shown_says_why(opened: Any, make_recording: Make) -> None:
+async def test_a_jump_to_a_row_that_is_not_shown_shows_why(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(CALLS), size=(160, 30)) as screen:
         await screen.shows("ended: exit 0")
         await screen.press("G", "k", "m", "slash", *"tool:slow", "enter")

@@ -8,7 +8,7 @@ from mcpspy.ui.tui.bindings import INTERCEPT_KEYS, before
 from mcpspy.ui.tui.bindings import SESSION_KEYS as SESSION
 
 
-def test_each_has_a_name_and_stands_before_what_its_key_is_elsewhere() -> None:
+def test_each_has_a_name_and_is_before_what_its_key_is_elsewhere() -> None:
     merged = [binding for binding in before(SESSION) if isinstance(binding, Binding)]
     assert len(merged) == len(INTERCEPT_KEYS) + len(SESSION)
     held = [binding for binding in INTERCEPT_KEYS if isinstance(binding, Binding)]

@@ -11,7 +11,7 @@ from mcpspy.ui.tui.sessions.session_list import SessionList
 ALL = [binding for binding in [*SESSIONS_KEYS, *SessionList.BINDINGS] if isinstance(binding, Binding)]
 
 
-def test_every_key_has_a_name_of_its_own_and_says_what_it_does() -> None:
+def test_every_key_has_a_name_of_its_own_and_shows_what_it_does() -> None:
     names = [binding.id for binding in ALL]
     assert all(names)
     assert len(set(names)) == len(names)

@@ -103,7 +103,7 @@ async def test_every_binding_can_be_read_by_scrolling(
         await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
 
 
-async def test_it_is_laid_out_anew_when_the_window_changes(opened: Any, make_recording: Make) -> None:
+async def test_it_is_laid_out_again_when_the_window_changes(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(), size=(80, 24)) as screen:
         await screen.press("question_mark")
         await screen.shows("the session")

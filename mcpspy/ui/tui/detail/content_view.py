@@ -1,19 +1,8 @@
-"""What a message says, rather than how it is written.
+"""The text view of a message: content blocks, Markdown styles, images by type and size.
 
-Owns finding the content in a message: blocks of tool results, prompts and
-resources as text, pictures by type and size, errors, arguments. Reads only as
-deep as it must and keeps what it does not know as JSON. Pure.
-
-Markdown, styled a line at a time.
-
-Owns which stretch of a line looks like a heading, a list, code or bold text.
-Nothing is removed or moved: what was sent is what is read. Only code fences
-reach over lines; where they are is found once.
-
-What a piece of base64 holds, as far as its first bytes say.
-
-Owns reading the size of an image from its head. Refuses to decode a picture: a
-terminal shows none.
+Parses only as deep as needed and keeps unknown parts as JSON. Markdown is
+styled line by line and nothing is removed. Images are described from their
+first bytes, not decoded. Pure.
 """
 
 from __future__ import annotations
@@ -30,8 +19,8 @@ from msgspec import Raw
 
 from mcpspy.analysis.rows import BAD, QUIET, size
 from mcpspy.core.sanitize import sanitize
-from mcpspy.ui.tui.detail.document import Piece
 from mcpspy.ui.tui.detail.json_view import StyledSpan, string
+from mcpspy.ui.tui.widgets.columns import Piece
 
 _FENCE = re.compile(rb"^[ ]{0,3}(?:```|~~~)[^\n]*\n?", re.MULTILINE)
 
@@ -47,14 +36,11 @@ HEADING, QUOTE, CODE, BULLET = "title", "quiet", "string", "key"
 
 
 class Markdown:
-    """The styles of one text."""
-
     def __init__(self, data: bytes) -> None:
         fences = _FENCE.finditer(data) if b"```" in data or b"~~~" in data else ()
         self._fences = [edge for match in fences for edge in (match.start(), match.end())]
 
     def __call__(self, start: int, line: str) -> list[StyledSpan]:
-        """Return what has a style in the line that begins at an offset."""
         passed = bisect_right(self._fences, start)
         if passed % 2:
             return [StyledSpan(0, len(line), QUOTE)]
@@ -64,7 +50,7 @@ class Markdown:
 
 
 def styles(line: str) -> list[StyledSpan]:
-    """Return what has a style in a line that is not code."""
+    """Return the styled spans of a line outside code."""
     if re.match(r" {0,3}#{1,6} ", line):
         return [StyledSpan(0, len(line), HEADING)]
     if line.lstrip(" ").startswith(">"):
@@ -79,27 +65,27 @@ def styles(line: str) -> list[StyledSpan]:
 
 
 HEAD = 1 << 16
-"""Characters of base64 that are decoded: a JPEG says its size behind its thumbnail."""
+"""Characters of base64 that are decoded: a JPEG's size comes after its thumbnail."""
 
 _JPEG_SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
-def described(kind: str, data: bytes) -> str:
+def describe_binary(kind: str, data: bytes) -> str:
     """Return a type, a size, and the dimensions if it is an image: `image/png, 12.3 kB, 640x480`."""
     blanks = data.count(b"=", -2) if len(data) > 1 else 0
-    said = f"{kind or 'unknown type'}, {kilo(len(data) * 3 // 4 - blanks)}"
+    text = f"{kind or 'unknown type'}, {byte_size(len(data) * 3 // 4 - blanks)}"
     found = dimensions(head(data))
-    return f"{said}, {found[0]}x{found[1]}" if found else said
+    return f"{text}, {found[0]}x{found[1]}" if found else text
 
 
-def kilo(count: int) -> str:
+def byte_size(count: int) -> str:
     """Return a number of bytes with its unit: `312 B`, `12.3 kB`."""
     short = size(count)
     return f"{short[:-1]} {short[-1]}B" if short[-1] in "kMG" else f"{short} B"
 
 
 def head(data: bytes) -> bytes:
-    """Return the first bytes of what base64 holds; of what is none, nothing."""
+    """Return the first decoded bytes of base64, or nothing if it is invalid."""
     taken = data[:HEAD]
     try:
         return base64.b64decode(taken[: len(taken) // 4 * 4], validate=True)
@@ -110,7 +96,7 @@ def head(data: bytes) -> bytes:
 def dimensions(data: bytes) -> tuple[int, int] | None:
     """Return width and height of a PNG, GIF, WebP or JPEG image."""
     if data.startswith(b"\x89PNG\r\n\x1a\n") and len(data) >= 24:
-        return _big(data[16:20]), _big(data[20:24])
+        return int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
     if data.startswith((b"GIF87a", b"GIF89a")) and len(data) >= 10:
         return _little(data[6:8]), _little(data[8:10])
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP" and len(data) >= 30:
@@ -135,13 +121,9 @@ def _jpeg(data: bytes) -> tuple[int, int] | None:
     while marker := re.compile(rb"\xff+([^\xff\x00])").match(data, at):
         at, kind = marker.end(), marker.group(1)[0]
         if kind in _JPEG_SIZES and len(data) >= at + 7:
-            return _big(data[at + 5 : at + 7]), _big(data[at + 3 : at + 5])
-        at += _big(data[at : at + 2])
+            return int.from_bytes(data[at + 5 : at + 7]), int.from_bytes(data[at + 3 : at + 5])
+        at += int.from_bytes(data[at : at + 2])
     return None
-
-
-def _big(data: bytes) -> int:
-    return int.from_bytes(data, "big")
 
 
 def _little(data: bytes) -> int:
@@ -152,7 +134,7 @@ TEXT, JSON = "text", "json"
 """How the text of a block is shown."""
 
 INLINE = 60
-"""Characters of a value that stand behind its name."""
+"""Characters up to which a value is shown next to its name."""
 
 _Fields = dict[str, Raw]
 _FIELDS = msgspec.json.Decoder(_Fields)
@@ -160,32 +142,30 @@ _ITEMS = msgspec.json.Decoder(list[Raw])
 
 
 class ContentBlock(NamedTuple):
-    """Lines said, and a text if there is one."""
-
-    said: list[Piece]
+    label: list[Piece]
     text: bytes = b""
     kind: str = TEXT
     pointer: str = ""
     is_nested: bool = False
-    """Whether the text is that of a string, and JSON once more."""
+    """True if the text comes from a string that holds JSON."""
 
 
 def blocks(data: bytes) -> list[ContentBlock]:
-    """Return what a message says; of what is no message, the text it is."""
+    """Return the content of a message; of anything else, its text."""
     fields = _fields(data)
     if fields is None:
         return [ContentBlock([], data, JSON if _items(data) is not None else TEXT)]
     found: list[ContentBlock] = []
     if "method" in fields:
         found.append(ContentBlock([(_short(fields["method"]), "title")], pointer="/method"))
-    for name, read in (("params", _said), ("result", _said), ("error", _error)):
+    for name, read in (("params", _members), ("result", _members), ("error", _error)):
         if name in fields:
             found += read(bytes(fields[name]), f"/{name}")
-    return [block for block in found if block.said or block.text]
+    return [block for block in found if block.label or block.text]
 
 
-def _said(data: bytes, at: str) -> Iterator[ContentBlock]:
-    """Yield the content of params or of a result, then the rest by name."""
+def _members(data: bytes, at: str) -> Iterator[ContentBlock]:
+    """Yield the content of params or of a result, then the other members."""
     fields = _fields(data)
     if fields is None:
         yield _value("", data, at)
@@ -233,11 +213,11 @@ def _content(data: bytes, at: str) -> Iterator[ContentBlock]:
         yield ContentBlock([(" · ".join(word for word in words if word), "key")], pointer=at)
     elif "data" in fields and kind in ("image", "audio"):
         held = bytes(fields["data"]).strip(b'"').replace(b"\\/", b"/")
-        yield ContentBlock([(f"{kind} · {described(media, held)}", "key")], pointer=f"{at}/data")
+        yield ContentBlock([(f"{kind} · {describe_binary(media, held)}", "key")], pointer=f"{at}/data")
     elif "blob" in fields:
         held = bytes(fields["blob"]).strip(b'"').replace(b"\\/", b"/")
         yield ContentBlock(
-            [(f"{get.get('uri', 'resource')} · {described(media, held)}", "key")], pointer=f"{at}/blob"
+            [(f"{get.get('uri', 'resource')} · {describe_binary(media, held)}", "key")], pointer=f"{at}/blob"
         )
     elif "text" in fields and kind in ("text", "") and (text := string(bytes(fields["text"]))) is not None:
         yield _text(text, " · ".join(w for w in (kind, get.get("uri", ""), media) if w), f"{at}/text")
@@ -257,7 +237,7 @@ def _error(data: bytes, at: str) -> Iterator[ContentBlock]:
 
 
 def _value(name: str, data: bytes, at: str) -> ContentBlock:
-    """Return a named value: beside its name if it is short, else below it."""
+    """Return a named value: next to its name if it is short, else below it."""
     label = f"{sanitize(name)}: " if name else ""
     text = string(data)
     if text is not None and (len(text) > INLINE or "\n" in text):
@@ -268,12 +248,12 @@ def _value(name: str, data: bytes, at: str) -> ContentBlock:
 
 
 def _text(text: str, label: str, at: str) -> ContentBlock:
-    """Return a text; laid out, if it is JSON once more."""
+    """Return a text; laid out if it is JSON itself."""
     data = text.encode("utf-8", "backslashreplace")
-    said = f"{label} · {kilo(len(data))}" if len(data) > 1000 else label
+    words = f"{label} · {byte_size(len(data))}" if len(data) > 1000 else label
     if re.match(r"\s*[\[{]", text) and _is_json(data):
-        return ContentBlock([(f"{said} · JSON", QUIET)], data, JSON, at, is_nested=True)
-    return ContentBlock([(said, QUIET)], data, TEXT, at)
+        return ContentBlock([(f"{words} · JSON", QUIET)], data, JSON, at, is_nested=True)
+    return ContentBlock([(words, QUIET)], data, TEXT, at)
 
 
 def _fields(data: bytes) -> _Fields | None:
@@ -295,7 +275,6 @@ def _is_json(data: bytes) -> bool:
 
 
 def _short(raw: Raw) -> str:
-    """Return a value as a few words."""
     data = bytes(raw)[: INLINE * 40]
     try:
         text = string(data)

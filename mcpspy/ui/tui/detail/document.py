@@ -1,8 +1,4 @@
-"""What the detail pane is given, and the pieces it makes of it.
-
-Owns the shapes: a document of a few parts, and sections, each a few lines
-said about a text and the text.
-"""
+"""The input of the detail pane: documents of parts, and the sections made of them."""
 
 from __future__ import annotations
 
@@ -10,68 +6,53 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from mcpspy.ui.tui.detail.json_view import Folds, StyledSpan
-
-Piece = tuple[str, str | None]
-"""Text, and the role that colours it."""
+from mcpspy.ui.tui.widgets.columns import Piece
 
 
 class DocumentPart(NamedTuple):
-    """One message of an exchange, or a note."""
-
     name: str
-    """`request`, `response`, `message`, `note`, or `sent`: what went on in place of the part before."""
+    """`request`, `response`, `message`, `note`, or `sent`: what was sent instead of the previous part."""
     head: Sequence[Piece]
-    """What is said above the body."""
     data: bytes
-    """The peer's own bytes."""
 
 
 class Document(NamedTuple):
-    """What is shown together."""
-
     parts: Sequence[DocumentPart]
-    """One, or a request and its response; and what was sent in their place."""
+    """One part, or a request and its response, each followed by what was sent instead of it."""
     headers: Sequence[Piece] = ()
-    """Lines of the head of the HTTP exchange; none on stdio."""
+    """Lines of the HTTP headers; empty on stdio."""
 
 
 class TextSource(Protocol):
-    """Lines of a text, each inert, and where in the text they are."""
+    """Sanitized lines of a text, with their offsets in it."""
 
     @property
-    def text(self) -> bytes:
-        """What is searched."""
+    def text(self) -> bytes: ...
 
-    def __len__(self) -> int:
-        """Return how many lines there are."""
+    def __len__(self) -> int: ...
 
-    def __getitem__(self, line: int) -> str:
-        """Return one of them."""
+    def __getitem__(self, line: int) -> str: ...
 
-    def start(self, line: int) -> int:
-        """Return where a line begins in the text."""
+    def start(self, line: int) -> int: ...
 
-    def line_at(self, offset: int) -> int:
-        """Return the line that a place in the text belongs to."""
+    def line_at(self, offset: int) -> int: ...
 
-    def spans(self, line: int, shown: str) -> list[StyledSpan]:
-        """Return what has a colour in a line."""
+    def spans(self, line: int, shown: str) -> list[StyledSpan]: ...
 
     def wider_than(self, columns: int, most: int = ...) -> list[int]:
-        """Return the lines that may take more than so many columns; of more than `most`, only some."""
+        """Return the lines that may take more than `columns`, at most `most` of them."""
 
     def fitted(self, width: int, most: int) -> TextSource:
-        """Return lines that suit a width, of which no more than `most` are measured if that can be."""
+        """Return lines suited to a width, of which no more than `most` need measuring if possible."""
 
 
 class Section(NamedTuple):
-    """Lines about a text, and the text."""
+    """A text with header lines."""
 
     head: Sequence[Piece]
     source: TextSource
     folds: Folds | None = None
-    """If it is JSON."""
+    """None if the text is not JSON."""
     pointer: str = ""
-    """Where in the message the text stands."""
     is_nested: bool = False
-    """Whether the text is that of a string, and JSON once more."""
+    """True if the text comes from a string that holds JSON."""

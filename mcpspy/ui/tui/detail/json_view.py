@@ -1,24 +1,8 @@
-"""The structure of laid-out JSON, read off its indentation.
+"""Laid-out JSON: its structure, folds, JSON pointers, values and colours.
 
-Owns which lines open and close a container, what they are inside of, and which
-of its items they are. Nothing is parsed: what is asked is looked for from where
-it is asked, and what was found near by is remembered.
-
-Which parts of a laid-out body are folded away.
-
-Owns the folds and what a folded line says. Finds where a container ends only
-when it is folded.
-
-Where in a message a line is, and what value stands there.
-
-Owns JSON pointers (RFC 6901) and the text of a value. Keys and numbers are
-taken as they are on the wire: of duplicate keys, the one at hand is meant.
-
-The colours of one line of JSON.
-
-Owns what in a line is a key, a string, a number or a word, and what in any line
-stands for a secret. Reads one line at a time, so that only what is on the
-screen is ever read, and puts up with lines that were cut.
+The structure is read off the indentation, from the line in question outwards,
+and results are cached: nothing is parsed. Keys and numbers are taken as they
+were on the wire. Colours are found one line at a time, in cut lines as well.
 """
 
 from __future__ import annotations
@@ -36,10 +20,10 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.body import BodyLines
 
 STEP = 2
-"""Blanks that each level is indented by."""
+"""Spaces per level of indentation."""
 
 NEAR = 1 << 12
-"""Bytes that are looked through first, on the way back."""
+"""Bytes searched first when searching backwards."""
 
 
 class Outline:
@@ -49,25 +33,23 @@ class Outline:
         self.body = body
         self._text = body.text
         self._parents: dict[int, tuple[int, int]] = {}
-        """By the indent of its items: where a container begins, and how far it is known to go."""
+        """Indent of the items → start of a container, and how far it is known to extend."""
         self._counted: dict[int, tuple[int, int, int]] = {}
-        """By indent: a container, one of its items, and which one that is."""
+        """Indent → a container, one of its items, and the number of that item."""
 
     def indent(self, start: int) -> int:
-        """Return how many blanks a line begins with."""
         return next(n for n in count() if self._text[start + n : start + n + 1] != b" ")
 
     def opens(self, start: int) -> bool:
-        """Whether more lines belong to this one: only what opens a container ends in a bracket."""
+        """Return whether a line opens a container: only such lines end in a bracket."""
         end = self._text.find(b"\n", start)
         return end >= 0 and self._text[end - 1] in b"{["
 
     def closes(self, start: int) -> bool:
-        """Whether this line only ends a container."""
         return self._text[start + self.indent(start)] in b"}]"
 
     def close(self, start: int) -> int:
-        """Return where the line begins that ends the container which this line opens."""
+        """Return the start of the line that closes the container opened here."""
         if start == 0:
             return len(self._text) - 1
         end = self._text.find(b"\n", start)
@@ -75,7 +57,7 @@ class Outline:
         return self._text.find(b"\n" + b" " * self.indent(start) + bracket, end) + 1
 
     def opener(self, start: int) -> int:
-        """Return the line that opened what this line ends."""
+        """Return the line that opened what this line closes."""
         indent = self.indent(start)
         return self._around(start, indent + STEP) if indent else 0
 
@@ -87,7 +69,7 @@ class Outline:
         return self._around(start, indent)
 
     def index(self, start: int, parent: int) -> int:
-        """Return which item of its container begins at a line."""
+        """Return the number of the item that begins at a line."""
         indent = self.indent(start)
         container, item, number = self._counted.get(indent, (-1, -1, 0))
         if container != parent:
@@ -100,11 +82,11 @@ class Outline:
         return number
 
     def members(self, start: int, end: int) -> int:
-        """Return how many items the container has whose first and last lines begin there."""
+        """Return the number of items of the container with these first and last lines."""
         return self._items(start, end, self.indent(start) + STEP) + 1
 
     def _around(self, start: int, indent: int) -> int:
-        """Return what opens the container whose items have this indent, and that a line is in or ends."""
+        """Return the opener of the container with items of this indent that a line is in, or closes."""
         known, until = self._parents.get(indent, (start, 0))
         if known >= start or (start > until and self._left(until, start, indent - STEP)):
             known, until = self._back(start, indent - STEP), start
@@ -112,38 +94,36 @@ class Outline:
         return known
 
     def _items(self, start: int, end: int, indent: int) -> int:
-        """Return how many items of this indent begin between two lines, the first of the container aside."""
+        """Return the number of items of this indent between two lines, not counting the first of the container."""
         line = b",\n" + b" " * indent
         start, end = max(start - 1, 0), end + indent
         deeper = self._text.count(line + b" ", start, end)
         return self._text.count(line, start, end) - deeper
 
     def _left(self, start: int, end: int, indent: int) -> bool:
-        """Whether a container of this indent ends at a line, or from there to another."""
+        """Return whether a container of this indent closes between two lines."""
         line = b"\n" + b" " * indent
         return any(self._text.find(line + bracket, max(start - 1, 0), end) >= 0 for bracket in (b"}", b"]"))
 
     def _back(self, start: int, indent: int) -> int:
-        """Return the line of this indent that comes before another."""
-        line, reach = b"\n" + b" " * indent, NEAR
+        """Return the previous line of this indent."""
+        line, distance = b"\n" + b" " * indent, NEAR
         while True:
-            low = max(start - reach, 0)
+            low = max(start - distance, 0)
             found = max(self._text.rfind(line + first, low, start) for first in (b'"', b"{", b"["))
             if found >= 0 or low == 0:
                 return found + 1
-            reach *= 4
+            distance *= 4
 
 
 COUNTED = 8_000_000
-"""Bytes of a container whose items are counted; of a larger one its size is said."""
+"""Bytes of a container whose items are counted; of a larger one the size is shown."""
 
 MOST = 10_000
-"""Folds that are made at once."""
+"""Maximum number of folds made at once."""
 
 
 class Folds:
-    """The folds of one body, by the line they begin at."""
-
     def __init__(self, body: BodyLines) -> None:
         self.body = body
         self.outline = Outline(body)
@@ -156,7 +136,7 @@ class Folds:
         return self.body.is_json and self.outline.opens(self.body.start(line))
 
     def container(self, line: int) -> int | None:
-        """Return the line that folds what a line belongs to: itself, its opening line, or what is around it."""
+        """Return the line that folds what a line belongs to: itself, its opening line, or its parent."""
         if not self.body.is_json:
             return None
         start = self.body.start(line)
@@ -177,18 +157,17 @@ class Folds:
         if closed - opened <= COUNTED:
             many = self.outline.members(start, end)
             kind = "member" if self.body.text[closed : closed + 1] == b"}" else "item"
-            said = f"{many:,} {kind}{'s' if many > 1 else ''}"
+            label = f"{many:,} {kind}{'s' if many > 1 else ''}"
         else:
-            said = f"{size(closed - opened)} bytes"
+            label = f"{size(closed - opened)} bytes"
         tail = self.body.text[closed : closed + 2].decode().rstrip("\n")
-        self._folds[line] = self.body.line_at(end), f" … {said} {tail}"
+        self._folds[line] = self.body.line_at(end), f" … {label} {tail}"
 
     def unfold(self, line: int) -> None:
-        """Show what a line opens; what was folded inside stays so."""
+        """Unfold one line; folds inside it stay."""
         self._folds.pop(line, None)
 
     def fold_all(self) -> None:
-        """Fold every member of the outermost container."""
         self._folds.clear()
         if not (self.body.is_json and self.opens(0)):
             return
@@ -203,7 +182,7 @@ class Folds:
         self._folds.clear()
 
     def hidden(self) -> list[tuple[int, int]]:
-        """Return the outermost folds: the line that stays, and the last that is hidden."""
+        """Return the outermost folds: the visible line, and the last hidden one."""
         found: list[tuple[int, int]] = []
         for line in sorted(self._folds):
             if not found or line > found[-1][1]:
@@ -211,18 +190,17 @@ class Folds:
         return found
 
     def reveal(self, line: int) -> bool:
-        """Unfold whatever hides a line; return whether anything did."""
+        """Unfold everything that hides a line; return whether anything did."""
         over = [first for first, (last, _) in self._folds.items() if first < line <= last]
         for first in over:
             del self._folds[first]
         return bool(over)
 
     def shown(self, line: int) -> int:
-        """Return the line that stands for a line: itself, or the fold it is in."""
+        """Return the visible line for a line: itself, or the fold it is in."""
         return min((first for first, (last, _) in self._folds.items() if first < line <= last), default=line)
 
     def words(self, line: int) -> str:
-        """Return what follows the bracket of a folded line."""
         return self._folds[line][1]
 
 
@@ -230,7 +208,7 @@ _KEY = re.compile(rb' *("(?:[^"\\]|\\.)*"): ')
 
 
 def pointer(outline: Outline, line: int) -> str:
-    """Return the path of the value that a line shows, or is the end of: `/params/arguments/q`."""
+    """Return the JSON pointer of the value that a line shows or closes: `/params/arguments/q`."""
     parts: list[str] = []
     start = value_start(outline, line)
     while (parent := outline.parent(start)) is not None:
@@ -240,7 +218,7 @@ def pointer(outline: Outline, line: int) -> str:
 
 
 def value(outline: Outline, line: int) -> bytes:
-    """Return the value that a line shows: its words as on the wire, without the blanks between them."""
+    """Return the value that a line shows: its tokens as on the wire, without the space between them."""
     text = outline.body.text
     start = value_start(outline, line)
     begin = key.end() if (key := _KEY.match(text, start)) else start
@@ -252,7 +230,7 @@ def value(outline: Outline, line: int) -> bytes:
 
 
 def string(found: bytes) -> str | None:
-    """Return the text of a value that is a string; half a surrogate is written out."""
+    """Return the text of a JSON string, else None; a lone surrogate is escaped."""
     if not found.startswith(b'"'):
         return None
     try:
@@ -264,13 +242,13 @@ def string(found: bytes) -> str | None:
     return text
 
 
-def tame(text: str) -> str:
-    """Return text of many lines in which nothing but newlines and tabs acts: a shell might obey the rest."""
+def sanitize_lines(text: str) -> str:
+    """Sanitize a text except for its newlines and tabs: a shell might obey the rest."""
     return "\n".join("\t".join(map(sanitize, line.split("\t"))) for line in text.split("\n"))
 
 
 def value_start(outline: Outline, line: int) -> int:
-    """Return where the first line of a value begins, of which this line is the first or the last."""
+    """Return the first line of the value that begins or ends at this line."""
     start = outline.body.start(line)
     return outline.opener(start) if outline.closes(start) else start
 
@@ -291,15 +269,13 @@ _TOKEN = re.compile(
 
 
 class StyledSpan(NamedTuple):
-    """A stretch of a line, and what it is."""
-
     start: int
     end: int
     role: str
 
 
 def spans(line: str) -> list[StyledSpan]:
-    """Return what has a colour in a line, from left to right."""
+    """Return the coloured spans of a line, from left to right."""
     found = []
     for token in _TOKEN.finditer(line):
         kind = token.lastgroup or ""
@@ -313,14 +289,13 @@ def spans(line: str) -> list[StyledSpan]:
 
 
 def redacted(line: str, found: list[StyledSpan]) -> list[StyledSpan]:
-    """Return what has a colour in any line, with what stands for a secret above it: nobody sent that."""
+    """Return the spans of a line with redaction placeholders on top: no peer sent those."""
     if "[redacted:" not in line:
         return found
     return over(found, [StyledSpan(*match.span(), REDACTED) for match in TEXT_PLACEHOLDER.finditer(line)])
 
 
 def pieces(line: str, start: int, end: int, found: list[StyledSpan]) -> list[tuple[str, str | None]]:
-    """Return a stretch of the line as pieces of text, each with its role."""
     parts: list[tuple[str, str | None]] = []
     at = start
     for span in found:
@@ -337,7 +312,7 @@ def pieces(line: str, start: int, end: int, found: list[StyledSpan]) -> list[tup
 
 
 def over(found: list[StyledSpan], above: list[StyledSpan]) -> list[StyledSpan]:
-    """Return both, the second covering the first where they meet."""
+    """Return both, the second covering the first where they overlap."""
     for top in above:
         kept = []
         for span in found:

@@ -1,40 +1,37 @@
-"""One section in rows of a given width.
+"""Sections of text in rows of a given width: one column of the detail pane.
 
-Owns which row of the screen is which stretch of which line, with folds hidden
-and wide lines going on in the next row. Measures only the lines that may be too
-wide, so a text of many megabytes opens at once. Pure.
-
-Sections under each other in rows of a given width: one column of the detail pane.
-
-Owns which row belongs to which section, and moving between places. Pure;
-refuses to know where the texts come from.
+Maps rows of the screen to lines, with folds hidden and wide lines wrapped.
+Measures only lines that may be too wide, so that a text of many megabytes opens
+at once. Lines of any length are split between characters. Pure.
 """
 
 from __future__ import annotations
 
+import re
+import sys
+from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, islice, pairwise
 from typing import NamedTuple
 
-from mcpspy.ui.tui.detail.document import Piece, Section
+from mcpspy.core.sanitize import sanitize_bytes
+from mcpspy.ui.body import GROWTH, is_plain
+from mcpspy.ui.tui.detail.document import Section
 from mcpspy.ui.tui.detail.json_view import StyledSpan, over, pieces, redacted
 from mcpspy.ui.tui.detail.search import SearchQuery
-from mcpspy.ui.tui.widgets.cells import cut, steady, wrap
+from mcpspy.ui.tui.widgets.columns import Piece, cut, steady, wrap
 
 MOST = 10_000
-"""Wide lines that are measured and wrapped; of JSON with more of them, each is one row, cut."""
+"""Wide lines that are measured and wrapped; if JSON has more, each is cut to one row."""
 
 NARROW = 8
-"""Columns that a wrapped line keeps, however deep it is indented."""
-
 HIT = "hit"
-"""Role of what was looked for."""
 
 
 class RowLayout:
-    """Rows of the lines about a text, then of the text. Lines about it have negative numbers."""
+    """Rows of the header lines, which have negative numbers, and of the text."""
 
     def __init__(self, section: Section, width: int) -> None:
         self.section = section
@@ -48,14 +45,13 @@ class RowLayout:
                 self._head.append((number - len(section.head), pieces(line, start, end, found)))
         wide = self.source.wider_than(self.width, MOST + 1)
         self.is_wrapped = len(wide) <= MOST
-        """Whether wide lines go on in the next row."""
+        """True if wide lines continue in the next row."""
         self._laid = lru_cache(maxsize=64)(self._lay)
         counts = ((line, len(self._laid(line)[1])) for line in wide) if self.is_wrapped else ()
         self._wide = {line: count for line, count in counts if count > 1}
         self.refold()
 
     def refold(self) -> None:
-        """Count the rows anew, after a fold."""
         self._lines: list[int] = []
         self._rows: list[int] = []
         self._counts: list[int] = []
@@ -73,10 +69,9 @@ class RowLayout:
                 self._add(line, line + shift, self._wide[line])
                 shift += self._wide[line] - 1
         self.rows = len(self.source) + shift
-        """How many there are."""
 
     def at(self, row: int) -> tuple[int, int]:
-        """Return the line of a row, and which of its rows it is."""
+        """Return the line of a row, and the number of the row within it."""
         if row < len(self._head):
             line = self._head[row][0]
             return line, row - self.row_of(line)
@@ -89,7 +84,6 @@ class RowLayout:
         return self._lines[place] + 1 + into - self._counts[place], 0
 
     def row_of(self, line: int) -> int:
-        """Return the first row of a line that is not hidden."""
         if line < 0:
             return next((row for row, (number, *_) in enumerate(self._head) if number >= line), 0)
         place = bisect_right(self._lines, line) - 1
@@ -105,7 +99,6 @@ class RowLayout:
         return 1 if self.is_folded(line) else self._wide.get(line, 1)
 
     def is_folded(self, line: int) -> bool:
-        """Whether what a line opens is hidden."""
         return self.section.folds is not None and line in self.section.folds
 
     def draw(self, row: int, query: SearchQuery | None = None) -> list[Piece]:
@@ -127,7 +120,7 @@ class RowLayout:
         return indent + pieces(line, start, end, found)
 
     def part_of(self, line: int, offset: int, query: SearchQuery | None) -> int:
-        """Return which row of a line a hit is in."""
+        """Return the row within a line that a hit is in."""
         if query is None or line not in self._wide:
             return 0
         start = self.source.start(line)
@@ -154,59 +147,51 @@ class RowLayout:
         return max(min(len(line) - len(line.lstrip(" ")) + 2, self.width - NARROW), 0)
 
 
-__all__ = ["FOLDED", "OPEN", "PagePosition", "Piece", "TextPage"]
-
 OPEN, FOLDED = "▾", "▸"
-"""Marks of a line that can be folded, and of one that is."""
+"""Marks of a foldable and of a folded line."""
 
 
 class PagePosition(NamedTuple):
-    """A line of a page; the lines about a text have negative numbers."""
+    """A line of a page; header lines have negative numbers."""
 
     section: int
     line: int
 
 
 class TextPage:
-    """What is read from top to bottom."""
-
     def __init__(self, sections: Sequence[Section], width: int) -> None:
         self.width = max(width, 1)
         self.sections = sections
-        self.flows = [RowLayout(section, self.width) for section in sections]
+        self.layouts = [RowLayout(section, self.width) for section in sections]
         self.refold()
 
     def refold(self, section: int | None = None) -> None:
-        """Count the rows anew, after a fold."""
         if section is not None:
-            self.flows[section].refold()
-        self._tops = [0, *accumulate(flow.rows for flow in self.flows)]
+            self.layouts[section].refold()
+        self._tops = [0, *accumulate(layout.rows for layout in self.layouts)]
         self.rows = self._tops[-1]
-        """How many there are."""
 
     def at(self, row: int) -> tuple[PagePosition, int]:
-        """Return the line of a row, and which of its rows it is."""
         section = self._section(row)
-        line, part = self.flows[section].at(row - self._tops[section])
+        line, part = self.layouts[section].at(row - self._tops[section])
         return PagePosition(section, line), part
 
     def row_of(self, place: PagePosition) -> int:
-        """Return the first row of a line; of a hidden one, that of the fold it is in."""
-        flow = self.flows[place.section]
+        """Return the first row of a line; of a hidden line, the row of its fold."""
+        layout = self.layouts[place.section]
         line = place.line
-        if line >= 0 and flow.section.folds is not None:
-            line = flow.section.folds.shown(line)
-        return self._tops[place.section] + flow.row_of(line)
+        if line >= 0 and layout.section.folds is not None:
+            line = layout.section.folds.shown(line)
+        return self._tops[place.section] + layout.row_of(line)
 
     def height(self, place: PagePosition) -> int:
-        return self.flows[place.section].height(place.line)
+        return self.layouts[place.section].height(place.line)
 
     def draw(self, row: int, query: SearchQuery | None = None) -> list[Piece]:
         section = self._section(row)
-        return self.flows[section].draw(row - self._tops[section], query)
+        return self.layouts[section].draw(row - self._tops[section], query)
 
     def mark(self, row: int) -> str:
-        """Return the one character before a row."""
         place, part = self.at(row)
         folds = self.sections[place.section].folds
         if folds is None or part or place.line < 0 or not folds.opens(place.line):
@@ -214,19 +199,80 @@ class TextPage:
         return FOLDED if place.line in folds else OPEN
 
     def offset(self, place: PagePosition) -> int:
-        """Return where in its text a place is; before the text it is negative."""
-        flow = self.flows[place.section]
-        return flow.source.start(place.line) if 0 <= place.line < len(flow.source) else place.line
+        """Return the offset of a place in its text; negative in the header."""
+        layout = self.layouts[place.section]
+        return layout.source.start(place.line) if 0 <= place.line < len(layout.source) else place.line
 
     def place(self, section: int, offset: int) -> PagePosition:
-        """Return the place of an offset, or the nearest there is."""
-        if section >= len(self.flows):
-            section, offset = len(self.flows) - 1, 0
-        flow = self.flows[section]
-        heads = len(flow.section.head)
-        if offset < 0 or not len(flow.source):
+        """Return the place at an offset, or the nearest one."""
+        if section >= len(self.layouts):
+            section, offset = len(self.layouts) - 1, 0
+        layout = self.layouts[section]
+        heads = len(layout.section.head)
+        if offset < 0 or not len(layout.source):
             return PagePosition(section, max(min(offset, -1), -heads) if heads else 0)
-        return PagePosition(section, min(flow.source.line_at(offset), len(flow.source) - 1))
+        return PagePosition(section, min(layout.source.line_at(offset), len(layout.source) - 1))
 
     def _section(self, row: int) -> int:
-        return min(bisect_right(self._tops, row) - 1, len(self.flows) - 1)
+        return min(bisect_right(self._tops, row) - 1, len(self.layouts) - 1)
+
+
+LONG = 3000
+"""Bytes of a line, unless the screen needs less."""
+
+LARGE = 1_000_000
+"""Bytes from which lines are cut to the width at once, as measuring them would be slow."""
+
+
+class LineSplit:
+    """Bytes as lines of bounded length."""
+
+    def __init__(
+        self, data: bytes, *, bound: int = LONG, marks: Callable[[int, str], list[StyledSpan]] | None = None
+    ) -> None:
+        self.text = data
+        self._bound = bound
+        self._marks = marks
+        self._is_plain: bool | None = None
+        # Cut between characters if possible; a run of invalid bytes is cut anywhere.
+        line = re.compile(rb"[^\n]{1,%d}(?![\x80-\xbf])\n?|[^\n]{1,%d}\n?|\n" % (bound, bound))
+        self._starts = array("Q", (match.start() for match in line.finditer(data)))
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def __getitem__(self, line: int) -> str:
+        return sanitize_bytes(self.text[self.start(line) : self.end(line)])
+
+    def start(self, line: int) -> int:
+        return self._starts[line]
+
+    def end(self, line: int) -> int:
+        end = self._starts[line + 1] if line + 1 < len(self) else len(self.text)
+        return end - 1 if self.text[end - 1 : end] == b"\n" else end
+
+    def line_at(self, offset: int) -> int:
+        return max(bisect_right(self._starts, offset) - 1, 0)
+
+    def spans(self, line: int, shown: str) -> list[StyledSpan]:
+        return self._marks(self.start(line), shown) if self._marks else []
+
+    def wider_than(self, columns: int, most: int = sys.maxsize) -> list[int]:
+        """Return the lines that may take more than `columns`, at most `most` of them."""
+        if self._is_plain is None:
+            self._is_plain = is_plain(self.text)
+        least = columns if self._is_plain else columns // GROWTH
+        if self._bound <= least:
+            return []
+        edges = [*self._starts, len(self.text)]
+        wide = (line for line, (start, end) in enumerate(pairwise(edges)) if end - start > least)
+        return list(islice(wide, most))
+
+    def fitted(self, width: int, most: int) -> LineSplit:
+        """Return the same text in lines of which no more than `most` need measuring at a width."""
+        if len(self.text) < LARGE or not self.wider_than(width, 1):
+            return self
+        narrow = LineSplit(self.text, bound=width, marks=self._marks)
+        if len(narrow.wider_than(width, most + 1)) <= most:
+            return narrow
+        return LineSplit(self.text, bound=max(width // GROWTH, 1), marks=self._marks)

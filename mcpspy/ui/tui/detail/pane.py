@@ -1,13 +1,11 @@
-"""One message, or a request and its response: the pane that reads them.
+"""The detail pane: one message, or a request and its response.
 
-Owns the keys, which view is on, and what is searched, opened and copied. How a
-text is drawn is `sheet`'s, what a view is made of is `views`'.
+Owns the keys, the current view, and what is searched, opened and copied.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import events
@@ -18,35 +16,30 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from mcpspy.analysis.rows import size
-from mcpspy.ui.body import BodyLines
 from mcpspy.ui.tui.bindings import DETAIL_KEYS
 from mcpspy.ui.tui.detail import views
-from mcpspy.ui.tui.detail.document import Document, DocumentPart, Piece, Section
-from mcpspy.ui.tui.detail.hits import HitPosition, SearchState
-from mcpspy.ui.tui.detail.search import SearchQuery
-from mcpspy.ui.tui.detail.search_bar import SearchBox
+from mcpspy.ui.tui.detail.document import Document, DocumentPart, Section
+from mcpspy.ui.tui.detail.search import HitPosition, SearchBox, SearchQuery, SearchState
 from mcpspy.ui.tui.detail.viewer import Viewer
 from mcpspy.ui.tui.detail.views import PRETTY, VIEWS, renewed, sections, stacked, tabs
 from mcpspy.ui.tui.widgets.base import SplitLine
+from mcpspy.ui.tui.widgets.columns import Piece
 
 CLIPBOARD = 256_000
-"""Bytes that terminals are known to take: tmux took 500 kB, and not 900."""
+"""Bytes that terminals are known to accept: tmux took 500 kB, and not 900."""
 
 BESIDE = 100
-"""Columns from which request and response may stand side by side."""
+"""Columns from which request and response may be side by side."""
 
 SETTLE = 0.05
-"""Seconds the cursor rests before its path is looked for: in a large message that takes a while."""
+"""Seconds the cursor rests before its path is computed: in a large message that is slow."""
 
 FLASH = 2.5
-"""Seconds that the answer to a key is read."""
 
 _Where = tuple[int, int, int]
 
 
 class DetailPane(Widget, can_focus=True):
-    """The message that is looked at."""
-
     DEFAULT_CSS = """
     DetailPane { layout: vertical; background: $background; }
     DetailPane > SplitLine { background: $background; }
@@ -59,62 +52,58 @@ class DetailPane(Widget, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._heading = SplitLine(id="detail-view")
-        self._sheet = Viewer()
-        self._box = SearchBox()
+        self._viewer = Viewer()
+        self._search_box = SearchBox()
         self._path = SplitLine(id="detail-path")
         self._document = Document([DocumentPart("message", [("", None)], b"")])
         self._key: object = object()
         self._view = PRETTY
-        self._made: dict[str, list[list[Section]]] = {}
+        self._sections: dict[str, list[list[Section]]] = {}
         self._places: dict[str, _Where] = {}
         self._string: Section | None = None
         self._is_beside = False
-        self._hunt = SearchState()
+        self._search = SearchState()
         self._flash, self._flash_until = "", 0.0
         self._settling: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield self._heading
-        yield self._sheet
-        yield self._box
+        yield self._viewer
+        yield self._search_box
         yield self._path
 
-    def show(self, document: Document | Sequence[Piece], key: object) -> None:
-        """Show a document; if the key is the one before, keep the place, the folds, and what is open."""
-        if not isinstance(document, Document):  # As `panes` calls it until it has documents.
-            assert isinstance(key, BodyLines)
-            document = Document([DocumentPart("message", document, key.data)])
+    def show(self, document: Document, key: object) -> None:
+        """Show a document; keep the place, folds and opened string if the key is the same."""
         same = key == self._key
         before, self._document, self._key = self._document, document, key
         if not same:
-            self._made, self._places, self._string = {}, {}, None
+            self._sections, self._places, self._string = {}, {}, None
             self._show(None)
             return
-        self._made = {
-            view: renewed(made, before, document, view) for view, made in self._made.items() if made
+        self._sections = {
+            view: renewed(made, before, document, view) for view, made in self._sections.items() if made
         }
-        self._hunt.forget()
+        self._search.forget()
         if self._string is None:
-            self._sheet.renew(self._columns())
-        self._say_view()
+            self._viewer.renew(self._columns())
+        self._update_heading()
 
     def on_mount(self) -> None:
-        if not self._sheet.pages:
+        if not self._viewer.pages:
             self._show(None)
 
     def on_focus(self) -> None:
-        self._sheet.activate(on=True)
+        self._viewer.activate(on=True)
 
     def on_blur(self) -> None:
-        self._sheet.activate(on=False)
+        self._viewer.activate(on=False)
 
     def on_viewer_moved(self, event: Viewer.Moved) -> None:
-        """Say where the cursor is, once it rests."""
+        """Update the path once the cursor rests."""
         event.stop()
-        self._say_later()
+        self._update_status_later()
 
     def on_click(self, event: events.Click) -> None:
-        """Look at the view whose name was clicked."""
         if event.widget is self._heading and self._string is None:
             at = int(event.x) - 1
             for view, (name, _) in zip(VIEWS, tabs(self._view), strict=True):
@@ -123,26 +112,25 @@ class DetailPane(Widget, can_focus=True):
                 at -= len(name)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Put the parts under each other where there is no more room for two."""
-        shown, wanted = len(self._sheet.pages), self._string is None and len(self._columns())
+        shown, wanted = len(self._viewer.pages), self._string is None and len(self._columns())
         if event.size.width and wanted and shown != wanted:
             self._rearrange()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave `escape` to the screen if there is nothing to close."""
-        return action != "close" or self._string is not None or self._hunt.query is not None
+        return action != "close" or self._string is not None or self._search.query is not None
 
     def action_move(self, step: int) -> None:
-        self._sheet.move(step)
+        self._viewer.move(step)
 
     def action_page(self, step: int) -> None:
-        self._sheet.turn(step)
+        self._viewer.turn(step)
 
     def action_top(self) -> None:
-        self._sheet.edge(last=False)
+        self._viewer.edge(last=False)
 
     def action_bottom(self) -> None:
-        self._sheet.edge(last=True)
+        self._viewer.edge(last=True)
 
     def action_view(self, view: str) -> None:
         if view == self._view and self._string is None:
@@ -152,21 +140,21 @@ class DetailPane(Widget, can_focus=True):
         self._show(self._places.get(view))
 
     def action_toggle_fold(self) -> None:
-        self._sheet.toggle()
+        self._viewer.toggle()
 
     def action_fold(self) -> None:
-        self._sheet.fold()
+        self._viewer.fold()
 
     def action_unfold(self) -> None:
-        self._sheet.unfold()
+        self._viewer.unfold()
 
     def action_fold_all(self, on: bool) -> None:
-        self._sheet.fold_all(on=on)
+        self._viewer.fold_all(on=on)
 
     def action_open(self) -> None:
-        string = views.opened(self._sheet.section, self._sheet.place.line)
+        string = views.opened(self._viewer.section, self._viewer.place.line)
         if string is None:
-            self._tell("no string here")
+            self._flash_message("no string here")
             return
         self._leave()
         self._string = string
@@ -177,83 +165,81 @@ class DetailPane(Widget, can_focus=True):
             self._leave()
             self._show(self._places.get(self._view))
         else:
-            self._seek(None)
+            self._set_query(None)
 
     def action_search(self) -> None:
-        self._box.open()
-        self._sheet.activate(on=True)
+        self._search_box.open()
+        self._viewer.activate(on=True)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Go to the first hit at the cursor or below."""
+        """Go to the first hit at or below the cursor."""
         event.stop()
         try:
             query = SearchQuery(event.value) if event.value else None
         except ValueError as wrong:
-            self._tell(str(wrong))
+            self._flash_message(str(wrong))
             return
-        self._shut()
-        self._seek(query)
+        self._close_search()
+        self._set_query(query)
         if query is not None:
             self._go_to_hit(1)
 
     def on_search_box_closed(self, event: SearchBox.Closed) -> None:
         event.stop()
-        self._shut()
+        self._close_search()
 
     def action_next(self, step: int) -> None:
-        if self._hunt.query is None:
+        if self._search.query is None:
             self.action_search()
         else:
             self._go_to_hit(step)
 
     def action_copy_value(self) -> None:
-        """Put the value under the cursor on the clipboard (OSC 52)."""
-        self._copy(views.copied(self._sheet.section, self._sheet.place.line), "the value")
+        """Copy the value under the cursor (OSC 52)."""
+        self._copy(views.copied(self._viewer.section, self._viewer.place.line), "the value")
 
     def action_copy_path(self) -> None:
-        path = views.path(self._sheet.section, self._sheet.place.line)
+        path = views.path(self._viewer.section, self._viewer.place.line)
         if path:
             self._copy(path, path)
         else:
-            self._tell("the path of the whole message is empty")
+            self._flash_message("the path of the whole message is empty")
 
     def action_beside(self) -> None:
         if len(self._document.parts) < 2:
-            self._tell("there is one message only")
+            self._flash_message("there is one message only")
         elif not self._is_beside and self.size.width < BESIDE:
-            self._tell(f"side by side takes {BESIDE} columns; z gives this pane all the room")
+            self._flash_message(f"side by side takes {BESIDE} columns; z gives this pane all the room")
         else:
             self._is_beside = not self._is_beside
             if self._string is None:
                 self._rearrange()
 
     def action_other(self) -> None:
-        sheet = self._sheet
-        if len(sheet.pages) > 1:
-            sheet.swap()
+        viewer = self._viewer
+        if len(viewer.pages) > 1:
+            viewer.swap()
             return
-        made = self._made.get(self._view, [])
+        made = self._sections.get(self._view, [])
         if self._string is not None or len(made) < 2:
-            self._tell("there is one message only")
+            self._flash_message("there is one message only")
             return
         first = len(made[0])
-        sheet.to(0 if sheet.place.section >= first else first)
+        viewer.to(0 if viewer.place.section >= first else first)
 
     def _columns(self) -> list[list[Section]]:
-        """Return what is shown: a string that was opened, or the view."""
         if self._string is not None:
             return [[self._string]]
-        if not self._made.get(self._view):
-            self._made[self._view] = sections(self._document, self._view)
-        made = self._made[self._view]
+        if not self._sections.get(self._view):
+            self._sections[self._view] = sections(self._document, self._view)
+        made = self._sections[self._view]
         if self._is_beside and len(made) > 1 and self.size.width >= BESIDE:
             return made
         return [stacked(made)]
 
     def _rearrange(self) -> None:
-        """Show the parts side by side, or under each other; the cursor stays in its line."""
-        column, section, offset = self._sheet.where()
-        first = len(self._made[self._view][0])
+        column, section, offset = self._viewer.where()
+        first = len(self._sections[self._view][0])
         if len(self._columns()) == 1:
             column, section = 0, section + column * first
         elif section >= first:
@@ -262,66 +248,65 @@ class DetailPane(Widget, can_focus=True):
         self._show((column, section, offset))
 
     def _show(self, place: _Where | None) -> None:
-        self._hunt.forget()
-        self._sheet.show(self._columns(), place=place)
-        self._say_view()
+        self._search.forget()
+        self._viewer.show(self._columns(), place=place)
+        self._update_heading()
 
     def _leave(self) -> None:
-        """Remember the place in a view, or close the string."""
+        """Remember the place in the view, or close the string."""
         if self._string is None:
-            self._places[self._view] = self._sheet.where()
+            self._places[self._view] = self._viewer.where()
         self._string = None
 
-    def _shut(self) -> None:
+    def _close_search(self) -> None:
         self.focus()
-        self._box.remove_class("-open")
+        self._search_box.remove_class("-open")
 
-    def _seek(self, query: SearchQuery | None) -> None:
-        self._hunt = SearchState(query)
-        self._sheet.mark(query)
-        self._say_view()
+    def _set_query(self, query: SearchQuery | None) -> None:
+        self._search = SearchState(query)
+        self._viewer.mark(query)
+        self._update_heading()
 
     def _go_to_hit(self, step: int) -> None:
-        sheet = self._sheet
-        found = self._hunt.go(step, HitPosition(*sheet.where()), sheet.line_of, self._columns())
-        self._say_view()
+        viewer = self._viewer
+        found = self._search.go(step, HitPosition(*viewer.where()), viewer.line_of, self._columns())
+        self._update_heading()
         if found is None:
-            self._tell("not found")
+            self._flash_message("not found")
             return
-        spot, has_turned = found
-        sheet.reveal(*spot)
+        position, has_turned = found
+        viewer.reveal(*position)
         if has_turned:
-            self._tell(f"from the {'start' if step > 0 else 'end'} on")
+            self._flash_message(f"from the {'start' if step > 0 else 'end'} on")
 
     def _copy(self, text: str, what: str) -> None:
         length = len(text.encode())
         if length > CLIPBOARD:
-            self._tell(f"{size(length)} is more than a clipboard takes from here")
+            self._flash_message(f"{size(length)} is more than a clipboard takes from here")
             return
         self.app.copy_to_clipboard(text)
-        self._tell(f"copied {what}, {length:,} bytes" if what != text else f"copied {what}")
+        self._flash_message(f"copied {what}, {length:,} bytes" if what != text else f"copied {what}")
 
-    def _tell(self, text: str) -> None:
+    def _flash_message(self, text: str) -> None:
         self._flash, self._flash_until = text, time.monotonic() + FLASH
-        self.set_timer(FLASH + 0.1, self._say)
-        self._say()
+        self.set_timer(FLASH + 0.1, self._update_status)
+        self._update_status()
 
-    def _say_later(self) -> None:
+    def _update_status_later(self) -> None:
         if self._settling is not None:
             self._settling.stop()
-        self._settling = self.set_timer(SETTLE, self._say)
+        self._settling = self.set_timer(SETTLE, self._update_status)
 
-    def _say_view(self) -> None:
-        """Say which view is on, and what is looked for."""
+    def _update_heading(self) -> None:
+        """Show which view is active, and the search."""
         string: list[Piece] = [("[string]", "title"), (" esc closes it", "quiet")]
-        self._heading.say(string if self._string else tabs(self._view), self._hunt.words())
+        self._heading.set_text(string if self._string else tabs(self._view), self._search.words())
 
-    def _say(self) -> None:
-        """Say where the cursor is."""
-        sheet = self._sheet
-        line, lines = sheet.place.line, len(sheet.page.flows[sheet.place.section].source)
+    def _update_status(self) -> None:
+        viewer = self._viewer
+        line, lines = viewer.place.line, len(viewer.page.layouts[viewer.place.section].source)
         where: list[Piece] = [(f"{line + 1:,}/{lines:,}", "quiet")] if line >= 0 and lines else []
         if self._flash and time.monotonic() < self._flash_until:
-            self._path.say([(self._flash, None)], where)
+            self._path.set_text([(self._flash, None)], where)
         else:
-            self._path.say([(views.crumbs(sheet.section, line), "quiet")], where)
+            self._path.set_text([(views.breadcrumbs(viewer.section, line), "quiet")], where)

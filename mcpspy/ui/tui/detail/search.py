@@ -1,27 +1,33 @@
-r"""Looking for words in a text of any size.
+"""Search in a message: queries, hits over several sections, and the input line.
 
-Owns what a query means (`word`: in any case, unless it has a capital;
-`/regex/`), and finding hits from a place on. Looks at a window at a time, so
-that a near hit costs nothing, and counts no more hits than can matter.
+A query is a word (case-sensitive if it has a capital letter) or a `/regex/`. Texts are
+searched window by window, so that a near hit is found at once.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar, NamedTuple
 
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import Input
+
+from mcpspy.core.sanitize import sanitize
+from mcpspy.ui.tui.detail.document import Section
 from mcpspy.ui.tui.detail.json_view import StyledSpan
+from mcpspy.ui.tui.widgets.columns import Piece
 
 MOST = 9_999
-"""Hits that are counted; behind them stands a plus."""
+"""Hits that are counted exactly."""
 
 WINDOW = 1 << 20
-"""Bytes looked through at once."""
 
 
 class SearchQuery:
-    """What is looked for; raises `ValueError` with what is wrong with it."""
+    """A search; raises `ValueError` if it is invalid."""
 
     def __init__(self, words: str) -> None:
         self.words = words
@@ -42,13 +48,12 @@ class SearchQuery:
         self._lower = bool(flags)
 
     def spans(self, line: str, role: str) -> list[StyledSpan]:
-        """Return the hits in a line that is shown."""
         return [
             StyledSpan(*hit.span(), role) for hit in self._shown.finditer(line) if hit.end() > hit.start()
         ]
 
     def find(self, text: bytes, at: int = 0) -> Iterator[int]:
-        """Yield where the hits from a place on begin."""
+        """Yield the offsets of hits from `at` on."""
         if not self._needle:
             yield from (hit.start() for hit in self._regex.finditer(text, at) if hit.end() > hit.start())
             return
@@ -63,8 +68,6 @@ class SearchQuery:
 
 
 class SearchHits:
-    """The hits in one text."""
-
     def __init__(self, query: SearchQuery, text: bytes) -> None:
         self._query, self._text = query, text
         self._known: list[int] = []
@@ -82,23 +85,21 @@ class SearchHits:
 
     @property
     def is_more(self) -> bool:
-        """Whether there are more than are counted."""
         return len(self._known) > MOST
 
     def number(self, hit: int) -> int:
-        """Return which hit that is, counted from one; 0 if it was not counted."""
+        """Return the number of a hit, from 1; 0 if it was not counted."""
         place = bisect_left(self._known, hit)
         return place + 1 if place < len(self._known) and self._known[place] == hit else 0
 
     def after(self, place: int) -> int | None:
-        """Return the first hit at or behind a place."""
         index = bisect_left(self._known, place)
         if index < len(self._known):
             return self._known[index]
         return next(self._query.find(self._text, place), None) if self.is_more else None
 
     def before(self, place: int) -> int | None:
-        """Return the last hit before a place, among those that are known."""
+        """Return the last hit before a place, among the known ones."""
         if self.is_more and place > self._known[-1]:
             *_, last = self._query.find(self._text[:place], self._known[-1])
             return last
@@ -107,10 +108,127 @@ class SearchHits:
 
 
 def _in_bytes(pattern: str) -> bytes:
-    """Return a pattern for UTF-8: what is no ASCII matches in both cases."""
+    """Return a pattern for UTF-8 in which non-ASCII characters match in both cases."""
     return b"".join(
         c.encode()
         if c.isascii()
         else b"(?:" + b"|".join(sorted({re.escape(v.encode()) for v in (c, c.lower(), c.upper())})) + b")"
         for c in pattern
     )
+
+
+class HitPosition(NamedTuple):
+    column: int
+    section: int
+    offset: int
+
+
+class HitFinder:
+    def __init__(self, query: SearchQuery, columns: Sequence[Sequence[Section]]) -> None:
+        self.query = query
+        self._hits = {
+            (column, number): SearchHits(query, section.source.text)
+            for column, sections in enumerate(columns)
+            for number, section in enumerate(sections)
+        }
+
+    def after(self, position: HitPosition) -> tuple[HitPosition, bool] | None:
+        """Return the first hit at or after a position, and whether the search wrapped around."""
+        texts = sorted(self._hits)
+        for key in (text for text in texts if text >= position[:2]):
+            hit = self._hits[key].after(max(position.offset, 0) if key == position[:2] else 0)
+            if hit is not None:
+                return HitPosition(*key, hit), False
+        for key in texts:
+            hit = self._hits[key].after(0)
+            if hit is not None:
+                return HitPosition(*key, hit), True
+        return None
+
+    def before(self, position: HitPosition) -> tuple[HitPosition, bool] | None:
+        """Return the last hit before a position, and whether the search wrapped around."""
+        texts = sorted(self._hits, reverse=True)
+        for key in (text for text in texts if text <= position[:2]):
+            hits = self._hits[key]
+            hit = hits.before(max(position.offset, 0) if key == position[:2] else hits.length)
+            if hit is not None:
+                return HitPosition(*key, hit), False
+        for key in texts:
+            hit = self._hits[key].before(self._hits[key].length)
+            if hit is not None:
+                return HitPosition(*key, hit), True
+        return None
+
+    def count(self, position: HitPosition | None) -> str:
+        """Return the number of a hit and the total: `3/17`, `3/9,999+`."""
+        total = sum(len(hits) for hits in self._hits.values())
+        more = "+" if any(hits.is_more for hits in self._hits.values()) else ""
+        number = 0
+        if position is not None:
+            number = self._hits[position[:2]].number(position.offset)
+            if number:
+                number += sum(len(hits) for key, hits in self._hits.items() if key < position[:2])
+        return f"{f'{number:,}' if number else '?' if position else '0'}/{total:,}{more}"
+
+
+class SearchState:
+    def __init__(self, query: SearchQuery | None = None) -> None:
+        self.query = query
+        self._finder: HitFinder | None = None
+        self._position: HitPosition | None = None
+
+    def forget(self) -> None:
+        """Search again: another text is shown."""
+        self._finder = self._position = None
+
+    def go(
+        self,
+        step: int,
+        here: HitPosition,
+        line_of: Callable[[HitPosition], HitPosition],
+        columns: Sequence[Sequence[Section]],
+    ) -> tuple[HitPosition, bool] | None:
+        """Return the next or previous hit, and whether the search wrapped around."""
+        if self.query is None:
+            return None
+        self._finder = self._finder or HitFinder(self.query, columns)
+        if self._position is not None and line_of(self._position) == here:
+            here = self._position._replace(offset=self._position.offset + (step > 0))
+        found = self._finder.after(here) if step > 0 else self._finder.before(here)
+        self._position = found[0] if found else None
+        return found
+
+    def words(self) -> list[Piece]:
+        if self.query is None:
+            return []
+        counted = f" {self._finder.count(self._position)}" if self._finder else ""
+        return [(f"{sanitize(self.query.words)}{counted}", "open")]
+
+
+class SearchBox(Input):
+    DEFAULT_CSS = """
+    SearchBox { display: none; height: 1; border: none; padding: 0 1; background: $surface; }
+    SearchBox:focus { border: none; }
+    SearchBox.-open { display: block; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,tab,shift+tab", "close", "leave the search", show=False, id="search.close"),
+    ]
+
+    HELP_NAME = "in the search"
+
+    class Closed(Message):
+        """The input was closed without a search."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id, compact=True, placeholder="words, or /regex/; a capital letter minds case")
+
+    def open(self) -> None:
+        """Open the input with the last query selected."""
+        self.add_class("-open")
+        self.focus()
+        self.select_all()
+
+    def action_close(self) -> None:
+        self.post_message(self.Closed())

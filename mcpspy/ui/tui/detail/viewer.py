@@ -1,7 +1,6 @@
-"""Pages beside each other that scroll together, and a cursor in them.
+"""One or two pages side by side that scroll together, with a cursor, folds and search hits.
 
-Owns the cursor, scrolling, folding, going to hits, and the mouse. Draws only
-the rows in view. What is on the pages is `views`', where it stands is `page`'s.
+Draws only the visible rows.
 """
 
 from __future__ import annotations
@@ -16,27 +15,25 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 
-from mcpspy.ui.tui.detail.document import Piece, Section
-from mcpspy.ui.tui.detail.hits import HitPosition
+from mcpspy.ui.tui.detail.document import Section
 from mcpspy.ui.tui.detail.layout import HIT, PagePosition, TextPage
-from mcpspy.ui.tui.detail.search import SearchQuery
+from mcpspy.ui.tui.detail.search import HitPosition, SearchQuery
 from mcpspy.ui.tui.widgets.base import LineScrollView
+from mcpspy.ui.tui.widgets.columns import Piece
 
 CURSOR = ">"
-"""Mark of the line under the cursor: a colour alone would not say it."""
+"""Mark of the line under the cursor, which a colour alone would not show."""
 
 GUTTER = 2
-"""Columns before a line: the cursor, and whether it is folded."""
+"""Columns before a line: cursor and fold mark."""
 
 BESIDE = "│"
 
 USUAL, LEAST = 80, 4
-"""Columns of a page before the pane has any, and in a pane that has next to none."""
+"""Columns of a page before the pane has a size, and in a very narrow pane."""
 
 
 class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
-    """One page, or two side by side."""
-
     COMPONENT_CLASSES: ClassVar[set[str]] = {"row--cursor"}
 
     DEFAULT_CSS = """
@@ -52,11 +49,9 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         self._sections: list[list[Section]] = []
         self.pages: list[TextPage] = []
         self.column = 0
-        """The page that the cursor is in."""
         self.place = PagePosition(0, 0)
-        """The line that the cursor is on."""
         self.is_active = False
-        """Whether keys arrive here, so that the cursor is of use."""
+        """True if keys arrive here, so that the cursor is shown."""
         self._sought: SearchQuery | None = None
         self._top = self._wide = 0
         self._at_cursor = Style()
@@ -70,12 +65,12 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         return self.page.sections[self.place.section]
 
     def show(self, columns: Sequence[Sequence[Section]], *, place: tuple[int, int, int] | None) -> None:
-        """Show sections; the cursor on the first line of a text unless there is a place for it."""
+        """Show sections; put the cursor on the first line of a text if no place is given."""
         self._sections = [list(sections) for sections in columns]
         self._lay_out()
         if place is None:
             self.column, self.place = 0, PagePosition(0, 0)
-            first = next((n for n, flow in enumerate(self.page.flows) if len(flow.source)), 0)
+            first = next((n for n, layout in enumerate(self.page.layouts) if len(layout.source)), 0)
             self.place = self.page.place(first, 0)
             self.jump(0)
             self.post_message(self.Moved())
@@ -85,32 +80,30 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
             self.go(self.place)
 
     def renew(self, columns: Sequence[Sequence[Section]]) -> None:
-        """Show what has become of the same sections; what is looked at stays where it is."""
+        """Show updated sections; what is visible stays where it is."""
         self._sections = [list(sections) for sections in columns]
-        self._relay()
+        self._relayout()
         self.post_message(self.Moved())
 
     def where(self) -> tuple[int, int, int]:
-        """Return column, section and offset of the cursor: what stays when the width does not."""
+        """Return column, section and offset of the cursor, which do not depend on the width."""
         return self.column, self.place.section, self.page.offset(self.place)
 
     def on_resize(self) -> None:
-        """Wrap anew if the width is another."""
         if (
             self.pages
             and self.size.width
             and self._widths(len(self.pages)) != [page.width for page in self.pages]
         ):
-            self._relay()
+            self._relayout()
         self.scroll_target_y = min(self.scroll_target_y, self.max_scroll_y)
 
-    def line_of(self, spot: HitPosition) -> HitPosition:
-        """Return where the line of a spot begins."""
-        page = self.pages[spot.column]
-        return spot._replace(offset=page.offset(page.place(spot.section, spot.offset)))
+    def line_of(self, position: HitPosition) -> HitPosition:
+        """Return where the line of a position begins."""
+        page = self.pages[position.column]
+        return position._replace(offset=page.offset(page.place(position.section, position.offset)))
 
     def mark(self, query: SearchQuery | None) -> None:
-        """Mark what is looked for wherever it is seen."""
         self._sought = query
         self.refresh()
 
@@ -120,7 +113,7 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
             self.refresh()
 
     def move(self, step: int) -> None:
-        """Move by a line; through a line that is higher than the pane, by a row."""
+        """Move by a line; in a line higher than the pane, by a row."""
         page, top, height = self.page, self.scroll_offset.y, max(self.size.height, 1)
         row = page.row_of(self.place)
         end = row + page.height(self.place)
@@ -132,19 +125,17 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
             self.go(page.at(min(max(end if step > 0 else row - 1, 0), page.rows - 1))[0], step=step)
 
     def turn(self, step: int) -> None:
-        """Move by a page: what is seen, and the cursor in it."""
+        """Move by a page, with the cursor."""
         page, height = self.page, max(self.size.height - 1, 1)
         row = page.row_of(self.place) + step * height
         self.jump(min(max(self.scroll_offset.y + step * height, 0), self.max_scroll_y))
         self.go(page.at(min(max(row, 0), page.rows - 1))[0])
 
     def edge(self, *, last: bool) -> None:
-        """Move to the first row, or the last."""
         self.go(self.page.at(self.page.rows - 1 if last else 0)[0])
         self.jump(self.max_scroll_y if last else 0)
 
     def swap(self) -> None:
-        """Move to the other page, at the same height."""
         if len(self.pages) > 1:
             row = self.page.row_of(self.place)
             self.column = 1 - self.column
@@ -152,13 +143,13 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
             self.refresh()
 
     def to(self, section: int) -> None:
-        """Move to the start of a section, what is said about it included."""
+        """Move to the start of a section, header included."""
         page = self.page
         self.jump(page.row_of(PagePosition(section, -len(page.sections[section].head))))
         self.go(page.place(section, 0))
 
     def go(self, place: PagePosition, *, step: int = 0, part: int = 0) -> None:
-        """Put the cursor on a line and bring that into view."""
+        """Put the cursor on a line and scroll it into view."""
         old, self.place = self.place, place
         row, height = self.page.row_of(place) + part, max(self.size.height, 1)
         end = row + max(self.page.height(place) - part, 1)
@@ -172,7 +163,6 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         self.post_message(self.Moved())
 
     def toggle(self) -> None:
-        """Fold what the cursor is on or in, or unfold it."""
         folds = self.section.folds
         if folds is not None and self.place.line in folds:
             self.unfold()
@@ -180,7 +170,7 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
             self.fold(outer=False)
 
     def fold(self, *, outer: bool = True) -> None:
-        """Fold what the cursor is on or in; if that is folded already, go to what is around it."""
+        """Fold at the cursor; if that is folded already, go to its parent."""
         folds, line = self.section.folds, self.place.line
         if folds is None or line < 0:
             return
@@ -216,7 +206,6 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         self.refresh()
 
     def reveal(self, column: int, section: int, offset: int) -> None:
-        """Go to a place in a text, and unfold what hides it."""
         self.column = column
         page = self.page
         place = page.place(section, offset)
@@ -224,12 +213,11 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         if folds is not None and folds.reveal(place.line):
             page.refold(section)
             self._grown()
-        part = page.flows[section].part_of(place.line, offset, self._sought)
+        part = page.layouts[section].part_of(place.line, offset, self._sought)
         self.go(place, part=part)
         self.refresh()
 
     def prepare(self) -> None:
-        """Look up what all lines share."""
         self._top, self._wide = self.scroll_offset.y, self.outer_size.width
         self._at_cursor = self._ground + self.get_component_rich_style("row--cursor", partial=True)
 
@@ -255,11 +243,11 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         return self.paint(drawn, width, ground)
 
     def look(self, role: str) -> Style:
-        """Return what a role changes; a hit is reversed."""
+        """Return the style of a role; a hit is reversed."""
         return Style(reverse=True) if role == HIT else super().look(role)
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor there; a click on the mark folds, and two clicks anywhere."""
+        """Move the cursor; fold on a click on the mark, or on a double click."""
         x, row = int(event.x), int(event.y) + self.scroll_offset.y
         column = int(len(self.pages) > 1 and x > self.pages[0].width + GUTTER)
         if not self.pages or row >= self.pages[column].rows:
@@ -272,7 +260,7 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         if folds is not None and line >= 0 and folds.opens(line) and (x - left < GUTTER or event.chain == 2):
             self.toggle()
 
-    def _relay(self) -> None:
+    def _relayout(self) -> None:
         where, top, page = self.where(), self.scroll_offset.y, self.page
         row = page.row_of(self.place)
         held = where[1:]
@@ -283,7 +271,7 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         self.column = min(self.column, len(self.pages) - 1)
         self.place = self.page.place(where[1], where[2])
         now = self.page.row_of(self.page.place(*held))
-        # What is read from its first line on is so still when more stands before the cursor, while that is in view.
+        # A page at its top stays there when lines are added above the cursor, while the cursor is in view.
         self.jump(max(now - (row - top), 0) if top or now >= self.size.height else 0)
 
     def _lay_out(self) -> None:

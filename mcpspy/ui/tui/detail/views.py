@@ -1,23 +1,26 @@
-"""The four ways to look at a message.
+"""The four views of a message, and the path and value under the cursor.
 
-Owns what each view is made of. Makes only the one that is looked at.
-
-What stands under the cursor: its path, its value, its text.
-
-Owns the words for the clipboard and for the line below the message. JSON is
-given as it was sent; text that is none is made inert, as a shell it is pasted
-into might obey it. Pure.
+JSON is copied as it was sent; other text is sanitized, as a shell might obey it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mcpspy.ui.body import BodyLines
-from mcpspy.ui.tui.detail.content_view import JSON, Markdown, blocks, described, dimensions, head, kilo
-from mcpspy.ui.tui.detail.document import Document, DocumentPart, Piece, Section
-from mcpspy.ui.tui.detail.json_view import Folds, StyledSpan, pointer, spans, string, tame, value
-from mcpspy.ui.tui.detail.line_split import LineSplit
+from mcpspy.ui.tui.detail.content_view import (
+    JSON,
+    Markdown,
+    blocks,
+    byte_size,
+    describe_binary,
+    dimensions,
+    head,
+)
+from mcpspy.ui.tui.detail.document import Document, DocumentPart, Section
+from mcpspy.ui.tui.detail.json_view import Folds, StyledSpan, pointer, sanitize_lines, spans, string, value
+from mcpspy.ui.tui.detail.layout import LineSplit
+from mcpspy.ui.tui.widgets.columns import Piece
 
 PRETTY, TEXT, RAW, HEADERS = "pretty", "text", "raw", "headers"
 VIEWS = (PRETTY, TEXT, RAW, HEADERS)
@@ -28,18 +31,16 @@ _BLANK: Piece = ("", None)
 
 
 class FormattedJson(BodyLines):
-    """JSON, laid out and in colours."""
-
     def spans(self, line: int, shown: str) -> list[StyledSpan]:
         return spans(shown)
 
     def fitted(self, width: int, most: int) -> FormattedJson:
-        """Return itself: of JSON, what is too wide to be measured is cut."""
+        """Return itself: too many wide lines of JSON are cut instead."""
         return self
 
 
 def tabs(current: str) -> list[Piece]:
-    """Return the names of the views; which is on is said by brackets."""
+    """Return the names of the views, the active one in brackets."""
     return [
         (f"[{number} {view}]", "title") if view == current else (f" {number} {view} ", "quiet")
         for number, view in enumerate(VIEWS, 1)
@@ -49,11 +50,11 @@ def tabs(current: str) -> list[Piece]:
 def sections(document: Document, view: str) -> list[list[Section]]:
     if view == HEADERS:
         return [[Section(document.headers or NO_HTTP, LineSplit(b""))]]
-    return [_MADE[view](part) for part in document.parts]
+    return [_BUILDERS[view](part) for part in document.parts]
 
 
 def renewed(shown: list[list[Section]], before: Document, now: Document, view: str) -> list[list[Section]]:
-    """Return the sections of a document of which only what is said has changed, or a part has come."""
+    """Return the sections of a document of which only headers changed or a part was added."""
     if view == HEADERS:
         return sections(now, view)
     kept = [
@@ -61,92 +62,95 @@ def renewed(shown: list[list[Section]], before: Document, now: Document, view: s
         for old, was, part in zip(shown, before.parts, now.parts, strict=False)
         if was.data == part.data and was.name == part.name
     ]
-    return [*kept, *(_MADE[view](part) for part in now.parts[len(kept) :])]
+    return [*kept, *(_BUILDERS[view](part) for part in now.parts[len(kept) :])]
 
 
 def stacked(parts: list[list[Section]]) -> list[Section]:
-    """Return parts under each other, with room between them."""
+    """Return parts below each other, separated by a blank line."""
     first, *others = parts
     return [*first, *(s for [top, *rest] in others for s in (top._replace(head=[_BLANK, *top.head]), *rest))]
 
 
-def laid(head: Sequence[Piece], data: bytes, pointer: str = "") -> Section:
-    """Return JSON laid out; of anything else, the text it is."""
+def json_section(head: Sequence[Piece], data: bytes, pointer: str = "") -> Section:
+    """Return JSON laid out, and other text as it is."""
     body = FormattedJson(data)
     if body.is_json:
         return Section(head, body, Folds(body), pointer)
     return Section(head, LineSplit(data), None, pointer)
 
 
-def prose(head: Sequence[Piece], data: bytes, pointer: str = "") -> Section:
+def text_section(head: Sequence[Piece], data: bytes, pointer: str = "") -> Section:
     return Section(head, LineSplit(data, marks=Markdown(data)), None, pointer)
-
-
-def _pretty(part: DocumentPart) -> list[Section]:
-    return [laid(part.head, part.data)]
-
-
-def _raw(part: DocumentPart) -> list[Section]:
-    return [Section(part.head, LineSplit(part.data))]
 
 
 def _text(part: DocumentPart) -> list[Section]:
     if part.name == "note":
-        return [laid(part.head, part.data)]
+        return [json_section(part.head, part.data)]
     found = [Section(part.head, LineSplit(b""))]
     had_text = False
     for block in blocks(part.data):
-        said = [_BLANK, *block.said] if had_text else block.said
-        made = (laid if block.kind == JSON else prose)(said, block.text, block.pointer)
+        label = [_BLANK, *block.label] if had_text else block.label
+        made = (json_section if block.kind == JSON else text_section)(label, block.text, block.pointer)
         found.append(made._replace(is_nested=block.is_nested))
         had_text = bool(block.text)
     return found
 
 
-_MADE = {PRETTY: _pretty, TEXT: _text, RAW: _raw}
+_BUILDERS: dict[str, Callable[[DocumentPart], list[Section]]] = {
+    PRETTY: lambda part: [json_section(part.head, part.data)],
+    TEXT: _text,
+    RAW: lambda part: [Section(part.head, LineSplit(part.data))],
+}
 
 
 WHOLE = "the whole message"
 
 INSIDE = " # "
-"""Stands between the path of a string and a path in the JSON that the string holds."""
+"""Separates the path of a string from a path in the JSON that the string holds."""
 
 
 def path(section: Section, line: int) -> str:
-    """Return where in the message a line stands, as a JSON pointer."""
     return section.pointer if section.is_nested else section.pointer + _inner(section, line)
 
 
-def crumbs(section: Section, line: int) -> str:
-    """Return the path as it is shown; in a string that holds JSON, what it leads to there as well."""
+def breadcrumbs(section: Section, line: int) -> str:
+    """Return the path as shown; in a string that holds JSON, with the path inside it."""
     if section.is_nested:
         return section.pointer + INSIDE + (_inner(section, line) or "/")
     return path(section, line) or WHOLE
 
 
 def copied(section: Section, line: int) -> str:
-    """Return the value of a line; of text, all of it; of what is only said, the words."""
+    """Return the value of a line; in a text, all of it; in a header, its lines."""
     if section.folds is not None and line >= 0:
         found = value(section.folds.outline, line)
         text = string(found)
-        return found.decode("utf-8", "backslashreplace") if text is None else tame(text)
+        return found.decode("utf-8", "backslashreplace") if text is None else sanitize_lines(text)
     if section.source.text:
-        return tame(section.source.text.decode("utf-8", "backslashreplace"))
+        return sanitize_lines(section.source.text.decode("utf-8", "backslashreplace"))
     return "\n".join(text for text, _ in section.head if text)
 
 
 def opened(section: Section, line: int) -> Section | None:
-    """Return the string of a line as a section of its own, None if there is none."""
+    """Return the string of a line as a section, None if there is none."""
     if section.folds is None or line < 0:
         return None
     text = string(value(section.folds.outline, line))
     if text is None:
         return None
     where, data = path(section, line), text.encode("utf-8", "backslashreplace")
-    said: list[Piece] = [(f"{where} · {kilo(len(data))}", "title"), ("esc closes it", "quiet"), ("", None)]
+    parts: list[Piece] = [
+        (f"{where} · {byte_size(len(data))}", "title"),
+        ("esc closes it", "quiet"),
+        ("", None),
+    ]
     if dimensions(head(data[:100_000])):
-        said[1:1] = [(described("base64 of an image", data), "key")]
-    made = laid(said, data, where) if text.lstrip()[:1] in ("{", "[") else prose(said, data, where)
+        parts[1:1] = [(describe_binary("base64 of an image", data), "key")]
+    made = (
+        json_section(parts, data, where)
+        if text.lstrip()[:1] in ("{", "[")
+        else text_section(parts, data, where)
+    )
     return made if made.folds is None else made._replace(is_nested=True)
 
 

@@ -1,18 +1,7 @@
-"""What is compared: two sessions from their files, or two exchanges of one log.
+"""Comparison of two sessions, or of two exchanges of one session, in a background thread.
 
-Owns reading both, whole, and where in a session a difference stands, as a row.
-What differs is `analysis.diff`'s to say.
-
-Long work beside the screen, in a thread that nobody has to wait for.
-
-Owns that the event loop goes on meanwhile, and that neither leaving the screen
-nor the end of the program waits for the work: `asyncio.to_thread` would have
-both wait, for a comparison that takes a minute.
-
-Which two exchanges of a session are compared.
-
-Owns what marks mean to that, and the search for the exchange before that is
-like this one.
+The thread is a daemon, so that neither leaving the screen nor quitting waits
+for it: `asyncio.to_thread` would, and a comparison can take a minute.
 """
 
 from __future__ import annotations
@@ -52,12 +41,11 @@ from mcpspy.ui.tui.session.labels import moment
 
 T = TypeVar("T")
 
-GoesOn = Callable[[], bool]
-"""Asked by the work now and then: whether anybody still waits for it."""
+MayContinue = Callable[[], bool]
+"""Polled by the work: whether its result is still wanted."""
 
 
-async def apart(work: Callable[[GoesOn], T]) -> T:
-    """Return what the work returns, or raise what it raises; if this is cancelled, the work is told."""
+async def run_in_thread(work: Callable[[MayContinue], T]) -> T:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -66,7 +54,7 @@ async def apart(work: Callable[[GoesOn], T]) -> T:
             result(future)
 
     def run() -> None:
-        # Sessions in memory are no garbage: each look through them would halt the screen, too.
+        # Collections over large sessions find nothing, and would freeze the screen.
         gc.disable()
         try:
             done = work(lambda: not future.cancelled())
@@ -85,42 +73,38 @@ async def apart(work: Callable[[GoesOn], T]) -> T:
 
 
 COMPARISON_SLICE = 2000
-"""Entries, or rows, between two looks whether it is still wanted."""
+"""Entries, or rows, between two polls whether the result is still wanted."""
 
 Rows = dict[ChangePosition, int]
-"""Where a change stands → the row of its session."""
 
 
 class ComparisonRun(NamedTuple):
-    """A difference, and the way from it to both sides."""
+    """A difference, with the rows of its changes on both sides."""
 
     difference: SessionDiff
     old: Rows
     new: Rows
-    amiss: str = ""
-    """What is to be said of the files."""
+    warning: str = ""
+    """Problems with the files."""
 
 
 class ComparablePair(Protocol):
-    """Two things that can be compared."""
-
     progress: str
-    """How far it is."""
 
     @property
     def titles(self) -> tuple[str, str]:
-        """What the old one and the new one are called; inert."""
+        """Sanitized names of the old and the new one."""
 
     @property
     def summaries(self) -> tuple[Summary, Summary] | None:
-        """The two sessions; None if both are in the session below."""
+        """The two sessions; None if both exchanges are in the session below."""
 
     @property
     def reversed(self) -> ComparablePair:
-        """The same, the other way round."""
+        """The pair with old and new swapped."""
 
     async def compare(self, options: DiffOptions) -> ComparisonRun:
-        """Compare, beside the screen; raise McpspyError if one of them cannot be read."""
+        """Compare in a thread; raise McpspyError if one of them cannot be read."""
 
 
 class SessionPair:
@@ -132,7 +116,6 @@ class SessionPair:
 
     @property
     def titles(self) -> tuple[str, str]:
-        """Name, id and when it began."""
         now = datetime.now().astimezone()
         old, new = (
             f"{sanitize(one.header.name) or 'session'} {sanitize(one.header.id[:8])} · {moment(one.header.started, now)}"
@@ -143,16 +126,15 @@ class SessionPair:
 
     @property
     def reversed(self) -> SessionPair:
-        """The same, the other way round."""
         old, new = self.summaries
         return SessionPair(new, old)
 
     async def compare(self, options: DiffOptions) -> ComparisonRun:
-        return await apart(partial(self._compare, options))
+        return await run_in_thread(partial(self._compare, options))
 
-    def _compare(self, options: DiffOptions, goes_on: GoesOn) -> ComparisonRun:
-        (old, torn), (new, torn_too) = (self._whole(summary, goes_on) for summary in self.summaries)
-        if not goes_on():
+    def _compare(self, options: DiffOptions, may_continue: MayContinue) -> ComparisonRun:
+        (old, torn), (new, torn_too) = (self._whole(summary, may_continue) for summary in self.summaries)
+        if not may_continue():
             return ComparisonRun(SessionDiff(()), {}, {})
         self.progress = "comparing …"
         difference = compare(old, new, options)
@@ -161,27 +143,27 @@ class SessionPair:
             difference,
             _rows_of(old, (case.old for case in changed)),
             _rows_of(new, (case.new for case in changed)),
-            "; ".join(said for said in (torn, torn_too) if said),
+            "; ".join(text for text in (torn, torn_too) if text),
         )
 
-    def _whole(self, summary: Summary, goes_on: GoesOn) -> tuple[Session, str]:
+    def _whole(self, summary: Summary, may_continue: MayContinue) -> tuple[Session, str]:
         try:
-            return self._read(summary, goes_on)
-        except OSError as error:  # While it was read, or deleted meanwhile.
+            return self._read(summary, may_continue)
+        except OSError as error:  # While reading, or deleted since.
             raise CannotStart(f"{summary.path}: {error.strerror}") from None
 
-    def _read(self, summary: Summary, goes_on: GoesOn) -> tuple[Session, str]:
-        """Return a session as far as it goes, and what is amiss with its file."""
+    def _read(self, summary: Summary, may_continue: MayContinue) -> tuple[Session, str]:
+        """Return a session as far as it can be read, and the problems with its file."""
         name = sanitize(summary.header.name) or "session"
         recording = Recording(summary.path)
         session = Session(recording.header)
         for count, entry in enumerate(recording):
             session.add(entry)
             if count % COMPARISON_SLICE == 0:
-                # A live one has more than there was when it was last looked at.
+                # A live session has grown since its summary.
                 share = min(count * 100 // max(summary.entries, 1), 99)
                 self.progress = f"reading {name}, {rows.size(summary.size)}B … {share} %"
-                if not goes_on():
+                if not may_continue():
                     break
         if recording.state is not RecordingState.LIVE:
             session.end()
@@ -190,19 +172,18 @@ class SessionPair:
 
 
 class ExchangePair:
-    """Two exchanges of one log, by the rows of their requests."""
+    """Two exchanges of one session, by the rows of their requests."""
 
     summaries = None
 
-    def __init__(self, log: SessionModel, old: int, new: int) -> None:
-        self._log = log
+    def __init__(self, model: SessionModel, old: int, new: int) -> None:
+        self._model = model
         self._old, self._new = old, new
         self.progress = ""
 
     @property
     def titles(self) -> tuple[str, str]:
-        """When each began, and its id."""
-        index = self._log.index
+        index = self._model.index
         old, new = (
             f"at {rows.moment(index.at[row])} s, id {sanitize((index.id(row) or 'null')[:40])}"
             for row in (self._old, self._new)
@@ -211,14 +192,13 @@ class ExchangePair:
 
     @property
     def reversed(self) -> ExchangePair:
-        """The same, the other way round."""
-        return ExchangePair(self._log, self._new, self._old)
+        return ExchangePair(self._model, self._new, self._old)
 
     async def compare(self, options: DiffOptions) -> ComparisonRun:
         self.progress = "reading …"
         old, new = await self._whole(self._old), await self._whole(self._new)
         self.progress = "comparing …"
-        case = await apart(lambda _: _compared(old, new, options))
+        case = await run_in_thread(lambda _: _compared(old, new, options))
         return ComparisonRun(
             SessionDiff((case,)),
             {} if case.old is None else {case.old: self._old},
@@ -226,44 +206,44 @@ class ExchangePair:
         )
 
     async def _whole(self, row: int) -> Exchange:
-        """Return an exchange with all of its progress, of which a log keeps the last alone."""
-        # Not in the thread: whoever draws reads the same file.
-        log, index = self._log, self._log.index
-        change = log.get(row)
+        """Return an exchange with all of its progress; the model keeps only the last."""
+        # Not in the thread: the screen reads the same file while drawing.
+        model, index = self._model, self._model.index
+        change = model.get(row)
         exchange = None if change is None else change.exchange
         if exchange is None or not isinstance(getattr(change, "what", None), Request):
             raise CannotStart(f"{GONE}: it was cut, or replaced by another", "q goes back to the session")
-        # What comes for a subscription is no progress to the index: it may be anywhere.
-        last = len(log) - 1 if exchange.is_subscription else index.progress.get(row, row)
+        # The index does not record notifications of a subscription as progress: they may be anywhere.
+        last = len(model) - 1 if exchange.is_subscription else index.progress.get(row, row)
         exchange.progress = []
         for place in range(row + 1, last + 1):
             if place % COMPARISON_SLICE == 0:
                 await asyncio.sleep(0)
             if index.what[place] & 7 == NOTIFICATION and index.pair(place) == row:
-                said = log.message(place)
-                if isinstance(said, Notification) and said.method != "notifications/cancelled":
-                    exchange.progress.append(said)
+                entry = model.message(place)
+                if isinstance(entry, Notification) and entry.method != "notifications/cancelled":
+                    exchange.progress.append(entry)
         return exchange
 
 
 def _compared(old: Exchange, new: Exchange, options: DiffOptions) -> ComparedCase:
-    """Return what differs in two exchanges; in what was answered even if something else was asked for.
+    """Return the differences of two exchanges; of their results even if the requests differ.
 
-    Between sessions that is left out, as nobody chose the two; here a person did.
+    Between sessions those are left out, as the pair was matched automatically; here the user chose it.
     """
     case = compare_exchanges(old, new, options)
-    asked = tuple(change for change in case.changes if change.kind is ChangeKind.REQUEST)
-    if not asked or old.request.method != new.request.method:
+    request_changes = tuple(change for change in case.changes if change.kind is ChangeKind.REQUEST)
+    if not request_changes or old.request.method != new.request.method:
         return case
-    # Of its method only, if that can be typed as a pattern: progress has params of its own.
+    # Limited to its method if that is a valid pattern: progress notifications have params, too.
     method = f"{new.request.method} " if new.request.method in METHODS else ""
     options = replace(options, ignored=(*options.ignored, ignored(f"{method}/params")))
-    answered = compare_exchanges(old, new, options)
-    return replace(answered, changes=asked + answered.changes)
+    result_diff = compare_exchanges(old, new, options)
+    return replace(result_diff, changes=request_changes + result_diff.changes)
 
 
 def _rows_of(session: Session, places: Iterable[ChangePosition | None]) -> Rows:
-    """Return the rows of places: a row is a change of the session, and those of a batch share a line."""
+    """Return the rows of positions; the messages of a batch share a line."""
     wanted: dict[int, list[ChangePosition]] = {}
     for place in places:
         if place is not None:
@@ -282,18 +262,19 @@ def _rows_of(session: Session, places: Iterable[ChangePosition | None]) -> Rows:
 
 
 CHOICE_SLICE = 20_000
-"""Rows that are looked at before a key gets its turn."""
+"""Rows searched between two turns of the event loop."""
 
 
-async def two_of(log: SessionModel, row: int | None, marked: Collection[int]) -> tuple[int, int] | str:
-    """Return the rows of two requests, the earlier first; or the words for why there are none.
+async def choose_exchanges(
+    model: SessionModel, row: int | None, marked: Collection[int]
+) -> tuple[int, int] | str:
+    """Return the rows of two requests, the earlier first, or the reason why there are none.
 
-    Two that are marked; the one that is marked and this one; this one and the
-    one before of the same side, method and subject.
+    These are two marked ones; the marked one and this one; or this one and the previous one like it.
     """
-    index = log.index
+    index = model.index
     here = None if row is None else index.request(row)
-    rows = (one for one in marked if one < len(index))  # The file may have begun anew.
+    rows = (one for one in marked if one < len(index))  # The file may have begun again.
     others = {request for one in rows if (request := index.request(one)) is not None}
     if len(others) > 2:
         return f"{len(others)} exchanges are marked, and two are compared (m takes a mark away)"
@@ -301,7 +282,7 @@ async def two_of(log: SessionModel, row: int | None, marked: Collection[int]) ->
         others -= {here}
         if here is None:
             return "this row is no request, and belongs to none: nothing to compare"
-        before = next(iter(others)) if others else await _before(log, here)
+        before = next(iter(others)) if others else await _before(model, here)
         if before is None:
             about = f"{index.texts[index.method[here]]} {index.texts[index.subject[here]]}".rstrip()
             return f"no {sanitize(about[:60])} before this one: mark another (m), then d"
@@ -310,9 +291,9 @@ async def two_of(log: SessionModel, row: int | None, marked: Collection[int]) ->
     return old, new
 
 
-async def _before(log: SessionModel, here: int) -> int | None:
-    """Return the last request before this one that is like it."""
-    index = log.index
+async def _before(model: SessionModel, here: int) -> int | None:
+    """Return the last request before this one with the same side, method and subject."""
+    index = model.index
     what, methods, subjects = index.what, index.method, index.subject
     side, method, subject = index.side(here), methods[here], subjects[here]
     for end in range(here, 0, -CHOICE_SLICE):
@@ -326,6 +307,6 @@ async def _before(log: SessionModel, here: int) -> int | None:
             ):
                 return row
         await asyncio.sleep(0)
-        if log.index is not index:  # The file began anew.
+        if model.index is not index:  # The file began again.
             return None
     return None

@@ -1,13 +1,7 @@
-"""The lines of a difference: what was compared, what changed, from what to what.
+"""The lines of a difference, and the list that shows them.
 
-Owns their order, their roles, what a filter leaves of them, and how much of a
-value has room in a width. The words are those of every report (`ui.report`).
-Pure.
-
-The list of what differs.
-
-Owns that the cursor stays on its change when the lines are made anew, and the
-way from one change to the next. The words are `diff_rows`'.
+Owns their order, roles and filter, and how much of a value fits. The wording is
+`ui.report.diff_text`'s.
 """
 
 from __future__ import annotations
@@ -21,9 +15,7 @@ from mcpspy.analysis import rows
 from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, ComparedCase, DiffChange, SessionDiff
 from mcpspy.ui.report import diff_text
 from mcpspy.ui.tui.detail.json_view import StyledSpan, pieces, redacted
-from mcpspy.ui.tui.detail.layout import Piece
-from mcpspy.ui.tui.widgets.cells import cut, cut_middle
-from mcpspy.ui.tui.widgets.columns import Column, PlacedColumn, fitted
+from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, cut, cut_middle, fitted
 from mcpspy.ui.tui.widgets.virtual_list import MARGIN, VirtualList
 
 TONES = {
@@ -35,18 +27,15 @@ TONES = {
 MARKS = {diff_text.OLD: rows.BAD, diff_text.NEW: rows.OK, diff_text.SAME: rows.QUIET}
 
 KINDS = max(map(len, ChangeKind))
-"""Columns of the longest kind."""
-
 WEIGHTS = max(map(len, ChangeSeverity))
 
 POINTER = 24
-"""Columns that a pointer keeps beside what is said of it."""
+"""Columns kept for a pointer beside its description."""
 
 COUNT = 16
-"""Columns of the words behind a value that is cut: `… 123456789 more`."""
+"""Columns of the note after a cut value: `… 123456789 more`."""
 
 INDENT = 6
-"""Columns before a value, its mark not counted."""
 
 
 class DiffRow(NamedTuple):
@@ -55,11 +44,10 @@ class DiffRow(NamedTuple):
     pieces: list[Piece]
     case: ComparedCase
     change: DiffChange | None = None
-    """None of the line that says what was compared."""
+    """None in the line that names what was compared."""
     begins: bool = False
-    """Whether it is the first line of a change."""
     mark: str = ""
-    """Of a line of a value: `-`, `+`, or a blank."""
+    """In a line of a value: `-`, `+`, or a space."""
 
     @property
     def text(self) -> str:
@@ -67,7 +55,7 @@ class DiffRow(NamedTuple):
 
 
 def diff_rows(difference: SessionDiff, width: int, wanted: str = "") -> list[DiffRow]:
-    """Return the lines of what changed, as far as it is wanted."""
+    """Return the lines of the changes that match the filter."""
     tests = _tests(wanted)
     found: list[DiffRow] = []
     for case in difference.changed:
@@ -80,7 +68,7 @@ def diff_rows(difference: SessionDiff, width: int, wanted: str = "") -> list[Dif
 
 
 def whole(row: DiffRow) -> str:
-    """Return what a line is about, however long: the value that it shows a part of, else the line; inert."""
+    """Return all of what a line shows in part: the whole value, else the line; sanitized."""
     change = row.change
     if (
         change is None
@@ -93,16 +81,16 @@ def whole(row: DiffRow) -> str:
 
 
 def tally(difference: SessionDiff) -> list[Piece]:
-    """Return how much of what there is: `1 breaking · 2 notes · 14 of 17 alike`."""
-    said: list[Piece] = []
+    """Return the counts: `1 breaking · 2 notes · 14 of 17 alike`."""
+    parts: list[Piece] = []
     for severity, count in difference.counts.items():
         if count:
             plural = "s" if severity is ChangeSeverity.NOTE and count > 1 else ""
-            said += [(f"{count:,} {severity}{plural}", TONES[severity]), (" · ", rows.QUIET)]
+            parts += [(f"{count:,} {severity}{plural}", TONES[severity]), (" · ", rows.QUIET)]
     compared = len(difference.cases)
     if compared == 1:
-        return said[:-1] or [("the same", rows.OK)]
-    return [*said, (f"{compared - len(difference.changed):,} of {compared:,} alike", None)]
+        return parts[:-1] or [("the same", rows.OK)]
+    return [*parts, (f"{compared - len(difference.changed):,} of {compared:,} alike", None)]
 
 
 def _tests(wanted: str) -> list[tuple[str, bool]]:
@@ -113,8 +101,8 @@ def _tests(wanted: str) -> list[tuple[str, bool]]:
 def _is_wanted(case: ComparedCase, change: DiffChange, tests: Sequence[tuple[str, bool]]) -> bool:
     if not tests:
         return True
-    said = f"{change.severity} {case.about} {change.kind} {change.pointer} {change.why}".lower()
-    return all((word in said) is is_in for word, is_in in tests)
+    text = f"{change.severity} {case.about} {change.kind} {change.pointer} {change.why}".lower()
+    return all((word in text) is is_in for word, is_in in tests)
 
 
 def _head(case: ComparedCase) -> list[Piece]:
@@ -133,16 +121,16 @@ def _head(case: ComparedCase) -> list[Piece]:
 
 
 def _change(case: ComparedCase, change: DiffChange, width: int) -> Iterator[DiffRow]:
-    said = diff_text.said(change)
-    if said and change.pointer:
-        said = f"  {said}"
+    label = diff_text.said(change)
+    if label and change.pointer:
+        label = f"  {label}"
     weight = f"  ({change.severity})" if change.severity is not case.severity else ""
     begin = f"  {change.kind:{KINDS}}  "
-    room = max(width - len(begin) - len(said) - len(weight), POINTER)
+    room = max(width - len(begin) - len(label) - len(weight), POINTER)
     head: list[Piece] = [
         (begin, "word"),
         (cut_middle(diff_text.short(change.pointer), room), "key"),
-        (said, None),
+        (label, None),
         (weight, TONES[change.severity]),
     ]
     if (beside := _beside(change, width - sum(len(text) for text, _ in head))) is not None:
@@ -156,7 +144,7 @@ def _change(case: ComparedCase, change: DiffChange, width: int) -> Iterator[Diff
 
 
 def _body(change: DiffChange, room: int) -> list[tuple[str, str]]:
-    """Return the lines of both values; of one that is cut, the words for how much is gone have room, too."""
+    """Return the lines of both values, with room for the note after a cut value."""
     found = list(diff_text.body(change, room))
     return (
         found if all(len(line) <= room for _, line in found) else list(diff_text.body(change, room - COUNT))
@@ -164,7 +152,6 @@ def _body(change: DiffChange, room: int) -> list[tuple[str, str]]:
 
 
 def _beside(change: DiffChange, room: int) -> list[Piece] | None:
-    """Return both values for the line of the change itself, if they have room there."""
     if room < POINTER // 2 or _is_long(change.old) or _is_long(change.new):
         return None
     old, new = diff_text.values(change, room)
@@ -174,24 +161,20 @@ def _beside(change: DiffChange, room: int) -> list[Piece] | None:
 
 
 def _is_long(value: Any) -> bool:
-    """Whether a value is a text of several lines, or has parts: none of them is read at a glance."""
+    """Return whether a value is multi-line or structured, and so cannot be read at a glance."""
     return isinstance(value, dict | list) or (isinstance(value, str) and "\n" in value)
 
 
 BETWEEN = 3
-"""Columns between the two titles."""
 
 
 class DiffList(VirtualList):
-    """Lines of a difference, under the names of the two."""
-
     HELP_NAME = "in the list of changes"
 
     def __init__(self) -> None:
         super().__init__(id="diff")
         self.rows: list[DiffRow] = []
         self.titles = ("", "")
-        """The old one and the new one; inert."""
 
     @property
     def room(self) -> int:
@@ -203,7 +186,6 @@ class DiffList(VirtualList):
 
     @property
     def columns(self) -> Sequence[Column]:
-        """One, whose head says which is which."""
         old, new = self.titles
         room = max(self.room - BETWEEN - 4, 2)
         half = max(room // 2, room - cell_len(new))
@@ -217,17 +199,15 @@ class DiffList(VirtualList):
         return [(self.rows[index].text, None)]
 
     def fill(self, rows: list[DiffRow]) -> None:
-        """Show these; the cursor stays with what it is on, if that is among them."""
         held = self.selected
         self.rows = rows
         self.sync(len(rows))
         place = self._place_of(held) if held is not None else None
-        # Not on the name of what was compared: on what changed of it.
+        # On the first change, not on the line that names the case.
         self.move_to(place if place is not None else self.following(0, 1) or 0)
         self.refresh()
 
     def following(self, place: int, step: int) -> int | None:
-        """Return the place of the next change, or of the one before."""
         places = range(place + 1, len(self.rows)) if step > 0 else range(place - 1, -1, -1)
         return next((there for there in places if self.rows[there].begins), None)
 

@@ -1,9 +1,4 @@
-"""What differs between two, on a screen.
-
-Owns the list, its filter and its keys, and what is said while both are read,
-where they are the same, and if one of them cannot be read. What is compared is
-`compared`'s, how it reads `diff_rows`'.
-"""
+"""The screen that shows the differences between two sessions or two exchanges."""
 
 from __future__ import annotations
 
@@ -25,27 +20,21 @@ from mcpspy.errors import McpspyError
 from mcpspy.io.recording.reader import Summary
 from mcpspy.ui.report.diff_text import short
 from mcpspy.ui.tui.bindings import DIFF_KEYS
-from mcpspy.ui.tui.detail.layout import Piece
 from mcpspy.ui.tui.diff.comparison import ComparablePair, ComparisonRun
 from mcpspy.ui.tui.diff.rows import DiffList, diff_rows, tally, whole
-from mcpspy.ui.tui.session.detail_header import CLIPBOARD
 from mcpspy.ui.tui.session.filter_bar import FilterInput
-from mcpspy.ui.tui.session.labels import plural
+from mcpspy.ui.tui.session.labels import CLIPBOARD, plural
 from mcpspy.ui.tui.widgets.base import SplitLine
-from mcpspy.ui.tui.widgets.cells import cut_middle
+from mcpspy.ui.tui.widgets.columns import Piece, cut_middle
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 TICK = 0.1
-"""Seconds between two words on how far it is."""
-
 FLASH = 2.5
-"""Seconds that the answer to a key is read."""
-
 PLACE = 24
-"""Columns of the last line that are not for the pointer."""
+"""Columns of the status line that are not for the pointer."""
 
 NARROW = 60
-"""Columns below which lines say only what is on their left."""
+"""Columns below which lines show only their left part."""
 
 EXAMPLE = "breaking tools/call -description"
 
@@ -60,9 +49,9 @@ _COMMANDS = {binding.action.partition("(")[0] for binding in DIFF_KEYS if isinst
 
 
 class DiffScreen(Screen[int | None]):
-    """A difference; of two exchanges of the session below, dismissed with the row that is wanted there."""
+    """A difference. For two exchanges of the session below, dismissed with a row to go to."""
 
-    # Not CSS: for that Textual would read all styles again.
+    # Not CSS: Textual would parse all styles again.
     DEFAULT_CSS = """
     DiffScreen FilterInput { display: none; height: 1; border: none; padding: 0 1; background: $surface; }
     DiffScreen FilterInput.-open { display: block; }
@@ -77,7 +66,7 @@ class DiffScreen(Screen[int | None]):
     def __init__(
         self, pair: ComparablePair, opened: Callable[[Summary, int], None] = lambda session, row: None
     ) -> None:
-        """`opened` shows a row of one of two sessions."""
+        """`opened` shows a row of one of the two sessions."""
         super().__init__()
         self._pair = pair
         self._opened = opened
@@ -86,7 +75,6 @@ class DiffScreen(Screen[int | None]):
         self._trouble: list[Piece] = []
         self._tally: list[Piece] = []
         self._left = ""
-        """How many changes the filter leaves."""
         self._title = SplitLine(id="title")
         self._list = DiffList()
         self._filter = FilterInput()
@@ -105,19 +93,18 @@ class DiffScreen(Screen[int | None]):
 
     def on_mount(self) -> None:
         self.set_interval(TICK, self._look)
-        self.action_again()
+        self.action_reload()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While a filter is typed, a letter is no command, and the last line does not say so."""
+        """Disable the keys of the screen while a filter is typed, and hide them from the footer."""
         return not self._filter.has_focus or action not in _COMMANDS
 
     def on_resize(self) -> None:
-        """Make the lines anew: what has room in them is another."""
         self.call_after_refresh(self._fill)
 
     def on_virtual_list_moved(self, event: VirtualList.Moved) -> None:
         event.stop()
-        self._say()
+        self._update_status()
 
     def on_virtual_list_opened(self, event: VirtualList.Opened) -> None:
         event.stop()
@@ -128,7 +115,6 @@ class DiffScreen(Screen[int | None]):
         self._fill()
 
     def on_filter_input_left(self, event: FilterInput.Left) -> None:
-        """Keep the filter, or have none."""
         event.stop()
         self._filter.keep()
         if event.clear or not self._filter.value.strip():
@@ -151,12 +137,12 @@ class DiffScreen(Screen[int | None]):
     def action_change(self, step: int) -> None:
         place = self._list.following(self._list.cursor, step)
         if place is None:
-            self._tell(f"no change {'below' if step > 0 else 'above'}")
+            self._flash_message(f"no change {'below' if step > 0 else 'above'}")
         else:
             self._list.move_to(place)
 
     def action_open(self, side: str) -> None:
-        """Go to what is under the cursor, on one side; of what that lacks, on the other."""
+        """Go to the change under the cursor on one side, or on the other if it is missing there."""
         row = self._list.selected
         if row is None or self._compared is None:
             return
@@ -167,7 +153,7 @@ class DiffScreen(Screen[int | None]):
         is_new = new is not None and (side == "new" or old is None)
         there = new if is_new else old
         if there is None:
-            self._tell("it stands for the whole session, and in no one place")
+            self._flash_message("it stands for the whole session, and in no one place")
         elif (summaries := self._pair.summaries) is None:
             self.dismiss(there)
         else:
@@ -175,21 +161,21 @@ class DiffScreen(Screen[int | None]):
 
     def action_reverse(self) -> None:
         self._pair = self._pair.reversed
-        self.action_again()
+        self.action_reload()
 
     def action_dates(self) -> None:
         self._options = replace(self._options, dates=not self._options.dates)
-        self._tell(f"dates and times in texts are {'not ' if self._options.dates else ''}compared")
-        self.action_again()
+        self._flash_message(f"dates and times in texts are {'not ' if self._options.dates else ''}compared")
+        self.action_reload()
 
-    def action_again(self) -> None:
+    def action_reload(self) -> None:
         self._compared, self._trouble, self._tally = None, [], []
         self._list.titles = self._pair.titles
         self.run_worker(self._compare(), group="compare", exclusive=True)
         self._fill()
 
     def action_copy(self) -> None:
-        """Put the value on this line on the clipboard (OSC 52), whole; else the line."""
+        """Copy the whole value on this line (OSC 52), else the line."""
         if self._list.selected is not None:
             self.run_worker(self._copy(), group="copy", exclusive=True)
 
@@ -199,10 +185,10 @@ class DiffScreen(Screen[int | None]):
         text = await asyncio.to_thread(whole, row)
         size = len(text.encode())
         if size > CLIPBOARD:
-            self._tell(f"not copied: {rows.size(size)}B is more than a clipboard takes from here")
+            self._flash_message(f"not copied: {rows.size(size)}B is more than a clipboard takes from here")
         else:
             self.app.copy_to_clipboard(text)
-            self._tell(f"copied {size:,} bytes")
+            self._flash_message(f"copied {size:,} bytes")
 
     async def _compare(self) -> None:
         try:
@@ -218,14 +204,13 @@ class DiffScreen(Screen[int | None]):
         self._fill()
 
     def _fill(self) -> None:
-        """Show what there is, in the width there is."""
         wanted = (self._compared, self._trouble, self._list.room, self._filter.value)
         if wanted != self._shown and not self._is_filling:
             self._is_filling = True
             self.run_worker(self._fill_all())
 
     async def _fill_all(self) -> None:
-        """Make the lines in a thread: of a large difference that takes a while."""
+        """Build the lines in a thread: for a large difference that is slow."""
         while (wanted := (self._compared, self._trouble, self._list.room, self._filter.value)) != self._shown:
             compared, trouble, room, text = wanted
             if compared is None:
@@ -240,7 +225,7 @@ class DiffScreen(Screen[int | None]):
             self._shown = wanted
             self._list.fill(made)
         self._is_filling = False
-        self._say()
+        self._update_status()
 
     def _clear(self) -> None:
         self._filter.value = ""
@@ -248,36 +233,36 @@ class DiffScreen(Screen[int | None]):
         self._list.focus()
         self._fill()
 
-    def _tell(self, text: str) -> None:
+    def _flash_message(self, text: str) -> None:
         self._flash, self._flash_until = text, time.monotonic() + FLASH
-        self._say()
+        self._update_status()
 
     def _look(self) -> None:
         if self._compared is None or self._flash:
-            self._say()
+            self._update_status()
 
-    def _say(self) -> None:
+    def _update_status(self) -> None:
         listing, is_wide = self._list, self.size.width >= NARROW
         if time.monotonic() > self._flash_until:
             self._flash = ""
         what = " · of two exchanges" if self._pair.summaries is None else " · of two sessions"
         what += ", dates and times aside" if self._options.dates else ""
         name: list[Piece] = [("diff", "title"), (what if is_wide else "", None)]
-        self._title.say(name, self._tally)
+        self._title.set_text(name, self._tally)
         below: Piece = (self._flash, None)
         if not self._flash:
-            below = self._standing()
+            below = self._status_line()
         place = f"{listing.cursor + 1:,}/{listing.count:,}" if listing.count else ""
         if place and self._left:
             place = f"{self._left}  {place}"
-        self._status.say([below], [(place, rows.QUIET)] if place and is_wide else [])
+        self._status.set_text([below], [(place, rows.QUIET)] if place and is_wide else [])
 
-    def _standing(self) -> Piece:
-        """Return what is to be said at the bottom: how far it is, what is amiss, where the cursor is."""
+    def _status_line(self) -> Piece:
+        """Return the progress, the warning, or the pointer under the cursor."""
         if self._compared is None:
             return ("" if self._trouble else self._pair.progress), rows.QUIET
-        if self._compared.amiss:
-            return self._compared.amiss, rows.ODD
+        if self._compared.warning:
+            return self._compared.warning, rows.ODD
         row = self._list.selected
         change = None if row is None else row.change
         return (

@@ -1,14 +1,7 @@
-"""The way from a screen into the session it shows.
+"""The connection from a screen to its live session, and the messages held there.
 
-Owns the connection: that there is one as soon as the session can be reached,
-what is held meanwhile, and what our own requests were answered. Orders raise
-McpspyError with the one line that says why not.
-
-A message that is held: what the session says of it.
-
-Owns reading the events of docs/control.md and the two clocks of a held
-message, its age and the time until it goes on by itself. Pure: time is an
-argument.
+Reconnects until the session ends. Commands raise McpspyError with the reason.
+See docs/control.md for the events.
 """
 
 from __future__ import annotations
@@ -24,39 +17,33 @@ from mcpspy.errors import CannotStart, McpspyError
 
 
 class HeldMessage(NamedTuple):
-    """A held message."""
-
     ticket: int
     side: str
-    """Who said it."""
     at: float
-    """When, in seconds since the start of the session."""
+    """Seconds since the start of the session."""
     method: str
-    """Of an answer, that of its request; empty if it has none."""
+    """A response has the method of its request; empty if unknown."""
     subject: str
-    """Which tool, resource, prompt …"""
     id: str | None
-    """JSON text."""
     is_request: bool
     data: bytes
-    """What goes on if it is accepted."""
+    """What is forwarded if it is accepted."""
     viewer: str
-    """Whose query holds it; empty if a rule does."""
+    """Viewer whose filter holds it; empty if a rule does."""
     rule: str
     since: float
-    """On our clock."""
+    """By the local clock, as is `until`."""
     until: float
-    """When it goes on by itself, on our clock."""
+    """When it is released automatically."""
 
     @property
     def name(self) -> str:
-        """What to call it; as the peer said it."""
         what = f"{self.method} {self.subject}".strip() or "message"
         return what if self.is_request or self.id is None else f"answer to {what}"
 
 
 def read_held(fields: dict[str, Any], now: float) -> HeldMessage | None:
-    """Return a held message from what a session says of it now; None if that makes no sense."""
+    """Return a held message from a control event; None if the event is malformed."""
     try:
         data = a2b_base64(fields["b64"]) if "b64" in fields else fields["text"].encode()
         at, age = float(fields["at"]), float(fields.get("age", 0.0))
@@ -86,44 +73,40 @@ def _has_method(data: bytes) -> bool:
     return isinstance(message, dict) and "method" in message
 
 
-AGAIN = 0.5
-"""Seconds between two tries to reach a session, which may have begun a moment ago."""
+RETRY = 0.5
+"""Seconds between two attempts to connect, as a session may have just begun."""
 
 NAME = "tui"
-"""What the session and its recording call us; a number follows if there are several of us."""
+"""Viewer name in the session and its recording; mcpspy appends a number if it is taken."""
 
 
 class InterceptConnection:
-    """Into one live session."""
-
     def __init__(self, path: Path, released: Callable[[HeldMessage, str], None]) -> None:
-        """`released` is called with what is held no more, and why; not if we wanted it so."""
+        """`released` is called with messages that are released for other reasons than a command from here."""
         self._path = path
         self._released = released
-        self._visit: Any = None
+        self._client: Any = None
         self._why = ""
         self._has_tried = asyncio.Event()
-        self._ours: set[int] = set()
+        self._decided: set[int] = set()
         self.viewer = ""
         self.held: dict[int, HeldMessage] = {}
-        """Ticket → message, in the order they came."""
+        """Ticket → message, in order of arrival."""
         self.query: str | None = None
-        """What we hold; None: nothing."""
+        """The filter of the messages held from here; None holds nothing."""
         self.answers: dict[str, dict[str, Any]] = {}
-        """Id of a request of ours, JSON text → what came of it: `message`, or `error` with the words for why not."""
+        """Id of an injected request (JSON text) → its `message`, or `error` with the reason."""
 
     @property
     def is_open(self) -> bool:
-        """Whether the session hears us."""
-        return self._visit is not None
+        return self._client is not None
 
     @property
-    def mine(self) -> list[HeldMessage]:
-        """What goes on when we leave."""
+    def held_here(self) -> list[HeldMessage]:
+        """The messages that are released when this viewer leaves."""
         return [held for held in self.held.values() if self.viewer and held.viewer == self.viewer]
 
     async def keep(self, is_live: Callable[[], bool]) -> None:
-        """Stay connected while the session is live."""
         try:
             while is_live():
                 try:
@@ -134,32 +117,32 @@ class InterceptConnection:
                     self._why = str(error).removeprefix(f"{self._path}: ")
                 await self.leave()
                 self._has_tried.set()
-                await asyncio.sleep(AGAIN)
+                await asyncio.sleep(RETRY)
         finally:
             await self.leave()
 
     async def leave(self) -> None:
-        """End the connection: what we hold goes on."""
-        visit, self._visit = self._visit, None
+        """Close the connection; the session releases what was held from here."""
+        client, self._client = self._client, None
         self.query, self.viewer = None, ""
         self.held.clear()
-        if visit is not None:
+        if client is not None:
             self._why = "the session has ended"
-            await visit.close()
+            await client.close()
 
     async def hold(self, query: str | None) -> None:
-        """Hold what a filter wants; None: nothing any more, and what we held goes on."""
-        self._ours |= {held.ticket for held in self.mine} if query is None else set()
-        await self._order("hold", query=query)
+        """Hold messages that match a filter; None releases what was held from here."""
+        self._decided |= {held.ticket for held in self.held_here} if query is None else set()
+        await self._command("hold", query=query)
         self.query = query
 
     async def accept(self, held: HeldMessage) -> None:
         await self._decide("release", held)
 
     async def accept_all(self) -> int:
-        """Let all go on, in the order they came; return how many."""
-        self._ours |= set(self.held)
-        return int((await self._order("release", tickets="all"))["released"])
+        """Release all messages in their order; return how many."""
+        self._decided |= set(self.held)
+        return int((await self._command("release", tickets="all"))["released"])
 
     async def edit(self, held: HeldMessage, text: str) -> None:
         await self._decide("release", held, text=text)
@@ -171,48 +154,48 @@ class InterceptConnection:
         await self._decide("answer", held, error={"code": code, "message": message})
 
     async def request(self, to: str, method: str, params: Any, stream: str | None) -> str:
-        """Send a request of ours; return its id, JSON text."""
-        return str((await self._order("request", **_said(to, method, params, stream)))["id"])
+        """Inject a request; return its id, JSON text."""
+        return str((await self._command("request", **_fields(to, method, params, stream)))["id"])
 
     async def notify(self, to: str, method: str, params: Any, stream: str | None) -> None:
-        await self._order("notify", **_said(to, method, params, stream))
+        await self._command("notify", **_fields(to, method, params, stream))
 
     async def _decide(self, order: str, held: HeldMessage, **fields: Any) -> None:
-        self._ours.add(held.ticket)
+        self._decided.add(held.ticket)
         try:
-            await self._order(order, ticket=held.ticket, **fields)
+            await self._command(order, ticket=held.ticket, **fields)
         except McpspyError:
-            self._ours.discard(held.ticket)
+            self._decided.discard(held.ticket)
             raise
 
-    async def _order(self, order: str, **fields: Any) -> dict[str, Any]:
-        if self._visit is None:
+    async def _command(self, order: str, **fields: Any) -> dict[str, Any]:
+        if self._client is None:
             await self._has_tried.wait()
-        if self._visit is None:
+        if self._client is None:
             raise CannotStart(f"the session cannot be reached: {self._why}")
-        answer: dict[str, Any] = await self._visit.order(order, **fields)
+        answer: dict[str, Any] = await self._client.order(order, **fields)
         return answer
 
     async def _connect(self) -> None:
         from mcpspy.io.control.client import AsyncControlClient
         from mcpspy.io.control.discovery import find
 
-        visit = await AsyncControlClient.open(await asyncio.to_thread(find, self._path))
+        client = await AsyncControlClient.open(await asyncio.to_thread(find, self._path))
         try:
-            self.viewer = str((await visit.order("hello", viewer=NAME))["viewer"])
+            self.viewer = str((await client.order("hello", viewer=NAME))["viewer"])
         except BaseException:
-            await visit.close()
+            await client.close()
             raise
-        for fields in visit.hello.get("state", {}).get("held", ()):
+        for fields in client.hello.get("state", {}).get("held", ()):
             self._hold(fields)
-        self._visit = visit
+        self._client = client
 
     async def _listen(self) -> None:
-        async for event in self._visit.events():
+        async for event in self._client.events():
             if event["event"] == "held":
                 self._hold(event)
             elif event["event"] == "released":
-                self._let_go(event)
+                self._released_event(event)
             elif event["event"] == "answer":
                 self.answers[str(event["id"])] = event
 
@@ -221,15 +204,15 @@ class InterceptConnection:
         if held is not None:
             self.held[held.ticket] = held
 
-    def _let_go(self, event: dict[str, Any]) -> None:
+    def _released_event(self, event: dict[str, Any]) -> None:
         ticket = event.get("ticket")
         held = self.held.pop(ticket, None) if isinstance(ticket, int) else None
-        if held is not None and held.ticket not in self._ours:
+        if held is not None and held.ticket not in self._decided:
             self._released(held, str(event.get("why", "")))
         if held is not None:
-            self._ours.discard(held.ticket)
+            self._decided.discard(held.ticket)
 
 
-def _said(to: str, method: str, params: Any, stream: str | None) -> dict[str, Any]:
-    said = {"to": to, "method": method, "params": params, "stream": stream}
-    return {key: value for key, value in said.items() if value is not None}
+def _fields(to: str, method: str, params: Any, stream: str | None) -> dict[str, Any]:
+    fields = {"to": to, "method": method, "params": params, "stream": stream}
+    return {key: value for key, value in fields.items() if value is not None}

@@ -1,21 +1,12 @@
-"""The screen in which a message is edited before it goes on, or is sent.
+"""The message editor: validation, drafts, and `$EDITOR`.
 
-Owns the text, what is said of it while it is typed, and that nothing is sent by
-accident: what is no JSON goes only when asked for twice. Who sends it, and what
-is wrong with it, comes from outside.
-
-Texts that are edited, and what was typed and not sent.
-
-Owns opening the editor with what was typed there before.
-
-A text in the editor of a person's own choice.
-
-Owns which one that is, and the file it edits: nobody else can read it, and it
-is gone afterwards.
+Text that is not JSON is sent only if the user asks twice. JSON that breaks the
+protocol causes a warning: people who test a peer may want to send it.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -23,24 +14,119 @@ import tempfile
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple, NoReturn
 
+from msgspec import DecodeError
+from msgspec.json import format as lay_out
 from textual.app import ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Footer, Static, TextArea
 
 from mcpspy.analysis import rows
+from mcpspy.core.protocol.message import Malformed, Notification, Request, read_frame
+from mcpspy.core.recording.decode import Frame
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, McpspyError
-from mcpspy.ui.tui.detail.layout import Piece
-from mcpspy.ui.tui.intercept.validation import ValidationProblem
 from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.widgets.base import SplitLine
+from mcpspy.ui.tui.widgets.columns import Piece
+
+
+class ValidationProblem(NamedTuple):
+    text: str
+    is_json: bool = True
+    """True if the text can be parsed at all."""
+
+
+def editable(data: bytes) -> str | None:
+    r"""Return a message as text to edit, laid out if it is JSON; None if it is not UTF-8.
+
+    Characters that a terminal might obey are escaped, as `\u009b`.
+    """
+    try:
+        text = lay_out(data, indent=2).decode()
+    except (DecodeError, RecursionError):
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            return None
+    except UnicodeDecodeError:
+        return None
+    return text.translate(
+        {ord(one): f"\\u{ord(one):04x}" for one in set(text) if one != "\n" and sanitize(one) != one}
+    )
+
+
+def problems(text: str, side: str, original: bytes = b"") -> list[ValidationProblem]:
+    """Return the problems of a message from this side; `original` is what it replaces."""
+    try:
+        json.loads(text, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        return [
+            ValidationProblem(
+                f"no JSON: line {error.lineno}, column {error.colno}: {error.msg}", is_json=False
+            )
+        ]
+    except ValueError as error:
+        return [ValidationProblem(f"no JSON: {error}", is_json=False)]
+    except RecursionError:
+        return [ValidationProblem("nested too deep to be read", is_json=False)]
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        return [ValidationProblem("half a character (a lone surrogate) cannot be sent", is_json=False)]
+    found: list[str] = []
+    for message in read_frame(Frame(0.0, side, data)):
+        found += [message.why] if isinstance(message, Malformed) else []
+        found += message.flaws
+    if not found:
+        found += _compared(data, original, side)
+    return [ValidationProblem(label) for label in dict.fromkeys(found)]
+
+
+def request_problems(text: str) -> list[ValidationProblem]:
+    """Return the problems of a request to be sent: an object of method and params."""
+    found = problems(text, "client")
+    if found and not found[0].is_json:
+        return found
+    fields = json.loads(text)
+    if not isinstance(fields, dict) or not isinstance(fields.get("method"), str) or not fields["method"]:
+        return [ValidationProblem('an object with "method", a text', is_json=False)]
+    if not isinstance(fields.get("params", {}), dict):
+        return [ValidationProblem('"params" has to be an object', is_json=False)]
+    others = ", ".join(sanitize(key) for key in fields if key not in ("method", "params"))
+    return [ValidationProblem(f"left out when it is sent: {others}")] if others else []
+
+
+def _compared(data: bytes, original: bytes, side: str) -> list[str]:
+    """Return the problems of replacing the original message in its conversation."""
+    if not original:
+        return []
+    new, old = _shape(data, side), _shape(original, side)
+    if new == old or len(old) != 1:
+        return []
+    (kind, id_text), *_ = old
+    if len(new) == 1 and new[0][0] == kind:
+        waits = "the answer goes to nobody" if kind == "request" else "nobody waits for it"
+        return [f"its id was {sanitize(id_text or 'none')}: with another one {waits}"]
+    return [f"it was a {kind}: whoever sent it may wait for ever"] if kind == "request" else []
+
+
+def _shape(data: bytes, side: str) -> list[tuple[str, str | None]]:
+    kinds = {Request: "request", Notification: "notification"}
+    return [
+        (kinds.get(type(message), "answer"), getattr(message, "id", None))
+        for message in read_frame(Frame(0.0, side, data))
+    ]
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
 
 
 class Drafts:
-    """What was typed, by what it was to become."""
+    """Unsent texts, by the key of what was edited."""
 
     def __init__(self, screen: SessionBase) -> None:
         self._screen = screen
@@ -54,13 +140,13 @@ class Drafts:
         check: Callable[[str], Sequence[ValidationProblem]],
         send: Callable[[str], Awaitable[None]],
     ) -> None:
-        """Have a text edited; see `EditorScreen`. What is not sent is there again under the same key."""
+        """Open the editor; an unsent text appears again under the same key. See `EditorScreen`."""
 
         def left(text: str | None) -> None:
             self.forget(key)
             if text is not None and text != original:
                 self._kept[key] = text
-                self._screen.tell("nothing was sent; what you typed is still there")
+                self._screen.flash_message("nothing was sent; what you typed is still there")
 
         self._screen.app.push_screen(EditorScreen(heading, original, check, send, self._kept.get(key)), left)
 
@@ -69,12 +155,12 @@ class Drafts:
 
 
 def editor(environ: Mapping[str, str] = os.environ) -> str:
-    """Return the command of the editor; empty if none was chosen."""
+    """Return the editor command; empty if none is set."""
     return environ.get("VISUAL", "").strip() or environ.get("EDITOR", "").strip()
 
 
 def edit_outside(command: str, text: str, suspended: Callable[[], AbstractContextManager[None]]) -> str:
-    """Return the text as it was saved; raise CannotStart. `suspended` gives the terminal away, and takes it back."""
+    """Return the saved text; raise CannotStart. `suspended` hands the terminal to the editor."""
     descriptor, path = tempfile.mkstemp(prefix="mcpspy-", suffix=".json")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
@@ -86,7 +172,7 @@ def edit_outside(command: str, text: str, suspended: Callable[[], AbstractContex
         return Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise CannotStart(f"{command}: what was saved is not UTF-8", "the text is as it was") from None
-    except (OSError, ValueError) as error:  # ValueError: quotes that do not match.
+    except (OSError, ValueError) as error:  # ValueError: unbalanced quotes.
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise CannotStart(f"{command}: {why}", "EDITOR names the editor to use") from None
     finally:
@@ -97,13 +183,11 @@ LARGEST = 64_000
 """Characters that are edited here: each key takes longer the more there are."""
 
 TICK = 0.25
-"""Seconds between two looks at the clocks."""
-
 HINT = "ctrl-s sends it, esc leaves it as it is"
 
 
 class EditorScreen(Screen[str | None]):
-    """A text; dismissed with what was not sent, None if it was."""
+    """A text editor; dismissed with the unsent text, or None if it was sent."""
 
     DEFAULT_CSS = """
     EditorScreen TextArea { height: 1fr; border: none; padding: 0; background: $background; }
@@ -118,7 +202,7 @@ class EditorScreen(Screen[str | None]):
             "leave",
             "back",
             tooltip="back; what was typed is kept",
-            priority=True,  # Else it would only take the focus from the text.
+            priority=True,  # Otherwise it would only remove the focus from the text.
             id="editor.leave",
         ),
         Binding("ctrl+o", "outside", "$EDITOR", tooltip="open it in $EDITOR", id="editor.outside"),
@@ -135,7 +219,7 @@ class EditorScreen(Screen[str | None]):
         send: Callable[[str], Awaitable[None]],
         draft: str | None = None,
     ) -> None:
-        """`heading` is asked again and again; `send` raises McpspyError; `draft` is what was typed before."""
+        """`heading` is polled; `send` raises McpspyError; `draft` is what was typed before."""
         super().__init__()
         self._heading = heading
         self._original = original
@@ -146,21 +230,21 @@ class EditorScreen(Screen[str | None]):
         self._title = SplitLine(id="title")
         text = "" if self._is_large else self._draft
         self._area = TextArea(text, show_line_numbers=True, tab_behavior="indent", compact=True)
-        self._said = Static(id="said", markup=False)
+        self._hint_line = Static(id="said", markup=False)
         self._is_bad = False
         self._insists: str | None = None
-        """The text that is sent although it is no JSON, once asked for again."""
+        """The invalid text that is sent if the user asks again."""
 
     def compose(self) -> ComposeResult:
         yield self._title
         yield Static(self._large_words(), id="large", markup=False) if self._is_large else self._area
-        yield self._said
+        yield self._hint_line
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
         self._tick()
         self.set_interval(TICK, self._tick)
-        self._judge()
+        self._validate()
         if not self._is_large:
             self._area.focus()
 
@@ -169,15 +253,14 @@ class EditorScreen(Screen[str | None]):
         return self._draft if self._is_large else self._area.text
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Say what is wrong, as it is typed."""
         event.stop()
         self._insists = None
-        self._judge()
+        self._validate()
 
     def action_send(self) -> None:
         if self._is_bad and self._insists != self.text:
             self._insists = self.text
-            self._judge("; ctrl-s once more sends it all the same")
+            self._validate("; ctrl-s once more sends it all the same")
             return
         self.run_worker(self._sent(self.text), exclusive=True)
 
@@ -190,23 +273,23 @@ class EditorScreen(Screen[str | None]):
     def action_outside(self) -> None:
         command = editor()
         if not command:
-            self._say("no editor was chosen: set EDITOR, and start mcpspy again", rows.OPEN)
+            self._show_hint("no editor was chosen: set EDITOR, and start mcpspy again", rows.OPEN)
             return
         try:
             text = edit_outside(command, self.text, self.app.suspend)
         except CannotStart as error:
-            self._say(str(error), rows.BAD)
+            self._show_hint(str(error), rows.BAD)
         except SuspendNotSupported:
-            self._say("this terminal cannot be given to another program", rows.BAD)
+            self._show_hint("this terminal cannot be given to another program", rows.BAD)
         else:
-            # Editors end the last line, and JSON does not.
+            # Editors add a newline at the end.
             self._put(text if self.text.endswith("\n") else text.removesuffix("\n"))
 
     def _put(self, text: str) -> None:
         if self._is_large:
             self._draft = text
             self.query_one("#large", Static).update(self._large_words())
-            self._judge()
+            self._validate()
         else:
             self._area.text = text
 
@@ -214,25 +297,27 @@ class EditorScreen(Screen[str | None]):
         try:
             await self._send(text)
         except McpspyError as error:
-            self._say(str(error), rows.BAD)
+            self._show_hint(str(error), rows.BAD)
         else:
             self.dismiss(None)
 
-    def _judge(self, more: str = "") -> None:
+    def _validate(self, more: str = "") -> None:
         found = list(self._check(self.text))
         self._is_bad = any(not trouble.is_json for trouble in found)
         if found:
-            said = "; ".join(trouble.text for trouble in found)
-            self._say(said + more, rows.BAD if self._is_bad else rows.OPEN)
+            label = "; ".join(trouble.text for trouble in found)
+            self._show_hint(label + more, rows.BAD if self._is_bad else rows.OPEN)
         else:
-            self._say(f"nothing was changed; {HINT}" if self.text == self._original else HINT, rows.QUIET)
+            self._show_hint(
+                f"nothing was changed; {HINT}" if self.text == self._original else HINT, rows.QUIET
+            )
 
-    def _say(self, text: str, role: str) -> None:
-        self._said.update(sanitize(text))
-        self._said.set_classes([f"role--{role}"])
+    def _show_hint(self, text: str, role: str) -> None:
+        self._hint_line.update(sanitize(text))
+        self._hint_line.set_classes([f"role--{role}"])
 
     def _tick(self) -> None:
-        self._title.say(self._heading())
+        self._title.set_text(self._heading())
 
     def _large_words(self) -> str:
         command = editor()

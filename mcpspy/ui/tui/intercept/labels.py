@@ -1,8 +1,4 @@
-"""What is said about messages that are held.
-
-Owns ages, countdowns and the lines that show them, and which parts go when a
-line gets narrow. Takes values and the time, returns inert text. Pure.
-"""
+"""Texts about held messages: ages, countdowns, and the status line. Pure."""
 
 from __future__ import annotations
 
@@ -15,17 +11,13 @@ from mcpspy.core.hostconfig.servers import patience
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.index import Index
-from mcpspy.ui.tui.detail.layout import Piece
 from mcpspy.ui.tui.intercept.connection import HeldMessage
 from mcpspy.ui.tui.session.labels import BETWEEN
 from mcpspy.ui.tui.session.loader import SessionLoader
+from mcpspy.ui.tui.widgets.columns import Piece
 
 URGENT = 15.0
-"""Seconds before something happens by itself, from which on that is said in another tone."""
-
 NAMED = 40
-"""Characters of a message's name, or of a filter, in a line that says more."""
-
 RELEASED = {
     "timeout": "went on by itself: nobody decided in time",
     "viewer left": "went on: who held it has gone",
@@ -40,28 +32,25 @@ RELEASED = {
 
 
 def clock(seconds: float) -> str:
-    """Return a time as `4:59`; what is over is `0:00`."""
+    """Return a time as `4:59`, at least `0:00`."""
     whole = max(int(seconds), 0)
     if whole < 3600:
         return f"{whole // 60}:{whole % 60:02d}"
     return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
 
 
-def named(held: HeldMessage) -> str:
+def short_name(held: HeldMessage) -> str:
     name = sanitize(held.name)
     return name if len(name) <= NAMED else f"{name[: NAMED - 1]}…"
 
 
 def cell(held: HeldMessage, now: float) -> Piece:
-    """Return what stands in a held message's row, in place of how it went."""
+    """Return the status cell of a held message."""
     return f"HELD {clock(now - held.since)}", rows.OPEN
 
 
-def gives_up(index: Index, row: int | None, elapsed: float) -> Piece | None:
-    """Return when the host gives up on the request of a row; None if that is not known.
-
-    `elapsed` is where the session is now, in seconds since its start.
-    """
+def host_timeout(index: Index, row: int | None, elapsed: float) -> Piece | None:
+    """Return when the host gives up on the request of a row, None if unknown; `elapsed` since the session's start."""
     request = None if row is None else index.request(row)
     if request is None or index.client is None or index.side(request) != CLIENT:
         return None
@@ -75,7 +64,6 @@ def gives_up(index: Index, row: int | None, elapsed: float) -> Piece | None:
 
 
 def countdown(held: HeldMessage, now: float) -> Piece:
-    """Return when a message goes on by itself."""
     left = held.until - now
     return f"goes on in {clock(left)}", rows.BAD if left < URGENT else rows.QUIET
 
@@ -83,9 +71,9 @@ def countdown(held: HeldMessage, now: float) -> Piece:
 def bar(
     query: str | None, count: int, first: HeldMessage | None, host: Piece | None, *, now: float, width: int
 ) -> list[Piece]:
-    """Return the line about what is held, empty if there is nothing to say.
+    """Return the line about held messages, empty if there are none.
 
-    `first` is the message it speaks of, `host` when who sent that gives up.
+    `first` is the message it names, `host` when the host gives up on that.
     """
     parts: list[tuple[int, Piece]] = []
     if query is not None:
@@ -95,7 +83,7 @@ def bar(
     if query is not None or count:
         parts.append((0, (f"{count} held", rows.OPEN if count else rows.QUIET)))
     if first is not None:
-        parts.append((3, (named(first), None)))
+        parts.append((3, (short_name(first), None)))
         if first.rule:
             parts.append((4, (f"by rule {sanitize(first.rule)}", rows.QUIET)))
         parts.append((2, countdown(first, now)))
@@ -109,9 +97,8 @@ def bar(
     return line
 
 
-def unreachable(feed: SessionLoader) -> str:
-    """Return why nothing can be held or sent where a session is not one that goes on."""
-    if len(feed.paths) > 1:
+def unreachable(loader: SessionLoader) -> str:
+    if len(loader.paths) > 1:
         return "these are several sessions: open one alone to hold or send something"
     return "the session is over: nothing can be held, and nobody is there to answer"
 

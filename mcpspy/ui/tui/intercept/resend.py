@@ -1,12 +1,7 @@
-"""Requests of the past that are sent again, and the way from one to its first.
+"""Sending a recorded request again, and finding its response.
 
-Owns the two keys for that, and what is said until the answer is there. What is
-sent is `again`'s.
-
-A request of the past as one to be sent, and its exchange once that is there.
-
-Owns what is taken from the recording, method and parameters; ids, progress
-tokens and what a client says of itself are the session's to give anew.
+Method and params are taken from the recording; the session assigns the id and
+the progress token.
 """
 
 from __future__ import annotations
@@ -21,23 +16,18 @@ from mcpspy.core.protocol.spec import other
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import RowKind
 from mcpspy.ui.session_model import SessionModel
-from mcpspy.ui.tui.detail.layout import Piece
-from mcpspy.ui.tui.intercept.editor import Drafts
-from mcpspy.ui.tui.intercept.held_rows import HeldRows
+from mcpspy.ui.tui.intercept.editor import Drafts, editable, request_problems
+from mcpspy.ui.tui.intercept.held_messages import HeldRows
 from mcpspy.ui.tui.intercept.labels import unreachable
-from mcpspy.ui.tui.intercept.validation import editable, request_troubles
 from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.session.labels import BETWEEN
+from mcpspy.ui.tui.widgets.columns import Piece
 
 LOOK = 0.05
-"""Seconds between two looks whether the answer is in the recording."""
 
 
 class ResendRequest(NamedTuple):
-    """What is sent."""
-
     row: int
-    """Of the original."""
     to: str
     method: str
     params: Any
@@ -46,23 +36,23 @@ class ResendRequest(NamedTuple):
 
     @property
     def text(self) -> str | None:
-        """It as text to edit; None if that cannot be."""
-        said = {"method": self.method} | ({} if self.params is None else {"params": self.params})
-        return editable(json.dumps(said, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+        """The request as text to edit; None if it has a lone surrogate."""
+        fields = {"method": self.method} | ({} if self.params is None else {"params": self.params})
+        return editable(json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
     def edited(self, text: str) -> ResendRequest:
-        """Return it with another text, which is JSON of the right shape."""
-        said = loads(text.encode())
-        return self._replace(method=said["method"], params=said.get("params"))
+        """Return it with method and params of a valid edited text."""
+        fields = loads(text.encode())
+        return self._replace(method=fields["method"], params=fields.get("params"))
 
 
-def again(log: SessionModel, row: int | None) -> ResendRequest | str:
-    """Return what to send for the request of a row, or for its notification; or the words for why there is none."""
-    if row is None or row >= len(log):
+def resend_request(model: SessionModel, row: int | None) -> ResendRequest | str:
+    """Return the request or notification of a row to send again, or the reason why there is none."""
+    if row is None or row >= len(model):
         return "there is no row to send again"
-    index = log.index
+    index = model.index
     place = row if index.kind(row) is RowKind.NOTIFICATION else index.request(row)
-    what = None if place is None else log.message(place)
+    what = None if place is None else model.message(place)
     if place is None or not isinstance(what, Request | Notification):
         return "this row is no request, and belongs to none: nothing to send again"
     params = loads(what.data).get("params") if isinstance(loads(what.data), dict) else None
@@ -73,17 +63,16 @@ def again(log: SessionModel, row: int | None) -> ResendRequest | str:
     )
 
 
-async def answered(
-    log: SessionModel, id_text: str, begin: int, failed: Callable[[], str | None]
+async def wait_for_response(
+    model: SessionModel, id_text: str, begin: int, failed: Callable[[], str | None]
 ) -> int | str:
-    """Return the row of our request once its answer is in the log; or the words for why none will be.
+    """Return the row of an injected request once it has a response, or the reason why it will not get one.
 
-    `begin` is how many rows there were when it was sent; `failed` says whether
-    the session has given up on it.
+    `begin` is the number of rows when it was sent; `failed` returns the session's error, if any.
     """
-    generation, row = log.generation, None
-    while log.generation == generation:
-        index = log.index
+    generation, row = model.generation, None
+    while model.generation == generation:
+        index = model.index
         if row is None:
             for place in range(begin, len(index)):
                 if index.kind(place) is RowKind.REQUEST and index.id(place) == id_text:
@@ -94,21 +83,19 @@ async def answered(
             return row
         if (why := failed()) is not None:
             return why
-        if log.is_over:
+        if model.is_over:
             break
         await asyncio.sleep(LOOK)
     return "the session has ended"
 
 
 class Resend:
-    """What was sent again from this screen."""
-
-    def __init__(self, screen: SessionBase, holds: HeldRows, drafts: Drafts) -> None:
+    def __init__(self, screen: SessionBase, held_rows: HeldRows, drafts: Drafts) -> None:
         self._screen = screen
-        self._holds = holds
+        self._held_rows = held_rows
         self._drafts = drafts
         self._originals: dict[int, int] = {}
-        """Row of a request that was sent again → that of the original."""
+        """Row of a resent request → row of the original."""
 
     def resend(self) -> None:
         if (wanted := self._wanted()) is not None:
@@ -120,7 +107,7 @@ class Resend:
             return
         original = wanted.text
         if original is None:
-            self._screen.tell("it cannot be edited: it has half a character (a lone surrogate)")
+            self._screen.flash_message("it cannot be edited: it has half a character (a lone surrogate)")
             return
 
         async def send(text: str) -> None:
@@ -130,48 +117,54 @@ class Resend:
             (f"send again, to the {wanted.to}: {sanitize(wanted.method)}", "title"),
             (f"{BETWEEN}a new request, under an id of its own", "quiet"),
         ]
-        key = ("again", self._screen.feed.log.generation, wanted.row)
-        self._drafts.edit(key, lambda: heading, original, request_troubles, send)
+        key = ("again", self._screen.loader.model.generation, wanted.row)
+        self._drafts.edit(key, lambda: heading, original, request_problems, send)
 
     def pair(self, row: int | None) -> tuple[int, int] | None:
-        """Return the original of what was sent again, and that; None if a row is nothing of the kind."""
-        request = None if row is None else self._screen.feed.log.index.request(row)
+        """Return the rows of the original and of a resent request; None for other rows."""
+        request = None if row is None else self._screen.loader.model.index.request(row)
         if request not in self._originals or self._screen.listing.marked:
             return None
         return self._originals[request], request
 
     def _wanted(self) -> ResendRequest | None:
-        """Return what to send again; None if that was answered in words."""
+        """Return what to send again, or None after showing the reason."""
         screen = self._screen
-        is_reached = self._holds.reach is not None
-        wanted = again(screen.feed.log, screen.listing.row) if is_reached else unreachable(screen.feed)
+        is_connected = self._held_rows.connection is not None
+        wanted = (
+            resend_request(screen.loader.model, screen.listing.row)
+            if is_connected
+            else unreachable(screen.loader)
+        )
         if isinstance(wanted, str):
-            screen.tell(wanted)
+            screen.flash_message(wanted)
             return None
         return wanted
 
     async def _send(self, wanted: ResendRequest) -> str:
-        screen, reach = self._screen, self._holds.reach
-        log, row = screen.feed.log, screen.listing.row
-        assert reach is not None
+        screen, connection = self._screen, self._held_rows.connection
+        model, row = screen.loader.model, screen.listing.row
+        assert connection is not None
         what = (wanted.to, wanted.method, wanted.params, wanted.stream)
         if not wanted.is_request:
-            await reach.notify(*what)
+            await connection.notify(*what)
             return f"sent again, to the {wanted.to}: {sanitize(wanted.method)}"
-        begin = len(log)
-        id_text = await reach.request(*what)
-        screen.tell(f"sent again, to the {wanted.to}; its answer is waited for …")
-        new = await answered(log, id_text, begin, lambda: _why_none(reach.answers.get(id_text)))
-        reach.answers.pop(id_text, None)
+        begin = len(model)
+        id_text = await connection.request(*what)
+        screen.flash_message(f"sent again, to the {wanted.to}; its answer is waited for …")
+        new = await wait_for_response(
+            model, id_text, begin, lambda: _error_of(connection.answers.get(id_text))
+        )
+        connection.answers.pop(id_text, None)
         if isinstance(new, str):
             return f"no answer: {sanitize(new)}"
         self._originals[new] = wanted.row
         is_here = screen.listing.row == row or screen.listing.follow
-        if screen.is_free and is_here:
+        if screen.accepts_screen and is_here:
             screen.compare(wanted.row, new)
             return "sent again, and answered"
         return "what was sent again is answered; d on it says what differs"
 
 
-def _why_none(answer: dict[str, Any] | None) -> str | None:
+def _error_of(answer: dict[str, Any] | None) -> str | None:
     return None if answer is None or "error" not in answer else str(answer["error"])

@@ -1,12 +1,7 @@
-"""What a server offers: its tools, resources, templates and prompts, as it listed them.
+"""The tools, resources, templates and prompts that a server listed, and how the lists changed.
 
-Owns which pages make a listing, and what changed from one to the next. Reading
-a page is apart, so that it can be done in a thread. Pure.
-
-A JSON schema in the words of a table: what there is to give, of which type.
-
-Owns reading the properties of objects, those within them by dotted names.
-Refuses to validate: a schema is shown as far as it can be read. Pure.
+Pages are read separately, so that a thread can do it. JSON schemas become rows
+of fields, with dotted names for nested objects; they are not validated. Pure.
 """
 
 from __future__ import annotations
@@ -25,18 +20,11 @@ from mcpspy.core.session.columns import RESULT
 from mcpspy.ui.tui.panels.panel_screen import IncrementalBuild
 
 DEEP = 3
-"""Objects within objects that are looked into."""
-
 MOST = 300
-"""Properties that are shown of one schema."""
-
 TYPE_WIDTH = 120
-"""Characters of a type."""
 
 
 class SchemaField(NamedTuple):
-    """One thing that can be given. Its texts are as they were sent."""
-
     name: str
     type: str
     required: bool
@@ -119,7 +107,7 @@ LISTS = {
     "resources/templates/list": "resourceTemplates",
     "prompts/list": "prompts",
 }
-"""Methods that list something → the member of the result that it is in."""
+"""List methods → member of the result that holds the list."""
 
 TITLES = {
     "tools/list": "tools",
@@ -129,49 +117,41 @@ TITLES = {
 }
 
 NAMED_BY = {"resources/list": "uri", "resources/templates/list": "uriTemplate"}
-"""Methods whose things are told apart by something else than their names."""
+"""Methods whose items are identified by another member than the name."""
 
 LARGE = 32_000_000
-"""Bytes of a page that is not read."""
+"""Bytes from which a page is not read."""
 
 LARGE_THING = 2_000_000
-"""Bytes of one tool of which only the name is read."""
+"""Bytes from which only the texts of an item are read."""
 
 TEXT_WIDTH = 1000
-"""Characters of a text that are shown in one line."""
-
 KEPT = 50
-"""Listings of a method that are compared: of a server that is asked every second, the last ones."""
+"""Listings per method that are compared: a server may be asked every second."""
 
-_members = Decoder(dict[str, Raw])
-_things = Decoder(list[Raw])
+_member_decoder = Decoder(dict[str, Raw])
+_item_decoder = Decoder(list[Raw])
 
 
 class ListPage(NamedTuple):
-    """The answer to one request for a list."""
-
     row: int
     at: float
     method: str
     stream: str
     begins: bool
-    """Whether it was asked for without a cursor."""
+    """True if it was requested without a cursor."""
 
 
 class Capability(NamedTuple):
-    """A tool, a resource, a template or a prompt."""
-
     key: str
-    """What tells it from others, as it was sent."""
+    """Its identity, as it was sent."""
     name: str
-    """Inert, like type and line: that is done in the thread, of thousands at once."""
+    """Sanitized, like type and line: the thread does that for thousands at once."""
     type: str
     line: str
-    """The beginning of what is said of it."""
     need: str
-    """How much must be given to it."""
+    """How many arguments are required."""
     about: str
-    """All that is said of it, as it was sent."""
     details: list[SchemaField]
     """As they were sent."""
     data: bytes
@@ -179,46 +159,35 @@ class Capability(NamedTuple):
 
 
 class PageContents(NamedTuple):
-    """What a page holds."""
-
-    things: list[Capability]
-    goes_on: bool
-    """Whether there is another page."""
+    capabilities: list[Capability]
+    has_more: bool
     trouble: str = ""
-    """Why it could not be read."""
 
 
 class CapabilityListing(NamedTuple):
-    """A list, as far as its pages came."""
-
     method: str
     stream: str
     at: float
-    things: list[Capability]
+    capabilities: list[Capability]
     begins: bool
-    """Whether its first page is there."""
-    goes_on: bool
+    has_more: bool
     trouble: str
 
     @property
     def is_whole(self) -> bool:
-        return self.begins and not self.goes_on and not self.trouble
+        return self.begins and not self.has_more and not self.trouble
 
 
 class ListingChange(NamedTuple):
-    """How a list differs from the one before it."""
-
     at: float
     method: str
     added: list[str]
     removed: list[str]
     changed: list[tuple[str, list[str]]]
-    """What it is called, and which of its keys are others."""
+    """Key of the item, and its changed members."""
 
 
 class ListPages(IncrementalBuild):
-    """The answers of a session that list something."""
-
     def _begin(self) -> None:
         self.pages: list[ListPage] = []
 
@@ -234,8 +203,8 @@ class ListPages(IncrementalBuild):
                 self.pages.append(ListPage(row, index.at[row], texts[method[row]], stream, begins))
 
 
-def worth_reading(pages: Sequence[ListPage]) -> list[ListPage]:
-    """Return the pages but those of listings that are long past."""
+def recent_pages(pages: Sequence[ListPage]) -> list[ListPage]:
+    """Return the pages without those of old listings."""
     begun: dict[str, int] = {}
     kept = []
     for page in reversed(pages):
@@ -246,7 +215,7 @@ def worth_reading(pages: Sequence[ListPage]) -> list[ListPage]:
 
 
 def read(line: bytes, item: int, method: str) -> PageContents:
-    """Return what a page holds, from its line of the recording. May take a while."""
+    """Return the contents of a page from its line of the recording. May take a while."""
     if len(line) > LARGE:
         return PageContents([], False, f"{len(line):,} bytes: too large to be read here")
     entry = read_entry(line)
@@ -255,23 +224,18 @@ def read(line: bytes, item: int, method: str) -> PageContents:
     if not isinstance(message, Result):
         return PageContents([], False, "the file does not hold it any more")
     try:
-        members = _members.decode(message.raw_result)
-        listed = _things.decode(members.get(LISTS[method], b"[]"))
+        members = _member_decoder.decode(message.raw_result)
+        listed = _item_decoder.decode(members.get(LISTS[method], b"[]"))
     except (DecodeError, RecursionError) as error:
         return PageContents([], False, f"not a list: {error}")
-    return PageContents([_thing(bytes(raw), method) for raw in listed], "nextCursor" in members)
+    return PageContents([_read_capability(bytes(raw), method) for raw in listed], "nextCursor" in members)
 
 
 class Capabilities:
-    """All that was listed, the last listing of each method and how they changed."""
-
     def __init__(self) -> None:
         self.last: dict[str, CapabilityListing] = {}
-        """Method → its last listing."""
         self.counts: dict[str, int] = {}
-        """Method → how many listings there were."""
         self.streams: set[str] = set()
-        """The HTTP sessions that listings came from."""
         self._changes: list[ListingChange] = []
         self._before: dict[str, CapabilityListing] = {}
         self._compared: dict[str, tuple[CapabilityListing, ListingChange | None]] = {}
@@ -279,7 +243,7 @@ class Capabilities:
 
     @property
     def changes(self) -> list[ListingChange]:
-        """How each list differs from the one before it, oldest first."""
+        """How each list differs from the previous one, oldest first."""
         now = [self._change_to(listing) for listing in self.last.values()]
         return sorted([*self._changes, *(change for change in now if change)], key=lambda change: change.at)
 
@@ -289,20 +253,22 @@ class Capabilities:
         last, joined = self.last.get(method), None if page.begins else self._of_stream.get(key)
         if joined is None:
             listing = CapabilityListing(
-                method, page.stream, page.at, contents.things, page.begins, *contents[1:]
+                method, page.stream, page.at, contents.capabilities, page.begins, *contents[1:]
             )
             self.counts[method] = self.counts.get(method, 0) + 1
             if last is not None:
                 self._settle(last)
         else:
-            things = [*joined.things, *contents.things]
-            listing = joined._replace(things=things, goes_on=contents.goes_on, trouble=contents.trouble)
+            capabilities = [*joined.capabilities, *contents.capabilities]
+            listing = joined._replace(
+                capabilities=capabilities, has_more=contents.has_more, trouble=contents.trouble
+            )
         if joined is None or joined is last:
             self.last[method] = listing
         self._of_stream[key] = listing
 
     def _settle(self, listing: CapabilityListing) -> None:
-        """Have a listing that another has followed: what the next ones are compared with."""
+        """Record the changes of a listing that another one has followed."""
         if (change := self._change_to(listing)) is not None:
             self._changes.append(change)
             del self._changes[:-KEPT]
@@ -319,12 +285,12 @@ class Capabilities:
 
 
 def _difference(before: CapabilityListing, now: CapabilityListing) -> ListingChange | None:
-    old = {thing.key: thing for thing in before.things}
-    new = {thing.key: thing for thing in now.things}
+    old = {capability.key: capability for capability in before.capabilities}
+    new = {capability.key: capability for capability in now.capabilities}
     changed = [
-        (key, _changed_keys(old[key].data, thing.data))
-        for key, thing in new.items()
-        if key in old and old[key].data != thing.data
+        (key, _changed_keys(old[key].data, capability.data))
+        for key, capability in new.items()
+        if key in old and old[key].data != capability.data
     ]
     change = ListingChange(
         at=now.at,
@@ -341,7 +307,7 @@ def _changed_keys(old: bytes, new: bytes) -> list[str]:
     return [key for key in {**was, **now} if key not in was or key not in now or was[key] != now[key]]
 
 
-def _thing(raw: bytes, method: str) -> Capability:
+def _read_capability(raw: bytes, method: str) -> Capability:
     value = _dict(loads(Raw(raw))) if len(raw) <= LARGE_THING else _only_texts(raw)
     name = _text(value, "name")
     key = _text(value, NAMED_BY.get(method, "name"))
@@ -369,9 +335,9 @@ def _thing(raw: bytes, method: str) -> Capability:
 
 
 def _only_texts(raw: bytes) -> dict[str, Any]:
-    """Return what a table says of something very large."""
+    """Return the short texts of a very large item."""
     try:
-        members = _members.decode(raw)
+        members = _member_decoder.decode(raw)
     except (DecodeError, RecursionError):
         return {}
     texts = {key: loads(value) for key, value in members.items() if len(bytes(value)) < TEXT_WIDTH}
@@ -386,10 +352,10 @@ def _output(tool: dict[str, Any]) -> Iterable[SchemaField]:
 
 def _hints(tool: dict[str, Any]) -> Iterable[SchemaField]:
     hints = _dict(tool.get("annotations"))
-    said = (
+    parts = (
         f"{name}: {str(value).lower() if isinstance(value, bool) else value}" for name, value in hints.items()
     )
-    return [SchemaField("(annotations)", "", False, ", ".join(said)[:TEXT_WIDTH])] if hints else []
+    return [SchemaField("(annotations)", "", False, ", ".join(parts)[:TEXT_WIDTH])] if hints else []
 
 
 def _argument(argument: dict[str, Any]) -> SchemaField:

@@ -1,33 +1,219 @@
-"""What the server offers: who the two are, tools and the rest, and what changed.
+"""The server panel: peers, capabilities, lists, and changes between lists.
 
-Owns the list, its folds and its keys, and that pages are read in a thread,
-one after the other. What they hold is `server`'s, how it reads `server_rows`'.
+Pages are read in a thread, one after the other.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import ClassVar
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, ClassVar, NamedTuple
 
 from textual.binding import Binding, BindingType
 
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.index import Index
 from mcpspy.ui.session_model import SessionModel
-from mcpspy.ui.tui.detail.layout import Piece
-from mcpspy.ui.tui.panels.capabilities import Capabilities, ListPage, ListPages, read, worth_reading
-from mcpspy.ui.tui.panels.capabilities_rows import CapabilityRow, Kept, Key, lines
+from mcpspy.ui.tui.detail.layout import FOLDED, OPEN
+from mcpspy.ui.tui.panels.capabilities import (
+    LISTS,
+    TITLES,
+    Capabilities,
+    Capability,
+    CapabilityListing,
+    ListingChange,
+    ListPage,
+    ListPages,
+    read,
+    recent_pages,
+)
 from mcpspy.ui.tui.panels.panel_screen import PanelScreen, leaving
-from mcpspy.ui.tui.widgets.columns import Column, PlacedColumn
+from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, wrap
 from mcpspy.ui.tui.widgets.virtual_list import MARGIN, VirtualList
 
+LONG = 4000
+NAMES = 20
+
+Key = tuple[str, int]
+"""What can be folded: a method and the place of an item in its list, or -1 for the list."""
+
+
+class CapabilityRow(NamedTuple):
+    name: str
+    type: str = ""
+    need: str = ""
+    about: str = ""
+    role: str | None = None
+    key: Key | None = None
+    capability: Capability | None = None
+    is_text: bool = False
+    """True if the name takes the whole line."""
+
+
+Kept = dict[str, tuple[CapabilityListing, list[CapabilityRow]]]
+"""Method → its list, and its lines while all are folded."""
+
+
+def lines(
+    index: Index, offer: Capabilities, opened: Collection[Key], width: int, kept: Kept
+) -> list[CapabilityRow]:
+    """Return all lines; only opened items take more than one."""
+    return [
+        *_peers(index),
+        *(row for method in LISTS for row in _listing(method, offer, opened, width, kept)),
+        *_changes(offer, width),
+    ]
+
+
+def _peers(index: Index) -> Iterator[CapabilityRow]:
+    yield CapabilityRow("who", role="title", is_text=True)
+    for side, peer in (("server", index.server), ("client", index.client)):
+        yield _text(f"  {side:<9}{_clean(str(peer)) if peer else 'has not said who it is'}")
+    yield _text(f"  {'revision':<9}{_clean(index.revision or 'not known yet')}")
+    for side, capabilities in (
+        ("server", index.server_capabilities),
+        ("client", index.client_capabilities),
+    ):
+        yield _text(f"  {side} can: {_capabilities(capabilities)}")
+
+
+def _capabilities(capabilities: dict[str, Any]) -> str:
+    parts = []
+    for name, value in capabilities.items():
+        inner = ", ".join(key for key, on in value.items() if on) if isinstance(value, dict) else ""
+        parts.append(f"{name} ({inner})" if inner else name)
+    return _clean(", ".join(parts)) or "nothing that it said"
+
+
+def _listing(
+    method: str, offer: Capabilities, opened: Collection[Key], width: int, kept: Kept
+) -> Iterator[CapabilityRow]:
+    listing = offer.last.get(method)
+    yield _text("")
+    if listing is None:
+        yield CapabilityRow(f"{TITLES[method]}: never listed", role=rows.QUIET, is_text=True)
+        return
+    key = (method, -1)
+    mark = FOLDED if key in opened else OPEN  # A list begins unfolded.
+    yield CapabilityRow(
+        f"{mark} {TITLES[method]} ({_heading(listing, offer)})", role="title", key=key, is_text=True
+    )
+    if listing.trouble:
+        yield _text(f"  {_clean(listing.trouble)}", rows.BAD)
+    if key in opened:
+        return
+    folded, begin = _folded(listing, kept), 0
+    for place in sorted(place for of, place in opened if of == method and place < len(folded)):
+        yield from folded[begin:place]
+        yield from _opened((method, place), listing.capabilities[place], width)
+        begin = place + 1
+    yield from folded[begin:]
+
+
+def _folded(listing: CapabilityListing, kept: Kept) -> list[CapabilityRow]:
+    known = kept.get(listing.method)
+    if known is None or known[0] is not listing:
+        known = kept[listing.method] = (
+            listing,
+            [
+                CapabilityRow(
+                    f"  {FOLDED} {capability.name}",
+                    capability.type,
+                    capability.need,
+                    capability.line,
+                    None,
+                    (listing.method, place),
+                    capability,
+                )
+                for place, capability in enumerate(listing.capabilities)
+            ],
+        )
+    return known[1]
+
+
+def _heading(listing: CapabilityListing, offer: Capabilities) -> str:
+    parts = [f"{len(listing.capabilities):,}", f"listed at {rows.moment(listing.at)}"]
+    if (count := offer.counts[listing.method]) > 1:
+        parts.append(f"{count:,} times listed")
+    if not listing.begins:
+        parts.append("its beginning was not recorded")
+    elif listing.has_more:
+        parts.append("more pages were not asked for")
+    if len(offer.streams) > 1:
+        parts.append(f"last asked by the HTTP session {_clean(listing.stream) or 'without a name'}")
+    return ", ".join(parts)
+
+
+def _opened(key: Key, capability: Capability, width: int) -> Iterator[CapabilityRow]:
+    yield CapabilityRow(f"  {OPEN} {capability.name}", capability.type, key=key, capability=capability)
+    for paragraph in capability.about[:LONG].split("\n"):
+        yield from (
+            _text(f"      {part}", rows.QUIET, capability, key) for part in _wrapped(paragraph, width - 6)
+        )
+    for field in capability.details:
+        yield CapabilityRow(
+            f"      {_clean(field.name)}",
+            _clean(field.type),
+            "required" if field.required else "",
+            _clean(field.about),
+            "key",
+            key,
+            capability,
+        )
+
+
+def _changes(offer: Capabilities, width: int) -> Iterator[CapabilityRow]:
+    changes = offer.changes
+    if not changes and not any(count > 1 for count in offer.counts.values()):
+        return
+    yield _text("")
+    yield CapabilityRow(
+        "changes between listings" if changes else "no list changed", role="title", is_text=True
+    )
+    for change in changes:
+        for part in _wrapped(_change(change), width - 2):
+            yield _text(f"  {part}", rows.ODD)
+
+
+def _change(change: ListingChange) -> str:
+    parts = [f"at {rows.moment(change.at)} {TITLES[change.method]}:"]
+    if change.added:
+        parts.append(f"added {_names(change.added)};")
+    if change.removed:
+        parts.append(f"removed {_names(change.removed)};")
+    if change.changed:
+        differing = (f"{key} ({', '.join(keys)})" for key, keys in change.changed)
+        parts.append(f"changed {_names(differing)};")
+    return " ".join(parts).rstrip(";")
+
+
+def _names(names: Iterable[str]) -> str:
+    every = list(names)
+    more = f" and {len(every) - NAMES:,} more" if len(every) > NAMES else ""
+    return ", ".join(every[:NAMES]) + more
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    shown = _clean(text)
+    return [shown[begin:end].rstrip() for begin, end in wrap(shown, max(width, 10))]
+
+
+def _text(
+    text: str, role: str | None = None, capability: Capability | None = None, key: Key | None = None
+) -> CapabilityRow:
+    return CapabilityRow(text, role=role, capability=capability, key=key, is_text=True)
+
+
+def _clean(text: str) -> str:
+    return sanitize(text[:LONG])
+
+
 CLIPBOARD = 256_000
-"""Bytes that terminals take through OSC 52; tmux 3.3a refused 900 kB."""
+"""Bytes that terminals accept through OSC 52; tmux 3.3a refused 900 kB."""
 
 UNFOLDED = 2000
-"""Lines that come at once."""
-
-COLUMNS = (
+CAPABILITIES_COLUMNS = (
     Column("name", "name", 18, 44, 0),
     Column("type", "type", 10, 32, 2),
     Column("need", "", 9, 9, 3),
@@ -36,11 +222,9 @@ COLUMNS = (
 
 
 class CapabilitiesList(VirtualList, inherit_bindings=False):
-    """Lines of which some can be folded."""
+    COLUMNS: ClassVar[tuple[Column, ...]] = CAPABILITIES_COLUMNS
 
-    COLUMNS: ClassVar[tuple[Column, ...]] = COLUMNS
-
-    # A blank folds here, and is no page down.
+    # Space folds here instead of paging down.
     BINDINGS: ClassVar[list[BindingType]] = [
         *(key for key in VirtualList.BINDINGS if not (isinstance(key, Binding) and "pagedown" in key.key)),
         Binding("pagedown", "page(1)", "a page down", show=False, id="server.page-down"),
@@ -70,8 +254,6 @@ class CapabilitiesList(VirtualList, inherit_bindings=False):
 
 
 class CapabilitiesScreen(PanelScreen[None]):
-    """What the server offers."""
-
     NAME = "server"
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -86,21 +268,21 @@ class CapabilitiesScreen(PanelScreen[None]):
 
     HELP_NAME = "the server"
 
-    def __init__(self, log: SessionModel) -> None:
-        self.source = self._pages = ListPages(log)
+    def __init__(self, model: SessionModel) -> None:
+        self.source = self._pages = ListPages(model)
         self._list = CapabilitiesList()
-        super().__init__(log, self._list)
+        super().__init__(model, self._list)
         self._offer = Capabilities()
         self._opened: set[Key] = set()
         self._taken = 0
         self._generation = self._pages.generation
         self._reading = ""
-        self._told = ""
+        self._notice = ""
         self._kept: Kept = {}
         self._shown: object = None
 
     def show(self) -> None:
-        """Show what is known, and have read what is not."""
+        """Show what is known, and start reading what is not."""
         pages = self._pages
         if pages.generation != self._generation:
             self._generation, self._taken, self._offer, self._shown = (
@@ -114,19 +296,18 @@ class CapabilitiesScreen(PanelScreen[None]):
             self._reading = "reading …"
             self.run_worker(self._read())
         self._fill()
-        said = sum(len(listing.things) for listing in self._offer.last.values())
+        listed = sum(len(listing.capabilities) for listing in self._offer.last.values())
         right: list[Piece] = [(f"{len(pages.pages):,} answers with lists", None)]
-        below: Piece = (self._told, None)
+        below: Piece = (self._notice, None)
         if self._reading:
             below = (self._reading, rows.QUIET)
-        elif (behind := self.progress(pages.judged))[0]:
+        elif (behind := self.progress(pages.processed))[0]:
             below = behind
-        elif not below[0] and not said and not pages.pages:
+        elif not below[0] and not listed and not pages.pages:
             below = ("nothing was listed", rows.QUIET)
-        self.say(right, [below], [(f"{self._list.cursor + 1:,}/{self._list.count:,}", rows.QUIET)])
+        self.set_lines(right, [below], [(f"{self._list.cursor + 1:,}/{self._list.count:,}", rows.QUIET)])
 
-    def opened(self) -> None:
-        """Fold what the cursor is in, or unfold it."""
+    def action_open(self) -> None:
         row = self._list.selected
         if row is not None and row.key is not None:
             self._fold(row.key, {row.key} ^ (self._opened & {row.key}))
@@ -134,15 +315,17 @@ class CapabilitiesScreen(PanelScreen[None]):
     def action_unfold(self, on: bool) -> None:
         row = self._list.selected
         if row is not None and row.key is not None:
-            # A list begins unfolded, what is in it folded.
+            # Lists begin unfolded, their items folded.
             self._fold(row.key, {row.key} if on == (row.key[1] >= 0) else set())
 
     def action_unfold_all(self, on: bool) -> None:
         row = self._list.selected
         self._opened, left, whole = set(), UNFOLDED, True
         for method, listing in self._offer.last.items() if on else ():
-            for place, thing in enumerate(listing.things):
-                left -= len(thing.details) + thing.about.count("\n") + len(thing.about) // 60 + 2
+            for place, capability in enumerate(listing.capabilities):
+                left -= (
+                    len(capability.details) + capability.about.count("\n") + len(capability.about) // 60 + 2
+                )
                 if left < 0:
                     whole = False
                     break
@@ -151,53 +334,54 @@ class CapabilitiesScreen(PanelScreen[None]):
         if row is not None and row.key is not None:
             self._go(row.key)
         if not whole:
-            self._tell(f"unfolded the first {len(self._opened):,}: all at once would be too much")
+            self._flash_message(f"unfolded the first {len(self._opened):,}: all at once would be too much")
 
     def action_copy(self) -> None:
-        """Put the JSON of what the cursor is in on the clipboard (OSC 52)."""
         row = self._list.selected
-        thing = row.thing if row is not None else None
-        if thing is None:
-            self._tell("nothing to copy here: the cursor is on no tool, resource or prompt")
-        elif len(thing.data) > CLIPBOARD:
-            self._tell(f"not copied: {rows.size(len(thing.data))}, and terminals take no more than 256k")
+        capability = row.capability if row is not None else None
+        if capability is None:
+            self._flash_message("nothing to copy here: the cursor is on no tool, resource or prompt")
+        elif len(capability.data) > CLIPBOARD:
+            self._flash_message(
+                f"not copied: {rows.size(len(capability.data))}, and terminals take no more than 256k"
+            )
         else:
-            self.app.copy_to_clipboard(thing.data.decode("utf-8", "backslashreplace"))
-            self._tell(f"copied the JSON of {sanitize(thing.name[:100])}, {rows.size(len(thing.data))}")
+            self.app.copy_to_clipboard(capability.data.decode("utf-8", "backslashreplace"))
+            self._flash_message(
+                f"copied the JSON of {sanitize(capability.name[:100])}, {rows.size(len(capability.data))}"
+            )
 
     def on_virtual_list_moved(self, event: VirtualList.Moved) -> None:
-        self._told = ""
+        self._notice = ""
         super().on_virtual_list_moved(event)
 
     def on_resize(self) -> None:
-        """Break texts anew."""
         self.call_after_refresh(self._fill)
 
     async def _read(self) -> None:
-        """Read the pages that came, one after the other."""
         generation, offer = self._generation, self._offer
-        pages = worth_reading(self._pages.pages[self._taken :])
+        pages = recent_pages(self._pages.pages[self._taken :])
         self._taken = len(self._pages.pages)
         for number, page in enumerate(pages, 1):
-            where = self._log.index.where(page.row)
+            where = self._model.index.where(page.row)
             self._reading = (
                 f"reading {page.method}, {number:,} of {len(pages):,}, {rows.size(where.length)} …"
             )
             contents = await asyncio.to_thread(read, self._line(page), where.item, page.method)
-            if generation != self._pages.generation or self._pages.is_another:
+            if generation != self._pages.generation or self._pages.is_replaced:
                 break
             offer.take(page, contents)
         self._reading = ""
         self.show()
 
     def _line(self, page: ListPage) -> bytes:
-        # Here and not in the thread: whoever draws reads the same file.
-        where = self._log.index.where(page.row)
-        return self._log.read(where.part, where.offset, where.length)
+        # Not in the thread: the screen reads the same file while drawing.
+        where = self._model.index.where(page.row)
+        return self._model.read(where.part, where.offset, where.length)
 
     def _fill(self) -> None:
         width = self._list.scrollable_content_region.width - MARGIN
-        index, offer = self._log.index, self._offer
+        index, offer = self._model.index, self._offer
         shown = (
             width,
             frozenset(self._opened),
@@ -214,12 +398,11 @@ class CapabilitiesScreen(PanelScreen[None]):
         self._go(key)
 
     def _go(self, key: Key) -> None:
-        """Put the cursor on the first line of something."""
         for place, row in enumerate(self._list.lines):
             if row.key == key:
                 self._list.move_to(place)
                 return
 
-    def _tell(self, text: str) -> None:
-        self._told = text
+    def _flash_message(self, text: str) -> None:
+        self._notice = text
         self.show()

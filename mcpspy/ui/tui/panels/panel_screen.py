@@ -1,13 +1,7 @@
-"""What the screens that are put over a session have in common.
+"""The base of the panels over a session, and of the models they show.
 
-Owns catching up with the log in slices of time, looking at it ten times a
-second, and leaving. What is computed and shown is a subclass's.
-
-A fold over the rows of a log, a portion at a time.
-
-Owns how far it has come, that it begins anew with the log, and that it stops
-when its time is up. What is made of the rows is a subclass's. Pure: the clock
-is the caller's.
+A panel processes the rows of the session in slices of time and looks for new
+rows ten times a second.
 """
 
 from __future__ import annotations
@@ -26,53 +20,48 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.index import Index
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.bindings import help_key
-from mcpspy.ui.tui.detail.layout import Piece
 from mcpspy.ui.tui.widgets.base import SplitLine
+from mcpspy.ui.tui.widgets.columns import Piece
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 PORTION = 512
-"""Rows that are taken between two looks at the clock."""
+"""Rows processed between two looks at the clock."""
 
 
 class IncrementalBuild:
-    """Something made of all rows so far."""
-
-    def __init__(self, log: SessionModel) -> None:
-        self._log = log
+    def __init__(self, model: SessionModel) -> None:
+        self._model = model
         self.generation = 0
-        """How often it began anew."""
-        self._judged = 0
-        self._anew()
+        self._processed = 0
+        self._restart()
 
     @property
-    def judged(self) -> int:
-        return self._judged
+    def processed(self) -> int:
+        return self._processed
 
     @property
-    def is_another(self) -> bool:
-        """Whether the log began anew meanwhile: nothing here is true of it."""
-        return self._log_generation != self._log.generation
+    def is_replaced(self) -> bool:
+        """True if the session began again: nothing here is valid any more."""
+        return self._model_generation != self._model.generation
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is something to do."""
-        return self.is_another or self._judged < len(self._log)
+        return self.is_replaced or self._processed < len(self._model)
 
-    def judge(self, goes_on: Callable[[], bool]) -> None:
-        """Take the rows that have come, while there is time for it."""
-        if self.is_another:
-            self._anew()
-        while self._judged < len(self._index):
-            begin, self._judged = self._judged, min(self._judged + PORTION, len(self._index))
-            self._take(begin, self._judged)
-            if not goes_on():
+    def advance(self, may_continue: Callable[[], bool]) -> None:
+        if self.is_replaced:
+            self._restart()
+        while self._processed < len(self._index):
+            begin, self._processed = self._processed, min(self._processed + PORTION, len(self._index))
+            self._take(begin, self._processed)
+            if not may_continue():
                 break
 
-    def _anew(self) -> None:
+    def _restart(self) -> None:
         self.generation += 1
-        self._log_generation = self._log.generation
-        self._index: Index = self._log.index
-        self._judged = 0
+        self._model_generation = self._model.generation
+        self._index: Index = self._model.index
+        self._processed = 0
         self._begin()
 
     def _begin(self) -> None:
@@ -83,17 +72,14 @@ class IncrementalBuild:
 
 
 TICK = 0.1
-"""Seconds between two looks at the log."""
-
 SLICE = 0.004
-"""Seconds of catching up at a time: a key waits so long, at most."""
+"""Seconds of processing at a time, which a key waits at most."""
 
 NARROW = 60
-"""Columns below which lines say only what is on their left."""
+"""Columns below which lines show only their left part."""
 
 
 def leaving(name: str) -> list[BindingType]:
-    """Return the keys that each of these screens has."""
     return [
         help_key(name),
         Binding("escape,q", "back", "back", tooltip="back to the session", id=f"{name}.back"),
@@ -101,16 +87,15 @@ def leaving(name: str) -> list[BindingType]:
 
 
 class PanelScreen(Screen[ScreenResultType]):
-    """A list that is made from all rows of a session."""
+    """A list built from all rows of a session."""
 
     NAME = ""
 
     source: IncrementalBuild
-    """What is made of the rows, a portion at a time."""
 
-    def __init__(self, log: SessionModel, listing: VirtualList) -> None:
+    def __init__(self, model: SessionModel, listing: VirtualList) -> None:
         super().__init__()
-        self._log = log
+        self._model = model
         self.listing = listing
         self._title = SplitLine(id="title")
         self._status = SplitLine(id="status", classes="-soft")
@@ -126,19 +111,19 @@ class PanelScreen(Screen[ScreenResultType]):
         self.listing.focus()
         self.set_interval(TICK, self.look)
         self.look()
-        self.call_after_refresh(self.look)  # Before that, nothing has a size.
+        self.call_after_refresh(self.look)  # Before the first refresh, widgets have no size.
 
     @property
     def is_behind(self) -> bool:
         return self.source.is_behind
 
-    def judge(self, goes_on: Callable[[], bool]) -> None:
-        self.source.judge(goes_on)
+    def advance(self, may_continue: Callable[[], bool]) -> None:
+        self.source.advance(may_continue)
 
     def show(self) -> None:
         raise NotImplementedError
 
-    def opened(self) -> None:
+    def action_open(self) -> None:
         raise NotImplementedError
 
     def look(self) -> None:
@@ -148,18 +133,18 @@ class PanelScreen(Screen[ScreenResultType]):
                 self.run_worker(self._catch_up())
         self.show()
 
-    def say(self, right: list[Piece], below: list[Piece], beside: list[Piece]) -> None:
-        server = str(self._log.index.server or self._log.header.name)
+    def set_lines(self, right: list[Piece], below: list[Piece], beside: list[Piece]) -> None:
+        server = str(self._model.index.server or self._model.header.name)
         name: list[Piece] = [(self.NAME, "title"), (f" · {sanitize(server)}", None)]
         is_narrow = self.size.width < NARROW
-        self._title.say(name, [] if is_narrow else right)
-        self._status.say(below, [] if is_narrow else beside)
+        self._title.set_text(name, [] if is_narrow else right)
+        self._status.set_text(below, [] if is_narrow else beside)
 
-    def progress(self, judged: int) -> Piece:
-        """Return how far the computing is, if it is not done."""
-        count = len(self._log)
-        share = judged * 100 // count if count else 100
-        return (f"reading … {share} %", rows.QUIET) if judged < count else ("", None)
+    def progress(self, processed: int) -> Piece:
+        """Return the progress of the model; empty if it is complete."""
+        count = len(self._model)
+        share = processed * 100 // count if count else 100
+        return (f"reading … {share} %", rows.QUIET) if processed < count else ("", None)
 
     def on_virtual_list_moved(self, event: VirtualList.Moved) -> None:
         event.stop()
@@ -167,10 +152,7 @@ class PanelScreen(Screen[ScreenResultType]):
 
     def on_virtual_list_opened(self, event: VirtualList.Opened) -> None:
         event.stop()
-        self.opened()
-
-    def action_open(self) -> None:
-        self.opened()
+        self.action_open()
 
     def action_back(self) -> None:
         self.dismiss(None)
@@ -182,7 +164,6 @@ class PanelScreen(Screen[ScreenResultType]):
         self.show()
 
     def _slice(self) -> bool:
-        """Compute for a moment; return whether all is done."""
         until = time.perf_counter() + SLICE
-        self.judge(lambda: time.perf_counter() < until)
+        self.advance(lambda: time.perf_counter() < until)
         return not self.is_behind

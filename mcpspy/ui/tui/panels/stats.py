@@ -1,30 +1,30 @@
-"""What was called how often, how long that took, how much went over the wire.
-
-Owns the groups that calls are counted in, their order, and the filter that
-shows a group's rows. Pure.
-"""
+"""The statistics panel: counts, errors, latencies and bytes by method and tool."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import ClassVar
 
+from textual.binding import Binding, BindingType
+
+from mcpspy.analysis import rows
 from mcpspy.analysis.stats.quantiles import Distribution
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import NOTIFICATION, REQUEST, RowKind
 from mcpspy.core.session.exchange import State
-from mcpspy.ui.tui.panels.panel_screen import IncrementalBuild
+from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.tui.panels.panel_screen import IncrementalBuild, PanelScreen, leaving
+from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn
+from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 BY_SUBJECT = {"tools/call": "tool", "prompts/get": "prompt", "resources/read": "uri"}
-"""Methods that are counted by what they are about, and the filter's word for that."""
+"""Methods that are counted by subject, and the filter's field for that."""
 
 MOST = 2000
-"""Groups there may be: a session that reads a million resources is counted all the same, in one line a side."""
+"""Maximum number of groups: any further ones are counted in one group per side."""
 
 FAILED = frozenset({State.ERROR, State.TOOL_ERROR, State.REFUSED, State.UNANSWERED})
-
-COLUMNS = ("what", "count", "errors", "pending", "p50", "p95", "most", "sent", "back", "progress")
-"""What groups can be sorted by."""
 
 
 class StatsGroup:
@@ -34,15 +34,14 @@ class StatsGroup:
         self.side = side
         self.kind = kind
         self.method = method
-        """Empty: of every method."""
+        """Empty in groups of every method."""
         self.subject = subject
         self.what = name or sanitize(f"{method} {subject}".rstrip())
-        """What it is called."""
         self.count = self.errors = self.pending = self.progress = 0
         self.sent = self.back = 0
-        """Bytes of the messages themselves, and of their answers."""
+        """Bytes of the messages and of their responses."""
         self.answers = Distribution()
-        """Seconds to each answer."""
+        """Latencies in seconds."""
         self.p50 = self.p95 = 0.0
 
     @property
@@ -50,13 +49,11 @@ class StatsGroup:
         return self.answers.most
 
     def settle(self) -> None:
-        """Compute what is too dear to be computed at every answer."""
+        """Compute what is too slow to compute for every response."""
         self.p50, self.p95 = self.answers.quantiles(0.5, 0.95)
 
 
 class StatsModel(IncrementalBuild):
-    """The groups of a session."""
-
     def _begin(self) -> None:
         self.totals = {
             side: StatsGroup(side, RowKind.REQUEST, name="all requests") for side in (CLIENT, SERVER)
@@ -65,34 +62,32 @@ class StatsModel(IncrementalBuild):
         self._groups: dict[tuple[int, int, int], StatsGroup] = {}
         self._stale: set[StatsGroup] = set()
         self._open: dict[int, bool] = {}
-        """Rows of requests of which more may come, and whether they are pending."""
+        """Rows of requests that may still change → whether they are pending."""
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is something to do."""
         return super().is_behind or bool(self._stale) or (self._index.is_over and bool(self._open))
 
-    def judge(self, goes_on: Callable[[], bool]) -> None:
-        """Take the rows that have come, and settle the groups that they changed, while there is time for it."""
-        super().judge(goes_on)
-        # What the end left without an answer says so only now.
+    def advance(self, may_continue: Callable[[], bool]) -> None:
+        """Process new rows and update the changed groups, while there is time."""
+        super().advance(may_continue)
+        # Requests that the end left without a response change their state only now.
         while self._index.is_over and self._open and not super().is_behind:
             self._settle(next(iter(self._open)))
-            if not goes_on():
+            if not may_continue():
                 return
         while self._stale and not super().is_behind:
             self._stale.pop().settle()
-            if not goes_on():
+            if not may_continue():
                 return
 
     def ordered(self, column: str, *, reverse: bool) -> list[StatsGroup]:
-        """Return the totals, and below them the groups in the order of a column."""
         groups = sorted(self._groups.values(), key=lambda group: group.what)
         groups.sort(key=lambda group: getattr(group, column), reverse=reverse)
         return [*(total for total in self.totals.values() if total.count), *groups]
 
     def filter(self, group: StatsGroup) -> str:
-        """Return the filter that shows a group's rows, and no others where that can be typed."""
+        """Return the narrowest filter for a group's rows that can be typed."""
         parts, method = [f"is:{group.kind.name.lower()}"], group.method
         field = BY_SUBJECT.get(method)
         if method and (field in (None, "uri") or not group.subject):
@@ -115,15 +110,15 @@ class StatsModel(IncrementalBuild):
             kind = what[row] & 7
             request = index.pair(row) if kind != REQUEST else None
             if kind == NOTIFICATION:
-                self._notify(row, request)
+                self._add_notification(row, request)
             elif (
                 kind == REQUEST and index.request(row) is not None
-            ):  # One that comes again is no second call.
-                self._ask(row)
+            ):  # A repeated request is not a second call.
+                self._add_request(row)
             if request is not None and request in is_open:
                 self._settle(request)
 
-    def _ask(self, row: int) -> None:
+    def _add_request(self, row: int) -> None:
         size = self._index.size[row]
         for group in (self._group(row), self.totals[self._index.side(row)]):
             group.count += 1
@@ -131,7 +126,7 @@ class StatsModel(IncrementalBuild):
             group.sent += size
         self._settle(row)
 
-    def _notify(self, row: int, request: int | None) -> None:
+    def _add_notification(self, row: int, request: int | None) -> None:
         index, group = self._index, self._group(row)
         self.notifications += 1
         group.count += 1
@@ -143,7 +138,7 @@ class StatsModel(IncrementalBuild):
                 self.totals[index.side(request)].progress += 1
 
     def _settle(self, request: int) -> None:
-        """Count what became of a request; if that may still change, keep it in mind."""
+        """Count the outcome of a request; keep it in mind if that may still change."""
         index = self._index
         was_pending = self._open.pop(request, True)
         state, answer = index.state(request), index.pair(request)
@@ -179,7 +174,7 @@ class StatsModel(IncrementalBuild):
 
 
 def _wanted(field: str, text: str) -> str:
-    """Return the part of a filter that wants this text; of one that cannot be shown, the longest part that can."""
+    """Return the filter term for a text, or for the longest part of it that can be shown."""
     part, op = text, "="
     if sanitize(text) != text:
         shown = (character if sanitize(character) == character else "\n" for character in text)
@@ -188,3 +183,154 @@ def _wanted(field: str, text: str) -> str:
         return ""
     escaped = part.replace("\\", "\\\\").replace('"', '\\"')
     return f'{field}{op}"{escaped}"'
+
+
+LONG = 400
+STATS_COLUMNS = (
+    Column("arrow", "", 1, 1, 0),
+    Column("what", "what", 20, 60, 1),
+    Column("count", "count", 7, 9, 2, right=True),
+    Column("errors", "errors", 7, 8, 3, right=True),
+    Column("pending", "pending", 8, 8, 7, right=True),
+    Column("p50", "p50", 8, 8, 4, right=True),
+    Column("p95", "p95", 8, 8, 5, right=True),
+    Column("most", "max", 8, 8, 6, right=True),
+    Column("sent", "sent", 6, 7, 8, right=True),
+    Column("back", "back", 6, 7, 9, right=True),
+    Column("progress", "progress", 9, 9, 10, right=True),
+    Column("", "", 0, 1000, 0),  # Takes the rest of the line, so that the others stay right-aligned.
+)
+
+SORTABLE = [column.name for column in STATS_COLUMNS[1:-1]]
+
+DOWN, UP = "▾", "▴"
+"""Marks of the sorted column: descending, ascending."""
+
+
+class StatsList(VirtualList):
+    HELP_NAME = "in the table"
+
+    def __init__(self) -> None:
+        super().__init__(id="numbers")
+        self.groups: list[StatsGroup] = []
+        self.order = ("count", True)
+        """The sorted column, and whether the largest comes first."""
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        ruling, reverse = self.order
+        mark = DOWN if reverse else UP
+        return [
+            column._replace(head=column.head + mark) if column.name == ruling else column
+            for column in STATS_COLUMNS
+        ]
+
+    def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:
+        group = self.groups[index]
+        return [(_cell(group, column.name), _role(group, column.name)) for column, _ in placed]
+
+    def fill(self, groups: list[StatsGroup]) -> None:
+        held = self.groups[self.cursor] if self.cursor < len(self.groups) and self.cursor else None
+        self.groups = groups
+        self.sync(len(groups))
+        if held is not None and held in groups:
+            self.move_to(groups.index(held))
+        self.refresh()
+
+
+class StatsScreen(PanelScreen[str | None]):
+    """The statistics; dismissed with the filter of a group."""
+
+    NAME = "numbers"
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open", "show them", tooltip="filter the session by this", id="numbers.open"),
+        Binding("s", "sort", "sort", tooltip="sort by the next column", id="numbers.sort"),
+        Binding("S", "reverse", "reverse", tooltip="the other way round", id="numbers.reverse"),
+        *leaving("numbers"),
+    ]
+
+    HELP_NAME = "the numbers"
+
+    def __init__(self, model: SessionModel) -> None:
+        self.source = self.numbers = StatsModel(model)
+        self._list = StatsList()
+        self._shown: object = None
+        super().__init__(model, self._list)
+
+    def look(self) -> None:
+        super().look()
+        self._fill()
+
+    def show(self) -> None:
+        numbers, listing = self.numbers, self._list
+        calls = sum(total.count for total in numbers.totals.values())
+        counted = (
+            f"{calls:,} requests · {numbers.notifications:,} notifications, {numbers.progress:,} of progress"
+        )
+        ruling, reverse = listing.order
+        head = next(column.head for column in STATS_COLUMNS if column.name == ruling)
+        order = f"by {head}, {'largest' if reverse else 'least'} first"
+        below: list[Piece] = [("times: half of the answers took at most p50, 95 % at most p95", rows.QUIET)]
+        if (behind := self.progress(numbers.processed))[0]:
+            below = [behind]
+        self.set_lines([(counted, None)], below, [(order, rows.QUIET)])
+
+    def action_open(self) -> None:
+        groups = self._list.groups
+        self.dismiss(self.numbers.filter(groups[self._list.cursor]) if groups else None)
+
+    def action_sort(self) -> None:
+        ruling = SORTABLE[(SORTABLE.index(self._list.order[0]) + 1) % len(SORTABLE)]
+        self._list.order = (ruling, ruling != "what")
+        self._fill()
+        self.show()
+
+    def action_reverse(self) -> None:
+        ruling, reverse = self._list.order
+        self._list.order = (ruling, not reverse)
+        self._fill()
+        self.show()
+
+    def _fill(self) -> None:
+        numbers = self.numbers
+        shown = (
+            numbers.generation,
+            numbers.processed,
+            numbers.is_behind,
+            self._model.is_over,
+            self._list.order,
+        )
+        if shown == self._shown:
+            return
+        self._shown = shown
+        ruling, reverse = self._list.order
+        self._list.empty = [("no request yet", rows.QUIET)] if not self.is_behind else []
+        self._list.fill(self.numbers.ordered(ruling, reverse=reverse))
+
+
+def _cell(group: StatsGroup, name: str) -> str:
+    if not name:
+        return ""
+    if name == "arrow":
+        return rows.FROM_CLIENT if group.side == CLIENT else rows.FROM_SERVER
+    if name == "what":
+        return group.what[:LONG]
+    if group.kind is RowKind.NOTIFICATION and name not in ("count", "sent"):
+        return ""
+    value = getattr(group, name)
+    if name in ("p50", "p95", "most"):
+        return rows.duration(value) if len(group.answers) else ""
+    if name in ("sent", "back"):
+        return rows.size(value)
+    return f"{value:,}" if value or name == "count" else "·"
+
+
+def _role(group: StatsGroup, name: str) -> str | None:
+    if name == "errors" and group.errors:
+        return rows.BAD
+    if name == "pending" and group.pending:
+        return rows.OPEN
+    if name in ("sent", "back", "progress") or group.kind is RowKind.NOTIFICATION:
+        return rows.QUIET
+    return None if group.method or name != "what" else "title"

@@ -1,54 +1,52 @@
-"""Which calls overlap: every exchange of a session, and how many were in flight with it.
-
-Owns when an exchange was over, and the count of those that were not as the
-next one began. How that is drawn is `axis`'. Pure.
-
-A stretch of time as columns of the terminal.
-
-Owns the window that is looked at, moving and zooming it, the labels over it,
-and the bars in it. Pure: numbers in, text out.
-"""
+"""The timeline panel: exchanges as bars over a time axis, and how many were in flight."""
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from collections.abc import Sequence
 from math import floor, log10
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
+from textual.binding import Binding, BindingType
+
+from mcpspy.analysis import rows
+from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import NOTE, NOTIFICATION, REQUEST
 from mcpspy.core.session.exchange import State
-from mcpspy.ui.tui.panels.panel_screen import IncrementalBuild
+from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.tui.panels.panel_screen import IncrementalBuild, PanelScreen, leaving
+from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, share
+from mcpspy.ui.tui.widgets.virtual_list import MARGIN, VirtualList
 
 
-class Timeline(IncrementalBuild):
+class TimelineModel(IncrementalBuild):
     """The exchanges of a session, in the order in which they began."""
 
     def _begin(self) -> None:
         self.rows = array("I")
-        """The row of each exchange's request."""
         self.depths = array("I")
-        """How many were in flight once it had begun, itself included."""
+        """How many were in flight when each began, itself included."""
         self.peak = 0
-        """The most there ever were in flight."""
+        """The maximum number in flight."""
         self.peak_place = 0
-        """The exchange whose beginning made it so many."""
+        """The exchange whose beginning reached the maximum."""
         self._open: set[int] = set()
         self._stopped: dict[int, int] = {}
-        """Row of a request that ended without an answer → row of what ended it."""
+        """Row of a request that ended without a response → row of what ended it."""
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def place_of(self, row: int) -> int:
-        """Return the place of an exchange, or of the next one."""
         return max(min(bisect_left(self.rows, row), len(self) - 1), 0)
 
     def begin_of(self, place: int) -> float:
         return self._index.at[self.rows[place]]
 
     def end_of(self, place: int) -> float | None:
-        """Return when an exchange was over; None while it is not."""
+        """Return when an exchange ended; None while it is open."""
         index, row = self._index, self.rows[place]
         last = index.pair(row)
         if last is None:
@@ -64,7 +62,7 @@ class Timeline(IncrementalBuild):
             kind = what[row] & 7
             if kind == REQUEST:
                 if index.request(row) is not None:
-                    self._ask(row)
+                    self._add_request(row)
                 continue
             request = index.pair(row)
             if request is None or request not in is_open:
@@ -77,7 +75,7 @@ class Timeline(IncrementalBuild):
                 self._stopped[request] = row
             is_open.discard(request)
 
-    def _ask(self, row: int) -> None:
+    def _add_request(self, row: int) -> None:
         self._open.add(row)
         depth = len(self._open)
         if depth > self.peak:
@@ -87,23 +85,18 @@ class Timeline(IncrementalBuild):
 
 
 BLOCKS = " ▏▎▍▌▋▊▉█"
-"""A cell that is filled from the left, by eighths."""
+"""A cell filled from the left, by eighths."""
 
 RIGHT_HALF, RIGHT_EIGHTH = "▐", "▕"
 
 GOES_ON, EARLIER, LATER = "▸", "◂", "▹"
-"""Ends of bars: not over; and what lies on this side of the window, or on that."""
+"""Ends of bars: still open; before the window; after it."""
 
 LEAST = 2e-5
-"""Seconds of the narrowest window."""
-
 APART = 12
-"""Columns between two labels, at least."""
 
 
 class TimeWindow(NamedTuple):
-    """What is looked at."""
-
     left: float
     span: float
     """Seconds; more than 0."""
@@ -113,42 +106,40 @@ class TimeWindow(NamedTuple):
         return self.left + self.span
 
     def zoomed(self, factor: float, around: float, total: float) -> TimeWindow:
-        """Return one whose span is so many times as long; what is around a moment stays in place."""
+        """Return a window with another span in which the moment `around` stays in place."""
         around = min(max(around, self.left), self.right)
         share = (around - self.left) / self.span
         span = min(max(self.span * factor, LEAST), max(total, LEAST))
         return TimeWindow(around - span * share, span).within(total)
 
     def moved(self, share: float, total: float) -> TimeWindow:
-        """Return one that lies so many spans later."""
         return TimeWindow(self.left + self.span * share, self.span).within(total)
 
     def within(self, total: float) -> TimeWindow:
-        """Return one that lies in the session."""
         span = min(self.span, max(total, LEAST))
         return TimeWindow(max(min(self.left, total - span), 0.0), span)
 
     def showing(self, moment: float, total: float) -> TimeWindow:
-        """Return one that holds a moment: this one if it does."""
+        """Return a window that contains a moment."""
         if self.left <= moment <= self.right:
             return self
         return TimeWindow(moment - self.span / 10, self.span).within(total)
 
 
 def around(begin: float, end: float, total: float) -> TimeWindow:
-    """Return a window in which a stretch can be seen whole, with some room."""
+    """Return a window that shows a whole period with some margin."""
     span = max((end - begin) * 1.25, LEAST)
     return TimeWindow(begin - span / 10, span).within(total)
 
 
 def label(moment: float, span: float) -> str:
-    """Return a moment, as exact as a window of this span needs: `12.4 s`."""
+    """Return a moment as exactly as the span needs: `12.4 s`."""
     digits = min(max(2 - floor(log10(max(span, LEAST))), 0), 6)
     return f"{moment:.{digits}f} s"
 
 
 def labels(window: TimeWindow, width: int) -> str:
-    """Return the line over the bars: each label stands behind its tick."""
+    """Return the axis: each label is behind its tick."""
     if width < 2:
         return " " * width
     step = _step(window.span * APART / width)
@@ -163,7 +154,7 @@ def labels(window: TimeWindow, width: int) -> str:
 
 
 def bar(window: TimeWindow, width: int, begin: float, end: float | None) -> str:
-    """Return the bar of what began and ended; without an end it goes on beyond the window."""
+    """Return the bar of a period; one without an end extends beyond the window."""
     if width < 1:
         return ""
     scale = width / window.span
@@ -175,7 +166,7 @@ def bar(window: TimeWindow, width: int, begin: float, end: float | None) -> str:
     last = width - 1.0 if end is None else min((end - window.left) * scale, width)
     cell = min(max(int(first), 0), width - 1)
     full, part = divmod(max(round((last - cell) * 8), 0), 8)
-    # All but within one cell, how long it was says more than where in the cell.
+    # Within about one cell, the duration matters more than the position in the cell.
     if end is not None and (last < cell + 1 or last - first < 0.25):
         full, part = 0, max(round((last - max(first, cell)) * 8), 1)
     text = BLOCKS[8] * full + (BLOCKS[part] if part else "")
@@ -188,3 +179,228 @@ def _step(least: float) -> float:
     """Return a round number of seconds, not below `least`."""
     power = 10.0 ** floor(log10(least))
     return next(step for factor in (1, 2, 5, 10) if (step := factor * power) >= least * 0.999)
+
+
+SHORT = 60.0
+"""Seconds of a session that is shown whole at first; of a longer one, a page of requests is."""
+
+LONG = 200
+_MARKS = {
+    State.PENDING: ("▸", rows.OPEN),
+    State.OK: (" ", rows.OK),
+    State.CLOSED: (" ", rows.OK),
+    State.INPUT_REQUIRED: ("?", rows.OPEN),
+    State.CANCELLED: ("x", rows.QUIET),
+    State.LATE: ("x", rows.ODD),
+}
+"""State → mark and role; any other state is an error."""
+
+TIMELINE_COLUMNS = (
+    Column("arrow", "", 1, 1, 0),
+    Column("what", "request", 14, 44, 2),
+    Column("latency", "latency", 8, 8, 3, right=True),
+    Column("mark", "", 1, 1, 0),
+    Column("bar", "", 10, 1000, 1),
+)
+
+
+class TimelineList(VirtualList):
+    HELP_NAME = "in the timeline's list"
+
+    def __init__(self, model: SessionModel, timeline: TimelineModel) -> None:
+        super().__init__(id="timeline")
+        self._model = model
+        self._timeline = timeline
+        self.window = TimeWindow(0.0, 1.0)
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        room = self.scrollable_content_region.width - MARGIN
+        last = share(TIMELINE_COLUMNS, room)[-1]
+        return (*TIMELINE_COLUMNS[:-1], last.column._replace(head=labels(self.window, last.width)))
+
+    @property
+    def page(self) -> int:
+        return self._page()
+
+    @property
+    def in_view(self) -> range:
+        top = self.scroll_offset.y
+        return range(top, min(top + self.page, self.count))
+
+    def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:
+        timeline, columns = self._timeline, self._model.index
+        if (
+            index >= len(timeline) or timeline.is_replaced
+        ):  # It begins again, and the old rows are still shown.
+            return [("", None)]
+        row = timeline.rows[index]
+        state = columns.state(row) or State.PENDING
+        mark, tone = _MARKS.get(state, ("!", rows.BAD))
+        fields: dict[str, Piece] = {
+            "arrow": (rows.FROM_CLIENT if columns.side(row) == CLIENT else rows.FROM_SERVER, None),
+            "what": (self._what(row), None),
+            "latency": (self._latency(index), tone if tone == rows.OPEN else None),
+            "mark": (mark, tone),
+        }
+        begin, end = timeline.begin_of(index), timeline.end_of(index)
+        return [
+            fields[column.name] if column.name in fields else (bar(self.window, width, begin, end), tone)
+            for column, width in placed
+        ]
+
+    def _what(self, row: int) -> str:
+        columns = self._model.index
+        method, subject = columns.texts[columns.method[row]], columns.texts[columns.subject[row]]
+        return sanitize(f"{method[:LONG]} {subject[:LONG]}".rstrip())
+
+    def _latency(self, place: int) -> str:
+        timeline, columns = self._timeline, self._model.index
+        if columns.state(timeline.rows[place]) is State.UNANSWERED:
+            return "none"
+        end = timeline.end_of(place)
+        lasted = (columns.last_at if end is None else end) - timeline.begin_of(place)
+        return rows.duration(max(lasted, 0.0)) + ("…" if end is None else "")
+
+
+class TimelineScreen(PanelScreen[int | None]):
+    """The exchanges of a session over time; dismissed with the row to go to."""
+
+    NAME = "timeline"
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open", "go there", tooltip="to this request in the session", id="timeline.open"),
+        Binding("+,=", "zoom(0.5)", "zoom", key_display="+", tooltip="a shorter time", id="timeline.zoom-in"),
+        Binding("-", "zoom(2)", "out", tooltip="a longer time", id="timeline.zoom-out"),
+        Binding("left,h", "pan(-0.25)", "earlier", show=False, id="timeline.earlier"),
+        Binding("right,l", "pan(0.25)", "later", show=False, id="timeline.later"),
+        Binding("0", "whole", "whole", tooltip="the whole session", id="timeline.whole"),
+        Binding("z", "fit", "this", tooltip="this request, as large as can be", id="timeline.fit"),
+        Binding("a", "fit_all", "rows", tooltip="the requests that are in view", id="timeline.fit-rows"),
+        Binding("m", "peak", "most", tooltip="where most are in flight", id="timeline.peak"),
+        *leaving("timeline"),
+    ]
+
+    HELP_NAME = "the timeline"
+
+    def __init__(self, model: SessionModel, row: int | None = None) -> None:
+        """Begin at the request of this row."""
+        self.source = self.timeline = TimelineModel(model)
+        self._list = TimelineList(model, self.timeline)
+        super().__init__(model, self._list)
+        self._is_whole: bool | None = None
+        """True if the whole session is shown; None until it was read once."""
+        self._wanted = row
+        self._followed = 0
+        self._drawn: object = None
+        self._generation = self.timeline.generation
+
+    @property
+    def window(self) -> TimeWindow:
+        return self._list.window
+
+    def show(self) -> None:
+        timeline, listing = self.timeline, self._list
+        listing.can_follow = not self._model.is_over
+        listing.follow &= listing.can_follow
+        if timeline.generation != self._generation:
+            self._generation, self._wanted, self._is_whole = timeline.generation, None, None
+            listing.sync(0)
+        listing.empty = [("no request yet", rows.QUIET)] if not timeline.is_behind else []
+        listing.sync(len(timeline))
+        if not timeline.is_behind and self._is_whole is None and listing.size.height:
+            self._begin()
+        if self._is_whole is not False:
+            self._show_window(TimeWindow(0.0, self._total))
+        elif (
+            len(timeline) and listing.cursor != self._followed
+        ):  # Not on every update: the user may have moved the window.
+            self._show_window(self.window.showing(self._moment, self._total))
+        self._followed = listing.cursor
+        drawn = (self.window, len(self._model), self._model.is_over, timeline.generation)
+        if drawn != self._drawn:  # A bar changes with its response, an open one with every row.
+            self._drawn = drawn
+            listing.refresh()
+        self._update_status()
+
+    def action_open(self) -> None:
+        self.dismiss(self.timeline.rows[self._list.cursor] if len(self.timeline) else None)
+
+    def action_zoom(self, factor: float) -> None:
+        self._look_at(self.window.zoomed(factor, self._moment, self._total))
+
+    def action_pan(self, share: float) -> None:
+        self._look_at(self.window.moved(share, self._total))
+
+    def action_whole(self) -> None:
+        self._is_whole = True
+        self.show()
+
+    def action_fit(self) -> None:
+        self._look_at(self._around(range(self._list.cursor, min(self._list.cursor + 1, len(self.timeline)))))
+
+    def action_fit_all(self) -> None:
+        self._look_at(self._around(self._list.in_view))
+
+    def action_peak(self) -> None:
+        if len(self.timeline):
+            self._list.follow = False
+            self._list.move_to(self.timeline.peak_place)
+
+    @property
+    def _total(self) -> float:
+        return max(self._model.index.last_at, 1e-3)
+
+    @property
+    def _moment(self) -> float:
+        return self.timeline.begin_of(self._list.cursor) if len(self.timeline) else 0.0
+
+    def _begin(self) -> None:
+        """Put the cursor on the wanted row, and choose the window."""
+        index, wanted = self._model.index, self._wanted
+        if wanted is not None and wanted < len(index):
+            request = index.request(wanted)
+            self._list.move_to(self.timeline.place_of(wanted if request is None else request))
+        elif self._list.can_follow:
+            self._list.action_last()
+        self._is_whole = self._total <= SHORT
+        if not self._is_whole:
+            page = self._list.page
+            first = max(min(self._list.cursor, len(self.timeline) - page), 0)
+            self._show_window(self._around(range(first, min(first + page, len(self.timeline)))))
+
+    def _around(self, places: range) -> TimeWindow:
+        timeline, last = self.timeline, self._model.index.last_at
+        if not places:
+            return self.window
+        # An open exchange would shrink all others to dots.
+        open_end = last if len(places) == 1 else timeline.begin_of(places[-1])
+        ends = (timeline.end_of(place) for place in places)
+        end = max(open_end if end is None else end for end in ends)
+        return around(timeline.begin_of(places[0]), end, self._total)
+
+    def _look_at(self, window: TimeWindow) -> None:
+        self._is_whole = window.span >= self._total
+        self._show_window(window)
+        self._list.refresh()
+        self._update_status()
+
+    def _show_window(self, window: TimeWindow) -> None:
+        self._list.window = window
+
+    def _update_status(self) -> None:
+        timeline, window, span = self.timeline, self.window, self.window.span
+        right: list[Piece] = [(f"{len(timeline):,} requests", None)]
+        below: list[Piece] = []
+        if len(timeline):
+            cursor = self._list.cursor
+            peak = label(timeline.begin_of(timeline.peak_place), span)
+            right = [(f"at most {timeline.peak:,} in flight (at {peak})", None), (" · ", rows.QUIET), *right]
+            depth = timeline.depths[cursor]
+            text = f"{depth:,} in flight as it began" if depth > 1 else "nothing else in flight as it began"
+            below = [(f"at {label(timeline.begin_of(cursor), span)}: {text}", None)]
+        if (behind := self.progress(timeline.processed))[0]:
+            below = [behind]
+        whole = "the whole session" if self._is_whole is not False else f"of {label(self._total, span)}"
+        beside = f"{label(window.left, span)} to {label(window.right, span)}, {whole}"
+        self.set_lines(right, below, [(beside, rows.QUIET)])

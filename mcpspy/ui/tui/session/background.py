@@ -1,107 +1,203 @@
-"""What is done with the rows of a session while nobody waits for it.
+"""Background work on the rows of a session: filtering and linting, a slice of time each.
 
-Owns when rows are judged by the filter, when they are looked at for what is
-wrong, and for how long at a time: a key comes first. Which rows are shown is
-`view`'s, what is wrong `findings`'.
+The linter reads the file again and keeps no message; merged recordings are
+linted one by one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from array import array
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from mcpspy.ui.tui.session.findings import LintPass, prepare
+from mcpspy.core.recording.decode import Header, read_entry
+from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.session.loader import SessionLoader
 from mcpspy.ui.tui.session.row_filter import FilteredView
 
+if TYPE_CHECKING:
+    from mcpspy.analysis.lint import Finding, Linter, StreamingSession
+
+LARGE = 1 << 17
+"""Bytes of a line that takes longer than a slice."""
+
+
+def prepare() -> None:
+    """Import what the linter needs; run in a thread, as it takes longer than a slice."""
+    import jsonschema_rs  # noqa: F401 - Imported by `analysis.lint.schemas` with the first schema.
+
+    from mcpspy.analysis.lint import Linter
+
+    Linter()
+
+
+class _Source:
+    def __init__(self, header: Header) -> None:
+        from mcpspy.analysis.lint import Linter, StreamingSession
+
+        self.session: StreamingSession = StreamingSession(header)
+        self.linter: Linter = Linter(header)
+        self.rows = array("I")
+        """Change number → row."""
+
+
+class LintPass:
+    def __init__(self, model: SessionModel, origin: Callable[[int], tuple[int, Header]]) -> None:
+        """`origin`: number of a file → number of its recording, and the header of that."""
+        self._model = model
+        self._origin = origin
+        self._news: list[int] = []
+        self._is_over = False
+        self._begin()
+
+    @property
+    def is_behind(self) -> bool:
+        model = self._model
+        is_new = self._generation != model.generation
+        return is_new or self.done < len(model) or (model.is_over and not self._is_over)
+
+    @property
+    def is_large(self) -> bool:
+        """True if the next line takes longer than a slice, and so needs a thread."""
+        return self.done < len(self._model) and self._model.index.where(self.done).length > LARGE
+
+    def advance(self, seconds: float) -> list[int]:
+        """Lint for some seconds, at least one line and at most one large one; return the rows with new findings."""
+        end = time.perf_counter() + seconds
+        if self._generation != self._model.generation:
+            self._begin()
+        while self.done < len(self._model):
+            self._look()
+            if self.is_large or time.perf_counter() >= end:
+                break
+        if self._model.is_over and not self._is_over and self.done == len(self._model):
+            self._is_over = True
+            for source in self._sources.values():
+                source.session.end()
+                self._keep(source, source.linter.end())
+        news = self._news.copy()
+        self._news.clear()
+        return news
+
+    def _begin(self) -> None:
+        self._generation = self._model.generation
+        self.done = 0
+        self._is_over = False
+        self._sources: dict[int, _Source] = {}
+        self._news.clear()
+
+    def _look(self) -> None:
+        """Lint the line of the next row; a batch has several rows."""
+        row, model = self.done, self._model
+        where = model.index.where(row)
+        self.done = row + 1
+        line = model.read(where.part, where.offset, where.length)
+        if where.item or len(line) < where.length:  # Linted with the first message; or the file was cut.
+            return
+        number, header = self._origin(where.part)
+        source = self._sources.get(number)
+        if source is None:
+            source = self._sources[number] = _Source(header)
+        changes = source.session.add(read_entry(line))
+        source.rows.extend(range(row, row + len(changes)))
+        for change in changes:
+            self._keep(source, source.linter.add(change))
+
+    def _keep(self, source: _Source, findings: list[Finding]) -> None:
+        for finding in findings:
+            row = source.rows[finding.number]
+            self._model.findings.add(row, finding)
+            self._news.append(row)
+
+
 LINTED = 50_000
-"""Rows up to which what is wrong with them is looked for unasked: that takes some ten seconds."""
+"""Rows up to which a session is linted without a request: that takes some ten seconds."""
 
 SLICE = 0.004
-"""Seconds that rows are judged, or looked at, at a time: a key waits no longer."""
+"""Seconds of work at a time, which a key waits at most."""
 
 
 class BackgroundTasks:
-    """Two tasks that never end, each a slice at a time."""
+    """Two endless tasks that work in slices."""
 
     def __init__(
         self,
-        feed: SessionLoader,
+        loader: SessionLoader,
         view: FilteredView,
-        linting: LintPass,
+        lint_pass: LintPass,
         *,
-        judged: Callable[[], None],
+        processed: Callable[[], None],
         found: Callable[[], None],
     ) -> None:
-        """`judged` is called when the rows have caught up with the log, `found` when there are findings."""
-        self._feed = feed
+        """`processed` is called when the filter has caught up, `found` when there are findings."""
+        self._loader = loader
         self._view = view
-        self._linting = linting
-        self._judged = judged
+        self._lint_pass = lint_pass
+        self._filtered = processed
         self._found = found
         self._is_behind = asyncio.Event()
         self._is_unlinted = asyncio.Event()
-        self._is_asked = False
-        """Whether findings are wanted of a session of any length."""
+        self._is_forced = False
+        """True to lint a session of any length."""
 
-    async def judge(self) -> None:
-        """Keep the rows that are shown up with the log."""
+    async def filter_rows(self) -> None:
         while True:
             self._is_behind.clear()
             was_behind = self._view.is_behind
-            self.judge_some()
+            self.filter_slice()
             if self._view.is_behind:
                 await asyncio.sleep(0)
                 continue
-            if was_behind and not self._feed.is_behind:
-                self._judged()
+            if was_behind and not self._loader.is_behind:
+                self._filtered()
             await self._is_behind.wait()
 
     async def lint(self) -> None:
-        """Look for what is wrong in what was read, once nothing else is to be done."""
-        linting = self._linting
+        """Lint the rows that were read, while nothing else is to do."""
+        lint_pass = self._lint_pass
         while True:
             self._is_unlinted.clear()
             if not self._may_lint:
                 await self._is_unlinted.wait()
                 continue
-            if not linting.done:
+            if not lint_pass.done:
                 await asyncio.to_thread(prepare)
             news = (
-                await asyncio.to_thread(linting.advance, 0.0) if linting.is_large else linting.advance(SLICE)
+                await asyncio.to_thread(lint_pass.advance, 0.0)
+                if lint_pass.is_large
+                else lint_pass.advance(SLICE)
             )
             if news:
                 self._view.reconsider(news)
                 self._found()
             await asyncio.sleep(0)
 
-    def judge_some(self) -> None:
-        """Judge now, for a slice; the rest follows by itself."""
+    def filter_slice(self) -> None:
+        """Filter for one slice, and schedule the rest."""
         end = time.perf_counter() + SLICE
-        self._view.judge(lambda: time.perf_counter() < end)
+        self._view.advance(lambda: time.perf_counter() < end)
         if self._view.is_behind:
             self._is_behind.set()
 
     def look(self) -> None:
-        """See whether there is something to look for."""
         if self._may_lint:
             self._is_unlinted.set()
 
-    def ask_findings(self) -> None:
-        """Look for what is wrong, however long the session is."""
-        self._is_asked = True
+    def force_lint(self) -> None:
+        self._is_forced = True
         self._is_unlinted.set()
 
     @property
     def lint_share(self) -> str:
-        """How much was looked at; empty if it was all."""
-        linting = self._linting
-        return f"{linting.done * 100 // max(len(self._feed.log), 1)} %" if linting.is_behind else ""
+        """The share that was linted; empty if all was."""
+        lint_pass = self._lint_pass
+        return f"{lint_pass.done * 100 // max(len(self._loader.model), 1)} %" if lint_pass.is_behind else ""
 
     @property
     def _may_lint(self) -> bool:
-        """Whether there is something to look at, and nobody waits for anything else."""
-        is_short = len(self._feed.log) <= LINTED
-        busy = self._feed.is_behind or self._view.is_behind
-        return self._linting.is_behind and not busy and (is_short or self._is_asked)
+        """True if there is something to lint, and nothing more urgent to do."""
+        is_short = len(self._loader.model) <= LINTED
+        busy = self._loader.is_behind or self._view.is_behind
+        return self._lint_pass.is_behind and not busy and (is_short or self._is_forced)

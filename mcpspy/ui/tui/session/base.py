@@ -1,7 +1,4 @@
-"""The screen of one session, as the parts see it that work on it.
-
-Owns what keys, interception and other screens may ask of it, so that none of them imports the screen itself.
-"""
+"""The interface of the session screen for its parts, so that none of them imports the screen."""
 
 from __future__ import annotations
 
@@ -17,35 +14,31 @@ from mcpspy.ui.tui.session.row_filter import FilteredView
 
 
 class SessionBase(Screen[None]):
-    """The parts of the screen that others use, and what they may have it do."""
-
-    feed: SessionLoader
+    loader: SessionLoader
     view: FilteredView
     panes: Panes
     listing: MessageList
     filter: FilterBar
 
     @property
-    def is_free(self) -> bool:
-        """Whether another screen may come over it unasked."""
+    def accepts_screen(self) -> bool:
+        """True if another screen may open without a key."""
         raise NotImplementedError
 
-    def tell(self, text: str) -> None:
-        """Answer a key."""
+    def flash_message(self, text: str) -> None:
         raise NotImplementedError
 
-    def go(self, row: int | None, else_say: str) -> None:
-        """Go to a row of the log; say this if there is none."""
+    def go(self, row: int | None, otherwise: str) -> None:
+        """Go to a row of the model; show `otherwise` if it is None."""
         raise NotImplementedError
 
     def do(self, work: Awaitable[str]) -> None:
-        """Have something done that takes a while, and say what came of it."""
+        """Await work in a worker, and show the result."""
         raise NotImplementedError
 
     def compare(self, old: int, new: int) -> None:
-        """Show what differs between two exchanges."""
         raise NotImplementedError
 
     def resent(self, row: int | None) -> tuple[int, int] | None:
-        """Return the original of what was sent again, and that; None if a row is nothing of the kind."""
+        """Return the rows of the original and of a resent request; None for other rows."""
         raise NotImplementedError

@@ -1,8 +1,7 @@
-"""Rows of a session as a file of their own: a recording, or Markdown.
+"""Export of rows as a recording or as Markdown.
 
-Owns which lines a part of a recording needs to be read as the whole is; how a
-message looks in a document is `analysis.export`'s. Both come in pieces, so that
-whoever writes them may look up in between.
+Knows which other lines a partial recording needs. Both formats are produced in
+pieces, so that the writer can yield to other tasks.
 """
 
 from __future__ import annotations
@@ -22,17 +21,15 @@ from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.session.loader import SessionLoader
 
 PAUSE = 4096
-"""Rows that are looked at between two pieces, though there is nothing to say."""
-
 _HEADER = ("id", "started", "transport", "command", "upstream", "cwd", "name", "pid")
 
 _HTTP = ("http", "http-end")
 
 
-def jsonl(log: SessionModel, rows: Iterable[int]) -> Iterator[bytes]:
-    """Yield a recording of these rows, of all that belongs to their exchanges, and of how the session ended."""
-    index = log.index
-    yield _header(log.header)
+def jsonl(model: SessionModel, rows: Iterable[int]) -> Iterator[bytes]:
+    """Yield a recording of these rows, of their whole exchanges, and of the end of the session."""
+    index = model.index
+    yield _header(model.header)
     wanted, requests, carriers = set(rows), set[int](), set[int]()
     requests = {request for row in wanted if (request := index.request(row)) is not None}
     for request in requests:
@@ -43,33 +40,35 @@ def jsonl(log: SessionModel, rows: Iterable[int]) -> Iterator[bytes]:
     for row in range(len(index)):
         if row % PAUSE == 0:
             yield b""
-        if log.index is not index:
+        if model.index is not index:
             raise CannotStart("the recording was cut or replaced while it was exported", "try again")
-        if not (row in wanted or index.request(row) in requests or _stands_around(index, row, carriers)):
+        if not (row in wanted or index.request(row) in requests or _is_needed(index, row, carriers)):
             continue
         where = index.where(row)
-        # All messages of a batch are in one line. And no reader shall look for another part beside this file.
+        # All messages of a batch are in one line. Notes of parts go: this file has no other part.
         if last == (where.part, where.offset) or _note(index, row) == "part":
             continue
         last = (where.part, where.offset)
-        line = log.read(*where[:3])
+        line = model.read(*where[:3])
         if len(line) < where.length:
             raise CannotStart(f"row {row + 1:,} is not in the recording's file any more", "was it deleted?")
         yield line + b"\n"
 
 
-def markdown(log: SessionModel, rows: Iterable[int], notes: Mapping[int, str] | None = None) -> Iterator[str]:
-    """Yield a document: a section for each row, and below it what a person noted there."""
-    found = ((log.get(row), (notes or {}).get(row, "")) for row in rows)
-    return document(log.header, ((change, note) for change, note in found if change is not None))
+def markdown(
+    model: SessionModel, rows: Iterable[int], notes: Mapping[int, str] | None = None
+) -> Iterator[str]:
+    """Yield a document: a section for each row, with the user's note below it."""
+    found = ((model.get(row), (notes or {}).get(row, "")) for row in rows)
+    return document(model.header, ((change, note) for change, note in found if change is not None))
 
 
-async def saved(feed: SessionLoader, path: Path, rows: Sequence[int], notes: Mapping[int, str]) -> str:
-    """Save rows, in the format that the name says; return what came of it. Raises CannotStart."""
+async def saved(loader: SessionLoader, path: Path, rows: Sequence[int], notes: Mapping[int, str]) -> str:
+    """Save rows in the format of the suffix; return the result. Raises CannotStart."""
     if path.suffix == ".md":
-        pieces: Iterable[bytes | str] = markdown(feed.log, rows, notes)
-    elif path.suffix == ".jsonl" and len(feed.paths) == 1:
-        pieces = jsonl(feed.log, rows)
+        pieces: Iterable[bytes | str] = markdown(loader.model, rows, notes)
+    elif path.suffix == ".jsonl" and len(loader.paths) == 1:
+        pieces = jsonl(loader.model, rows)
     elif path.suffix == ".jsonl":
         return "one recording cannot hold several sessions: .md can"
     else:
@@ -83,12 +82,11 @@ def _header(header: Header) -> bytes:
     return encode.header(fields)
 
 
-def _stands_around(index: Index, row: int, carriers: set[int]) -> bool:
-    """Whether it is a note without which the exchanges, or the session, would be said to have ended otherwise."""
+def _is_needed(index: Index, row: int, carriers: set[int]) -> bool:
+    """Return whether a note is needed for the outcome of the exchanges or of the session."""
     note = _note(index, row)
     return note == "exit" or (note in _HTTP and index.http(row) in carriers)
 
 
 def _note(index: Index, row: int) -> str:
-    """Return the kind of a note; of a message it is empty."""
     return index.texts[index.method[row]] if index.what[row] & 7 == NOTE else ""

@@ -1,9 +1,4 @@
-"""The line in which a filter is typed.
-
-Owns what is typed, what is wrong with it, and the filters before it. What a
-filter lets through is `view`'s; a bad one changes nothing, so that a word may
-be typed letter by letter.
-"""
+"""The filter line of a session. An invalid filter is reported and changes nothing."""
 
 from __future__ import annotations
 
@@ -22,14 +17,12 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.tui.widgets.base import SplitLine
 
 SETTLE = 0.1
-"""Seconds after a letter before rows are filtered: a million of them are not judged for each."""
+"""Seconds after a letter before filtering: a million rows are not filtered for each."""
 
 EXAMPLE = "tool:echo status:err >200ms size>10kb -word"
 
 
 class FilterInput(Input):
-    """The input itself."""
-
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
             "enter,tab,down", "done", "rows", key_display="enter", tooltip="to the rows", id="filter.done"
@@ -41,7 +34,7 @@ class FilterInput(Input):
     HELP_NAME = "in the filter"
 
     class Left(Message):
-        """The rows are wanted again; `clear`: all of them."""
+        """The filter was closed; `clear`: without keeping it."""
 
         def __init__(self, *, clear: bool) -> None:
             super().__init__()
@@ -72,8 +65,6 @@ class FilterInput(Input):
 
 
 class FilterLine(Horizontal):
-    """The line: a sign, the input, and what is wrong with the filter."""
-
     DEFAULT_CSS = """
     FilterLine { height: 1; display: none; background: $surface; }
     FilterLine > #slash { width: 3; background: $surface; }
@@ -85,27 +76,25 @@ class FilterLine(Horizontal):
         super().__init__()
         self._sign = SplitLine(id="slash")
         self._input = FilterInput()
-        self._wrong = SplitLine(id="filter-error")
+        self._error_line = SplitLine(id="filter-error")
 
     def compose(self) -> ComposeResult:
         yield self._sign
         yield self._input
-        yield self._wrong
+        yield self._error_line
 
     def on_mount(self) -> None:
-        self._sign.say([("/", "title")])
-        self._say_wrong("")
+        self._sign.set_text([("/", "title")])
+        self._show_error("")
 
-    def _say_wrong(self, what: str) -> None:
-        self._wrong.say([(what, rows.BAD)] if what else [])
-        self._wrong.styles.width = len(what) + 2 if what else 0
+    def _show_error(self, what: str) -> None:
+        self._error_line.set_text([(what, rows.BAD)] if what else [])
+        self._error_line.styles.width = len(what) + 2 if what else 0
 
 
 class FilterBar(FilterLine):
-    """A filter being typed, or in force."""
-
     class Changed(Message):
-        """Another filter is wanted."""
+        """Another filter is active."""
 
         def __init__(self, query: Query) -> None:
             super().__init__()
@@ -124,14 +113,12 @@ class FilterBar(FilterLine):
     def is_typed(self) -> bool:
         return self._input.has_focus
 
-    def open(self, text: str | None = None) -> None:
+    def open(self) -> None:
         self._show(on=True)
-        if text is not None:
-            self._input.value = text
-        elif not self._input.value and self._input.past:
+        if not self._input.value and self._input.past:
             self._input.value = self._input.past[-1]
         self._input.cursor_position = len(self._input.value)
-        self.screen.set_focus(self._input)  # Now: what is typed next is no command.
+        self.screen.set_focus(self._input)  # At once: the next key must not be a command.
 
     def put(self, text: str) -> None:
         self._input.value = text
@@ -146,14 +133,12 @@ class FilterBar(FilterLine):
         self._send()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Filter by what is typed, once it rests."""
         event.stop()
         if self._settling is not None:
             self._settling.stop()
         self._settling = self.set_timer(SETTLE, self._send)
 
     def on_filter_input_left(self, event: FilterInput.Left) -> None:
-        """Keep the filter, or none."""
         event.stop()
         if event.clear or not self._input.value.strip():
             self.clear()
@@ -163,7 +148,8 @@ class FilterBar(FilterLine):
         self.screen.focus_next("MessageList")
 
     def _show(self, *, on: bool) -> None:
-        self.display = on  # A class would do so with the next frame, and what is hidden has no focus.
+        # Not by a class: that takes effect with the next frame, and a hidden widget cannot have the focus.
+        self.display = on
 
     def _send(self) -> None:
         if self._settling is not None:
@@ -173,9 +159,9 @@ class FilterBar(FilterLine):
         try:
             query = parse(text, linted=True)
         except QueryError as error:
-            self._say_wrong(sanitize(str(error.args[0])))
+            self._show_error(sanitize(str(error.args[0])))
             return
-        self._say_wrong("")
+        self._show_error("")
         if text.strip() != self._sent:
             self._sent = text.strip()
             self.post_message(self.Changed(query))

@@ -1,30 +1,29 @@
-"""What the lines around the lists say.
-
-Owns titles, counts, states and the sentences for what can be amiss, and which
-parts go when a line gets narrow. Takes values and the time, returns inert
-text. Pure.
-
-The line at the end of a session's screen: how it stands, or the answer to a key.
-"""
+"""Texts around the list: title, status line, and the header of a message. Pure, except StatusBar."""
 
 from __future__ import annotations
 
 import time
+from binascii import a2b_base64
 from collections.abc import Sequence
 from datetime import datetime
 
+import orjson
 from rich.cells import cell_len
 
 from mcpspy.analysis import rows
-from mcpspy.core.recording.decode import Note
+from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result
+from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.index import Index
+from mcpspy.core.session.session import Change
 from mcpspy.io.recording.reader import RecordingState
-from mcpspy.ui.tui.detail.layout import Piece
+from mcpspy.ui.body import BodyLines
+from mcpspy.ui.session_model import RowFinding
 from mcpspy.ui.tui.session.loader import SessionLoader
 from mcpspy.ui.tui.session.row_filter import FilteredView
 from mcpspy.ui.tui.widgets.base import SplitLine
-from mcpspy.ui.tui.widgets.cells import steady
+from mcpspy.ui.tui.widgets.columns import Piece, steady
 
 BETWEEN = " · "
 
@@ -37,7 +36,7 @@ TONES: dict[RecordingState, str | None] = {
 
 
 def moment(started: str, now: datetime) -> str:
-    """Return when a session began, as short as today allows; local time."""
+    """Return when a session began, as short as possible; local time."""
     try:
         at = datetime.fromisoformat(started).astimezone(now.tzinfo)
     except ValueError:
@@ -47,8 +46,7 @@ def moment(started: str, now: datetime) -> str:
     return at.strftime("%b %d %H:%M" if at.year == now.year else "%Y-%m-%d")
 
 
-def standing(state: RecordingState, session: Index) -> Piece:
-    """Return how a session stands, with its glyph."""
+def state_label(state: RecordingState, session: Index) -> Piece:
     if state is RecordingState.LIVE:
         return f"{GLYPHS[state]} LIVE", rows.OK
     if state is RecordingState.DIED:
@@ -57,23 +55,23 @@ def standing(state: RecordingState, session: Index) -> Piece:
     return f"{GLYPHS[state]} ended {end}".rstrip(), _exit_tone(session.exit)
 
 
-def title(feed: SessionLoader, width: int) -> tuple[list[Piece], list[Piece]]:
-    """Return the title of a session: who and how it stands on the left, counts on the right."""
-    log, session = feed.log, feed.log.index
+def title(loader: SessionLoader, width: int) -> tuple[list[Piece], list[Piece]]:
+    """Return the title: names and state on the left, counts on the right."""
+    model, session = loader.model, loader.model.index
     parts: list[tuple[int, Piece]] = [
-        (0, (sanitize(log.header.name) or "session", "title")),
+        (0, (sanitize(model.header.name) or "session", "title")),
         (4, (sanitize(str(session.server or "")), None)),
         (6, (sanitize(str(session.client or "")), None)),
         (5, (sanitize(session.revision or ""), None)),
-        (1, standing(feed.state, session)),
+        (1, state_label(loader.state, session)),
     ]
     counts: list[tuple[int, Piece]] = [(2, (plural(session.messages, "message"), None))]
     if session.failed:
         counts.append((1, (plural(session.failed, "error"), rows.BAD)))
     if session.odd:
         counts.append((3, (f"{session.odd} odd", rows.ODD)))
-    if log.findings.count:
-        counts.append((4, (plural(log.findings.count, "finding"), rows.ODD)))
+    if model.findings.count:
+        counts.append((4, (plural(model.findings.count, "finding"), rows.ODD)))
     if session.pending:
         counts.append((3, (f"{session.pending} pending", rows.OPEN)))
     while len(parts) + len(counts) > 1 and _long(parts) + _long(counts) + 2 > width:
@@ -83,24 +81,24 @@ def title(feed: SessionLoader, width: int) -> tuple[list[Piece], list[Piece]]:
     return _joined(parts), _joined(counts)
 
 
-def sentence(feed: SessionLoader) -> Piece:
-    """Return the one line that says how a session is, or what is amiss."""
-    log, session = feed.log, feed.log.index
-    if feed.trouble:
-        return sanitize(feed.trouble), rows.BAD
-    if feed.is_gone:
-        more = "what its writer still appends is shown" if feed.is_live else "what was read of it is shown"
+def sentence(loader: SessionLoader) -> Piece:
+    """Return the state of the session, or its problem, as a sentence."""
+    model, session = loader.model, loader.model.index
+    if loader.trouble:
+        return sanitize(loader.trouble), rows.BAD
+    if loader.is_deleted:
+        more = "what its writer still appends is shown" if loader.is_live else "what was read of it is shown"
         return f"the file was deleted while it was open: {more}", rows.ODD
-    if not log.is_over:
-        if log.restarted:
-            return sanitize(log.restarted), rows.ODD
-        if feed.state is not RecordingState.LIVE or feed.is_behind:
-            share = f" {min(feed.done * 100 // feed.size, 99)} %" if feed.size else ""
+    if not model.is_over:
+        if model.restarted:
+            return sanitize(model.restarted), rows.ODD
+        if loader.state is not RecordingState.LIVE or loader.is_behind:
+            share = f" {min(loader.done * 100 // loader.size, 99)} %" if loader.size else ""
             return f"reading …{share}", rows.QUIET
         return ("waiting for the first message", rows.OPEN) if not session.messages else ("", None)
     rest = f"; {plural(session.unanswered, 'request')} got no answer" if session.unanswered else ""
-    rest += "; the file was cut or replaced while it was open" if log.restarted else ""
-    rest += f"; its last line is torn ({feed.torn} bytes, left out)" if feed.torn else ""
+    rest += "; the file was cut or replaced while it was open" if model.restarted else ""
+    rest += f"; its last line is torn ({loader.torn} bytes, left out)" if loader.torn else ""
     if session.exit is None:
         return f"died: mcpspy was stopped before the server{rest}", rows.BAD
     nothing = "" if session.messages else "; no message was sent"
@@ -110,16 +108,18 @@ def sentence(feed: SessionLoader) -> Piece:
     )
 
 
-def position(feed: SessionLoader, view: FilteredView, cursor: int, *, follows: bool, new: int) -> list[Piece]:
-    """Return where the cursor is, how much the filter leaves, and whether what comes is followed."""
+def position(
+    loader: SessionLoader, view: FilteredView, cursor: int, *, follows: bool, new: int
+) -> list[Piece]:
+    """Return the position of the cursor, the filter's progress, and whether new rows are followed."""
     count = len(view)
     text = f"{cursor + 1:,}/{count:,}" if count else ""
-    if view.wish.query.text:
-        text = f"{text or 0} shown of {len(feed.log):,} rows"
-        if view.is_behind and len(feed.log):
-            text += f" · searching {view.judged * 100 // len(feed.log)} %"
+    if view.options.query.text:
+        text = f"{text or 0} shown of {len(loader.model):,} rows"
+        if view.is_behind and len(loader.model):
+            text += f" · searching {view.processed * 100 // len(loader.model)} %"
     place: list[Piece] = [(text, rows.QUIET)] if text else []
-    if not feed.is_live:
+    if not loader.is_live:
         return place
     if follows:
         return [*place, ("  following", rows.OK)]
@@ -148,11 +148,10 @@ def _exit_tone(note: Note | None) -> str | None:
 
 
 FLASH = 2.5
-"""Seconds that the answer to a key is read."""
 
 
 class StatusBar(SplitLine):
-    """A line that is lent to answers."""
+    """A status line that can show a message for a while."""
 
     def __init__(self) -> None:
         super().__init__(id="status", classes="-soft")
@@ -160,16 +159,126 @@ class StatusBar(SplitLine):
         self._until = 0.0
 
     @property
-    def is_lent(self) -> bool:
-        """Whether there is an answer on it, which has to go in time."""
+    def is_flashing(self) -> bool:
         return bool(self._flash)
 
-    def lend(self, text: str) -> None:
-        """Have an answer said with the next words, and for a while."""
+    def flash(self, text: str) -> None:
         self._flash, self._until = text, time.monotonic() + FLASH
 
-    def stand(self, sentence: Piece, where: list[Piece]) -> None:
-        """Say how things stand, if no answer is being read, and where the cursor is."""
+    def show_status(self, sentence: Piece, where: list[Piece]) -> None:
+        """Show the status, unless a message is shown, and the position."""
         if time.monotonic() > self._until:
             self._flash = ""
-        self.say([(self._flash, None)] if self._flash else [sentence], where)
+        self.set_text([(self._flash, None)] if self._flash else [sentence], where)
+
+
+TITLE = "title"
+CLIPBOARD = 256_000
+"""Bytes that terminals are known to accept: tmux took 500 kB, and not 900."""
+
+SEVERITY_ROLES = {"error": rows.BAD, "warning": rows.OPEN, "info": rows.QUIET}
+_KINDS = {
+    Request: "request",
+    Notification: "notification",
+    Result: "response",
+    Failure: "error response",
+    Malformed: "no message",
+}
+
+
+def message_header(change: Change, found: Sequence[RowFinding] = ()) -> list[Piece]:
+    """Return the header lines of a message, findings last."""
+    lines = _header_lines(change)
+    lines[-1:-1] = [
+        (sanitize(f"{each.code} {each.severity}: {each.message}"), SEVERITY_ROLES[each.severity])
+        for each in found
+    ]
+    return lines
+
+
+def _header_lines(change: Change) -> list[Piece]:
+    what, exchange = change.what, change.exchange
+    if isinstance(what, Damaged):
+        return [("damaged line of the file", TITLE), (sanitize(what.why), rows.ODD), ("", None)]
+    row_text = rows.row(change)
+    if isinstance(what, Note):
+        return [(f"note: {row_text.method}", TITLE), (f"at {row_text.time} s", rows.QUIET), ("", None)]
+    way = "client → server" if what.side == CLIENT else "server → client"
+    title = f"{_KINDS[type(what)]} {row_text.method}"
+    if not isinstance(what, Malformed) and row_text.subject:
+        title += f" · {row_text.subject}"
+    where = [
+        way,
+        f"at {row_text.time} s",
+        f"id {row_text.id}" if row_text.id else "",
+        f"{len(what.data):,} bytes",
+    ]
+    if what.index is not None:
+        where.append(f"number {what.index + 1} of a batch")
+    lines: list[Piece] = [(title, TITLE), (" · ".join(part for part in where if part), rows.QUIET)]
+    if exchange is not None:
+        state, tone = rows.outcome(exchange)
+        after = f" after {rows.duration(exchange.latency)}" if exchange.latency is not None else ""
+        if isinstance(what, Request):
+            lines.append((sanitize(f"answer: {state}{after}"), tone))
+        elif isinstance(what, Result | Failure):
+            lines.append((sanitize(f"answers its request{after}: {state}"), tone))
+        else:
+            lines.append(("belongs to a request: p goes there", rows.QUIET))
+    by = ["said by mcpspy in its name"] if what.frame.by is not None else []
+    effects = [*by, *([change.effect] if change.effect else [])]
+    lines += [(sanitize(effect), rows.OPEN) for effect in effects]
+    flaws = [*what.flaws, *([change.flaw] if change.flaw else [])]
+    lines += [(sanitize(f"odd: {flaw}"), rows.ODD) for flaw in flaws]
+    return [*lines, ("", None)]
+
+
+def replacement(note: Note) -> tuple[list[Piece], bytes]:
+    """Return the header and the text of what was sent instead of a message."""
+    try:
+        encoded = str(note.fields.get("sent_b64", ""))
+        sent = a2b_base64(encoded) if encoded else str(note.fields.get("sent", "")).encode()
+    except ValueError:  # Written by another program, or cut.
+        sent = b""
+    return [("what went on in its place", TITLE), (f"{len(sent):,} bytes", rows.QUIET), ("", None)], sent
+
+
+def headers(note: Note) -> list[Piece]:
+    fields = note.fields
+    lines: list[Piece] = [(sanitize(f"{fields.get('method')} {fields.get('path')}"), TITLE)]
+    for name, heading in (("request", None), ("response", f"HTTP {fields.get('status')}")):
+        if heading is not None:
+            lines += [("", None), (sanitize(heading), TITLE)]
+        held = fields.get(name)
+        for key, value in (held if isinstance(held, dict) else {}).items():
+            lines.append((sanitize(f"{key}: {value}"), None))
+    if error := fields.get("error"):
+        lines += [("", None), (sanitize(str(error)), rows.BAD)]
+    return lines
+
+
+def content(change: Change) -> bytes:
+    """Return the bytes that are shown and copied: the peer's own, or the content of a note."""
+    what = change.what
+    if not isinstance(what, Note):
+        return what.data
+    if what.kind in ("stderr", "error"):
+        return what.text.encode("utf-8", "surrogatepass")
+    return orjson.dumps(what.fields, default=str) if what.fields else b""
+
+
+def clipboard_text(change: Change) -> tuple[str | None, str]:
+    """Return the text for the clipboard, None if it is too long; and the message for the user."""
+    text = copy_text(change)
+    length = len(text.encode())
+    if length > CLIPBOARD:
+        return None, f"{rows.size(length)} is more than a clipboard takes from here; mcpspy show -v prints it"
+    return text, f"copied {length:,} bytes"
+
+
+def copy_text(change: Change) -> str:
+    """Return the text for the clipboard: JSON as it was on the wire, other text sanitized, as a shell might obey it."""
+    data = content(change)
+    if BodyLines(data).is_json:
+        return data.decode("utf-8", "backslashreplace")
+    return "\n".join(sanitize(line) for line in data.decode("utf-8", "backslashreplace").split("\n"))

@@ -1,7 +1,7 @@
-"""The list and the message beside it, or below.
+"""The list and the detail pane beside or below it.
 
-Owns how the two share the room, which of them has the focus, what of a row is
-laid out as a document, and when: once the cursor rests.
+Decides how they share the space and when a row's document is built: once the
+cursor rests.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from mcpspy.core.recording.decode import Note
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import RowKind
 from mcpspy.ui.session_model import SessionModel
-from mcpspy.ui.tui.detail.document import Document, DocumentPart, Piece
+from mcpspy.ui.tui.detail.document import Document, DocumentPart
 from mcpspy.ui.tui.detail.pane import DetailPane
-from mcpspy.ui.tui.session.detail_header import content, facts, headers, sent_instead
+from mcpspy.ui.tui.session.labels import content, headers, message_header, replacement
 from mcpspy.ui.tui.session.loader import SessionLoader
 from mcpspy.ui.tui.session.message_list import MessageList
 from mcpspy.ui.tui.session.row_filter import FilteredView
+from mcpspy.ui.tui.widgets.columns import Piece
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 SETTLE = 0.06
@@ -29,12 +30,9 @@ SETTLE_LIVE = 0.3
 """The same while the cursor follows the end."""
 
 NOTHING = Document([DocumentPart("message", [("", None)], b"")])
-"""What there is to read if no row is shown."""
 
 
 class Panes(Container):
-    """Two panes, one session."""
-
     DEFAULT_CSS = """
     Panes { height: 1fr; layout: vertical; }
     Panes > * { height: 1fr; width: 1fr; }
@@ -43,11 +41,11 @@ class Panes(Container):
     Panes.-list > DetailPane, Panes.-detail > VirtualList { display: none; }
     """
 
-    def __init__(self, feed: SessionLoader, view: FilteredView) -> None:
+    def __init__(self, loader: SessionLoader, view: FilteredView) -> None:
         super().__init__()
-        self._log = feed.log
+        self._model = loader.model
         self._view = view
-        self.listing = MessageList(feed, view, id="list")
+        self.listing = MessageList(loader, view, id="list")
         self.detail = DetailPane(id="detail")
         self._settling: Timer | None = None
         self._shown: object = None
@@ -65,13 +63,12 @@ class Panes(Container):
         return self.has_class("-list") or self.has_class("-detail")
 
     def zoom(self, *, on: bool) -> None:
-        """Give the pane with the focus all the room, or share it again."""
         detail = self.is_reading
         self.set_class(on and detail, "-detail")
         self.set_class(on and not detail, "-list")
 
     def swap(self) -> None:
-        """Move the focus to the other pane; a zoom goes with it."""
+        """Move the focus, and the zoom with it, to the other pane."""
         zoomed = self.is_zoomed
         self.zoom(on=False)
         (self.detail if self.listing.has_focus else self.listing).focus()
@@ -88,7 +85,7 @@ class Panes(Container):
         self.detail.focus()
 
     def look(self) -> None:
-        """See whether the message that is shown has changed, by its answer for one."""
+        """Update the document if the message has changed, such as by its response."""
         if self._settling is None:
             self._show()
 
@@ -97,39 +94,36 @@ class Panes(Container):
         self._show()
 
     def _show(self) -> None:
-        row, log = self.listing.row, self._log
-        if row is None or row >= len(log):
+        row, model = self.listing.row, self._model
+        if row is None or row >= len(model):
             if self._shown is not None:
                 self._shown = None
                 self.detail.show(NOTHING, None)
             return
-        index, exchanges = log.index, self._view.wish.exchanges
-        place = (log.generation, row, exchanges)
+        index, exchanges = model.index, self._view.options.exchanges
+        place = (model.generation, row, exchanges)
         request = index.request(row)
         note = self.listing.notes.get(row, "")
-        found = log.findings.of_both(index, row, exchanges=exchanges)
+        found = model.findings.of_both(index, row, exchanges=exchanges)
         rows = (row, index.pair(row))
         done = [index.effects.get(one) for one in rows if one is not None]
-        stands = (note, index.state(row), index.answer(row), index.progress.get(request or 0), found, done)
-        if (place, stands) == self._shown:
+        state = (note, index.state(row), index.answer(row), index.progress.get(request or 0), found, done)
+        if (place, state) == self._shown:
             return
-        self._shown = (place, stands)
-        self.detail.show(document(log, row, exchanges=exchanges, note=note), place)
+        self._shown = (place, state)
+        self.detail.show(document(model, row, exchanges=exchanges, note=note), place)
 
 
-def document(log: SessionModel, row: int, *, exchanges: bool, note: str = "") -> Document:
-    """Return what there is to read about a row, and what a person noted there.
-
-    An exchange has two parts, and what went on in place of a message is one more.
-    """
-    index = log.index
+def document(model: SessionModel, row: int, *, exchanges: bool, note: str = "") -> Document:
+    """Return the document of a row, with the user's note; of an exchange, with both messages and their replacements."""
+    index = model.index
     answer = index.pair(row) if exchanges and index.kind(row) is RowKind.REQUEST else None
     shown = [row] if answer is None else [row, answer]
     parts: list[DocumentPart] = []
     heads: list[Piece] = []
     seen: set[int] = set()
     for one in shown:
-        change = log.get(one)
+        change = model.get(one)
         if change is None:
             continue
         kind = index.kind(one)
@@ -139,15 +133,19 @@ def document(log: SessionModel, row: int, *, exchanges: bool, note: str = "") ->
             RowKind.FAILURE: "response",
             RowKind.NOTE: "note",
         }
-        head = facts(change, log.findings.of(one))
+        head = message_header(change, model.findings.of(one))
         if note and one == row:
             head.insert(1, (f"note: {sanitize(note)}", "title"))
         parts.append(DocumentPart(name.get(kind, "message"), head, content(change)))
-        instead = log.message(place) if (place := index.instead.get(one)) is not None else None
+        instead = model.message(place) if (place := index.instead.get(one)) is not None else None
         if isinstance(instead, Note):
-            parts.append(DocumentPart("sent", *sent_instead(instead)))
+            parts.append(DocumentPart("sent", *replacement(instead)))
         note_row = index.heads.get(index.http(one) or 0)
-        if note_row is not None and note_row not in seen and isinstance(said := log.message(note_row), Note):
+        if (
+            note_row is not None
+            and note_row not in seen
+            and isinstance(entry := model.message(note_row), Note)
+        ):
             seen.add(note_row)
-            heads += [*([("", None)] if heads else []), *headers(said)]
+            heads += [*([("", None)] if heads else []), *headers(entry)]
     return Document(parts, heads)

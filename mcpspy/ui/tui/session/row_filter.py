@@ -1,8 +1,7 @@
-"""Which rows of a log a list shows, and in which order.
+"""The rows of a session that the list shows, and their order.
 
-Owns the two ways to read a session, one row an exchange or one row a message,
-what else is let in, and the filter; judges rows in portions, as many at a time
-as the caller's clock allows. Pure: numbers of rows in, numbers of rows out.
+Rows are filtered in portions, for as long as the caller's clock allows. Pure:
+row numbers in, row numbers out.
 """
 
 from __future__ import annotations
@@ -22,30 +21,26 @@ from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.session.time_format import Cycle
 
 PORTION = 512
-"""Rows that are judged between two looks at the clock; of those that cost a read, a tenth."""
+"""Rows filtered between two looks at the clock; a tenth of it if text has to be read."""
 
 HTTP = ("http", "http-end", "sse")
-"""Kinds of the notes about HTTP exchanges."""
 
 
 class SortOrder(Cycle):
-    """By what rows are sorted."""
-
     TIME = "time"
     LATENCY = "latency"
     SIZE = "size"
 
 
 class ViewOptions(Struct, frozen=True):
-    """What a person wants to see."""
+    """What the user wants to see."""
 
     exchanges: bool = True
-    """One row a request with its answer, in place of one row a message."""
+    """One row per exchange instead of one per message."""
     notifications: bool = True
-    asides: bool = True
-    """What nobody said: stderr, signals, the exit."""
+    events: bool = True
+    """Stderr, signals, the exit."""
     http: bool = False
-    """The HTTP exchanges that carried the messages."""
     query: Query = parse("")
     only_marked: bool = False
     order: SortOrder = SortOrder.TIME
@@ -54,34 +49,28 @@ class ViewOptions(Struct, frozen=True):
 
     @property
     def is_sorted(self) -> bool:
-        """Whether the rows are in another order than that of the wire."""
         return self.order is not SortOrder.TIME or self.reverse
 
     @property
     def is_all(self) -> bool:
-        """Whether it leaves no row out."""
         return (
             not (self.exchanges or self.query.text or self.only_marked or self.is_sorted)
             and self.notifications
-            and self.asides
+            and self.events
             and self.http
         )
 
 
 class FilteredView:
-    """The rows that a wish lets through, in order."""
-
-    def __init__(self, log: SessionModel, wish: ViewOptions = ViewOptions()) -> None:  # noqa: B008 - it is frozen.
-        self._log = log
-        self.wish = wish
+    def __init__(self, model: SessionModel, options: ViewOptions = ViewOptions()) -> None:  # noqa: B008 - it is frozen.
+        self._model = model
+        self.options = options
         self.marked: Collection[int] = ()
-        """Rows that a person marked."""
         self.held: AbstractSet[int] = frozenset()
-        """Rows that wait for a person: they are shown, whatever else is."""
+        """Rows with held messages: always shown."""
         self.generation = 0
-        """How often it began anew."""
         self._was_over = False
-        self._judged = self._length = self._fresh = self._changes = 0
+        self._processed = self._length = self._fresh = self._changes = 0
         self._begin()
 
     def __len__(self) -> int:
@@ -89,133 +78,133 @@ class FilteredView:
 
     @property
     def rows(self) -> Sequence[int]:
-        """The rows, as numbers of the log."""
-        return range(self._judged) if self._is_all else self._sorted if self._is_sorted else self._rows
+        return range(self._processed) if self._is_all else self._sorted if self._is_sorted else self._rows
 
     @property
-    def judged(self) -> int:
-        return self._judged
+    def processed(self) -> int:
+        return self._processed
 
     @property
     def version(self) -> tuple[int, int]:
-        """Another one once a place shows another row."""
+        """Changes whenever a place shows another row."""
         return self.generation, self._changes
 
     @property
     def is_behind(self) -> bool:
-        return self._judged < len(self._log) or self._log_generation != self._log.generation
+        return self._processed < len(self._model) or self._model_generation != self._model.generation
 
-    def want(self, wish: ViewOptions) -> None:
-        if wish != self.wish:
-            self.again(wish)
+    def want(self, options: ViewOptions) -> None:
+        if options != self.options:
+            self.again(options)
 
-    def again(self, wish: ViewOptions | None = None) -> None:
-        self.wish = wish or self.wish
+    def again(self, options: ViewOptions | None = None) -> None:
+        self.options = options or self.options
         self._begin()
 
     @property
     def is_stale(self) -> bool:
-        """Whether rows have come, or say something else, since they were sorted."""
-        return self.wish.is_sorted and self._sorted_at != (self._length, self._changes)
+        """True if rows came or changed since the last sort."""
+        return self.options.is_sorted and self._sorted_at != (self._length, self._changes)
 
     def sort(self) -> None:
-        """Put the rows in the order that is wanted, if it is another than that of the wire."""
-        if self.wish.is_sorted:
+        if self.options.is_sorted:
             self._sorted = array("I", sorted(self._rows, key=self._key(), reverse=self._is_downward))
             self._changes += 1
             self._sorted_at = self._length, self._changes
 
     def place_of(self, row: int) -> int:
-        if self.wish.is_sorted:
+        if self.options.is_sorted:
             return self._sorted.index(row) if row in self._sorted else 0
         return max(min(bisect_left(self.rows, row), len(self) - 1), 0)
 
-    def holds(self, row: int) -> bool:
-        if self.wish.is_sorted:
+    def contains(self, row: int) -> bool:
+        if self.options.is_sorted:
             return row in self._sorted
         place = bisect_left(self.rows, row)
         return place < len(self) and self.rows[place] == row
 
-    def judge(self, goes_on: Callable[[], bool]) -> bool:
-        """Look at rows that have come, while there is time for it; return whether what is shown has changed."""
-        if self._log_generation != self._log.generation:
+    def advance(self, may_continue: Callable[[], bool]) -> bool:
+        """Filter new rows while there is time; return whether the shown rows have changed."""
+        if self._model_generation != self._model.generation:
             self._begin()
             return True
         was_behind = self.is_behind
-        if self._length != len(self._log):
-            self._length, self._fresh = len(self._log), self._judged
+        if self._length != len(self._model):
+            self._length, self._fresh = len(self._model), self._processed
         before, changes = len(self), self._changes
-        portion = PORTION // 10 if self.wish.query.reads_text else PORTION
-        while self._judged < len(self._log):
-            self._judge_some(min(self._judged + portion, len(self._log)))
-            if not goes_on():
+        portion = PORTION // 10 if self.options.query.reads_text else PORTION
+        while self._processed < len(self._model):
+            self._process_rows(min(self._processed + portion, len(self._model)))
+            if not may_continue():
                 break
-        if self._log.is_over and not self._was_over and not self.is_behind:
-            # What the end left without an answer says so only now.
+        if self._model.is_over and not self._was_over and not self.is_behind:
+            # Requests that the end left without a response change their state only now.
             self._was_over = True
             if (
-                self.wish.query.counts_back and self.wish.query.end != self._log.index.last_at
-            ):  # Only now is it known from where.
+                self.options.query.counts_back and self.options.query.end != self._model.index.last_at
+            ):  # Only now is the end known.
                 self._begin()
                 self._was_over = True
                 return True
-            for row in self._log.index.wrong if self.wish.query.text else ():
-                self._judge_again(row)
+            for row in self._model.index.wrong if self.options.query.text else ():
+                self._reevaluate(row)
         if was_behind and not self.is_behind and not self._sorted:
             self.sort()
         return len(self) != before or self._changes != changes
 
     def reconsider(self, rows: Iterable[int]) -> None:
-        """Look again at rows of which something new is known, and at the requests of those that are answers."""
-        index = self._log.index
-        for row in () if self.wish.is_all else rows:
+        """Filter rows again that have changed, and the requests of those that are responses."""
+        index = self._model.index
+        for row in () if self.options.is_all else rows:
             for one in {row, index.pair(row) if index.is_answer(row) else None}:
-                if one is not None and one < self._judged:
-                    self._judge_again(one)
+                if one is not None and one < self._processed:
+                    self._reevaluate(one)
 
     def _begin(self) -> None:
         self.generation += 1
-        self.wish.query.end = self._log.index.last_at
-        self._log_generation = self._log.generation
-        self._is_all, self._is_sorted = self.wish.is_all, self.wish.is_sorted
+        self.options.query.end = self._model.index.last_at
+        self._model_generation = self._model.generation
+        self._is_all, self._is_sorted = self.options.is_all, self.options.is_sorted
         self._rows = array("I")
         self._sorted = array("I")
         self._sorted_at = 0, 0
-        self._judged = 0
+        self._processed = 0
         self._length = 0
         self._fresh = 0
         self._changes = 0
         self._was_over = False
-        self._item = RowItem(self._log, exchanges=self.wish.exchanges)
+        self._item = RowItem(self._model, exchanges=self.options.exchanges)
 
-    def _judge_some(self, end: int) -> None:
-        index = self._log.index
-        begin, self._judged = self._judged, end
-        if self.wish.is_all:
+    def _process_rows(self, end: int) -> None:
+        index = self._model.index
+        begin, self._processed = self._processed, end
+        if self.options.is_all:
             return
-        wish, what, held, item = self.wish, index.what, self.held, self._item
+        options, what, held, item = self.options, index.what, self.held, self._item
         add, shows, matches, filters = (
             self._rows.append,
             self._shows,
-            wish.query.matches,
-            bool(wish.query.text),
+            options.query.matches,
+            bool(options.query.text),
         )
         fresh = self._fresh if filters else 0
-        # Of a million rows half are requests, and half their answers: not a call for each.
-        asked = None if wish.only_marked else REQUEST
-        leaves_out = wish.exchanges and not fresh  # Else an answer may yet be news of its request.
+        # Of a million rows half are requests and half their responses: avoid a call for each.
+        request_kind = None if options.only_marked else REQUEST
+        leaves_out = (
+            options.exchanges and not fresh
+        )  # Otherwise a response may change the row of its request.
         for row in index.leading(begin, end) if leaves_out else range(begin, end):
-            if what[row] & 7 == asked:
+            if what[row] & 7 == request_kind:
                 item.row = row
                 if not filters or matches(item) or row in held:
                     add(row)
             elif shows(row):
                 add(row)
-            # A row that came after an earlier one was judged may change what that says.
+            # A new row may change the text of an earlier one.
             if fresh and (request := index.request(row)) is not None and request < fresh:
-                self._judge_again(request)
+                self._reevaluate(request)
 
-    def _judge_again(self, row: int) -> None:
+    def _reevaluate(self, row: int) -> None:
         rows = self._rows
         place = bisect_left(rows, row)
         is_there = place < len(rows) and rows[place] == row
@@ -227,53 +216,55 @@ class FilteredView:
                 rows.insert(place, row)
 
     def _shows(self, row: int) -> bool:
-        wish, index = self.wish, self._log.index
+        options, index = self.options, self._model.index
         if row in self.held:
             return True
-        if wish.only_marked and row not in self.marked:
+        if options.only_marked and row not in self.marked:
             return False
         kind = index.what[row] & 7
         if kind in (RESULT, FAILURE):
-            if wish.exchanges and index.is_answer(row):
+            if options.exchanges and index.is_answer(row):
                 return False
         elif kind == NOTE:
             note = index.texts[index.method[row]]
             if note in HTTP:
-                if not wish.http:
+                if not options.http:
                     return False
             elif note == RULE:
-                if wish.exchanges or not wish.asides:  # The row of its message says so.
+                if options.exchanges or not options.events:  # Shown in the row of its message.
                     return False
-            elif not wish.asides and note not in ("lost", "error"):
+            elif not options.events and note not in ("lost", "error"):
                 return False
-        elif kind == NOTIFICATION and (not wish.notifications or (wish.exchanges and self._is_told(row))):
+        elif kind == NOTIFICATION and (
+            not options.notifications or (options.exchanges and self._is_shown_by_request(row))
+        ):
             return False
-        if not wish.query.text:
+        if not options.query.text:
             return True
         self._item.row = row
-        return wish.query.matches(self._item)
+        return options.query.matches(self._item)
 
     @property
     def _is_downward(self) -> bool:
-        return (self.wish.order is not SortOrder.TIME) != self.wish.reverse
+        return (self.options.order is not SortOrder.TIME) != self.options.reverse
 
     def _key(self) -> Callable[[int], float]:
-        index = self._log.index
-        if self.wish.order is SortOrder.LATENCY:
+        index = self._model.index
+        if self.options.order is SortOrder.LATENCY:
             return lambda row: index.latency(row) or 0.0
-        if self.wish.order is SortOrder.SIZE:
+        if self.options.order is SortOrder.SIZE:
             return lambda row: (
                 index.size[row] + (index.size[other] if (other := index.answer(row)) is not None else 0)
             )
         return float
 
-    def _is_told(self, row: int) -> bool:
-        """Whether a notification is told by its request's row: progress and cancellation, where nothing is wrong."""
-        index = self._log.index
+    def _is_shown_by_request(self, row: int) -> bool:
+        """Return whether its request's row shows a notification: progress or cancellation without problems."""
+        index = self._model.index
         method = index.texts[index.method[row]]
         return (
             method in ("notifications/progress", "notifications/cancelled")
             and index.pair(row) is not None
             and row not in index.flaws
-            and not self._log.findings.of(row)
+            and not self._model.findings.of(row)
         )

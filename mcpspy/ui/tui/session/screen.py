@@ -1,15 +1,10 @@
-"""The screen of one session.
-
-Owns how the list, the message, the filter and the lines work together, live,
-and what each key does. Reading is `feed`'s, which rows there are `view`'s,
-where a key leads `jumps`', what is held and sent again `ui.tui.intercept`'s.
-"""
+"""The screen of one session: what each key does, and how its parts work together."""
 
 from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from contextlib import suppress
 from typing import ClassVar
 
@@ -25,52 +20,41 @@ from mcpspy.errors import McpspyError
 from mcpspy.io.recording.reader import Summary
 from mcpspy.ui.tui import bindings
 from mcpspy.ui.tui.bindings import SESSION_KEYS
-from mcpspy.ui.tui.intercept.actions import HeldActions
 from mcpspy.ui.tui.intercept.connection import InterceptConnection
 from mcpspy.ui.tui.intercept.editor import Drafts
-from mcpspy.ui.tui.intercept.held_rows import HeldRows
+from mcpspy.ui.tui.intercept.held_messages import HeldActions, HeldRows
 from mcpspy.ui.tui.intercept.resend import Resend
-from mcpspy.ui.tui.session.background import BackgroundTasks
+from mcpspy.ui.tui.session.background import BackgroundTasks, LintPass
 from mcpspy.ui.tui.session.base import SessionBase
-from mcpspy.ui.tui.session.detail_header import clipping
 from mcpspy.ui.tui.session.filter_bar import FilterBar
-from mcpspy.ui.tui.session.findings import LintPass
-from mcpspy.ui.tui.session.labels import StatusBar, position, sentence, title
-from mcpspy.ui.tui.session.merged_loader import feed_of
-from mcpspy.ui.tui.session.message_list import ListUpdates
-from mcpspy.ui.tui.session.navigation import Navigation, turned
+from mcpspy.ui.tui.session.labels import StatusBar, clipboard_text, position, sentence, title
+from mcpspy.ui.tui.session.loader import open_loader
+from mcpspy.ui.tui.session.message_list import ListUpdates, Navigation, changed_options
 from mcpspy.ui.tui.session.panes import Panes
 from mcpspy.ui.tui.session.row_filter import FilteredView, ViewOptions
-from mcpspy.ui.tui.session.subscreens import OPENINGS, compared
+from mcpspy.ui.tui.session.subscreens import SUBSCREENS, show_comparison
 from mcpspy.ui.tui.widgets.base import SplitLine
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 WIDE = 110
-"""Columns from which the message stands beside the list."""
-
 TICK = 0.1
-"""Seconds between two looks at the log: more often than an eye can use costs a core."""
+"""Seconds between two polls: more often costs a core and is not visible."""
 
 READING = 0.3
-"""Seconds between two looks while a long file is read, which each of them delays."""
+"""Seconds between two updates while a long file is read, which each of them delays."""
 
 COMMANDS = {
     binding.action.partition("(")[0]
     for binding in [*bindings.INTERCEPT_KEYS, *SESSION_KEYS]
     if isinstance(binding, Binding)
 }
-"""What the keys of this screen do."""
-
 WAY = {1: "below", -1: "above"}
-"""Where a step leads."""
 
 
 class SessionScreen(SessionBase):
-    """One session, from its file."""
-
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - typed so by Screen.
 
-    # Not CSS: for that Textual would read all styles again.
+    # Not CSS: Textual would parse all styles again.
     DEFAULT_CSS = """
     SessionScreen.-wide Panes { layout: horizontal; }
     SessionScreen.-wide Panes > VirtualList { width: 3fr; }
@@ -83,146 +67,139 @@ class SessionScreen(SessionBase):
     HELP_NAME = "the session"
 
     def __init__(self, *summaries: Summary, row: int | None = None) -> None:
-        """Show a session, or several as one; begin with the cursor on this row of its log."""
+        """Show a session, or several merged; begin with the cursor on `row`."""
         super().__init__()
         self._wanted = row
-        self.feed = feed_of(summaries)
-        self.view = FilteredView(self.feed.log)
-        self.linting = LintPass(self.feed.log, self.feed.origin)
-        self.panes = Panes(self.feed, self.view)
+        self.loader = open_loader(summaries)
+        self.view = FilteredView(self.loader.model)
+        self.lint_pass = LintPass(self.loader.model, self.loader.origin)
+        self.panes = Panes(self.loader, self.view)
         self.listing = self.panes.listing
         self.view.marked = self.listing.marked
         self.filter = FilterBar()
         self.background = BackgroundTasks(
-            self.feed, self.view, self.linting, judged=self._tick, found=self._found
+            self.loader, self.view, self.lint_pass, processed=self._tick, found=self._findings_added
         )
-        self.holds = HeldRows(self.feed, self.view, self.listing)
+        self.held_rows = HeldRows(self.loader, self.view, self.listing)
         drafts = Drafts(self)
-        self.decisions = HeldActions(self, self.holds, drafts)
-        self.resending = Resend(self, self.holds, drafts)
-        self._jumps = Navigation(self.feed.log, self.view, self.listing)
-        self._arrivals = ListUpdates(self.feed, self.view, self.listing)
+        self.held_actions = HeldActions(self, self.held_rows, drafts)
+        self.resending = Resend(self, self.held_rows, drafts)
+        self._navigation = Navigation(self.loader.model, self.view, self.listing)
+        self._list_updates = ListUpdates(self.loader, self.view, self.listing)
         self._title = SplitLine(id="title")
         self._status = StatusBar()
         self._filter_off = ""
-        """The filter that was put aside."""
         self._ticked = 0.0
-        self._stood: object = None
+        self._last_snapshot: object = None
 
     def compose(self) -> ComposeResult:
         self.set_class(self.app.size.width >= WIDE, "-wide")  # The breakpoints come after the first frame.
         yield self._title
-        yield self.holds.bar
+        yield self.held_rows.bar
         yield self.panes
         yield self.filter
         yield self._status
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        """Begin to read; reach into the session, if it is one and goes on."""
-        feed = self.feed
-        self.listing.can_follow = self.listing.follow = feed.is_live
+        """Start reading, and connect to the session if it is live."""
+        loader = self.loader
+        self.listing.can_follow = self.listing.follow = loader.is_live
         self.listing.focus()
-        self._reading = self.run_worker(feed.read())
-        self.run_worker(feed.watch_name())
-        self.run_worker(self.background.judge())
+        self._reading = self.run_worker(loader.read())
+        self.run_worker(loader.watch_name())
+        self.run_worker(self.background.filter_rows())
         self.run_worker(self.background.lint())
-        if len(feed.paths) == 1 and feed.is_live:
-            self.holds.reach = InterceptConnection(feed.paths[0], self.decisions.released)
-            self.run_worker(self.holds.reach.keep(lambda: feed.is_live))
-        self.set_interval(TICK, self._beat)
+        if len(loader.paths) == 1 and loader.is_live:
+            self.held_rows.connection = InterceptConnection(loader.paths[0], self.held_actions.released)
+            self.run_worker(self.held_rows.connection.keep(lambda: loader.is_live))
+        self.set_interval(TICK, self._poll)
         self._tick()
 
     def on_screen_resume(self) -> None:
-        """Show what has come while another screen was over this one."""
         self._tick()
 
     async def on_unmount(self) -> None:
         """Stop reading, and wait until the file is closed."""
-        if not self._reading.is_cancelled:  # A second time would interrupt the closing.
+        if not self._reading.is_cancelled:  # A second cancel would interrupt closing.
             self._reading.cancel()
         with suppress(WorkerError):
             await self._reading.wait()
-        self.feed.close()
+        self.loader.close()
 
     def on_virtual_list_moved(self, event: VirtualList.Moved) -> None:
         event.stop()
         self._tick()
 
     def on_filter_bar_changed(self, event: FilterBar.Changed) -> None:
-        """Show what another filter lets through."""
         event.stop()
-        row, log = self.listing.row, self.feed.log
-        if (
-            not event.query.text and row is not None
-        ):  # The last that the filter showed may not be the last there is.
-            self.listing.follow &= all(log.other(later) == row for later in range(row + 1, len(log)))
-        self.want(replace(self.view.wish, query=event.query))
+        row, model = self.listing.row, self.loader.model
+        if not event.query.text and row is not None:  # The last row of the filter may not be the last one.
+            self.listing.follow &= all(model.other(later) == row for later in range(row + 1, len(model)))
+        self.want(replace(self.view.options, query=event.query))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While a filter is typed, a letter is no command, and the last line does not say so.
-
-        The keys of held messages are for those, and for no other row.
-        """
+        """Disable keys while a filter is typed, and those for held messages on other rows."""
         if self.filter.is_typed and action in COMMANDS:
             return False
-        if action == "decide":
-            return self.holds.here is not None
-        return action not in ("accept_all", "next_held") or bool(self.holds.all)
+        if action != "held" or parameters == ("hold",):
+            return True
+        if parameters[0] in ("accept_all", "next"):
+            return bool(self.held_rows.all)
+        return self.held_rows.here is not None
 
-    # What other parts ask of it.
-
-    @property
-    def farewell(self) -> str:
-        """What to ask before it is left; empty if nothing depends on it."""
-        return self.holds.farewell
+    # The interface for its parts.
 
     @property
-    def is_free(self) -> bool:
+    def leave_question(self) -> str:
+        return self.held_rows.leave_question
+
+    @property
+    def accepts_screen(self) -> bool:
         return self.app.screen is self and not self.filter.is_typed
 
-    def tell(self, text: str) -> None:
-        self._status.lend(text)
+    def flash_message(self, text: str) -> None:
+        self._status.flash(text)
         self._tick()
 
-    def go(self, row: int | None, else_say: str) -> None:
+    def go(self, row: int | None, otherwise: str) -> None:
         if row is None:
-            self.tell(else_say)
+            self.flash_message(otherwise)
             return
-        if not self.view.holds(row):
-            self.tell("that row is not shown now (v, o, a and h let more in, F puts the filter off)")
+        if not self.view.contains(row):
+            self.flash_message("that row is not shown now (v, o, a and h let more in, F puts the filter off)")
             return
         self.listing.follow = False
-        self._arrivals.show(at_once=True)
+        self._list_updates.show(at_once=True)
         self.listing.go_to(row)
 
     def do(self, work: Awaitable[str]) -> None:
 
         async def done() -> None:
             try:
-                self.tell(await work)
+                self.flash_message(await work)
             except McpspyError as error:
-                self.tell(sanitize(str(error)))
+                self.flash_message(sanitize(str(error)))
 
         self.run_worker(done())
 
-    def want(self, wish: ViewOptions) -> None:
-        """Show other rows; the cursor stays on its row, or the next that is shown."""
-        self.listing.follow &= not wish.is_sorted
-        if wish.query.asks_findings:
-            self.background.ask_findings()
-        self.view.want(wish)
-        self.background.judge_some()  # Of most sessions these are all: nothing is seen of it.
+    def want(self, options: ViewOptions) -> None:
+        """Show other rows; the cursor stays on its row, or the next one shown."""
+        self.listing.follow &= not options.is_sorted
+        if options.query.asks_findings:
+            self.background.force_lint()
+        self.view.want(options)
+        self.background.filter_slice()  # For most sessions one slice is enough.
         self.listing.empty = []
         self._tick()
 
     def compare(self, old: int, new: int) -> None:
-        compared(self, old, new)
+        show_comparison(self, old, new)
 
     def resent(self, row: int | None) -> tuple[int, int] | None:
         return self.resending.pair(row)
 
-    # What keys do.
+    # Actions of keys.
 
     def action_swap(self) -> None:
         self.panes.swap()
@@ -230,36 +207,39 @@ class SessionScreen(SessionBase):
     def action_follow(self) -> None:
         self.listing.action_last()
 
-    def action_wrong(self, step: int) -> None:
-        self.go(self._jumps.among(self.feed.log.index.wrong, step), f"no error {WAY[step]}")
+    def action_error(self, step: int) -> None:
+        self.go(self._navigation.next_of(self.loader.model.index.wrong, step), f"no error {WAY[step]}")
 
     def action_finding(self, step: int) -> None:
-        self.background.ask_findings()
+        self.background.force_lint()
         share = self.background.lint_share
         yet = f", {share} of the rows were looked at" if share else ""
-        self.go(self._jumps.among(self.feed.log.findings.rows, step), f"no finding {WAY[step]}{yet}")
+        self.go(
+            self._navigation.next_of(self.loader.model.findings.rows, step), f"no finding {WAY[step]}{yet}"
+        )
 
     def action_same(self, step: int) -> None:
-        """Go to the next row about the same tool, or method; or the one before."""
-        self.go(self._jumps.alike(step), f"nothing of the same {WAY[step]}")
+        self.go(self._navigation.same_target(step), f"nothing of the same {WAY[step]}")
 
     def action_other(self) -> None:
-        """Go from a request to its answer, and back; from progress to its call."""
-        row, index = self.listing.row, self.feed.log.index
+        """Go from a request to its response and back, or from progress to its request."""
+        row, index = self.listing.row, self.loader.model.index
         if row is None:
             return
         other = index.pair(row)
-        if other is not None and self.view.wish.exchanges and index.answer(row) == other:
+        if other is not None and self.view.options.exchanges and index.answer(row) == other:
             self.panes.detail.action_other()
             return
         is_request = index.kind(row) is RowKind.REQUEST
         self.go(other, "it has no answer" if is_request else "it belongs to no request")
 
     def action_chain(self, step: int) -> None:
-        self.go(self._jumps.chained(step), "no question was asked" if step > 0 else "it answers no question")
+        self.go(
+            self._navigation.linked(step), "no question was asked" if step > 0 else "it answers no question"
+        )
 
     def action_marked(self, step: int) -> None:
-        self.go(self._jumps.marked(step), f"no mark {WAY[step]} (m marks)")
+        self.go(self._navigation.marked(step), f"no mark {WAY[step]} (m marks)")
 
     def action_filter(self) -> None:
         self.filter.open()
@@ -268,22 +248,22 @@ class SessionScreen(SessionBase):
         if self.filter.text.strip():
             self._filter_off = self.filter.text
             self.filter.clear()
-            self.tell("the filter is off; F puts it back")
+            self.flash_message("the filter is off; F puts it back")
         elif self._filter_off:
             self.filter.put(self._filter_off)
 
-    def action_turn(self, what: str) -> None:
-        wish, said = turned(self.view.wish, what, len(self.view))
-        self.want(wish)
-        self.tell(said)
+    def action_change_view(self, what: str) -> None:
+        options, text = changed_options(self.view.options, what, len(self.view))
+        self.want(options)
+        self.flash_message(text)
 
     def action_time(self) -> None:
         self.listing.time = self.listing.time.following
         self.listing.refresh()
-        self.tell(f"time {self.listing.time}")
+        self.flash_message(f"time {self.listing.time}")
 
     def action_mark(self) -> None:
-        """Mark the row, or no longer; go to the next."""
+        """Toggle the mark of the row; go to the next."""
         if (row := self.listing.row) is not None:
             self.listing.marked ^= {row}
             self.view.marked = self.listing.marked
@@ -291,55 +271,39 @@ class SessionScreen(SessionBase):
             self.listing.select(self.listing.cursor + 1)
 
     def action_only_marked(self) -> None:
-        wish = self.view.wish
-        if not wish.only_marked and not self.listing.marked:
-            self.tell("nothing is marked (m marks)")
+        options = self.view.options
+        if not options.only_marked and not self.listing.marked:
+            self.flash_message("nothing is marked (m marks)")
             return
-        self.want(replace(wish, only_marked=not wish.only_marked))
+        self.want(replace(options, only_marked=not options.only_marked))
 
-    def action_over(self, what: str) -> None:
-        OPENINGS[what](self)
+    def action_show(self, what: str) -> None:
+        SUBSCREENS[what](self)
 
     def action_view(self, view: str) -> None:
         self.panes.detail.action_view(view)
 
     def action_copy(self) -> None:
-        """Put the message on the clipboard (OSC 52)."""
         row = self.listing.row
-        change = None if row is None else self.feed.log.get(row)
+        change = None if row is None else self.loader.model.get(row)
         if change is None:
             return
-        text, said = clipping(change)
+        text, label = clipboard_text(change)
         if text is not None:
             self.app.copy_to_clipboard(text)
-        self.tell(said)
+        self.flash_message(label)
 
     def action_copy_command(self) -> None:
-        words = ["mcpspy", "show", *map(str, self.feed.paths)]
-        if text := self.view.wish.query.text:
-            words += [f"--filter={text}", *(["--lint"] if self.view.wish.query.asks_findings else [])]
+        words = ["mcpspy", "show", *map(str, self.loader.paths)]
+        if text := self.view.options.query.text:
+            words += [f"--filter={text}", *(["--lint"] if self.view.options.query.asks_findings else [])]
         command = shlex.join(words)
         self.app.copy_to_clipboard(command)
-        self.tell(f"copied: {command}")
+        self.flash_message(f"copied: {command}")
 
-    def action_hold(self) -> None:
-        """Hold what the filter wants, from now on; or nothing any more."""
-        self.decisions.hold()
-
-    def action_next_held(self) -> None:
-        self.decisions.next()
-
-    def action_accept_all(self) -> None:
-        self.decisions.accept_all()
-
-    def action_decide(self, how: str) -> None:
-        deciding: dict[str, Callable[[], None]] = {
-            "accept": self.decisions.accept,
-            "drop": self.decisions.drop,
-            "edit": self.decisions.edit,
-            "refuse": self.decisions.refuse,
-        }
-        deciding[how]()
+    def action_held(self, what: str) -> None:
+        """Call the method of HeldActions that a key names."""
+        getattr(self.held_actions, what)()
 
     def action_resend(self, edited: bool) -> None:
         (self.resending.edit if edited else self.resending.resend)()
@@ -358,65 +322,71 @@ class SessionScreen(SessionBase):
             await self.action_back()
 
     async def action_back(self) -> None:
-        """Go to the list of sessions; ask first if that lets go of something."""
+        """Go to the list of sessions, after a confirmation if messages are held from here."""
         from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
 
         async def sure(yes: bool | None) -> None:
             if yes:
                 await self.run_action("app.back")
 
-        if self.farewell:
-            self.app.push_screen(ConfirmPrompt(self.farewell), sure)
+        if self.leave_question:
+            self.app.push_screen(ConfirmPrompt(self.leave_question), sure)
         else:
             await self.run_action("app.back")
 
-    # What is new.
+    # Updates.
 
-    def _found(self) -> None:
-        """Mark the rows that something was found wrong with."""
+    def _findings_added(self) -> None:
         self.listing.refresh()
 
-    def _beat(self) -> None:
-        """Show what is new, if anything is, and if this can be seen."""
+    def _poll(self) -> None:
+        """Update the screen if something is new and visible."""
         self.background.look()
         top, listing = self.app.screen, self.listing
-        if self.feed.is_behind and not listing.has_room and time.monotonic() < self._ticked + READING:
+        if self.loader.is_behind and not listing.has_room and time.monotonic() < self._ticked + READING:
             return
         if (top is self or top.is_modal) and (
-            self._stood != self._standing()
-            or self._status.is_lent
+            self._last_snapshot != self._snapshot()
+            or self._status.is_flashing
             or listing.runs
-            or self.holds.has_news
+            or self.held_rows.has_news
             or listing.count != len(self.view)
             or self.view.is_stale
         ):
             self._tick()
 
-    def _standing(self) -> object:
-        """Return what differs once there is more to show."""
-        feed, view, log = self.feed, self.view, self.feed.log
-        rows = log.generation, len(log), view.judged, view.version, log.index.unanswered, log.findings.count
-        return rows, feed.done, feed.state, feed.trouble, feed.is_gone, log.is_over, self.size
+    def _snapshot(self) -> object:
+        """Return a value that changes whenever there is more to show."""
+        loader, view, model = self.loader, self.view, self.loader.model
+        rows = (
+            model.generation,
+            len(model),
+            view.processed,
+            view.version,
+            model.index.unanswered,
+            model.findings.count,
+        )
+        return rows, loader.done, loader.state, loader.trouble, loader.is_deleted, model.is_over, self.size
 
     def _tick(self) -> None:
         self._ticked = time.monotonic()
-        self._stood = self._standing()
-        if self.holds.show():
+        self._last_snapshot = self._snapshot()
+        if self.held_rows.show():
             self.refresh_bindings()
-        self.background.judge_some()  # What came since is shown at once, and not a tick later.
-        self._arrivals.show()
-        if self._wanted is not None and self.view.judged > self._wanted:
+        self.background.filter_slice()  # Show new rows now instead of at the next tick.
+        self._list_updates.show()
+        if self._wanted is not None and self.view.processed > self._wanted:
             wanted, self._wanted = self._wanted, None
             self.go(wanted, "")
-        self._say()
+        self._update_status()
         self.panes.look()
 
-    def _say(self) -> None:
-        feed, view, listing = self.feed, self.view, self.listing
-        if not len(view) and not view.is_behind and len(feed.log):
+    def _update_status(self) -> None:
+        loader, view, listing = self.loader, self.view, self.listing
+        if not len(view) and not view.is_behind and len(loader.model):
             listing.empty = [("Nothing to show: esc clears the filter; v, o, a and h let more in.", None)]
-        self._title.say(*title(feed, self.size.width - 2))
-        unseen = self._arrivals.unseen
-        self._status.stand(
-            sentence(feed), position(feed, view, listing.cursor, follows=listing.follow, new=unseen)
+        self._title.set_text(*title(loader, self.size.width - 2))
+        unseen = self._list_updates.unseen
+        self._status.show_status(
+            sentence(loader), position(loader, view, listing.cursor, follows=listing.follow, new=unseen)
         )

@@ -1,8 +1,4 @@
-"""What keys open over the screen of a session: other screens, and questions.
-
-Owns what each of them is given, and what is done with what was chosen there.
-Imports a screen with the first key that asks for it.
-"""
+"""Screens and prompts that keys open over a session. Each is imported on first use."""
 
 from __future__ import annotations
 
@@ -15,55 +11,53 @@ from mcpspy.ui.tui.session.labels import plural
 
 
 def timeline(screen: SessionBase) -> None:
-    from mcpspy.ui.tui.panels.timeline_screen import TimelineScreen
+    from mcpspy.ui.tui.panels.timeline import TimelineScreen
 
-    screen.app.push_screen(TimelineScreen(screen.feed.log, screen.listing.row), _to_row(screen))
+    screen.app.push_screen(TimelineScreen(screen.loader.model, screen.listing.row), _to_row(screen))
 
 
 def numbers(screen: SessionBase) -> None:
-    """Show what each tool cost; the one that is chosen there is filtered by."""
-    from mcpspy.ui.tui.panels.stats_screen import StatsScreen
+    """Open the statistics; filter by the group chosen there."""
+    from mcpspy.ui.tui.panels.stats import StatsScreen
 
     def chosen(text: str | None) -> None:
         if text is not None:
             screen.filter.put(text)
 
-    screen.app.push_screen(StatsScreen(screen.feed.log), chosen)
+    screen.app.push_screen(StatsScreen(screen.loader.model), chosen)
 
 
 def server(screen: SessionBase) -> None:
-    """Show what the two can do."""
     from mcpspy.ui.tui.panels.capabilities_screen import CapabilitiesScreen
 
-    screen.app.push_screen(CapabilitiesScreen(screen.feed.log))
+    screen.app.push_screen(CapabilitiesScreen(screen.loader.model))
 
 
 def diff(screen: SessionBase) -> None:
-    """Show what differs between this exchange and another: the one marked, else the one before like it."""
+    """Compare this exchange with the marked one, else with the previous one like it."""
 
     async def chosen() -> None:
-        from mcpspy.ui.tui.diff.comparison import two_of
+        from mcpspy.ui.tui.diff.comparison import choose_exchanges
 
         row = screen.listing.row
-        two = screen.resent(row) or await two_of(screen.feed.log, row, screen.listing.marked)
+        two = screen.resent(row) or await choose_exchanges(screen.loader.model, row, screen.listing.marked)
         if isinstance(two, str):
-            screen.tell(two)
+            screen.flash_message(two)
         else:
-            compared(screen, *two)
+            show_comparison(screen, *two)
 
     screen.run_worker(chosen(), group="diff", exclusive=True)
 
 
-def compared(screen: SessionBase, old: int, new: int) -> None:
-    """Show what differs between two exchanges."""
+def show_comparison(screen: SessionBase, old: int, new: int) -> None:
     from mcpspy.ui.tui.diff.comparison import ExchangePair
     from mcpspy.ui.tui.diff.screen import DiffScreen
 
-    screen.app.push_screen(DiffScreen(ExchangePair(screen.feed.log, old, new)), _to_row(screen))
+    screen.app.push_screen(DiffScreen(ExchangePair(screen.loader.model, old, new)), _to_row(screen))
 
 
 def note(screen: SessionBase) -> None:
-    """Let a note be written on the row; an empty one is none."""
+    """Edit the note on the row; an empty one is removed."""
     from mcpspy.ui.tui.widgets.prompts import TextPrompt
 
     listing = screen.listing
@@ -85,26 +79,26 @@ def note(screen: SessionBase) -> None:
 
 
 def export(screen: SessionBase) -> None:
-    """Save the marked rows, else all that are shown, under a name that is asked for."""
+    """Save the marked rows, else all that are shown, under a name the user types."""
     from mcpspy.ui.tui.session.export import saved
     from mcpspy.ui.tui.widgets.prompts import TextPrompt
 
-    feed, listing = screen.feed, screen.listing
+    loader, listing = screen.loader, screen.listing
     marked = sorted(listing.marked)
     rows = marked or list(screen.view.rows)
     what = plural(len(rows), "marked row" if marked else "row")
-    header, kind = feed.log.header, "md" if len(feed.paths) > 1 else "jsonl"
+    header, kind = loader.model.header, "md" if len(loader.paths) > 1 else "jsonl"
 
     def named(name: str | None) -> None:
         if name:
-            screen.do(saved(feed, Path(name).expanduser(), rows, listing.notes))
+            screen.do(saved(loader, Path(name).expanduser(), rows, listing.notes))
 
     question = f"Save {what} as .jsonl (a recording) or .md (to read):"
     screen.app.push_screen(TextPrompt(question, f"{slug(header.name)}-{header.id[:4]}.{kind}"), named)
 
 
 def _to_row(screen: SessionBase) -> Callable[[int | None], None]:
-    """Return what goes to the row that was chosen on another screen."""
+    """Return a callback that goes to the row chosen on another screen."""
 
     def chosen(row: int | None) -> None:
         if row is not None:
@@ -113,7 +107,7 @@ def _to_row(screen: SessionBase) -> Callable[[int | None], None]:
     return chosen
 
 
-OPENINGS: dict[str, Callable[[SessionBase], None]] = {
+SUBSCREENS: dict[str, Callable[[SessionBase], None]] = {
     "timeline": timeline,
     "numbers": numbers,
     "server": server,

@@ -1,8 +1,4 @@
-"""The time of a row, in three ways.
-
-Owns relative, absolute and delta times as text of a known width, and the bar
-that makes latencies comparable at a glance. Pure.
-"""
+"""Relative, absolute and delta times, and latency bars on a logarithmic scale. Pure."""
 
 from __future__ import annotations
 
@@ -16,18 +12,13 @@ from mcpspy.analysis import rows
 
 
 class Cycle(StrEnum):
-    """Ways of which a key takes the next one."""
-
     @property
     def following(self) -> Self:
-        """The next way; the first after the last."""
         ways = list(type(self))
         return ways[(ways.index(self) + 1) % len(ways)]
 
 
 class TimeFormat(Cycle):
-    """What the time column says."""
-
     RELATIVE = "since the start"
     ABSOLUTE = "of day"
     DELTA = "since the row above"
@@ -43,7 +34,7 @@ CELLS_A_DECADE = 4 / 3
 
 
 def shown(way: TimeFormat, at: float, before: float, started: datetime | None) -> str:
-    """Return a row's time; `before` is that of the row above, `started` the wall clock at 0."""
+    """Return a row's time; `before` is that of the previous row, `started` the wall clock at 0."""
     if way is TimeFormat.ABSOLUTE and started is not None:
         return (started + timedelta(seconds=at)).strftime("%H:%M:%S.%f")[:-3]
     if way is TimeFormat.DELTA:
@@ -65,7 +56,7 @@ def began(started: str) -> datetime | None:
 
 
 def bar(latency: float | None) -> str:
-    """Return a bar that grows with the decades of a latency: 1 ms and 1 s are told apart, and so are 1 s and 10 s."""
+    """Return a bar that grows with the decades of a latency."""
     if latency is None or latency <= 0:
         return ""
     eighths = round((math.log10(latency) - FASTEST) * CELLS_A_DECADE * 8)

@@ -1,13 +1,7 @@
-"""The filter of the list of sessions.
+"""The filter of the sessions list, and its input line.
 
-Owns its language, which is a small relative of `core.query.parser`'s: words, `-` for
-not, and four fields. Everything in it has to be true. Pure.
-
-The line in which the filter of the sessions is typed.
-
-Owns what is typed and what is wrong with it: a bad filter changes nothing, so
-that a word may be typed letter by letter. The input, and the filters before
-this one, are `filterbar`'s.
+A small relative of `core.query.parser`'s language: words, `-` for not, and four
+fields; all terms must match. An invalid filter changes nothing.
 """
 
 from __future__ import annotations
@@ -40,11 +34,10 @@ FIELDS = ("state", *_TEXTS)
 
 
 class SessionFilter:
-    """A filter, ready to be asked; raises QueryError with what is wrong with it, and where."""
+    """A parsed filter; raises QueryError with the position of a mistake."""
 
     def __init__(self, text: str) -> None:
         self.text = text.strip()
-        """As it was typed."""
         self._tests = _tests(text)
 
     def __call__(self, sessions: Sequence[Summary]) -> list[Summary]:
@@ -83,7 +76,7 @@ def _test(found: re.Match[str]) -> Test:
     if field:
         text = _TEXTS[field]
         return lambda summary: value in str(text(summary)).lower()
-    # An id by its beginning, as everywhere: a letter or two would be found in most of them.
+    # An id matches by prefix, as everywhere: most ids contain any one or two letters.
     return lambda summary: summary.header.id.startswith(value) or value in _all_of(summary)
 
 
@@ -96,8 +89,8 @@ def _state(value: str, found: re.Match[str]) -> Test:
 
 def _all_of(summary: Summary) -> str:
     header = summary.header
-    said = (header.name, summary.server, summary.client, summary.revision, header.upstream)
-    return "\n".join([*(str(part or "") for part in said), " ".join(header.command or [])]).lower()
+    parts = (header.name, summary.server, summary.client, summary.revision, header.upstream)
+    return "\n".join([*(str(part or "") for part in parts), " ".join(header.command or [])]).lower()
 
 
 def _negated(test: Test) -> Test:
@@ -108,20 +101,18 @@ EXAMPLE = "weather state:live -name:test server:everything"
 
 
 class SessionFilterBar(FilterLine):
-    """A filter being typed, or in force."""
-
     DEFAULT_CSS = "SessionFilterBar.-open { display: block; }"
 
     class Changed(Message):
-        """Another filter is in force."""
+        """Another filter is active."""
 
     class Left(Message):
-        """The list is wanted again."""
+        """The filter was closed."""
 
     def __init__(self) -> None:
         super().__init__()
         self.filter = SessionFilter("")
-        """What is in force: the last one without a fault."""
+        """The active filter: the last valid one."""
         self._input.placeholder = EXAMPLE
 
     def open(self) -> None:
@@ -139,7 +130,6 @@ class SessionFilterBar(FilterLine):
         self._apply()
 
     def on_filter_input_left(self, event: FilterInput.Left) -> None:
-        """Keep the filter, or have none."""
         event.stop()
         if event.clear or not self._input.value.strip():
             self.clear()
@@ -150,9 +140,9 @@ class SessionFilterBar(FilterLine):
         try:
             wanted = SessionFilter(self._input.value)
         except QueryError as error:
-            self._say_wrong(sanitize(str(error.args[0])))
+            self._show_error(sanitize(str(error.args[0])))
             return
-        self._say_wrong("")
+        self._show_error("")
         if wanted.text != self.filter.text:
             self.filter = wanted
             self.post_message(self.Changed())

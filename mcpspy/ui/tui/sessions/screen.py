@@ -1,9 +1,4 @@
-"""The screen of all sessions.
-
-Owns looking at the folder, about every second and in a thread, counting
-between two looks, and what the keys do. What is deleted and how is
-`io.recording.reader`'s.
-"""
+"""The screen of all sessions: watches the folder, about every second, in a thread."""
 
 from __future__ import annotations
 
@@ -25,26 +20,20 @@ from mcpspy.io.recording.catalog import Catalog, CountCache
 from mcpspy.io.recording.reader import RecordingState, Summary, delete, files_of
 from mcpspy.ui.demo.client import record
 from mcpspy.ui.tui.bindings import SESSIONS_KEYS
-from mcpspy.ui.tui.detail.layout import Piece
 from mcpspy.ui.tui.session.labels import plural
 from mcpspy.ui.tui.session.screen import SessionScreen
 from mcpspy.ui.tui.sessions.filter import SessionFilterBar
-from mcpspy.ui.tui.sessions.labels import about, command, nothing, question, refusal, title
-from mcpspy.ui.tui.sessions.session_list import SessionList
+from mcpspy.ui.tui.sessions.session_list import SessionList, about, command, nothing, question, refusal, title
 from mcpspy.ui.tui.widgets.base import SplitLine
+from mcpspy.ui.tui.widgets.columns import Piece
 from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 EVERY = 1.0
-"""Seconds between two looks at the folder."""
-
 FLASH = 4.0
-"""Seconds that the answer to a key is read."""
 
 
 class SessionsScreen(Screen[None]):
-    """Every session of a folder."""
-
     BINDINGS: ClassVar[list[BindingType]] = SESSIONS_KEYS
 
     HELP_NAME = "the sessions"
@@ -54,16 +43,16 @@ class SessionsScreen(Screen[None]):
     def __init__(self, catalog: Catalog) -> None:
         super().__init__()
         self._catalog = catalog
-        self._census = CountCache()
+        self._counts = CountCache()
         self._sessions: list[Summary] = []
         self._has_looked = False
         self._wanted = asyncio.Event()
-        self._anew = False
+        self._force_reload = False
         self._demo: Worker[None] | None = None
         self._flash: Piece | None = None
         self._flash_until = 0.0
         self._title = SplitLine(id="title")
-        self._list = SessionList(self._census.counts, id="list")
+        self._list = SessionList(self._counts.counts, id="list")
         self._bar = SessionFilterBar()
         self._status = SplitLine(id="status", classes="-soft")
 
@@ -75,18 +64,16 @@ class SessionsScreen(Screen[None]):
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        self._say()
+        self._update_status()
         self.run_worker(self._look())
 
     async def on_unmount(self) -> None:
-        """Leave no demo behind."""
         if self._demo is not None:
             self._demo.cancel()
             with suppress(WorkerError):
                 await self._demo.wait()
 
     def on_screen_resume(self) -> None:
-        """Look at once when the screen is shown again."""
         self._wanted.set()
 
     def action_open(self) -> None:
@@ -103,11 +90,13 @@ class SessionsScreen(Screen[None]):
             self._list.unmark()
 
     def action_diff(self) -> None:
-        """Compare the two that are marked; else this one with the one chosen before, or with one to be chosen."""
+        """Compare two marked sessions, or this one with the one chosen before, or choose it."""
         here, marked = self._list.chosen, self._list.marked
         other = next((one for one in self._sessions if one.path == self._list.compared), None)
         if len(marked) > 2:
-            self._tell(f"{len(marked)} are marked, and two are compared (space takes a mark away)", rows.BAD)
+            self._flash_message(
+                f"{len(marked)} are marked, and two are compared (space takes a mark away)", rows.BAD
+            )
         elif len(marked) == 2:
             self._compare(*marked)
         elif here is None:
@@ -123,16 +112,15 @@ class SessionsScreen(Screen[None]):
         self._choose(None)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Have `escape` forget what is to be compared, if anything is, before it does anything else."""
+        """Let `escape` cancel a comparison before anything else."""
         return action != "forget" or self._list.compared is not None
 
     def _choose(self, session: Summary | None) -> None:
-        """Have a session wait for the one that it is compared with."""
         self._list.compared = None if session is None else session.path
         self._list.refresh()
         self.refresh_bindings()
         self._flash = None
-        self._say()
+        self._update_status()
 
     def _compare(self, *two: Summary) -> None:
         from mcpspy.ui.tui.diff.comparison import SessionPair
@@ -152,7 +140,7 @@ class SessionsScreen(Screen[None]):
         if dead:
             self.run_worker(self._delete(dead, len(wanted) - len(dead)))
         elif wanted:
-            self._tell(refusal(wanted), rows.BAD)
+            self._flash_message(refusal(wanted), rows.BAD)
 
     def action_copy_path(self) -> None:
         if (chosen := self._list.chosen) is not None:
@@ -162,14 +150,14 @@ class SessionsScreen(Screen[None]):
         if (chosen := self._list.chosen) is not None:
             self._copy(command(chosen, self._sessions, str(self._catalog.folder)))
 
-    def action_again(self) -> None:
-        self._anew = True
+    def action_reload(self) -> None:
+        self._force_reload = True
         self._wanted.set()
 
     def action_demo(self) -> None:
         if self._demo is None:
             self._demo = self.run_worker(self._record_demo())
-            self._say()
+            self._update_status()
 
     def on_virtual_list_opened(self, event: VirtualList.Opened) -> None:
         event.stop()
@@ -177,7 +165,7 @@ class SessionsScreen(Screen[None]):
 
     def on_virtual_list_moved(self, event: VirtualList.Moved) -> None:
         event.stop()
-        self._say()
+        self._update_status()
 
     def on_session_filter_bar_changed(self, event: SessionFilterBar.Changed) -> None:
         event.stop()
@@ -191,12 +179,12 @@ class SessionsScreen(Screen[None]):
         while True:
             began = time.monotonic()
             until = began + EVERY
-            # Textual calls a screen current that an opaque one covers; each look would paint both.
+            # Textual calls a screen current that an opaque one covers; each update would draw both.
             if self.is_current and (self.app.screen is self or self.app.screen.is_modal):
-                anew, self._anew = self._anew, False
-                self._sessions = await asyncio.to_thread(self._catalog.look, anew=anew)
+                forced, self._force_reload = self._force_reload, False
+                self._sessions = await asyncio.to_thread(self._catalog.look, anew=forced)
                 self._has_looked = True
-                self._census.keep([summary.path for summary in self._sessions])
+                self._counts.keep([summary.path for summary in self._sessions])
                 self._show()
                 until = time.monotonic() + max(EVERY, 10 * (time.monotonic() - began))
                 await self._count(until)
@@ -205,12 +193,12 @@ class SessionsScreen(Screen[None]):
             self._wanted.clear()
 
     async def _count(self, until: float) -> None:
-        """Count what is in view, and then the rest, as long as nothing else is to be done."""
+        """Count the visible sessions and then the rest, while nothing else is to do."""
         is_done = False
         while not is_done and time.monotonic() < until and not self._wanted.is_set():
-            before = self._census.news
-            is_done = await asyncio.to_thread(self._census.work, self._list.by_interest())
-            if self._census.news != before:
+            before = self._counts.news
+            is_done = await asyncio.to_thread(self._counts.work, self._list.by_interest())
+            if self._counts.news != before:
                 self._list.refresh()
 
     async def _delete(self, sessions: list[Summary], live: int) -> None:
@@ -221,28 +209,28 @@ class SessionsScreen(Screen[None]):
             for summary in sessions:
                 await asyncio.to_thread(delete, summary)
         except McpspyError as error:
-            self._tell(sanitize(str(error)), rows.BAD)
+            self._flash_message(sanitize(str(error)), rows.BAD)
         else:
             name = (
                 sanitize(sessions[0].header.name) if len(sessions) == 1 else plural(len(sessions), "session")
             )
-            self._tell(f"deleted {name}")
+            self._flash_message(f"deleted {name}")
         self._wanted.set()
 
     async def _record_demo(self) -> None:
         trouble = await record(str(self._catalog.folder))
         self._demo = None
-        self._tell(f"the demo failed: {trouble}", rows.BAD) if trouble else self._say()
+        self._flash_message(f"the demo failed: {trouble}", rows.BAD) if trouble else self._update_status()
         self._wanted.set()
 
     def _copy(self, text: str) -> None:
         self.app.copy_to_clipboard(text)
-        self._tell(f"copied {text}")
+        self._flash_message(f"copied {text}")
 
-    def _tell(self, text: str, role: str | None = None) -> None:
+    def _flash_message(self, text: str, role: str | None = None) -> None:
         self._flash, self._flash_until = (text, role), time.monotonic() + FLASH
-        self._say()
-        self.set_timer(FLASH, self._say)
+        self._update_status()
+        self.set_timer(FLASH, self._update_status)
 
     def _show(self) -> None:
         shown = self._bar.filter(self._sessions)
@@ -253,15 +241,15 @@ class SessionsScreen(Screen[None]):
         if self._list.compared != compared:
             self.refresh_bindings()
         self._list.show(shown)
-        self._say()
+        self._update_status()
 
-    def _say(self) -> None:
-        self._title.say(*title(self._list.count, self._sessions, len(self._list.marked)))
+    def _update_status(self) -> None:
+        self._title.set_text(*title(self._list.count, self._sessions, len(self._list.marked)))
         is_choosing = self._list.compared is not None
-        self._status.say([self._standing()], [] if is_choosing else about(self._list.chosen))
+        self._status.set_text([self._status_line()], [] if is_choosing else about(self._list.chosen))
 
-    def _standing(self) -> Piece:
-        """Return what is to be said at the bottom: the answer to a key, what is amiss, what goes on."""
+    def _status_line(self) -> Piece:
+        """Return the message, the problem, or the activity to show."""
         if self._flash is not None and time.monotonic() < self._flash_until:
             return self._flash
         if self._catalog.trouble:

@@ -1,18 +1,12 @@
-"""The list of sessions.
+"""The list of sessions, and the texts around it.
 
-Owns that the cursor and the marks stay on their sessions when others come, go
-or change places, and which sessions are looked at just now. The words are
-`session_row`'s.
-
-What a row of the list of sessions says.
-
-Owns the words and tones of its cells. Pure: values and the time in, inert text
-out.
+Cursor and marks stay on their sessions when others appear, vanish or move.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -23,23 +17,20 @@ from textual.binding import Binding, BindingType
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
 from mcpspy.io.recording.catalog import SessionCounts, is_too_large
-from mcpspy.io.recording.reader import Summary
-from mcpspy.ui.tui.detail.layout import Piece
-from mcpspy.ui.tui.session.labels import GLYPHS, TONES, moment
-from mcpspy.ui.tui.widgets.cells import pad
-from mcpspy.ui.tui.widgets.columns import SESSIONS, Column, PlacedColumn
+from mcpspy.io.recording.reader import RecordingState, Summary
+from mcpspy.io.settings import sessions_folder
+from mcpspy.ui.tui.session.labels import GLYPHS, TONES, moment, plural
+from mcpspy.ui.tui.widgets.columns import SESSIONS, Column, Piece, PlacedColumn, pad
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 UNKNOWN = "…"
-"""Of what is still to be counted."""
+"""For counts that are not known yet."""
 
 NEVER = "?"
-"""Of what is not counted: the session is too large."""
+"""For counts of a session that is too large."""
 
 
 class SessionRow(NamedTuple):
-    """One session of the list."""
-
     state: str
     name: str
     server: str
@@ -51,11 +42,10 @@ class SessionRow(NamedTuple):
     pending: str
     exit: str
     tones: dict[str, str | None]
-    """Cell → its tone."""
 
 
 def session_row(summary: Summary, counts: SessionCounts | None, now: datetime) -> SessionRow:
-    """Return the cells of one session; `counts` are None until they are known."""
+    """Return the cells of one session; `counts` is None until they are known."""
     header, note = summary.header, summary.exit
     messages, errors, pending = _counted(summary, counts)
     return SessionRow(
@@ -90,7 +80,7 @@ def _counted(summary: Summary, counts: SessionCounts | None) -> tuple[str, str, 
 MARKED = "*"
 
 COMPARED = "±"
-"""Mark of the session that another is to be compared with."""
+"""Mark of the session to compare with another."""
 
 _MOVES = [
     replace(binding, key=binding.key.replace(",space", ""))
@@ -100,8 +90,6 @@ _MOVES = [
 
 
 class SessionList(VirtualList, inherit_bindings=False):
-    """Sessions, live ones first, then the newest."""
-
     BINDINGS: ClassVar[list[BindingType]] = [
         *_MOVES,
         Binding("space", "mark", "mark, for enter, d and delete", show=False, id="sessions.mark"),
@@ -115,7 +103,7 @@ class SessionList(VirtualList, inherit_bindings=False):
         self._sessions: list[Summary] = []
         self._marks: set[Path] = set()
         self.compared: Path | None = None
-        """The session that another is to be compared with."""
+        """The session to compare with another."""
 
     @property
     def chosen(self) -> Summary | None:
@@ -123,23 +111,22 @@ class SessionList(VirtualList, inherit_bindings=False):
 
     @property
     def marked(self) -> list[Summary]:
-        """The sessions that are marked, as far as they are shown."""
         return [summary for summary in self._sessions if summary.path in self._marks]
 
     @property
     def wanted(self) -> list[Summary]:
-        """Those that are marked, else the one under the cursor."""
+        """The marked sessions, else the one under the cursor."""
         return self.marked or ([self.chosen] if self.chosen else [])
 
     def by_interest(self) -> list[Summary]:
-        """Return the sessions shown: the one under the cursor, those in view, the others."""
+        """Return the sessions: the one under the cursor, those in view, the others."""
         top = self.scroll_offset.y
         view = self._sessions[top : top + self.size.height]
         ordered = [*([self.chosen] if self.chosen else []), *view, *self._sessions]
         return list({summary.path: summary for summary in ordered}.values())
 
     def show(self, sessions: list[Summary]) -> None:
-        """Show these; the cursor goes with its session."""
+        """Show sessions; the cursor stays on its session."""
         chosen, is_new = self.chosen, sessions != self._sessions
         self._sessions = sessions
         self.sync(len(sessions))
@@ -154,7 +141,6 @@ class SessionList(VirtualList, inherit_bindings=False):
         self.post_message(self.Moved())
 
     def forget_all_but(self, sessions: list[Summary]) -> None:
-        """Drop the marks of sessions that are gone."""
         paths = {summary.path for summary in sessions}
         self._marks &= paths
         if self.compared not in paths:
@@ -174,18 +160,93 @@ class SessionList(VirtualList, inherit_bindings=False):
         self.post_message(self.Moved())
 
     def mark(self, index: int) -> str:
-        """Mark the row under the cursor, and those a person marked."""
         path = self._sessions[index].path
         own = COMPARED if path == self.compared else MARKED if path in self._marks else " "
         return super().mark(index) + own
 
     def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:
         summary = self._sessions[index]
-        said = session_row(summary, self._counts.get(summary.path), datetime.now().astimezone())
+        row_text = session_row(summary, self._counts.get(summary.path), datetime.now().astimezone())
         cells: list[Piece] = []
         for column, width in placed:
-            text = getattr(said, column.name)
-            # The last cell of a row begins on the left; where room is short, that is a number.
+            text = getattr(row_text, column.name)
+            # The last cell is left-aligned; in a narrow list it is a number.
             text = pad(text, width, right=True) if column.right else text
-            cells.append((text, said.tones.get(column.name)))
+            cells.append((text, row_text.tones.get(column.name)))
         return cells
+
+
+EMPTY: list[Piece] = [
+    ("No session yet. Put mcpspy before a server, in your host's config or a shell:", None),
+    ("", None),
+    ("    mcpspy run -- npx -y @modelcontextprotocol/server-memory", "title"),
+    ("    mcpspy http --upstream http://localhost:3001/mcp", "title"),
+    ("", None),
+    ("and it appears here by itself. See how it looks first: press D, or run", None),
+    ("", None),
+    ("    mcpspy demo", "title"),
+]
+
+NAMED = 5
+
+
+def title(shown: int, sessions: Sequence[Summary], marked: int) -> tuple[list[Piece], list[Piece]]:
+    live = sum(summary.state is RecordingState.LIVE for summary in sessions)
+    of = f"{shown:,} of " if shown != len(sessions) else ""
+    counts: list[Piece] = [(f"{of}{plural(len(sessions), 'session')}", None)]
+    if live:
+        counts += [(" · ", rows.QUIET), (f"{live} live", rows.OK)]
+    if marked:
+        counts += [(" · ", rows.QUIET), (f"{marked} marked", "title")]
+    return [("mcpspy", "title"), (" · sessions", None)], counts
+
+
+def nothing(sessions: int) -> list[Piece]:
+    return [(f"0 of {plural(sessions, 'session')}: esc clears the filter", None)] if sessions else EMPTY
+
+
+def about(summary: Summary | None) -> list[Piece]:
+    """Return the details of a session that have no column."""
+    if summary is None:
+        return []
+    large = "too large to be counted · " if is_too_large(summary) else ""
+    end = f" · {rows.ending(summary.exit)}" if summary.exit else ""
+    return [(f"{large}{sanitize(summary.header.id)} · {size(summary)}{end}", rows.QUIET)]
+
+
+def question(sessions: Sequence[Summary], files: int, live: int) -> str:
+    """Return the question before deleting; `live` sessions are not deleted."""
+    stay = f" ({plural(live, 'live one')} will stay.)" if live else ""
+    if len(sessions) == 1:
+        (one,) = sessions
+        parts = f", {files} parts" if files > 1 else ""
+        return f"Delete {_name(one)} ({sanitize(one.header.id)}, {size(one)}{parts})?{stay}"
+    whole = sum(summary.size for summary in sessions)
+    names = ", ".join(map(_name, sessions[:NAMED])) + (", …" if len(sessions) > NAMED else "")
+    return f"Delete {len(sessions)} sessions ({names}; {_bytes(whole)}, {plural(files, 'file')})?{stay}"
+
+
+def refusal(live: Sequence[Summary]) -> str:
+    if len(live) == 1:
+        return f"{_name(live[0])} is live: it can be deleted once its server has stopped"
+    return f"all {len(live)} are live: they can be deleted once their servers have stopped"
+
+
+def command(summary: Summary, sessions: Sequence[Summary], folder: str) -> str:
+    wanted = summary.header.id
+    if [other.header.id for other in sessions].count(wanted) != 1:  # There is a copy with the same id.
+        return shlex.join(["mcpspy", "show", str(summary.path)])
+    elsewhere = [] if folder == sessions_folder() else ["--dir", folder]
+    return shlex.join(["mcpspy", "show", sanitize(wanted), *elsewhere])
+
+
+def size(summary: Summary) -> str:
+    return _bytes(summary.size)
+
+
+def _bytes(count: int) -> str:
+    return f"{rows.size(count)}B"
+
+
+def _name(summary: Summary) -> str:
+    return sanitize(summary.header.name) or "session"

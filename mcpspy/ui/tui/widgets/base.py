@@ -1,18 +1,8 @@
-"""Widgets that draw lines of text by their roles.
+"""Widgets that draw lines of text by role: base class, scrolling view, split line.
 
-Owns the styles of roles, and which lines have to be drawn again. Textual looks
-up border, tint, opacity and filters for each line anew; here a line has none of
-the first three, and filters are asked once a style. Refuses borders and padding.
-
-A widget of painted lines that scrolls.
-
-Owns what scrolling and growing cost: lines that stay in view are not drawn
-again, the bar only where that is seen, and the screen is not laid out anew for
-more or fewer lines. Which lines there are is a subclass's.
-
-One line of text across the screen: a title, a status.
-
-Owns the cutting: what is on the left gives way to what is on the right.
+Textual looks up border, tint, opacity and filters for each line; these widgets
+have none of the first three and cache the rest. Lines that stay visible are not
+drawn again, and a new number of lines causes no layout of the screen.
 """
 
 from __future__ import annotations
@@ -28,27 +18,24 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.strip import Strip
 from textual.widget import Widget
 
-from mcpspy.ui.tui.detail.layout import Piece
-from mcpspy.ui.tui.widgets.cells import cells, steady
-from mcpspy.ui.tui.widgets.columns import fitted
+from mcpspy.ui.tui.widgets.columns import Piece, cells, fitted, steady
 
 
 class BaseWidget(Widget):
-    """A widget whose lines are pieces of text, in an application that has the roles as component classes."""
+    """A widget of styled text; the application must have the roles as component classes."""
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
         self._drawn: dict[int, Strip] = {}
-        """Lines as they were drawn last."""
+        """Lines as they were last drawn."""
         self._looks: dict[Style, dict[str | None, Style]] = {}
-        """Ground → role → how that looks there."""
+        """Background → role → style."""
         self._ground = Style()
         self._theme = ""
 
     def refresh(
         self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False
     ) -> BaseWidget:
-        """Have lines drawn anew; without regions, all of them."""
         if repaint and regions:
             for region in regions:
                 for y in region.line_range:
@@ -64,7 +51,6 @@ class BaseWidget(Widget):
         self._drawn.clear()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Return lines, those drawn before as they were."""
         ground, theme = self.rich_style, self.app.theme
         if ground != self._ground or theme != self._theme:
             self._ground, self._theme = ground, theme
@@ -82,7 +68,7 @@ class BaseWidget(Widget):
         """Look up what all lines share."""
 
     def paint(self, pieces: list[Piece], width: int, ground: Style | None = None) -> list[Segment]:
-        """Return pieces in their colours as so many columns, on the widget's own ground or another."""
+        """Return pieces as `width` columns, on the widget's background or another one."""
         base = self._ground if ground is None else ground
         looks = self._looks.setdefault(base, {})
         segments: list[Segment] = []
@@ -124,14 +110,12 @@ class BaseWidget(Widget):
 
 
 STEPS = 8
-"""Positions of the bar's end in a cell."""
 
 
 class ScrollTrack(ScrollBar, BaseWidget):
-    """The bar at the right: a track that is not seen, and where in it one is."""
+    """A scrollbar whose lines are cached."""
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Return the bar, as it was drawn last if nothing has changed."""
         height = self.outer_size.height
         if len(self._drawn) != height:
             bar = self.render()
@@ -147,7 +131,7 @@ class ScrollTrack(ScrollBar, BaseWidget):
                 back_color=bar.style.bgcolor,
                 bar_color=bar.style.color,
             ).segments
-            # Track and handle are one cell each, many times over.
+            # Track and handle consist of few distinct cells.
             strips = {
                 cell: Strip([Segment(cell.text, self.filtered(cell.style or bar.style))], 1)
                 for cell in set(cells)
@@ -157,7 +141,7 @@ class ScrollTrack(ScrollBar, BaseWidget):
 
 
 class LineScrollView(ScrollView, BaseWidget, inherit_bindings=False):
-    """Lines, of which those in view exist."""
+    """A scrolling view that draws only visible lines."""
 
     DEFAULT_CSS = """
     LineScrollView { overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1; background: $background;
@@ -167,17 +151,14 @@ class LineScrollView(ScrollView, BaseWidget, inherit_bindings=False):
 
     @property
     def vertical_scrollbar(self) -> ScrollBar:
-        """The bar, which is there from the first use on."""
         if self._vertical_scrollbar is None:
             self._vertical_scrollbar = bar = ScrollTrack(name="vertical")
             self.app._start_widget(self, bar)
         return self._vertical_scrollbar
 
     HEADS: ClassVar[int] = 0
-    """Lines at the top that do not scroll."""
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Move the lines that stay in view."""
         self._move_bar()
         if step := round(new_value) - round(old_value):
             heads, drawn = self.HEADS, self._drawn.items()
@@ -189,7 +170,7 @@ class LineScrollView(ScrollView, BaseWidget, inherit_bindings=False):
             self._drawn = moved
 
     def extend(self, lines: int) -> None:
-        # Not as a reactive: that is a layout of the whole screen.
+        # Setting the reactive would lay out the whole screen.
         self.set_reactive(LineScrollView.virtual_size, Size(0, lines))
         self._move_bar()
         self.scroll_y = self.validate_scroll_y(self.scroll_y)
@@ -198,7 +179,7 @@ class LineScrollView(ScrollView, BaseWidget, inherit_bindings=False):
         self.scroll_to(y=top, animate=False, force=True)
 
     def _move_bar(self) -> None:
-        """Have the bar show where this is, if that would be seen: it has few cells for a million lines."""
+        """Move the bar if that is visible: it has few cells for a million lines."""
         if not self.show_vertical_scrollbar:
             return
         bar, lines, top = self.vertical_scrollbar, self.virtual_size.height, self.scroll_y
@@ -213,7 +194,7 @@ class LineScrollView(ScrollView, BaseWidget, inherit_bindings=False):
 
 
 class SplitLine(BaseWidget):
-    """A line that says one thing on the left and one on the right."""
+    """A line with a left part and a right part; the left one is cut first."""
 
     DEFAULT_CSS = """
     SplitLine { height: 1; background: $panel; }
@@ -225,7 +206,7 @@ class SplitLine(BaseWidget):
         self._left: list[Piece] = []
         self._right: list[Piece] = []
 
-    def say(self, left: list[Piece], right: list[Piece] | None = None) -> None:
+    def set_text(self, left: list[Piece], right: list[Piece] | None = None) -> None:
         if (left, right or []) != (self._left, self._right):
             self._left, self._right = left, right or []
             self.refresh()

@@ -1,7 +1,7 @@
-"""How columns share the width there is.
+"""Text of a known width, and how columns share a line. Pure.
 
-Owns which columns a list shows, in which order they go when it gets narrow,
-and how wide the others become. Pure: numbers in, numbers out.
+Text is made steady first: terminals disagree on the width of joining and
+invisible characters, and one wrong guess shifts everything to its right.
 """
 
 from __future__ import annotations
@@ -9,28 +9,115 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rich.cells import cell_len
+from rich.cells import cell_len, get_character_cell_size
 
-from mcpspy.ui.tui.detail.layout import Piece
-from mcpspy.ui.tui.widgets.cells import cut, pad, steady
+Piece = tuple[str, str | None]
+"""Text and its role."""
+
+ELLIPSIS = "…"
+
+_INVISIBLE = (
+    0x00AD,  # Soft hyphen.
+    0x034F,
+    0x115F,
+    0x1160,
+    *range(0x180B, 0x1810),
+    *range(0x200B, 0x200E),  # Zero width space, non-joiner, joiner.
+    *range(0x2060, 0x2066),
+    *range(0x206A, 0x2070),
+    0x3164,
+    *range(0xFE00, 0xFE0E),
+    0xFFA0,
+    *range(0xFFF9, 0xFFFC),
+    *range(0xE0000, 0xE0080),  # Tags: invisible ASCII.
+    *range(0xE0100, 0xE01F0),
+)
+
+_STEADY: dict[int, str | None] = {
+    **{n: f"\\u{n:04x}" if n < 0x10000 else f"\\U{n:08x}" for n in _INVISIBLE},
+    0xFE0E: None,  # "As text", "as emoji": the one thing left out, since it moves columns and says nothing.
+    0xFE0F: None,
+}
+
+
+def steady(text: str) -> str:
+    return text if text.isascii() else text.translate(_STEADY)
+
+
+def cells(text: str) -> int:
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def fit(text: str, start: int, width: int) -> int:
+    """Return the index up to which text from `start` fits into `width` columns."""
+    if text.isascii():
+        return min(len(text), start + width)
+    for index in range(start, len(text)):
+        width -= get_character_cell_size(text[index])
+        if width < 0:
+            return index
+    return len(text)
+
+
+def cut(text: str, width: int) -> str:
+    """Return at most `width` columns of a text, with an ellipsis if it is cut."""
+    if width <= 0:
+        return ""
+    if len(text) <= width * 4 and cells(text) <= width:
+        return text
+    return text[: fit(text[: width * 4], 0, width - 1)] + ELLIPSIS
+
+
+def cut_middle(text: str, width: int) -> str:
+    """Cut in the middle: the end of `notifications/resources/updated` says more than the start."""
+    if width < 8 or not text.isascii() or len(text) <= width:
+        return cut(text, width)
+    tail = len(text) - text.find("/") if "/" in text else width
+    head = width - 1 - tail if tail + 4 <= width else width // 3
+    return text[:head] + ELLIPSIS + text[len(text) - (width - head - 1) :]
+
+
+def pad(text: str, width: int, *, right: bool = False) -> str:
+    """Return exactly `width` columns: the text cut or padded."""
+    if text.isascii() and len(text) <= width:
+        return text.rjust(width) if right else text.ljust(width)
+    text = cut(text, width)
+    room = " " * (width - cells(text))
+    return room + text if right else text + room
+
+
+def wrap(text: str, width: int, hang: int = 0) -> list[tuple[int, int]]:
+    """Return the spans of a text that make its rows, all but the first `hang` columns narrower.
+
+    Breaks after a space, if there is one in the second half of the row.
+    """
+    rows: list[tuple[int, int]] = []
+    start = 0
+    while True:
+        end = max(fit(text, start, width), start + 1)
+        if end >= len(text):
+            rows.append((start, len(text)))
+            return rows
+        blank = text.rfind(" ", start + width // 2, end)
+        if blank > start:
+            end = blank + 1
+        rows.append((start, end))
+        if len(rows) == 1:
+            width = max(width - hang, 1)
+        start = end
 
 
 class Column(NamedTuple):
-    """One column of a list."""
-
     name: str
-    """The field of the row it shows."""
     head: str
     least: int
     most: int
     rank: int
-    """Who leaves first when room is short: the highest."""
+    """The column with the highest rank is the first to go when space is short."""
     right: bool = False
 
 
 class PlacedColumn(NamedTuple):
-    """A column that has its place."""
-
     column: Column
     width: int
 
@@ -38,16 +125,14 @@ class PlacedColumn(NamedTuple):
 GAP = 1
 WIDE_GAP = 2
 ROOMY = 100
-"""Width from which the gaps between columns are wide."""
 
 
 def gap_at(width: int) -> int:
-    """Return how many blanks stand between two columns."""
     return WIDE_GAP if width >= ROOMY else GAP
 
 
 def share(columns: Sequence[Column], width: int) -> list[PlacedColumn]:
-    """Return the columns that fit and their widths; what is left over goes to those that can use it, evenly."""
+    """Return the columns that fit with their widths; the rest is shared evenly among those that can grow."""
     gap = gap_at(width)
     kept = list(columns)
     while len(kept) > 1 and sum(c.least for c in kept) + gap * (len(kept) - 1) > width:
@@ -69,7 +154,7 @@ def heading(columns: Sequence[Column], width: int) -> str:
 
 
 def joined(cells: Sequence[Piece], placed: Sequence[PlacedColumn], width: int) -> list[Piece]:
-    """Return a line of cells, each in its column; the last one may use all that is left."""
+    """Return a line of cells; the last one may use the rest of the width."""
     gap = " " * gap_at(width)
     pieces: list[Piece] = []
     for (text, role), (column, wide) in zip(cells[:-1], placed, strict=False):
@@ -79,13 +164,13 @@ def joined(cells: Sequence[Piece], placed: Sequence[PlacedColumn], width: int) -
 
 
 def fitted(pieces: Sequence[Piece], width: int) -> list[Piece]:
-    """Return the pieces of a line, cut where there is no more room; that something is gone is seen."""
+    """Return the pieces of a line, with an ellipsis if they are cut."""
     kept: list[Piece] = []
     left = [(shown, role) for text, role in pieces if (shown := steady(text))]
     for place, (text, role) in enumerate(left, 1):
         wide = cell_len(text)
         if wide > width or (wide == width and place < len(left)):
-            # What fills the line to its end still needs a place for the ellipsis.
+            # A piece that fills the line still needs a column for the ellipsis.
             return [*kept, (cut(f"{text} ", width), role)] if width > 0 else kept
         kept.append((text, role))
         width -= wide

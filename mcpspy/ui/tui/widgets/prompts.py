@@ -1,11 +1,4 @@
-"""A question of one line, over the screen that asks it.
-
-A question that is answered by y or n.
-
-Owns that nothing but y is a yes.
-
-The error that a held request is answered with: a code and a few words.
-"""
+"""Prompts over a screen: a text, a confirmation, and an error response."""
 
 from __future__ import annotations
 
@@ -20,7 +13,7 @@ from textual.widgets import Footer, Input, Static
 
 
 class TextPrompt(ModalScreen[str | None]):
-    """A question; dismissed with what was typed, None if it was left."""
+    """A question; dismissed with the text, or None if it was cancelled."""
 
     CSS = """
     TextPrompt { align: center middle; background: $background 60%; }
@@ -51,7 +44,7 @@ class TextPrompt(ModalScreen[str | None]):
 
 
 class ConfirmPrompt(ModalScreen[bool]):
-    """A question above the screen below; takes text that is inert already."""
+    """A yes/no question; takes sanitized text."""
 
     CSS = """
     ConfirmPrompt { align: center middle; background: $background 60%; }
@@ -76,11 +69,11 @@ class ConfirmPrompt(ModalScreen[bool]):
 
 
 CODE, MESSAGE = -32603, "Internal error"
-"""What JSON-RPC 2.0 has for a server that failed, section 5.1."""
+"""JSON-RPC 2.0's error for a failing server, section 5.1."""
 
 
 class ErrorPrompt(ModalScreen[tuple[int, str] | None]):
-    """Two lines to fill in; dismissed with both, None if it was left."""
+    """An error code and message; dismissed with both, or None if it was cancelled."""
 
     CSS = """
     ErrorPrompt { align: center middle; background: $background 60%; }
@@ -97,12 +90,12 @@ class ErrorPrompt(ModalScreen[tuple[int, str] | None]):
     HELP_NAME = "in an answer"
 
     def __init__(self, name: str) -> None:
-        """`name` is what to call the request; inert."""
+        """`name` is the request's name; sanitized."""
         super().__init__()
         self._name = name
         self._code = Input(str(CODE), compact=True, id="code")
         self._message = Input(MESSAGE, compact=True, id="message")
-        self._wrong = Static("", classes="role--bad", markup=False)
+        self._error_line = Static("", classes="role--bad", markup=False)
 
     def compose(self) -> ComposeResult:
         with Vertical(id="refusal"):
@@ -111,18 +104,18 @@ class ErrorPrompt(ModalScreen[tuple[int, str] | None]):
             yield self._code
             yield Static("message:", classes="role--quiet", markup=False)
             yield self._message
-            yield self._wrong
+            yield self._error_line
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Go from the code to the message, and from there on."""
+        """Go from the code to the message, and then close."""
         event.stop()
         try:
             code = int(self._code.value.strip())
         except ValueError:
-            self._wrong.update("the code is a whole number, as in -32603")
+            self._error_line.update("the code is a whole number, as in -32603")
             self._code.focus()
             return
-        self._wrong.update("")
+        self._error_line.update("")
         if event.input is self._code:
             self._message.focus()
         else:

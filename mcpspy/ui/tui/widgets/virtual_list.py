@@ -1,8 +1,7 @@
-"""A list of any length, of which only the visible rows exist.
+"""A list of any length that draws only its visible rows.
 
-Owns the cursor, following the end, scrolling and the mouse. What a row says is
-a subclass's. Not a DataTable: that measures every cell of every row and reads
-markup in them, and a row here may hold anything a server sends.
+Not a DataTable: that measures every cell and reads markup, and a row may hold
+anything a server sends.
 """
 
 from __future__ import annotations
@@ -17,21 +16,17 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 
-from mcpspy.ui.tui.detail.layout import Piece
 from mcpspy.ui.tui.widgets.base import LineScrollView
-from mcpspy.ui.tui.widgets.cells import cut, steady
-from mcpspy.ui.tui.widgets.columns import Column, PlacedColumn, heading, joined, share
+from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, cut, heading, joined, share, steady
 
 SELECTED = "▸"
-"""Mark of the row under the cursor: a colour alone would not say it."""
+"""Mark of the row under the cursor, which a colour alone would not show."""
 
 MARGIN = 3
-"""Columns of a line that are no cell's: the mark, a blank, and one at the end."""
+"""Columns of a line outside the cells: the mark, a space, and one at the end."""
 
 
 class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
-    """Rows under a fixed heading."""
-
     COMPONENT_CLASSES: ClassVar[set[str]] = {"row--cursor", "row--heading"}
 
     DEFAULT_CSS = """
@@ -56,21 +51,20 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
     COLUMNS: ClassVar[tuple[Column, ...]] = ()
 
     class Moved(Message):
-        """The cursor is on another row, or its row may say something else."""
+        """The cursor is on another row, or its row has changed."""
 
     class Opened(Message):
-        """The row under the cursor is wanted."""
+        """The row under the cursor was opened."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self.count = 0
         self.cursor = 0
         self.can_follow = False
-        """Whether rows may still arrive at the end."""
+        """True if rows may still be added at the end."""
         self.follow = False
-        """Whether the cursor stays on the last row as rows arrive."""
+        """True if the cursor stays on the last row as rows are added."""
         self.empty: list[Piece] = []
-        """What is said in place of rows."""
         self._placed: list[PlacedColumn] = []
         self._width = self._wide = self._top = 0
         self._at_cursor = self._of_heading = Style()
@@ -81,7 +75,7 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def has_room(self) -> bool:
-        """Whether the next row would be in view."""
+        """True if the next row would be visible."""
         return self.count < self.scroll_offset.y + self._page()
 
     def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:
@@ -89,15 +83,13 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
         raise NotImplementedError
 
     def line(self, index: int, width: int) -> list[Piece]:
-        """Return one row, so wide at most; of a list that has no columns, in pieces of its own."""
         return joined(self.cells(index, self._placed), self._placed, width)
 
     def mark(self, index: int) -> str:
-        """Return the one or two characters before a row."""
         return SELECTED if index == self.cursor else " "
 
     def sync(self, count: int) -> None:
-        """Say how many rows there are now. The cursor stays where it is, or at the end if it follows."""
+        """Set the number of rows. The cursor stays where it is, or at the end if it follows."""
         before, self.count = self.count, count
         if count != before:
             self.extend(count + 1)
@@ -111,7 +103,6 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
             self.post_message(self.Moved())
 
     def move_to(self, index: int) -> None:
-        """Put the cursor on a row and bring that into view."""
         old, self.cursor = self.cursor, max(0, min(index, self.count - 1))
         top, page = self.scroll_offset.y, self._page()
         if self.cursor < top:
@@ -124,7 +115,6 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
             self.post_message(self.Moved())
 
     def select(self, index: int) -> None:
-        """Put the cursor on a row because a person wants it there."""
         if index < self.cursor:
             self.follow = False
         self.move_to(index)
@@ -144,13 +134,11 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
         self.post_message(self.Moved())
 
     def on_resize(self) -> None:
-        """Keep the cursor in view."""
         self.move_to(self.cursor)
-        # What was the end of a lower window is beyond the end of a higher one: the wheel would count from there.
+        # After growing, the target would be beyond the end, and the wheel would start from there.
         self.scroll_target_y = min(self.scroll_target_y, self.max_scroll_y)
 
     def on_click(self, event: events.Click) -> None:
-        """Select the row; open it if it was clicked twice."""
         index = int(event.y) - 1 + self.scroll_offset.y
         if event.y < 1 or index >= self.count:
             return
@@ -159,14 +147,13 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
             self.post_message(self.Opened())
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Scrolling up, by wheel or bar, is a wish to stay."""
+        """Stop following if the user scrolls up."""
         super().watch_scroll_y(old_value, new_value)
         if self.follow and new_value < min(old_value, self.max_scroll_y):
             self.follow = False
             self.post_message(self.Moved())
 
     def prepare(self) -> None:
-        """Look up what all lines share; draw them anew if it has changed."""
         self._width, self._wide = self.scrollable_content_region.width, self.outer_size.width
         self._top = self.scroll_offset.y
         placed = share(self.columns, self._width - MARGIN)
@@ -176,7 +163,7 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
             self._of_heading = self._ground + self.get_component_rich_style("row--heading")
             self._drawn.clear()
             if was_placed and was_placed != placed:
-                self.refresh()  # The frame that is being made may be that of a line only.
+                self.refresh()  # The current frame may cover only one line.
 
     def render_line(self, y: int) -> Strip:
         width, ground = self._width, self._ground
@@ -192,7 +179,7 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
             if index == self.cursor:
                 ground = self._at_cursor
             pieces = [(f"{self.mark(index):<2}", None), *self.line(index, width - MARGIN)]
-        # As wide as the widget: the scrollbar is drawn over its end.
+        # As wide as the widget: the scrollbar covers its end.
         return Strip(self.paint(pieces, self._wide, ground), self._wide)
 
     def _page(self) -> int:

@@ -16,7 +16,7 @@ from tests.ui.tui.detail.test_json_view_path import resolved
 def said(message: Any) -> list[tuple[str, str]]:
     """Return the words and the text of each block."""
     return [
-        (" ".join(text for text, _ in block.said), block.text.decode())
+        (" ".join(text for text, _ in block.label), block.text.decode())
         for block in blocks(json.dumps(message).encode())
     ]
 
@@ -56,7 +56,7 @@ def test_an_embedded_resource_is_its_text() -> None:
     assert said({"result": {"contents": [resource]}}) == [("file:///x · text/plain", "inside")]
 
 
-def test_structured_content_and_failure_are_said() -> None:
+def test_structured_content_and_failure_are_reported() -> None:
     rows = {"rows": [{"id": 1, "name": "a name that is long enough"}, {"id": 2, "name": "b"}]}
 
     assert said(result(isError=True, structuredContent=rows)) == [
@@ -77,7 +77,7 @@ def test_a_request_is_its_method_and_arguments() -> None:
     params = {"name": "echo", "arguments": {"q": "one\ntwo", "n": 5, "x/y": None}}
     found = blocks(json.dumps({"id": 1, "method": "tools/call", "params": params}).encode())
 
-    assert [(block.said[0][0], block.text, block.pointer) for block in found] == [
+    assert [(block.label[0][0], block.text, block.pointer) for block in found] == [
         ("tools/call", b"", "/method"),
         ("name: echo", b"", "/params/name"),
         ("arguments", b"", "/params/arguments"),
@@ -126,4 +126,4 @@ def test_no_message_raises_and_every_pointer_leads_somewhere(name: str, value: A
     message = {name: value}
     for block in blocks(json.dumps(message).encode()):
         resolved(message, block.pointer)
-        assert all("\x1b" not in text for text, _ in block.said)
+        assert all("\x1b" not in text for text, _ in block.label)

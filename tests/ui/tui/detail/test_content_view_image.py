@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.ui.tui.detail.content_view import described, dimensions, head, kilo
+from mcpspy.ui.tui.detail.content_view import byte_size, describe_binary, dimensions, head
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + struct.pack(">II", 640, 480) + b"\x08\x02"
 GIF = b"GIF89a" + struct.pack("<HH", 640, 480)
@@ -34,9 +34,9 @@ def test_no_head_raises(data: bytes, start: bytes) -> None:
 def test_an_image_is_described_by_type_size_and_dimensions() -> None:
     data = base64.b64encode(PNG + bytes(12_274))
 
-    assert described("image/png", data) == "image/png, 12.3 kB, 640x480"
-    assert described("audio/wav", b"AAAA") == "audio/wav, 3 B"
-    assert described("", b"no base64!") == "unknown type, 7 B"
+    assert describe_binary("image/png", data) == "image/png, 12.3 kB, 640x480"
+    assert describe_binary("audio/wav", b"AAAA") == "audio/wav, 3 B"
+    assert describe_binary("", b"no base64!") == "unknown type, 7 B"
 
 
 def test_of_a_large_image_only_the_head_is_decoded() -> None:
@@ -45,4 +45,4 @@ def test_of_a_large_image_only_the_head_is_decoded() -> None:
 
 
 def test_sizes_have_units() -> None:
-    assert [kilo(n) for n in (312, 12_345, 5_700_000)] == ["312 B", "12.3 kB", "5.7 MB"]
+    assert [byte_size(n) for n in (312, 12_345, 5_700_000)] == ["312 B", "12.3 kB", "5.7 MB"]

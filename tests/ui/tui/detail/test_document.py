@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcpspy.ui.tui.detail.document import Document, DocumentPart, Section
-from mcpspy.ui.tui.detail.views import laid, prose
+from mcpspy.ui.tui.detail.views import json_section, text_section
 
 
 def test_a_document_on_stdio_has_no_heads_of_http() -> None:
@@ -13,8 +13,8 @@ def test_a_document_on_stdio_has_no_heads_of_http() -> None:
     assert (document.parts, document.headers) == ([part], ())
 
 
-def test_a_section_is_the_whole_message_unless_told_otherwise() -> None:
-    section = Section([("a title", None)], prose([], b"a line\nand another").source)
+def test_a_section_is_the_whole_message_unless_shown_otherwise() -> None:
+    section = Section([("a title", None)], text_section([], b"a line\nand another").source)
 
     assert (section.folds, section.pointer, section.is_nested) == (None, "", False)
     assert [section.source[line] for line in range(len(section.source))] == ["a line", "and another"]
@@ -22,7 +22,7 @@ def test_a_section_is_the_whole_message_unless_told_otherwise() -> None:
 
 
 def test_json_can_be_folded() -> None:
-    section = laid([("a title", None)], b'{"a":[1,2]}', "/params")
+    section = json_section([("a title", None)], b'{"a":[1,2]}', "/params")
 
     assert section.folds is not None
     assert section.pointer == "/params"

@@ -25,14 +25,14 @@ def visible(folds: Folds) -> list[int]:
     ("line", "said"),
     [(0, " … 2 members }"), (2, " … 2 members }"), (3, " … 3 items ],"), (9, " … 1 member }")],
 )
-def test_a_fold_says_what_it_holds(line: int, said: str) -> None:
+def test_a_fold_shows_what_it_holds(line: int, said: str) -> None:
     folds = Folds(BodyLines(DATA))
     folds.fold(line)
 
     assert folds.words(line) == said
 
 
-def test_of_what_is_too_large_to_count_the_size_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_what_is_too_large_to_count_the_size_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_view, "COUNTED", 10)
     folds = Folds(BodyLines(DATA))
     folds.fold(3)

@@ -28,7 +28,7 @@ def test_keys_strings_numbers_and_words(line: str, found: list[tuple[str, str]])
     assert [(line[span.start : span.end], span.role) for span in spans(line)] == found
 
 
-def test_what_stands_for_a_secret_is_above_whatever_colour_the_line_has() -> None:
+def test_what_is_for_a_secret_is_above_whatever_colour_the_line_has() -> None:
     line = '  "a": "x [redacted:00c0ffee] y", [redacted:x]'
     assert [(line[span.start : span.end], span.role) for span in redacted(line, spans(line))] == [
         ('"a"', "key"),

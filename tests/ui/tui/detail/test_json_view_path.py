@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from mcpspy.ui.body import BodyLines
-from mcpspy.ui.tui.detail.json_view import Outline, pointer, string, tame, value
+from mcpspy.ui.tui.detail.json_view import Outline, pointer, sanitize_lines, string, value
 from tests.ui.tui.detail.test_json_view import VALUES, body_of
 
 
@@ -63,4 +63,4 @@ def test_a_string_is_its_text(found: bytes, text: str | None) -> None:
 
 
 def test_what_is_copied_cannot_act() -> None:
-    assert tame("a\tb\n\x1b[2J\u202e") == "a\tb\n\\x1b[2J\\u202e"
+    assert sanitize_lines("a\tb\n\x1b[2J\u202e") == "a\tb\n\\x1b[2J\\u202e"

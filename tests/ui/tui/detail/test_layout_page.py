@@ -11,13 +11,13 @@ from rich.cells import cell_len
 
 from mcpspy.ui.body import BodyLines, pretty
 from mcpspy.ui.tui.detail.layout import FOLDED, OPEN, PagePosition, TextPage
-from mcpspy.ui.tui.detail.views import laid, prose
-from mcpspy.ui.tui.widgets.cells import steady
+from mcpspy.ui.tui.detail.views import json_section, text_section
+from mcpspy.ui.tui.widgets.columns import steady
 
 SECTIONS = [
-    laid([("request", "title")], b'{"a":[1],"b":2}'),
-    prose([("nothing", None)], b""),
-    prose([], b"one\ntwo"),
+    json_section([("request", "title")], b'{"a":[1],"b":2}'),
+    text_section([("nothing", None)], b""),
+    text_section([], b"one\ntwo"),
 ]
 
 
@@ -65,8 +65,8 @@ def test_sections_stand_under_each_other() -> None:
     assert [page.row_of(page.at(row)[0]) for row in range(page.rows)] == list(range(page.rows))
 
 
-def test_a_fold_has_a_mark_and_stands_for_what_it_hides() -> None:
-    page = TextPage([laid([("request", "title")], b'{"a":[1],"b":2}')], 40)
+def test_a_fold_has_a_mark_and_is_for_what_it_hides() -> None:
+    page = TextPage([json_section([("request", "title")], b'{"a":[1],"b":2}')], 40)
     assert [page.mark(row) for row in range(4)] == [" ", OPEN, OPEN, " "]
     folds = page.sections[0].folds
     assert folds is not None
@@ -88,7 +88,7 @@ def test_a_place_is_found_again_in_another_width() -> None:
 
 
 def test_a_page_without_a_line_has_a_place_all_the_same() -> None:
-    page = TextPage([prose([], b"")], 40)
+    page = TextPage([text_section([], b"")], 40)
 
     assert page.rows == 0
     assert page.offset(page.place(0, 0)) == 0
@@ -100,7 +100,7 @@ def test_five_megabytes_open_in_well_under_a_second() -> None:
     assert len(data) > 5_000_000
     began = time.process_time()
 
-    page = TextPage([laid([], data)], 70)
+    page = TextPage([json_section([], data)], 70)
     for index in range(40):
         page.draw(index)
     page.draw(page.rows - 1)

@@ -115,7 +115,7 @@ async def test_request_and_response_stand_under_each_other() -> None:
         await screen.shows("the whole message", "1/17")
 
 
-async def test_the_cursor_moves_and_its_path_is_said() -> None:
+async def test_the_cursor_moves_and_its_path_is_reported() -> None:
     async with reading() as screen:
         await screen.press("j", "down")
         await screen.on('"id": 7,')
@@ -248,7 +248,7 @@ async def test_searching() -> None:
         assert not screen.app.has_left
 
 
-async def test_a_search_finds_what_is_folded_and_says_what_is_wrong() -> None:
+async def test_a_search_finds_what_is_folded_and_shows_what_is_wrong() -> None:
     async with reading() as screen:
         await screen.press("-", "n")
         await screen.until(lambda: type(screen.app.focused).__name__ == "SearchBox")
@@ -331,7 +331,7 @@ async def test_an_answer_that_arrives_moves_nothing() -> None:
         await screen.on(before)
 
 
-async def test_what_a_peer_sent_is_inert() -> None:
+async def test_what_a_peer_sent_is_sanitized() -> None:
     evil = "\x1b]0;title\x07[bold red]x[/bold red]\u202e\u200b\x9b2J"
     raw = b'{"a":"' + evil.encode() + b'"} \xff\x00'
     document = Document(

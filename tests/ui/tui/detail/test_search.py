@@ -31,7 +31,7 @@ def test_case_matters_if_a_capital_was_typed(words: str, found: list[int]) -> No
     assert list(SearchQuery(words).find(text.encode())) == found
 
 
-def test_what_is_no_regular_expression_is_said_to_be_none() -> None:
+def test_what_is_no_regular_expression_is_reported_to_be_none() -> None:
     with pytest.raises(ValueError, match=r"no regular expression: .*unterminated"):
         SearchQuery("/(a/")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcpspy.ui.tui.detail.search_bar import SearchBox
+from mcpspy.ui.tui.detail.search import SearchBox
 from tests.ui.tui.detail.test_pane import reading
 
 

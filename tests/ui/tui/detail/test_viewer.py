@@ -32,13 +32,13 @@ async def test_another_width_leaves_the_cursor_where_it_was() -> None:
 
 async def test_the_wheel_scrolls_and_the_cursor_stays_behind() -> None:
     async with reading(LONG, (100, 20)) as screen:
-        sheet = screen.detail.query_one(Viewer)
-        sheet.scroll_to(y=30, animate=False)
+        viewer = screen.detail.query_one(Viewer)
+        viewer.scroll_to(y=30, animate=False)
         await screen.shows('"line35"')
-        place = sheet.place
+        place = viewer.place
         screen.detail.show(Document([LONG.parts[0]._replace(head=[("head", None), ("more", None)])]), 1)
         await screen.pilot.pause()
-        assert sheet.place == place
+        assert viewer.place == place
         assert '"line35"' in screen.text
         await screen.press("j")
         await screen.until(lambda: screen.cursor.startswith('"line0"'))

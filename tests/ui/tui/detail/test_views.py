@@ -14,7 +14,7 @@ RESPONSE = DocumentPart(
 
 
 @pytest.mark.parametrize("view", [PRETTY, TEXT, RAW])
-def test_each_part_begins_with_what_is_said_about_it(view: str) -> None:
+def test_each_part_begins_with_what_is_reported_about_it(view: str) -> None:
     request, response = sections(Document([REQUEST, RESPONSE]), view)
 
     assert request[0].head == REQUEST.head

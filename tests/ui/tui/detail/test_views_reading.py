@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mcpspy.ui.tui.detail.views import WHOLE, copied, crumbs, laid, opened, path, prose
+from mcpspy.ui.tui.detail.views import WHOLE, breadcrumbs, copied, json_section, opened, path, text_section
 
-SECTION = laid([("said", None)], b'{"a":{"s":"x\\ny\\u001b[2J","j":"{\\"k\\":[1]}"}}')
+SECTION = json_section([("said", None)], b'{"a":{"s":"x\\ny\\u001b[2J","j":"{\\"k\\":[1]}"}}')
 
 
 def test_a_line_has_a_path_and_a_value() -> None:
     assert [path(SECTION, line) for line in (-1, 0, 1, 2)] == ["", "", "/a", "/a/s"]
-    assert crumbs(SECTION, 0) == WHOLE
+    assert breadcrumbs(SECTION, 0) == WHOLE
     assert copied(SECTION, 1) == '{"s":"x\\ny\\u001b[2J","j":"{\\"k\\":[1]}"}'
 
 
@@ -24,7 +24,7 @@ def test_a_string_is_opened_as_text() -> None:
     assert [string.source[line] for line in range(len(string.source))] == ["x", "y\\x1b[2J"]
     assert opened(SECTION, 1) is None
     assert opened(SECTION, -1) is None
-    assert opened(prose([], b"text"), 0) is None
+    assert opened(text_section([], b"text"), 0) is None
 
 
 def test_json_in_a_string_is_laid_out_and_has_the_path_of_the_string() -> None:
@@ -33,17 +33,17 @@ def test_json_in_a_string_is_laid_out_and_has_the_path_of_the_string() -> None:
     assert string is not None
     assert string.source[1] == '  "k": ['
     assert path(string, 2) == "/a/j"
-    assert crumbs(string, 2) == "/a/j # /k/0"
+    assert breadcrumbs(string, 2) == "/a/j # /k/0"
 
 
-def test_an_opened_image_says_what_it_is() -> None:
-    string = opened(laid([], b'{"data":"R0lGODlhgALgAQ=="}'), 1)
+def test_an_opened_image_shows_what_it_is() -> None:
+    string = opened(json_section([], b'{"data":"R0lGODlhgALgAQ=="}'), 1)
 
     assert string is not None
     assert ("base64 of an image, 10 B, 640x480", "key") in string.head
 
 
-def test_of_text_all_is_copied_and_of_what_is_only_said_the_words() -> None:
-    assert copied(prose([("text", None)], b"a\n\x1bb", "/x"), 0) == "a\n\\x1bb"
-    assert copied(prose([("image/png, 3 B", None)], b"", "/x"), -1) == "image/png, 3 B"
-    assert path(prose([], b"a", "/x"), 0) == "/x"
+def test_of_text_all_is_copied_and_of_what_is_only_shown_the_words() -> None:
+    assert copied(text_section([("text", None)], b"a\n\x1bb", "/x"), 0) == "a\n\\x1bb"
+    assert copied(text_section([("image/png, 3 B", None)], b"", "/x"), -1) == "image/png, 3 B"
+    assert path(text_section([], b"a", "/x"), 0) == "/x"

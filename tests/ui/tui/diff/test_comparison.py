@@ -47,7 +47,7 @@ async def test_a_change_leads_to_its_row_on_both_sides(make_recording: Make) -> 
             assert (exchange.request.method, exchange.request.subject) == (case.method, case.subject)
             assert changes[rows[place]].what is exchange.request
     assert [case.subject for case in found.difference.changed] == ["echo", "forecast", "words", "alerts"]
-    assert found.amiss == "the last line of tested is torn (10 bytes, left out)"
+    assert found.warning == "the last line of tested is torn (10 bytes, left out)"
 
 
 async def test_requests_of_one_batch_have_rows_of_their_own(make_recording: Make) -> None:
@@ -64,7 +64,7 @@ async def test_requests_of_one_batch_have_rows_of_their_own(make_recording: Make
     assert found.new[case.new] == 1
 
 
-async def test_a_pair_says_which_is_which_and_turns_round(make_recording: Make) -> None:
+async def test_a_pair_shows_which_is_which_and_turns_round(make_recording: Make) -> None:
     pair = SessionPair(summary(make_recording(OLD, name="o\x1bld")), summary(make_recording(NEW, name="new")))
     assert [title.split()[0] for title in pair.titles] == ["o\\x1bld", "new"]
     assert [title.split()[0] for title in pair.reversed.titles] == ["new", "o\\x1bld"]
@@ -89,7 +89,7 @@ async def test_a_file_that_is_gone_or_cannot_be_read_is_an_error_with_its_name(
         await pair.compare(DiffOptions())
 
 
-async def test_nothing_more_is_read_once_nobody_waits(
+async def test_nothing_more_is_read_once_no_one_waits(
     make_recording: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(comparison, "COMPARISON_SLICE", 1)

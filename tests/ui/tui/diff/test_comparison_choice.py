@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcpspy.ui.tui.diff import comparison
-from mcpspy.ui.tui.diff.comparison import two_of
+from mcpspy.ui.tui.diff.comparison import choose_exchanges
 from tests.ui.tui.panels.panels import Lines
 
 
@@ -43,4 +43,4 @@ async def test_marks_come_first_and_then_the_one_before(
     monkeypatch: pytest.MonkeyPatch, row: int | None, marked: list[int], found: tuple[int, int] | str
 ) -> None:
     monkeypatch.setattr(comparison, "CHOICE_SLICE", 3)
-    assert await two_of(log_of_calls().log, row, marked) == found
+    assert await choose_exchanges(log_of_calls().log, row, marked) == found

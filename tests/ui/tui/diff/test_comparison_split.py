@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mcpspy.ui.tui.diff.comparison import apart
+from mcpspy.ui.tui.diff.comparison import run_in_thread
 
 BOUND = 30.0
 
@@ -17,12 +17,12 @@ BOUND = 30.0
 async def test_the_loop_goes_on_while_the_work_is_done() -> None:
     may_end = threading.Event()
 
-    def work(goes_on: Callable[[], bool]) -> int:
+    def work(may_continue: Callable[[], bool]) -> int:
         assert may_end.wait(BOUND)
         assert not gc.isenabled()
         return 7
 
-    waiting = asyncio.create_task(apart(work))
+    waiting = asyncio.create_task(run_in_thread(work))
     await asyncio.sleep(0)
     assert not waiting.done()
     may_end.set()
@@ -31,24 +31,24 @@ async def test_the_loop_goes_on_while_the_work_is_done() -> None:
 
 
 async def test_what_the_work_raises_is_raised_where_it_is_waited_for() -> None:
-    def work(goes_on: Callable[[], bool]) -> int:
+    def work(may_continue: Callable[[], bool]) -> int:
         raise OSError(5, "Input/output error")
 
     with pytest.raises(OSError, match="Input/output error"):
-        await asyncio.wait_for(apart(work), BOUND)
+        await asyncio.wait_for(run_in_thread(work), BOUND)
     assert gc.isenabled()
 
 
-async def test_work_that_nobody_waits_for_is_told_and_holds_up_no_exit() -> None:
+async def test_work_that_no_one_waits_for_is_shown_and_holds_up_no_exit() -> None:
     begun, told, done = threading.Event(), threading.Event(), threading.Event()
 
-    def work(goes_on: Callable[[], bool]) -> None:
+    def work(may_continue: Callable[[], bool]) -> None:
         begun.set()
-        while goes_on():
+        while may_continue():
             done.wait(0.001)
         told.set()
 
-    waiting = asyncio.create_task(apart(work))
+    waiting = asyncio.create_task(run_in_thread(work))
     assert await asyncio.to_thread(begun.wait, BOUND)
     (thread,) = [thread for thread in threading.enumerate() if thread.name == "mcpspy-diff"]
     assert thread.daemon

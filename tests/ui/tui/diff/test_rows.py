@@ -64,7 +64,7 @@ def texts(width: int = 80, wanted: str = "") -> list[str]:
     return [row.text for row in diff_rows(DIFFERENCE, width, wanted)]
 
 
-def test_each_case_says_what_changed_and_from_what_to_what() -> None:
+def test_each_case_shows_what_changed_and_from_what_to_what() -> None:
     assert texts()[:9] == [
         "breaking  tools/call forecast  · exchange 2 → 3, line 5 → 6",
         "  result        /result/wind  (different)  12 → 15",
@@ -130,7 +130,7 @@ def test_what_is_copied_is_the_whole_value_or_else_the_line() -> None:
     assert whole(found[0]).startswith("breaking  tools/call forecast")
 
 
-def test_the_tally_counts_by_weight_and_of_one_thing_says_whether_it_is_the_same() -> None:
+def test_the_tally_counts_by_weight_and_of_one_thing_shows_whether_it_is_the_same() -> None:
     assert (
         "".join(text for text, _ in tally(DIFFERENCE)) == "1 breaking · 2 different · 1 note · 1 of 3 alike"
     )
@@ -139,7 +139,7 @@ def test_the_tally_counts_by_weight_and_of_one_thing_says_whether_it_is_the_same
     assert "".join(text for text, _ in tally(SessionDiff(()))) == "0 of 0 alike"
 
 
-def test_what_stands_for_a_secret_is_marked() -> None:
+def test_what_is_for_a_secret_is_marked() -> None:
     change = DiffChange(
         kind=ChangeKind.RESULT, severity=DIFFERENT, pointer="/a", new=["x [redacted:00c0ffee]"]
     )
@@ -147,7 +147,7 @@ def test_what_stands_for_a_secret_is_marked() -> None:
     assert ("[redacted:00c0ffee]", "redacted") in row.pieces
 
 
-def test_what_only_one_session_has_is_said_where_a_pointer_would_stand() -> None:
+def test_what_only_one_session_has_is_reported_where_a_pointer_would_stand() -> None:
     case = ComparedCase(
         method="ping",
         old=ChangePosition(2, 0),

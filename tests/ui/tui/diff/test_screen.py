@@ -41,9 +41,9 @@ class Fixed:
 
     @property
     def reversed(self) -> Fixed:
-        turned = Fixed(*self._found, titles=self.titles[::-1])
-        turned.asked = self.asked
-        return turned
+        changed_options = Fixed(*self._found, titles=self.titles[::-1])
+        changed_options.asked = self.asked
+        return changed_options
 
     async def compare(self, options: DiffOptions) -> ComparisonRun:
         self.asked.append(options)
@@ -140,7 +140,7 @@ async def test_what_has_no_place_is_not_gone_to() -> None:
         await shown.shows("it stands for the whole session")
 
 
-async def test_the_same_is_said_to_be_the_same() -> None:
+async def test_the_same_is_reported_to_be_the_same() -> None:
     same = SessionDiff(
         (
             ComparedCase(method="ping", old=ChangePosition(2, 0), new=ChangePosition(2, 0)),
@@ -153,7 +153,7 @@ async def test_the_same_is_said_to_be_the_same() -> None:
         await shown.shows("no change below")
 
 
-async def test_it_says_how_far_it_is_and_takes_keys_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_shows_how_far_it_is_and_takes_keys_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(screen, "TICK", 0.01)
     pair = Fixed(DIFFERENCE)
     pair.may_go_on.clear()
@@ -175,7 +175,7 @@ async def test_who_leaves_while_it_reads_does_not_wait() -> None:
         await shown.until(lambda: shown.app.results == [None] and pair.was_left)
 
 
-async def test_what_cannot_be_read_is_said_and_read_again() -> None:
+async def test_what_cannot_be_read_is_reported_and_read_again() -> None:
     trouble = CannotStart("a\x1b.jsonl: No such file or directory", "look again with r")
     pair = Fixed(trouble, CannotStart("b.jsonl: Input/output error"), DIFFERENCE)
     async with alone(shown_of(pair)) as shown:
@@ -199,7 +199,7 @@ async def test_s_turns_it_round_and_t_leaves_dates_out() -> None:
         assert [options.dates for options in pair.asked] == [False, False, True, False]
 
 
-async def test_lines_are_made_anew_when_the_window_changes() -> None:
+async def test_lines_are_made_again_when_the_window_changes() -> None:
     async with alone(shown_of(Fixed(DIFFERENCE)), (200, 24)) as shown:
         await shown.shows('xa"')
         assert all(line.index('xa"') > 60 for line in shown.lines if 'xa"' in line), "it would be cut at 60"
@@ -257,13 +257,13 @@ async def test_the_newer_session_is_opened_where_it_differs(opened: Any, make_re
         await screen.press("enter")
         await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
         await screen.until(lambda: "forecast" in screen.selected)
-        assert screen.session.feed.path == new
+        assert screen.session.loader.path == new
         await screen.press("q")
         await screen.until(lambda: isinstance(screen.app.screen, DiffScreen))
         await screen.press("o")
         await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
         await screen.until(lambda: "forecast" in screen.selected)
-        assert screen.session.feed.path == old
+        assert screen.session.loader.path == old
         await screen.press("q")
         old.unlink()
         await screen.press("r")

@@ -20,7 +20,7 @@ async def until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_only_what_others_decided_is_told_and_the_end_empties_it(reached: Any) -> None:
+async def test_only_what_others_decided_is_shown_and_the_end_empties_it(reached: Any) -> None:
     told: list[tuple[int, str]] = []
 
     def released(held: HeldMessage, why: str) -> None:
@@ -29,46 +29,46 @@ async def test_only_what_others_decided_is_told_and_the_end_empties_it(reached: 
     is_live = [True]
     async with reached("tool:other => hold") as session:
         session.say("client", call(1, "other"))
-        reach = InterceptConnection(session.path, released)
-        keeping = asyncio.ensure_future(reach.keep(lambda: is_live[0]))
-        await until(lambda: reach.held)
-        assert (reach.is_open, reach.viewer, reach.mine) == (True, "tui", [])
-        await reach.hold("tool:write_file")
+        connection = InterceptConnection(session.path, released)
+        keeping = asyncio.ensure_future(connection.keep(lambda: is_live[0]))
+        await until(lambda: connection.held)
+        assert (connection.is_open, connection.viewer, connection.held_here) == (True, "tui", [])
+        await connection.hold("tool:write_file")
         session.say("client", call(2))
         session.say("client", call(3))
-        await until(lambda: len(reach.held) == 3)
-        assert [held.id for held in reach.mine] == ["2", "3"]
-        rule, mine, other = reach.held.values()
-        await reach.accept(mine)
-        await until(lambda: len(reach.held) == 2)
+        await until(lambda: len(connection.held) == 3)
+        assert [held.id for held in connection.held_here] == ["2", "3"]
+        rule, held_here, other = connection.held.values()
+        await connection.accept(held_here)
+        await until(lambda: len(connection.held) == 2)
         session.order("send", {"order": "release", "ticket": rule.ticket})
-        await until(lambda: len(reach.held) == 1)
+        await until(lambda: len(connection.held) == 1)
         assert told == [(rule.ticket, "accepted")]
         with pytest.raises(Exception, match="no message is held under ticket"):
-            await reach.drop(mine)
-        assert await reach.accept_all() == 1
-        await until(lambda: not reach.held)
+            await connection.drop(held_here)
+        assert await connection.accept_all() == 1
+        await until(lambda: not connection.held)
         assert told == [(rule.ticket, "accepted")]
         assert other.data == call(3)
         is_live[0] = False
     await asyncio.wait_for(keeping, 30)
-    assert (reach.is_open, reach.query) == (False, None)
+    assert (connection.is_open, connection.query) == (False, None)
     with pytest.raises(CannotStart, match="cannot be reached: the session has ended"):
-        await reach.hold("")
+        await connection.hold("")
 
 
 async def test_it_tries_again_until_the_session_is_there(
     reached: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "AGAIN", 0.01)
+    monkeypatch.setattr(module, "RETRY", 0.01)
     async with reached() as session:
         elsewhere = session.path.with_name("elsewhere.jsonl")
-        reach = InterceptConnection(elsewhere, lambda _held, _why: None)
-        keeping = asyncio.ensure_future(reach.keep(lambda: True))
+        connection = InterceptConnection(elsewhere, lambda _held, _why: None)
+        keeping = asyncio.ensure_future(connection.keep(lambda: True))
         with pytest.raises(CannotStart, match="cannot be reached: "):
-            await reach.accept_all()
+            await connection.accept_all()
         session.path.rename(elsewhere)
-        await until(lambda: reach.is_open)
+        await until(lambda: connection.is_open)
         keeping.cancel()
         await asyncio.gather(keeping, return_exceptions=True)
-        assert not reach.is_open
+        assert not connection.is_open

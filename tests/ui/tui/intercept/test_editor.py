@@ -10,8 +10,7 @@ from textual.app import App
 
 from mcpspy.errors import CannotStart
 from mcpspy.ui.tui.intercept import editor
-from mcpspy.ui.tui.intercept.editor import LARGEST, EditorScreen
-from mcpspy.ui.tui.intercept.validation import troubles
+from mcpspy.ui.tui.intercept.editor import LARGEST, EditorScreen, problems
 from tests.ui.tui.conftest import Screen
 from tests.ui.tui.intercept.conftest import call
 
@@ -33,7 +32,7 @@ class Alone(App[None]):
             self.sent.append(text)
 
         def check(text: str) -> Any:
-            return troubles(text, "client", self.original.encode())
+            return problems(text, "client", self.original.encode())
 
         self.push_screen(
             EditorScreen(lambda: [("a call", None)], self.original, check, send), self.left.append

@@ -18,7 +18,7 @@ class Opened:
         self.editor: Any = None
         self.leave: Callable[[str | None], None] = lambda text: None
 
-    def tell(self, text: str) -> None:
+    def flash_message(self, text: str) -> None:
         self.said.append(text)
 
     def _push(self, editor: Any, left: Callable[[str | None], None]) -> None:

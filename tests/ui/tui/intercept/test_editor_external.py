@@ -41,12 +41,12 @@ def test_what_was_saved_comes_back_and_nothing_stays(tmp_path: Path) -> None:
     [("exit 3", "exit code 3"), (r'printf "\377" > "$2"', "not UTF-8"), ('rm "$2"', "No such file")],
     ids=["fails", "bytes", "deletes"],
 )
-def test_what_goes_wrong_is_said(tmp_path: Path, body: str, why: str) -> None:
+def test_what_goes_wrong_is_reported(tmp_path: Path, body: str, why: str) -> None:
     with pytest.raises(CannotStart, match=why):
         edit_outside(script(tmp_path, body), "x", nullcontext)
 
 
-def test_an_editor_that_is_not_there_is_said() -> None:
+def test_an_editor_that_is_not_there_is_reported() -> None:
     with pytest.raises(CannotStart, match="no-such-editor"):
         edit_outside("no-such-editor", "x", nullcontext)
     with pytest.raises(CannotStart, match="No closing quotation"):

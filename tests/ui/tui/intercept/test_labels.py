@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.session.index import Index
-from mcpspy.ui.tui.intercept.labels import bar, cell, clock, countdown, gives_up, named
+from mcpspy.ui.tui.intercept.labels import bar, cell, clock, countdown, host_timeout, short_name
 from tests.ui.tui.intercept.conftest import INITIALIZE, call
 from tests.ui.tui.intercept.test_connection_messages import read
 
@@ -38,7 +38,7 @@ def test_the_row_has_the_age_and_the_line_the_time_that_is_left() -> None:
     assert countdown(read(), 390.0) == ("goes on in 0:10", "bad")
 
 
-def test_the_line_says_what_matters_most_for_as_long_as_there_is_room() -> None:
+def test_the_line_shows_what_matters_most_for_as_long_as_there_is_room() -> None:
     whole = "holding tool:x · 1 held · tools/call write_file · goes on in 4:50 · Cline gives up in 0:48"
     assert said("tool:x", 1) == whole
     assert said("tool:x", 1, len(whole)) == whole
@@ -52,9 +52,9 @@ def test_the_line_says_what_matters_most_for_as_long_as_there_is_room() -> None:
     assert said(None, 0) == ""
 
 
-def test_what_peers_sent_is_inert_and_short() -> None:
-    assert named(read(subject="\x1b]0;x")) == "tools/call \\x1b]0;x"
-    assert len(named(read(subject="x" * 100))) == 40
+def test_what_peers_sent_is_sanitized_and_short() -> None:
+    assert short_name(read(subject="\x1b]0;x")) == "tools/call \\x1b]0;x"
+    assert len(short_name(read(subject="x" * 100))) == 40
     assert "\x1b" not in said("tool:\x1b", 0)
 
 
@@ -65,8 +65,8 @@ def test_a_host_gives_up_so_long_after_its_request() -> None:
         (2.0, "client", call(1)),
         (3.0, "server", b'{"jsonrpc":"2.0","id":5,"method":"roots/list"}'),
     )
-    assert gives_up(index, 1, 12.0) == ("Cline gives up in 0:50", "open")
-    assert gives_up(index, 1, 52.0) == ("Cline gives up in 0:10", "bad")
-    assert gives_up(index, 1, 62.5) == ("Cline has given up", "bad")
-    assert gives_up(index, 2, 12.0) is None, "the server waits, not the host"
-    assert gives_up(index, None, 12.0) is None
+    assert host_timeout(index, 1, 12.0) == ("Cline gives up in 0:50", "open")
+    assert host_timeout(index, 1, 52.0) == ("Cline gives up in 0:10", "bad")
+    assert host_timeout(index, 1, 62.5) == ("Cline has given up", "bad")
+    assert host_timeout(index, 2, 12.0) is None, "the server waits, not the host"
+    assert host_timeout(index, None, 12.0) is None

@@ -53,7 +53,7 @@ async def test_a_request_is_sent_again_and_its_answer_lands_beside_the_first(
         await screen.shows('"one" → "three"', "id 1")
 
 
-async def test_what_cannot_be_reached_says_so_in_a_line(
+async def test_what_cannot_be_reached_shows_so_in_a_line(
     opened: Any, reached: Any, make_recording: Any, live: Any
 ) -> None:
     async with opened(make_recording(), size=(100, 24)) as screen:
@@ -76,5 +76,5 @@ async def test_what_cannot_be_reached_says_so_in_a_line(
         await screen.press("g", "r")
         await screen.shows("sent again")
         session.end()
-        await screen.until(lambda: screen.session.feed.state is RecordingState.ENDED)
+        await screen.until(lambda: screen.session.loader.state is RecordingState.ENDED)
         await screen.shows("no answer: the session has ended")

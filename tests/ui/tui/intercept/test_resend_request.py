@@ -8,7 +8,7 @@ from typing import Any
 
 from mcpspy.core.recording.decode import Header, read_entry
 from mcpspy.ui.session_model import SessionModel
-from mcpspy.ui.tui.intercept.resend import ResendRequest, again, answered
+from mcpspy.ui.tui.intercept.resend import ResendRequest, resend_request, wait_for_response
 from tests.ui.tui.intercept.conftest import call, result
 
 OURS = '"mcpspy-test-1"'
@@ -36,8 +36,8 @@ def test_a_request_is_sent_to_whom_it_went_from_any_of_its_rows() -> None:
     said = Said()
     said.say("client", call(1, path="a"), stream="2")
     said.say("server", result(1), stream="2")
-    wanted = again(said.log, 0)
-    assert wanted == again(said.log, 1)
+    wanted = resend_request(said.log, 0)
+    assert wanted == resend_request(said.log, 1)
     params = {"name": "write_file", "arguments": {"path": "a"}}
     assert wanted == ResendRequest(0, "server", "tools/call", params, "2", is_request=True)
     assert isinstance(wanted, ResendRequest)
@@ -49,7 +49,7 @@ def test_what_a_server_asked_and_what_needs_no_answer_can_be_sent_again() -> Non
     said = Said()
     said.say("server", b'{"jsonrpc":"2.0","id":1,"method":"roots/list"}')
     said.say("client", b'{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}')
-    asked, told = again(said.log, 0), again(said.log, 1)
+    asked, told = resend_request(said.log, 0), resend_request(said.log, 1)
     assert isinstance(asked, ResendRequest)
     assert isinstance(told, ResendRequest)
     assert (asked.to, asked.params, asked.is_request, told.to, told.is_request) == (
@@ -58,19 +58,19 @@ def test_what_a_server_asked_and_what_needs_no_answer_can_be_sent_again() -> Non
     )
 
 
-def test_what_cannot_be_sent_again_is_said() -> None:
+def test_what_cannot_be_sent_again_is_reported() -> None:
     said = Said()
     said.say("server", b'{"jsonrpc":"2.0","id":9,"result":{}}')
     said.say("client", b'{"jsonrpc":"2.0","id":1,"method":"x","params":[1]}')
-    assert again(said.log, None) == again(said.log, 5) == "there is no row to send again"
-    assert "belongs to none" in str(again(said.log, 0))
-    assert "no object" in str(again(said.log, 1))
+    assert resend_request(said.log, None) == resend_request(said.log, 5) == "there is no row to send again"
+    assert "belongs to none" in str(resend_request(said.log, 0))
+    assert "no object" in str(resend_request(said.log, 1))
 
 
 async def test_the_answer_is_waited_for_in_the_recording() -> None:
     said, why = Said(), [""]
     said.say("client", call(1))
-    waiting = asyncio.ensure_future(answered(said.log, OURS, 0, lambda: why[0] or None))
+    waiting = asyncio.ensure_future(wait_for_response(said.log, OURS, 0, lambda: why[0] or None))
     await asyncio.sleep(0)
     said.say("client", call(1).replace(b'"id":1', b'"id":' + OURS.encode()), by="mcpspy")
     await asyncio.sleep(0)
@@ -83,6 +83,6 @@ async def test_the_answer_is_waited_for_in_the_recording() -> None:
 async def test_an_answer_that_will_not_come_is_not_waited_for() -> None:
     said = Said()
     async with asyncio.timeout(30):
-        assert await answered(said.log, OURS, 0, lambda: "closed") == "closed"
+        assert await wait_for_response(said.log, OURS, 0, lambda: "closed") == "closed"
         said.log.end()
-        assert await answered(said.log, OURS, 0, lambda: None) == "the session has ended"
+        assert await wait_for_response(said.log, OURS, 0, lambda: None) == "the session has ended"

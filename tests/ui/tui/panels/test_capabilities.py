@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcpspy.ui.tui.panels import capabilities as module
-from mcpspy.ui.tui.panels.capabilities import Capabilities, ListPages, read, worth_reading
+from mcpspy.ui.tui.panels.capabilities import Capabilities, ListPages, read, recent_pages
 from tests.ui.tui.panels.panels import Lines, every_recording, recorded
 
 
@@ -19,7 +19,7 @@ class Session(Lines):
 
     def list(
         self,
-        *things: dict[str, Any],
+        *capabilities: dict[str, Any],
         method: str = "tools/list",
         cursor: str | None = None,
         more: str | None = None,
@@ -28,7 +28,7 @@ class Session(Lines):
         """Have a page asked for and answered."""
         self.number += 1
         params = {"cursor": cursor} if cursor is not None else {}
-        result: dict[str, Any] = {module.LISTS[method]: list(things)}
+        result: dict[str, Any] = {module.LISTS[method]: list(capabilities)}
         if more is not None:
             result["nextCursor"] = more
         for side, what in (("client", {"method": method, "params": params}), ("server", {"result": result})):
@@ -39,16 +39,16 @@ class Session(Lines):
 
 def offered(lines: Lines) -> Capabilities:
     pages = ListPages(lines.log)
-    pages.judge(lambda: True)
+    pages.advance(lambda: True)
     offer = Capabilities()
-    for page in worth_reading(pages.pages):
+    for page in recent_pages(pages.pages):
         where = lines.log.index.where(page.row)
         offer.take(page, read(lines.log.read(*where[:3]), where.item, page.method))
     return offer
 
 
 def names(offer: Capabilities, method: str = "tools/list") -> list[str]:
-    return [thing.name for thing in offer.last[method].things]
+    return [capability.name for capability in offer.last[method].capabilities]
 
 
 def tool(name: str, **more: Any) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def test_the_pages_of_a_listing_are_one() -> None:
     assert (offer.last["tools/list"].is_whole, offer.changes) == (True, [])
 
 
-def test_a_request_without_a_cursor_begins_anew_and_the_last_listing_wins() -> None:
+def test_a_request_without_a_cursor_begins_again_and_the_last_listing_wins() -> None:
     session = Session()
     session.list(tool("a"), more="2")
     session.list(tool("b"), cursor="2")
@@ -75,7 +75,7 @@ def test_a_request_without_a_cursor_begins_anew_and_the_last_listing_wins() -> N
     assert names(offered(session)) == ["c"]
 
 
-def test_what_changed_is_said_by_name_and_by_key() -> None:
+def test_what_changed_is_reported_by_name_and_by_key() -> None:
     session = Session()
     session.list(tool("same"), tool("gone"), tool("other", description="before", title="t"))
     session.list(tool("same"), tool("new"), tool("other", description="after", title="t"))
@@ -103,12 +103,12 @@ def test_a_listing_of_which_pages_lack_is_compared_with_nothing() -> None:
     assert (change.added, change.removed) == (["c"], [])
 
 
-def test_a_listing_whose_beginning_was_not_recorded_says_so() -> None:
+def test_a_listing_whose_beginning_was_not_recorded_shows_so() -> None:
     session = Session()
     session.list(tool("b"), cursor="2")
     listing = offered(session).last["tools/list"]
 
-    assert (listing.begins, listing.is_whole, [thing.name for thing in listing.things]) == (
+    assert (listing.begins, listing.is_whole, [capability.name for capability in listing.capabilities]) == (
         False,
         False,
         ["b"],
@@ -130,27 +130,27 @@ def test_pages_of_two_http_sessions_are_not_mixed() -> None:
     )
 
 
-def test_the_four_lists_are_told_apart() -> None:
+def test_the_four_lists_are_distinguished() -> None:
     session = Session()
     session.list({"uri": "file:///a", "name": "A", "mimeType": "text/plain"}, method="resources/list")
     session.list({"uriTemplate": "file:///{x}", "name": "T"}, method="resources/templates/list")
     session.list({"name": "greet", "arguments": [{"name": "who", "required": True}]}, method="prompts/list")
     offer = offered(session)
 
-    (resource,) = offer.last["resources/list"].things
+    (resource,) = offer.last["resources/list"].capabilities
     assert (resource.name, resource.type, resource.about) == ("file:///a", "text/plain", "A")
     assert names(offer, "resources/templates/list") == ["file:///{x}"]
-    (prompt,) = offer.last["prompts/list"].things
+    (prompt,) = offer.last["prompts/list"].capabilities
     assert [(field.name, field.required) for field in prompt.details] == [("who", True)]
     assert "tools/list" not in offer.last
 
 
-def test_the_texts_of_a_line_are_inert() -> None:
+def test_the_texts_of_a_line_are_sanitized() -> None:
     session = Session()
     session.list({"uri": "file:///\x1b[1m", "name": "A\x07", "mimeType": "\u202e"}, method="resources/list")
-    (thing,) = offered(session).last["resources/list"].things
+    (capability,) = offered(session).last["resources/list"].capabilities
 
-    assert (thing.name, thing.line, thing.type) == ("file:///\\x1b[1m", "A\\x07", "\\u202e")
+    assert (capability.name, capability.line, capability.type) == ("file:///\\x1b[1m", "A\\x07", "\\u202e")
 
 
 def test_a_tools_json_is_kept_as_it_was_sent() -> None:
@@ -158,23 +158,25 @@ def test_a_tools_json_is_kept_as_it_was_sent() -> None:
     raw = b'{"name":"a", "n":1.0,"n":1E5,  "inputSchema":{"properties":{"x":{"type":"string"}},"required":["x"]}}'
     session.say(0.1, "client", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
     session.say(0.2, "server", b'{"jsonrpc":"2.0","id":1,"result":{"tools":[%b]}}' % raw)
-    (thing,) = offered(session).last["tools/list"].things
+    (capability,) = offered(session).last["tools/list"].capabilities
 
-    assert thing.data == raw
-    assert [(field.name, field.type, field.required) for field in thing.details] == [("x", "string", True)]
+    assert capability.data == raw
+    assert [(field.name, field.type, field.required) for field in capability.details] == [
+        ("x", "string", True)
+    ]
 
 
 @pytest.mark.parametrize(
     "result", [b"[]", b'{"tools":7}', b'{"tools":{}}', b'{"other":1}', b'{"tools":[1,null,{"name":2}]}']
 )
-def test_a_result_that_is_no_list_is_said_and_no_crash(result: bytes) -> None:
+def test_a_result_that_is_no_list_is_reported_and_no_crash(result: bytes) -> None:
     session = Session()
     session.say(0.1, "client", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
     session.say(0.2, "server", b'{"jsonrpc":"2.0","id":1,"result":%b}' % result)
     offered(session)
 
 
-def test_a_page_that_is_too_large_is_said_and_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_is_too_large_is_reported_and_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LARGE", 100)
     session = Session()
     session.list(tool("a" * 100))
@@ -186,7 +188,7 @@ def test_of_a_very_large_tool_the_name_is_read(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(module, "LARGE_THING", 100)
     session = Session()
     session.list(tool("huge", description="x" * 2000), tool("small"))
-    huge, small = offered(session).last["tools/list"].things
+    huge, small = offered(session).last["tools/list"].capabilities
 
     assert (huge.name, small.name) == ("huge", "small")
     assert "too large" in huge.about
@@ -210,5 +212,7 @@ def test_of_many_listings_the_last_ones_are_read(monkeypatch: pytest.MonkeyPatch
 
 def test_real_servers_offer_what_they_listed() -> None:
     listed = {path.stem: offered(recorded(path.read_bytes())).last for path in every_recording()}
-    assert "echo" in [thing.name for thing in listed["everything-sdk-auto"]["tools/list"].things]
+    assert "echo" in [
+        capability.name for capability in listed["everything-sdk-auto"]["tools/list"].capabilities
+    ]
     assert not any(listing.trouble for last in listed.values() for listing in last.values())

@@ -47,7 +47,7 @@ JSON = st.recursive(
         (7, ""),
     ],
 )
-def test_a_type_is_said_in_few_words(schema: object, said: str) -> None:
+def test_a_type_is_reported_in_few_words(schema: object, said: str) -> None:
     assert type_of(schema) == said
 
 

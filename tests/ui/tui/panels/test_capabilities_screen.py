@@ -29,7 +29,7 @@ async def go_to(shown: object, screen: CapabilitiesScreen, text: str) -> None:
     screen.listing.move_to(next(place for place, row in enumerate(rows) if text in row.name))
 
 
-async def test_who_the_two_are_stands_first() -> None:
+async def test_who_the_two_are_is_first() -> None:
     log = recorded((next(p for p in every_recording() if p.stem == "everything-sdk-auto")).read_bytes()).log
     async with alone(CapabilitiesScreen(log), (120, 40)) as shown:
         await shown.shows("server   mcp-servers/everything 2.0.0", "client   sdk-client 1.0.0", "2025-11-25")
@@ -113,7 +113,7 @@ async def test_lists_that_come_meanwhile_are_shown_with_what_changed(monkeypatch
         await shown.shows("▸ second", "2 times listed", "at 0.200 tools: added second; removed first")
 
 
-async def test_a_file_that_begins_anew_begins_with_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_file_that_begins_again_begins_with_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(panel_screen, "TICK", 0.01)
     session = listed()
     async with alone(CapabilitiesScreen(session.log), (100, 30)) as shown:
@@ -136,7 +136,7 @@ async def test_keys_are_taken_while_a_large_list_is_read() -> None:
         await shown.shows("tools (3,000")
 
 
-async def test_what_peers_sent_is_inert() -> None:
+async def test_what_peers_sent_is_sanitized() -> None:
     session = Session()
     session.list(tool("a\x1b[31m", description="b\x1b]0;t\x07"))
     async with alone(CapabilitiesScreen(session.log), (100, 30)) as shown:

@@ -22,17 +22,17 @@ class Counting(PanelScreen[int | None]):
 
     @property
     def is_behind(self) -> bool:
-        return self.counted < len(self._log)
+        return self.counted < len(self._model)
 
-    def judge(self, goes_on: Callable[[], bool]) -> None:
-        assert goes_on()
+    def advance(self, may_continue: Callable[[], bool]) -> None:
+        assert may_continue()
         self.counted += 1
         self.slices += 1
 
     def show(self) -> None:
-        self.say([self.progress(self.counted)], [(f"counted {self.counted}", None)], [])
+        self.set_lines([self.progress(self.counted)], [(f"counted {self.counted}", None)], [])
 
-    def opened(self) -> None:
+    def action_open(self) -> None:
         self.dismiss(self.counted)
 
 

@@ -27,29 +27,29 @@ def test_every_row_is_taken_once_in_order() -> None:
     lines = filled(PORTION + 10)
     seen = Seen(lines.log)
     assert seen.is_behind
-    seen.judge(lambda: True)
+    seen.advance(lambda: True)
     assert (seen.rows, seen.is_behind) == (list(range(PORTION + 10)), False)
 
     lines.call(9999, 9.0)
     assert seen.is_behind
-    seen.judge(lambda: True)
+    seen.advance(lambda: True)
     assert seen.rows == list(range(PORTION + 11))
 
 
 def test_it_stops_after_a_portion_when_its_time_is_up() -> None:
     seen = Seen(filled(PORTION + 10).log)
-    seen.judge(lambda: False)
+    seen.advance(lambda: False)
 
-    assert (seen.judged, len(seen.rows), seen.is_behind) == (PORTION, PORTION, True)
+    assert (seen.processed, len(seen.rows), seen.is_behind) == (PORTION, PORTION, True)
 
 
-def test_it_begins_anew_with_the_log() -> None:
+def test_it_begins_again_with_the_log() -> None:
     lines = filled(20)
     seen = Seen(lines.log)
-    seen.judge(lambda: True)
+    seen.advance(lambda: True)
     lines.log.begin_again(HEADER)
-    assert (seen.is_another, seen.is_behind) == (True, True)
+    assert (seen.is_replaced, seen.is_behind) == (True, True)
 
     lines.call(1, 0.1)
-    seen.judge(lambda: True)
-    assert (seen.rows, seen.is_another, seen.generation) == ([0], False, 2)
+    seen.advance(lambda: True)
+    assert (seen.rows, seen.is_replaced, seen.generation) == ([0], False, 2)

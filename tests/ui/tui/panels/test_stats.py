@@ -19,7 +19,7 @@ NASTY = ["plain", "plainer", 'quo"ted', "back\\slash", "a b (c) | d", "über*?",
 def counted(log: SessionModel) -> StatsModel:
     numbers = StatsModel(log)
     while numbers.is_behind:
-        numbers.judge(lambda: False)
+        numbers.advance(lambda: False)
     return numbers
 
 
@@ -85,9 +85,9 @@ def test_what_comes_later_counts_as_if_it_had_been_there() -> None:
         numbers = StatsModel(lines.log)
         for line in rest:
             lines.add(line)
-            numbers.judge(lambda: True)
+            numbers.advance(lambda: True)
         lines.end()
-        numbers.judge(lambda: True)
+        numbers.advance(lambda: True)
         assert header
         assert not numbers.is_behind
         assert table(numbers) == table(counted(whole.log)), path.name
@@ -119,7 +119,7 @@ def test_no_request_is_pending_once_the_session_is_over() -> None:
     assert groups(numbers)["tools/call echo"].pending == 1
 
     lines.end()
-    numbers.judge(lambda: True)
+    numbers.advance(lambda: True)
     group = groups(numbers)["tools/call echo"]
     assert (group.pending, group.errors) == (0, 1)
 
@@ -129,14 +129,14 @@ def test_a_cancelled_call_that_is_answered_late_is_counted_once() -> None:
     numbers = StatsModel(lines.log)
     cancel = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}'
     lines.call(1, 0.1)
-    numbers.judge(lambda: True)
+    numbers.advance(lambda: True)
     lines.say(0.2, "client", cancel)
-    numbers.judge(lambda: True)
+    numbers.advance(lambda: True)
     group = groups(numbers)["tools/call echo"]
     assert (group.count, group.pending, len(group.answers)) == (1, 0, 0)
 
     lines.answer(1, 0.5)
-    numbers.judge(lambda: True)
+    numbers.advance(lambda: True)
     assert (group.pending, len(group.answers)) == (0, 1)
     assert group.most == pytest.approx(0.4)
 
@@ -233,6 +233,6 @@ def test_another_file_begins_other_numbers() -> None:
     numbers = counted(lines.log)
     lines.log.begin_again(HEADER)
     lines.call(1, 0.1, name="other")
-    numbers.judge(lambda: True)
+    numbers.advance(lambda: True)
 
     assert list(groups(numbers)) == ["tools/call other"]

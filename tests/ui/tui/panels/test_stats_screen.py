@@ -6,7 +6,7 @@ import pytest
 
 from mcpspy.core.query.parser import parse
 from mcpspy.ui.tui.panels import panel_screen
-from mcpspy.ui.tui.panels.stats_screen import SORTABLE, StatsScreen
+from mcpspy.ui.tui.panels.stats import SORTABLE, StatsScreen
 from tests.ui.tui.panels.panels import HEADER, Lines, alone, every_recording, recorded
 
 
@@ -90,14 +90,14 @@ async def test_it_can_be_left_without_a_filter(key: str) -> None:
         await shown.until(lambda: shown.app.results == [None])
 
 
-async def test_a_session_without_requests_says_so() -> None:
+async def test_a_session_without_requests_shows_so() -> None:
     async with alone(StatsScreen(Lines().log)) as shown:
         await shown.shows("no request yet")
         await shown.press("s", "S", "j", "enter")
         await shown.until(lambda: shown.app.results == [None])
 
 
-async def test_a_file_that_begins_anew_begins_new_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_file_that_begins_again_begins_new_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(panel_screen, "TICK", 0.01)
     lines = called()
     async with alone(StatsScreen(lines.log)) as shown:
@@ -111,7 +111,7 @@ async def test_a_file_that_begins_anew_begins_new_numbers(monkeypatch: pytest.Mo
         await shown.shows("tools/call after")
 
 
-async def test_names_of_peers_are_inert() -> None:
+async def test_names_of_peers_are_sanitized() -> None:
     lines = Lines()
     lines.call(1, 0.1, name="a\\u001b[31m")
     async with alone(StatsScreen(lines.log)) as shown:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from mcpspy.ui.tui.panels.timeline import Timeline
+from mcpspy.ui.tui.panels.timeline import TimelineModel
 from tests.ui.tui.panels.panels import HEADER, Lines, every_recording, recorded
 
 CANCEL = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}'
 
 
-def judged(lines: Lines) -> Timeline:
-    timeline = Timeline(lines.log)
-    timeline.judge(lambda: True)
+def processed(lines: Lines) -> TimelineModel:
+    timeline = TimelineModel(lines.log)
+    timeline.advance(lambda: True)
     return timeline
 
 
@@ -25,7 +25,7 @@ def test_it_is_known_how_many_were_in_flight_as_each_began() -> None:
     lines.answer(3, 0.7)
     lines.answer(2, 0.8)
     lines.call(5, 0.9)
-    timeline = judged(lines)
+    timeline = processed(lines)
 
     assert list(timeline.rows) == [0, 1, 3, 4, 8]
     assert list(timeline.depths) == [1, 2, 2, 3, 1]
@@ -36,7 +36,7 @@ def test_an_exchange_lasts_until_its_answer() -> None:
     lines = Lines()
     lines.call(1, 0.1, 0.4)
     lines.call(2, 0.5)
-    timeline = judged(lines)
+    timeline = processed(lines)
 
     assert (timeline.begin_of(0), timeline.end_of(0)) == (0.1, 0.4)
     assert timeline.end_of(1) is None
@@ -47,7 +47,7 @@ def test_one_that_is_cancelled_is_over_with_that() -> None:
     lines.call(1, 0.1)
     lines.say(0.2, "client", CANCEL % 1)
     lines.call(2, 0.3)
-    timeline = judged(lines)
+    timeline = processed(lines)
 
     assert (timeline.end_of(0), list(timeline.depths)) == (0.2, [1, 1])
 
@@ -56,7 +56,7 @@ def test_one_without_an_answer_lasts_until_the_session_ends() -> None:
     lines = Lines()
     lines.call(1, 0.1)
     lines.call(2, 0.5, 0.6)
-    timeline = judged(lines)
+    timeline = processed(lines)
     assert timeline.end_of(0) is None
     lines.end()
     assert timeline.end_of(0) == 0.6
@@ -67,7 +67,7 @@ def test_the_requests_of_both_sides_are_there() -> None:
     lines.call(1, 0.1)
     lines.say(0.2, "server", b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
 
-    assert (list(judged(lines).rows), judged(lines).peak) == ([0, 1], 2)
+    assert (list(processed(lines).rows), processed(lines).peak) == ([0, 1], 2)
 
 
 def test_progress_ends_nothing() -> None:
@@ -80,19 +80,19 @@ def test_progress_ends_nothing() -> None:
     lines.say(0.2, "server", said)
     lines.call(2, 0.3)
 
-    assert list(judged(lines).depths) == [1, 2]
+    assert list(processed(lines).depths) == [1, 2]
 
 
-def test_a_session_that_is_read_bit_by_bit_says_the_same() -> None:
+def test_a_session_that_is_read_bit_by_bit_shows_the_same() -> None:
     for path in every_recording():
         whole = recorded(path.read_bytes())
         lines = Lines(whole.log.header)
-        timeline = Timeline(lines.log)
+        timeline = TimelineModel(lines.log)
         for line in path.read_bytes().split(b"\n")[1:-1]:
             lines.add(line)
-            timeline.judge(lambda: True)
+            timeline.advance(lambda: True)
         lines.end()
-        at_once = judged(whole)
+        at_once = processed(whole)
         assert list(timeline.depths) == list(at_once.depths)
         ends = [timeline.end_of(place) for place in range(len(timeline))]
         assert ends == [at_once.end_of(place) for place in range(len(at_once))]
@@ -102,7 +102,7 @@ def test_a_row_leads_to_its_place_or_the_next() -> None:
     lines = Lines()
     for number in range(3):
         lines.call(number, number / 10, number / 10 + 0.05)
-    timeline = judged(lines)
+    timeline = processed(lines)
 
     assert [timeline.place_of(row) for row in range(6)] == [0, 1, 1, 2, 2, 2]
 
@@ -110,8 +110,8 @@ def test_a_row_leads_to_its_place_or_the_next() -> None:
 def test_another_file_begins_another_timeline() -> None:
     lines = Lines()
     lines.call(1, 0.1, 0.2)
-    timeline = judged(lines)
+    timeline = processed(lines)
     lines.log.begin_again(HEADER)
-    timeline.judge(lambda: True)
+    timeline.advance(lambda: True)
 
     assert (len(timeline), timeline.peak, timeline.place_of(5)) == (0, 0, 0)

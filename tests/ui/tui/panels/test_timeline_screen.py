@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcpspy.ui.tui.panels import panel_screen
-from mcpspy.ui.tui.panels.timeline import TimeWindow
-from mcpspy.ui.tui.panels.timeline_screen import TimelineScreen
+from mcpspy.ui.tui.panels.timeline import TimelineScreen, TimeWindow
 from tests.ui.tui.panels.panels import HEADER, Lines, alone, every_recording, recorded
 
 
@@ -128,7 +127,7 @@ async def test_a_live_session_grows_and_is_followed(monkeypatch: pytest.MonkeyPa
         assert screen.listing.cursor == 0
 
 
-async def test_a_file_that_begins_anew_begins_a_new_timeline(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_file_that_begins_again_begins_a_new_timeline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(panel_screen, "TICK", 0.01)
     lines = overlapping()
     async with alone(TimelineScreen(lines.log)) as shown:
@@ -141,7 +140,7 @@ async def test_a_file_that_begins_anew_begins_a_new_timeline(monkeypatch: pytest
         await shown.shows("tools/call after")
 
 
-async def test_names_of_peers_are_inert() -> None:
+async def test_names_of_peers_are_sanitized() -> None:
     lines = Lines()
     lines.call(1, 0.1, name="a\\u001b[31m\\u202e")
     async with alone(TimelineScreen(lines.log)) as shown:

@@ -38,15 +38,15 @@ def parts(count: int, linted: int = 0) -> tuple[Any, FilteredView, Looked, list[
     """Return what works on a log of so many rows, and what it has said."""
     file, found = File(), list[str]()
     file.add(*(ASK % (number, b"x") for number in range(count)))
-    view, linting = FilteredView(file.log), Looked(linted)
-    feed: Any = SimpleNamespace(log=file.log, is_behind=False)
-    some: Any = linting
-    return feed, view, linting, found, _background(feed, view, some, found)
+    view, lint_pass = FilteredView(file.log), Looked(linted)
+    loader: Any = SimpleNamespace(model=file.log, is_behind=False)
+    some: Any = lint_pass
+    return loader, view, lint_pass, found, _background(loader, view, some, found)
 
 
-def _background(feed: Any, view: FilteredView, linting: Any, said: list[str]) -> BackgroundTasks:
+def _background(loader: Any, view: FilteredView, lint_pass: Any, said: list[str]) -> BackgroundTasks:
     return BackgroundTasks(
-        feed, view, linting, judged=lambda: said.append("judged"), found=lambda: said.append("found")
+        loader, view, lint_pass, processed=lambda: said.append("filtered"), found=lambda: said.append("found")
     )
 
 
@@ -60,40 +60,40 @@ async def while_running(work: Any, turns: int = 20) -> None:
         await task
 
 
-async def test_rows_are_judged_a_portion_at_a_time_until_all_are(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_rows_are_filtered_a_portion_at_a_time_until_all_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "SLICE", 0.0)
     _, view, _, said, work = parts(3 * PORTION)
-    work.judge_some()
-    assert view.judged == PORTION, "no longer than a slice"
-    await while_running(work.judge())
-    assert view.judged == 3 * PORTION
-    assert said == ["judged"], "at once, and once"
-    feed, _, _, said, work = parts(PORTION)
-    feed.is_behind = True
-    await while_running(work.judge())
+    work.filter_slice()
+    assert view.processed == PORTION, "no longer than a slice"
+    await while_running(work.filter_rows())
+    assert view.processed == 3 * PORTION
+    assert said == ["filtered"], "at once, and once"
+    loader, _, _, said, work = parts(PORTION)
+    loader.is_behind = True
+    await while_running(work.filter_rows())
     assert said == [], "while the file is read this is no end"
 
 
 async def test_findings_are_looked_for_once_nothing_else_is_to_be_done() -> None:
-    feed, _, linting, found, work = parts(3, linted=3)
+    loader, _, lint_pass, found, work = parts(3, linted=3)
     await while_running(work.lint())
-    assert (linting.done, found) == (1, []), "rows are still to be judged"
-    work.judge_some()
-    feed.is_behind = True
+    assert (lint_pass.done, found) == (1, []), "rows are still to be judged"
+    work.filter_slice()
+    loader.is_behind = True
     await while_running(work.lint())
-    assert (linting.done, found) == (1, []), "the file is still read"
-    feed.is_behind = False
+    assert (lint_pass.done, found) == (1, []), "the file is still read"
+    loader.is_behind = False
     await while_running(work.lint())
-    assert (linting.done, found, work.lint_share) == (3, ["found"] * 2, "")
+    assert (lint_pass.done, found, work.lint_share) == (3, ["found"] * 2, "")
 
 
-async def test_a_long_session_is_looked_at_only_when_somebody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_session_is_linted_only_when_requested(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "LINTED", 2)
     _, _, _, found, work = parts(3, linted=3)
-    work.judge_some()
+    work.filter_slice()
     work.look()
     await while_running(work.lint())
     assert (found, work.lint_share) == ([], "33 %")
-    work.ask_findings()
+    work.force_lint()
     await while_running(work.lint())
     assert len(found) == 2

@@ -7,7 +7,7 @@ from mcpspy.ui.tui.session.screen import SessionScreen
 
 
 def test_the_screen_does_all_that_its_parts_ask() -> None:
-    asked = {"is_free", "tell", "go", "do", "compare", "resent"}
+    asked = {"accepts_screen", "flash_message", "go", "do", "compare", "resent"}
 
     assert asked <= vars(SessionBase).keys()
     assert asked <= vars(SessionScreen).keys()

@@ -45,7 +45,7 @@ def told(session: Session) -> dict[str, Said]:
 
 
 @pytest.mark.parametrize("path", every_recording(), ids=lambda path: path.stem)
-def test_each_exchange_says_the_same_in_the_export(tmp_path: Path, path: Path) -> None:
+def test_each_exchange_shows_the_same_in_the_export(tmp_path: Path, path: Path) -> None:
     lines = recorded(path.read_bytes())
     original, recording = Session(lines.log.header), Recording(path)
     for entry in recording:
@@ -111,7 +111,7 @@ def test_a_note_that_names_another_file_is_left_out_and_the_exit_is_not() -> Non
     assert exported.endswith(b'"exit","code":0,"signal":null}\n')
 
 
-def test_a_header_keeps_all_it_says() -> None:
+def test_a_header_keeps_all_it_shows() -> None:
     header = Header(
         mcpspy=1,
         id="ab12cd34",
@@ -142,7 +142,7 @@ def test_a_line_that_the_file_lost_is_an_error() -> None:
         list(jsonl(lines.log, [0]))
 
 
-def test_a_log_that_begins_anew_meanwhile_is_an_error() -> None:
+def test_a_log_that_begins_again_meanwhile_is_an_error() -> None:
     lines = Lines()
     lines.call(1, 0.1, 0.2)
     pieces = jsonl(lines.log, [0])
@@ -183,7 +183,7 @@ def test_nothing_in_a_document_gets_out_of_its_fence() -> None:
     assert "\x1b" not in text
 
 
-def test_a_large_body_is_cut_and_that_is_said() -> None:
+def test_a_large_body_is_cut_and_that_is_reported() -> None:
     lines = Lines()
     lines.say(
         0.1,
@@ -196,7 +196,7 @@ def test_a_large_body_is_cut_and_that_is_said() -> None:
     assert "\nCut: the first " in text
 
 
-def test_what_waits_and_what_nobody_said_have_a_section_too() -> None:
+def test_what_waits_and_what_no_one_shown_have_a_section_too() -> None:
     lines = Lines()
     lines.call(1, 0.1)
     lines.add(b'{"t":0.2,"note":"stderr","text":"a ``` word"}')

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mcpspy.ui.tui.detail.layout import Piece
 from mcpspy.ui.tui.session import background, filter_bar, row_filter
 from mcpspy.ui.tui.widgets.base import SplitLine
+from mcpspy.ui.tui.widgets.columns import Piece
 
 Make = Callable[..., Path]
 
@@ -57,7 +57,7 @@ async def test_what_is_typed_at_once_after_the_slash_is_no_command(opened: Any, 
         assert typed(screen) == "text:9"
 
 
-async def test_what_is_wrong_with_it_is_said_and_the_rows_stay(opened: Any, tools: Any) -> None:
+async def test_what_is_wrong_with_it_is_reported_and_the_rows_stay(opened: Any, tools: Any) -> None:
     tools.end()
     async with opened(tools.path) as screen:
         await screen.until(lambda: screen.count == 101)
@@ -101,7 +101,7 @@ async def test_escape_clears_it_and_the_cursor_stays_on_its_row(opened: Any, too
         row = screen.session.listing.row
         await screen.press("escape")
         await screen.until(lambda: screen.count == 101)
-        await screen.judged()
+        await screen.processed()
         assert screen.session.listing.row == row
         assert "tool7" in screen.selected
         assert "tool:tool7" not in screen.text
@@ -117,18 +117,18 @@ async def test_escape_keeps_the_row_of_a_session_that_is_followed_too(opened: An
         row = screen.session.listing.row
         await screen.press("escape")
         await screen.until(lambda: screen.count == 100)
-        await screen.judged()
+        await screen.processed()
         assert screen.session.listing.row == row
         await screen.shows("paused")
         await screen.press("f", "slash", "backspace", "9", "enter")
         await screen.until(lambda: screen.count == 10)
         await screen.press("escape")
         await screen.until(lambda: screen.count == 100)
-        await screen.judged()
+        await screen.processed()
         await screen.shows("following")
 
 
-async def test_the_last_line_says_what_keys_do_while_a_filter_is_typed(opened: Any, tools: Any) -> None:
+async def test_the_last_line_shows_what_keys_do_while_a_filter_is_typed(opened: Any, tools: Any) -> None:
     async with opened(tools.path, size=(120, 24)) as screen:
         await screen.until(lambda: "follow" in screen.lines[-1])
         await screen.press("slash")
@@ -147,7 +147,7 @@ async def test_the_row_is_found_again_after_a_filter_that_left_none(opened: Any,
         await screen.shows("0 shown of 201 rows", "Nothing to show: esc clears the filter")
         await screen.press("escape")
         await screen.until(lambda: screen.count == 101)
-        await screen.judged()
+        await screen.processed()
         assert (screen.session.listing.row, screen.selected[:60]) == (row, selected)
 
 
@@ -165,7 +165,7 @@ async def test_the_row_is_found_again_in_a_list_that_takes_long(
         await screen.until(lambda: screen.count == 10_000)
         await screen.press("escape")
         await screen.until(lambda: screen.count == 10_001)
-        await screen.judged()
+        await screen.processed()
         assert screen.session.listing.row == row
         assert screen.session.listing.scroll_offset.y == top
 
@@ -199,7 +199,7 @@ async def test_shift_f_puts_it_aside_and_in_force_again(opened: Any, tools: Any)
         assert screen.session.listing.row == row
 
 
-async def test_a_search_says_how_far_it_is_until_it_is_done(
+async def test_a_search_shows_how_far_it_is_until_it_is_done(
     opened: Any, tools: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background, "SLICE", 0.0)
@@ -208,16 +208,18 @@ async def test_a_search_says_how_far_it_is_until_it_is_done(
     async with opened(tools.path) as screen:
         await screen.until(lambda: screen.count == 101)
         said: list[str] = []
-        say = SplitLine.say
+        say = SplitLine.set_text
 
         def listen(line: SplitLine, left: list[Piece], right: list[Piece] | None = None) -> None:
             say(line, left, right)
             said.append(line.text)
 
-        monkeypatch.setattr(SplitLine, "say", listen)  # On a busy machine a key takes longer than the search.
+        monkeypatch.setattr(
+            SplitLine, "set_text", listen
+        )  # On a busy machine a key takes longer than the search.
         await screen.press("slash", *'text:"answer 9"')
         await screen.until(lambda: screen.count == 11)
-        await screen.judged()
+        await screen.processed()
         assert any("searching" in line for line in said), said
         await screen.until(lambda: "searching" not in screen.text)
         await screen.shows("1/11 shown of 201 rows")
@@ -296,5 +298,5 @@ async def test_a_file_that_is_cut_replaced_or_deleted_is_filtered_on(opened: Any
         await screen.until(lambda: screen.count == 3)
 
 
-def test_it_settles_before_a_million_rows_are_judged() -> None:
+def test_it_settles_before_a_million_rows_are_filtered() -> None:
     assert 0 < filter_bar.SETTLE < 0.3

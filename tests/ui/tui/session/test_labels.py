@@ -20,16 +20,16 @@ PING = Frame(0.1, "client", b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
 
 
 @pytest.fixture
-def feed(live: Any) -> SessionLoader:
+def loader(live: Any) -> SessionLoader:
     return SessionLoader(summarize(live.path, read_header_of(live.path)))
 
 
-def fed(feed: SessionLoader, *entries: Entry, over: bool = False) -> str:
+def fed(loader: SessionLoader, *entries: Entry, over: bool = False) -> str:
     for entry in entries:
-        feed.log.add(entry, 0, 0)
+        loader.model.add(entry, 0, 0)
     if over:
-        feed.log.end()
-    return sentence(feed)[0]
+        loader.model.end()
+    return sentence(loader)[0]
 
 
 def ended(code: int | None = 0, signal: str | None = None) -> Note:
@@ -54,90 +54,90 @@ def test_a_moment_is_as_short_as_today_allows(started: str, shown: str) -> None:
     assert moment(started, NOW) == shown
 
 
-def test_a_live_session_waits_for_its_first_message(feed: SessionLoader) -> None:
-    assert fed(feed) == "waiting for the first message"
-    assert fed(feed, PING) == ""
+def test_a_live_session_waits_for_its_first_message(loader: SessionLoader) -> None:
+    assert fed(loader) == "waiting for the first message"
+    assert fed(loader, PING) == ""
 
 
-def test_a_long_session_says_how_much_of_it_was_read(feed: SessionLoader) -> None:
-    feed.size, feed.done = 4_000_000, 1_000_000
-    assert fed(feed, PING) == "reading … 25 %"
-    feed.done = 3_990_000
-    assert fed(feed) == ""
+def test_a_long_session_shows_how_much_of_it_was_read(loader: SessionLoader) -> None:
+    loader.size, loader.done = 4_000_000, 1_000_000
+    assert fed(loader, PING) == "reading … 25 %"
+    loader.done = 3_990_000
+    assert fed(loader) == ""
 
 
-def test_an_ended_session_says_how(feed: SessionLoader) -> None:
-    assert fed(feed, PING, ended(), over=True) == "ended: exit 0 after 2.00 s; 1 request got no answer"
+def test_an_ended_session_shows_how(loader: SessionLoader) -> None:
+    assert fed(loader, PING, ended(), over=True) == "ended: exit 0 after 2.00 s; 1 request got no answer"
 
 
-def test_a_session_that_was_killed_says_so(feed: SessionLoader) -> None:
+def test_a_session_that_was_killed_shows_so(loader: SessionLoader) -> None:
     assert (
-        fed(feed, ended(None, "SIGKILL"), over=True)
+        fed(loader, ended(None, "SIGKILL"), over=True)
         == "ended: killed by SIGKILL after 2.00 s; no message was sent"
     )
 
 
-def test_a_dead_one_says_so_and_that_its_last_line_is_torn(feed: SessionLoader) -> None:
-    feed.torn = 17
+def test_a_dead_one_shows_so_and_that_its_last_line_is_torn(loader: SessionLoader) -> None:
+    loader.torn = 17
     assert (
-        fed(feed, over=True)
+        fed(loader, over=True)
         == "died: mcpspy was stopped before the server; its last line is torn (17 bytes, left out)"
     )
 
 
-def test_what_became_of_the_file_comes_first(feed: SessionLoader) -> None:
-    feed.log.begin_again(feed.log.header)
-    assert fed(feed).startswith(BEGINS_AGAIN)
-    feed.is_gone = True
-    assert fed(feed) == "the file was deleted while it was open: what its writer still appends is shown"
-    feed.trouble = "x.jsonl: no\x1b"
-    assert fed(feed) == "x.jsonl: no\\x1b"
+def test_what_became_of_the_file_comes_first(loader: SessionLoader) -> None:
+    loader.model.begin_again(loader.model.header)
+    assert fed(loader).startswith(BEGINS_AGAIN)
+    loader.is_deleted = True
+    assert fed(loader) == "the file was deleted while it was open: what its writer still appends is shown"
+    loader.trouble = "x.jsonl: no\x1b"
+    assert fed(loader) == "x.jsonl: no\\x1b"
 
 
-def test_a_title_gives_up_the_least_important_first(feed: SessionLoader) -> None:
+def test_a_title_gives_up_the_least_important_first(loader: SessionLoader) -> None:
     hello = b'"protocolVersion":"2025-11-25","capabilities":{}'
     fed(
-        feed,
+        loader,
         Frame(0.1, "client", b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"clientInfo":{"name":"host"},%b}}' % hello),
         Frame(0.2, "server", b'{"jsonrpc":"2.0","id":1,"result":{"serverInfo":{"name":"weather","version":"1"},%b}}' % hello),
         PING,
         Frame(0.3, "server", b"noise"),
     )  # fmt: skip
 
-    assert said(title(feed, 120)) == (
+    assert said(title(loader, 120)) == (
         "live · weather 1 · host · 2025-11-25 · ● LIVE",
         "4 messages · 2 odd · 1 pending",
     )
-    assert said(title(feed, 60)) == ("live · weather 1 · ● LIVE", "4 messages · 2 odd · 1 pending")
-    assert said(title(feed, 40)) == ("live · ● LIVE", "4 messages")
-    assert said(title(feed, 5)) == ("live", "")
+    assert said(title(loader, 60)) == ("live · weather 1 · ● LIVE", "4 messages · 2 odd · 1 pending")
+    assert said(title(loader, 40)) == ("live · ● LIVE", "4 messages")
+    assert said(title(loader, 5)) == ("live", "")
 
 
-def test_a_position_says_whether_it_follows_and_what_is_new(feed: SessionLoader) -> None:
-    fed(feed, PING)
-    view = FilteredView(feed.log)
-    view.judge(lambda: True)
+def test_a_position_shows_whether_it_follows_and_what_is_new(loader: SessionLoader) -> None:
+    fed(loader, PING)
+    view = FilteredView(loader.model)
+    view.advance(lambda: True)
 
     def shown(**how: Any) -> str:
-        return "".join(text for text, _ in position(feed, view, 0, **how))
+        return "".join(text for text, _ in position(loader, view, 0, **how))
 
     assert shown(follows=True, new=0) == "1/1  following"
     assert shown(follows=False, new=37) == "1/1  paused, +37 new (End)"
-    fed(feed, over=True)
+    fed(loader, over=True)
     assert shown(follows=False, new=0) == "1/1"
 
 
-def test_a_position_says_how_much_a_filter_leaves_and_how_far_it_is(feed: SessionLoader) -> None:
-    fed(feed, *[PING] * 2000, over=True)
-    view = FilteredView(feed.log, ViewOptions(query=parse("text:ping")))
+def test_a_position_shows_how_much_a_filter_leaves_and_how_far_it_is(loader: SessionLoader) -> None:
+    fed(loader, *[PING] * 2000, over=True)
+    view = FilteredView(loader.model, ViewOptions(query=parse("text:ping")))
 
     def shown() -> str:
-        return "".join(text for text, _ in position(feed, view, 0, follows=False, new=0))
+        return "".join(text for text, _ in position(loader, view, 0, follows=False, new=0))
 
     assert shown() == "0 shown of 2,000 rows · searching 0 %"
     view.want(ViewOptions(query=parse("is:odd")))
-    view.judge(lambda: True)
+    view.advance(lambda: True)
     assert shown() == "1/1,999 shown of 2,000 rows"
     view.want(ViewOptions(query=parse("tool:x")))
-    view.judge(lambda: True)
+    view.advance(lambda: True)
     assert shown() == "0 shown of 2,000 rows"

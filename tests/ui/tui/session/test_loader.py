@@ -17,7 +17,7 @@ Make = Callable[..., Path]
 
 
 @pytest.fixture
-def feed_of() -> Iterator[Callable[[Path], SessionLoader]]:
+def open_loader() -> Iterator[Callable[[Path], SessionLoader]]:
     """Make feeds, and have them let go of their files."""
     feeds: list[SessionLoader] = []
 
@@ -26,71 +26,71 @@ def feed_of() -> Iterator[Callable[[Path], SessionLoader]]:
         return feeds[-1]
 
     yield make
-    for feed in feeds:
-        feed.close()
+    for loader in feeds:
+        loader.close()
 
 
-async def test_an_ended_session_is_read_to_its_end(make_recording: Make, feed_of: Any) -> None:
-    feed = feed_of(make_recording())
-    await feed.read()
+async def test_an_ended_session_is_read_to_its_end(make_recording: Make, open_loader: Any) -> None:
+    loader = open_loader(make_recording())
+    await loader.read()
 
-    assert (feed.state, len(feed.log), feed.torn, feed.trouble) == (RecordingState.ENDED, 6, 0, "")
-
-
-async def test_a_dead_one_says_so_and_what_is_torn(make_recording: Make, feed_of: Any) -> None:
-    feed = feed_of(make_recording(exit_code=None, torn=b'{"t":0.5,"from":"cl'))
-    await feed.read()
-
-    assert (feed.state, feed.torn) == (RecordingState.DIED, 19)
+    assert (loader.state, len(loader.model), loader.torn, loader.trouble) == (RecordingState.ENDED, 6, 0, "")
 
 
-async def test_a_live_one_is_over_when_it_ends(live: Any, feed_of: Any) -> None:
-    feed = feed_of(live.path)
-    reading = asyncio.create_task(feed.read())
+async def test_a_dead_one_shows_so_and_what_is_torn(make_recording: Make, open_loader: Any) -> None:
+    loader = open_loader(make_recording(exit_code=None, torn=b'{"t":0.5,"from":"cl'))
+    await loader.read()
+
+    assert (loader.state, loader.torn) == (RecordingState.DIED, 19)
+
+
+async def test_a_live_one_is_over_when_it_ends(live: Any, open_loader: Any) -> None:
+    loader = open_loader(live.path)
+    reading = asyncio.create_task(loader.read())
     async with asyncio.timeout(30):
-        while not feed.log.index.messages:
+        while not loader.model.index.messages:
             live.calls(1, 1)
             await asyncio.sleep(0)
-        assert feed.is_live
+        assert loader.is_live
         live.end()
         await reading
-    assert feed.state is RecordingState.ENDED
+    assert loader.state is RecordingState.ENDED
 
 
 async def test_a_long_file_lets_others_go_on(
-    live: Any, monkeypatch: pytest.MonkeyPatch, feed_of: Any
+    live: Any, monkeypatch: pytest.MonkeyPatch, open_loader: Any
 ) -> None:
     monkeypatch.setattr(module, "PORTION", 1)
     live.calls(1, 500)
     live.end()
-    feed = feed_of(live.path)
+    loader = open_loader(live.path)
     seen = set()
-    reading = asyncio.create_task(feed.read())
+    reading = asyncio.create_task(loader.read())
     while not reading.done():
-        seen.add(len(feed.log))
+        seen.add(len(loader.model))
         await asyncio.sleep(0)
 
     assert len(seen) > 500
 
 
-async def test_a_file_that_is_gone_is_trouble_not_a_crash(make_recording: Make, feed_of: Any) -> None:
+async def test_a_file_that_is_gone_is_trouble_not_a_crash(make_recording: Make, open_loader: Any) -> None:
     path = make_recording()
-    feed = feed_of(path)
+    loader = open_loader(path)
     path.unlink()
-    await feed.read()
+    await loader.read()
 
-    assert "no such file" in feed.trouble
+    assert "no such file" in loader.trouble
 
 
 async def test_a_file_that_loses_its_name_is_noticed(
-    live: Any, monkeypatch: pytest.MonkeyPatch, feed_of: Any
+    live: Any, monkeypatch: pytest.MonkeyPatch, open_loader: Any
 ) -> None:
     monkeypatch.setattr(module, "NAME_EVERY", 0.0)
-    feed = feed_of(live.path)
-    watching = asyncio.create_task(feed.watch_name())
+    loader = open_loader(live.path)
+    watching = asyncio.create_task(loader.watch_name())
     live.path.unlink()
     async with asyncio.timeout(30):
-        while not feed.is_gone:  # noqa: ASYNC110 - nothing tells.
+        while not loader.is_deleted:  # noqa: ASYNC110 - nothing tells.
             await asyncio.sleep(0)
-    feed.log.end()
+    loader.model.end()
     await watching

@@ -46,7 +46,7 @@ async def test_the_pair_of_what_is_selected_is_marked(opened: Any, make_recordin
         assert [line[0] for line in screen.lines[2:6]] == ["▹", "▸", " ", " "]
 
 
-async def test_an_exchange_is_one_row_and_says_what_came_of_it(opened: Any, make_recording: Make) -> None:
+async def test_an_exchange_is_one_row_and_shows_what_came_of_it(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(), size=(250, 30)) as screen:
         await screen.shows("ended: exit 0")
         assert screen.places == [
@@ -57,7 +57,7 @@ async def test_an_exchange_is_one_row_and_says_what_came_of_it(opened: Any, make
         ]
 
 
-async def test_a_call_that_waits_says_how_long_already_and_how_far_it_is(opened: Any, live: Any) -> None:
+async def test_a_call_that_waits_shows_how_long_already_and_how_far_it_is(opened: Any, live: Any) -> None:
     live.say("client", ASKED)
     async with opened(live.path, size=(200, 24)) as screen:
         await screen.until(lambda: screen.places)
@@ -74,7 +74,7 @@ async def test_a_call_that_waits_says_how_long_already_and_how_far_it_is(opened:
         assert "3.0 ms" in screen.places[0]
 
 
-async def test_an_answer_is_told_in_a_full_list_that_is_not_followed(opened: Any, live: Any) -> None:
+async def test_an_answer_is_shown_in_a_full_list_that_is_not_followed(opened: Any, live: Any) -> None:
     live.say("client", ASKED)
     live.calls(10, 100)
     async with opened(live.path, size=(100, 24)) as screen:
@@ -85,7 +85,7 @@ async def test_an_answer_is_told_in_a_full_list_that_is_not_followed(opened: Any
         await screen.until(lambda: screen.places[0].endswith(" ok"), "the answer")
 
 
-async def test_clients_are_told_apart_only_where_there_are_several(opened: Any, live: Any) -> None:
+async def test_clients_are_distinguished_only_where_there_are_several(opened: Any, live: Any) -> None:
     call = (
         b'{"t":0.1,"from":"client","stream":"%b","http":%d,"msg":{"jsonrpc":"2.0","id":%d,"method":"ping"}}\n'
     )

@@ -38,9 +38,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_what_comes_out_of_sight_waits_and_is_counted_as_unseen(clock: list[float]) -> None:
     file, listing = File(), Shown()
-    view, feed = FilteredView(file.log), SimpleNamespace(is_live=True)
+    view, loader = FilteredView(file.log), SimpleNamespace(is_live=True)
     showing: Any = listing
-    arriving = ListUpdates(feed, view, showing)  # type: ignore[arg-type]
+    arriving = ListUpdates(loader, view, showing)  # type: ignore[arg-type]
     listing.follow = True
     file.add(ASK % (1, b"x"))
     all_of(view)
@@ -60,7 +60,7 @@ def test_what_comes_out_of_sight_waits_and_is_counted_as_unseen(clock: list[floa
     listing.has_room = True
     arriving.show()
     assert listing.count == 4, "what would be seen is shown at once"
-    feed.is_live = False
+    loader.is_live = False
     arriving.show()
     assert (arriving.unseen, listing.can_follow) == (0, False)
 
@@ -70,7 +70,7 @@ def test_a_growing_list_is_sorted_now_and_then(clock: list[float]) -> None:
     view = FilteredView(file.log)
     showing: Any = listing
     arriving = ListUpdates(SimpleNamespace(is_live=True), view, showing)  # type: ignore[arg-type]
-    view.want(replace(view.wish, reverse=True))
+    view.want(replace(view.options, reverse=True))
     file.add(ASK % (1, b"x"), ASK % (2, b"x"))
     all_of(view)
     arriving.show()

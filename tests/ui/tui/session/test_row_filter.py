@@ -28,7 +28,7 @@ CANCEL = b'"client","msg":{"jsonrpc":"2.0","method":"notifications/cancelled","p
 
 def all_of(view: FilteredView) -> list[int]:
     """Return the rows that are shown once all were judged."""
-    view.judge(lambda: True)
+    view.advance(lambda: True)
     return list(view.rows)
 
 
@@ -51,7 +51,7 @@ def file() -> File:
         (ViewOptions(exchanges=False), [0, 1, 2, 3, 4, 6, 7, 8]),
         (ViewOptions(exchanges=False, http=True), list(range(9))),
         (ViewOptions(notifications=False), [0, 4, 6, 7, 8]),
-        (ViewOptions(asides=False), [0, 3, 6, 7, 8]),
+        (ViewOptions(events=False), [0, 3, 6, 7, 8]),
         (ViewOptions(query=parse("tool:x")), [0]),
         (ViewOptions(exchanges=False, query=parse("tool:x")), [0, 2]),
         (ViewOptions(query=parse("status:-32602")), [0]),
@@ -61,11 +61,11 @@ def file() -> File:
         (ViewOptions(query=parse("text:word")), [4]),
     ],
 )
-def test_a_wish_lets_its_rows_through(file: File, wish: ViewOptions, rows: list[int]) -> None:
-    assert all_of(FilteredView(file.log, wish)) == rows
+def test_a_set_of_options_lets_its_rows_through(file: File, options: ViewOptions, rows: list[int]) -> None:
+    assert all_of(FilteredView(file.log, options)) == rows
 
 
-def test_an_answer_that_nobody_asked_for_has_a_row_of_its_own(file: File) -> None:
+def test_an_answer_that_no_one_requested_has_a_row_of_its_own(file: File) -> None:
     assert 8 in all_of(FilteredView(file.log))
 
 
@@ -82,15 +82,15 @@ def test_marked_rows_alone_are_shown_if_that_is_wanted(file: File) -> None:
         ViewOptions(exchanges=False, query=parse("nothing-like-it")),
         ViewOptions(only_marked=True),
         ViewOptions(exchanges=False, only_marked=True),
-        ViewOptions(exchanges=False, notifications=False, asides=False, query=parse("nothing-like-it")),
+        ViewOptions(exchanges=False, notifications=False, events=False, query=parse("nothing-like-it")),
     ],
 )
-def test_a_held_row_is_shown_whatever_else_is_left_out(file: File, wish: ViewOptions) -> None:
-    before = FilteredView(file.log, wish)
+def test_a_held_row_is_shown_whatever_else_is_left_out(file: File, options: ViewOptions) -> None:
+    before = FilteredView(file.log, options)
     before.held = {0, 3}
     assert all_of(before) == [0, 3]
 
-    after = FilteredView(file.log, wish)
+    after = FilteredView(file.log, options)
     assert all_of(after) == []
     after.held = {0, 3}
     after.reconsider({0, 3})
@@ -121,7 +121,7 @@ def test_progress_and_cancellation_have_their_own_row_only_if_something_is_wrong
     assert all_of(FilteredView(log, ViewOptions(exchanges=False))) == list(range(6))
 
     view = FilteredView(log)
-    view.judge(lambda: True)
+    view.advance(lambda: True)
     for row in (3, 5):
         log.findings.add(row, found(row))
         view.reconsider([row])
@@ -139,7 +139,7 @@ def test_a_finding_on_a_response_updates_the_row_of_its_request(file: File) -> N
     assert view.version != version
 
 
-def test_rows_that_were_not_judged_yet_are_not_reconsidered(file: File) -> None:
+def test_rows_that_were_not_filtered_yet_are_not_reconsidered(file: File) -> None:
     view = FilteredView(file.log)
     view.reconsider([0, 3])
     assert list(view.rows) == []
@@ -152,17 +152,17 @@ def test_rows_that_were_not_judged_yet_are_not_reconsidered(file: File) -> None:
     ("wish", "rows"),
     [
         (ViewOptions(), [2]),
-        (ViewOptions(asides=False), [2]),
+        (ViewOptions(events=False), [2]),
         (ViewOptions(exchanges=False), [0, 1, 2]),
-        (ViewOptions(exchanges=False, asides=False), [2]),
-        (ViewOptions(exchanges=False, asides=False, http=True), [2, 3]),
+        (ViewOptions(exchanges=False, events=False), [2]),
+        (ViewOptions(exchanges=False, events=False, http=True), [2, 3]),
     ],
 )
 def test_rule_notes_are_hidden_beside_exchanges_and_lost_entries_and_errors_are_always_shown(
-    wish: ViewOptions, rows: list[int]
+    options: ViewOptions, rows: list[int]
 ) -> None:
     file = File()
-    assert all_of(FilteredView(file.add(RULED, RULED, ERROR, HTTP), wish)) == rows
+    assert all_of(FilteredView(file.add(RULED, RULED, ERROR, HTTP), options)) == rows
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_rule_notes_are_hidden_beside_exchanges_and_lost_entries_and_errors_are_
     [
         {"exchanges": True},
         {"notifications": False},
-        {"asides": False},
+        {"events": False},
         {"http": False},
         {"query": parse("tool:x")},
         {"only_marked": True},
@@ -178,7 +178,7 @@ def test_rule_notes_are_hidden_beside_exchanges_and_lost_entries_and_errors_are_
         {"order": SortOrder.SIZE},
     ],
 )
-def test_a_wish_that_leaves_nothing_out_is_recognised(fields: dict[str, Any]) -> None:
+def test_a_set_of_options_that_leaves_nothing_out_is_recognised(fields: dict[str, Any]) -> None:
     everything = ViewOptions(exchanges=False, http=True)
     assert everything.is_all
     assert not replace(everything, **fields).is_all
@@ -191,13 +191,13 @@ def test_the_orders_follow_each_other_in_a_circle() -> None:
 def test_judging_reports_whether_the_rows_changed() -> None:
     file = File()
     view = FilteredView(file.add(ASK % (1, b"a")), ViewOptions(query=parse("is:pending")))
-    assert view.judge(lambda: True)
-    assert not view.judge(lambda: True)
+    assert view.advance(lambda: True)
+    assert not view.advance(lambda: True)
     file.add(STDERR)
-    assert not view.judge(lambda: True)
+    assert not view.advance(lambda: True)
     version = view.version
     file.add(OK % 1, ASK % (2, b"b"))
-    assert view.judge(lambda: True)  # One row left and one came: as many as before.
+    assert view.advance(lambda: True)  # One row left and one came: as many as before.
     assert (list(view.rows), view.version != version) == ([3], True)
 
 
@@ -206,42 +206,42 @@ def test_a_filter_that_reads_the_file_judges_a_tenth_at_a_time() -> None:
     file.add(*[STDERR] * 600)
     for text, portions in (("kind:stderr", [512, 600]), ("text:word", [51, 102])):
         view = FilteredView(file.log, ViewOptions(query=parse(text)))
-        judged = []
+        processed = []
         for _ in portions:
-            view.judge(lambda: False)
-            judged.append(view.judged)
-        assert (judged, len(view)) == (portions, portions[-1])
+            view.advance(lambda: False)
+            processed.append(view.processed)
+        assert (processed, len(view)) == (portions, portions[-1])
 
 
-def test_a_time_counted_back_from_the_end_is_judged_again_when_the_end_is_known() -> None:
+def test_a_time_counted_back_from_the_end_is_filtered_again_when_the_end_is_known() -> None:
     file = File()
-    wish = ViewOptions(query=parse("since:-0.2"))
+    options = ViewOptions(query=parse("since:-0.2"))
     view = FilteredView(
-        file.add(b'{"t":0.5,"note":"stderr","text":"a"}', b'{"t":0.6,"note":"stderr","text":"b"}'), wish
+        file.add(b'{"t":0.5,"note":"stderr","text":"a"}', b'{"t":0.6,"note":"stderr","text":"b"}'), options
     )
     assert all_of(view) == [0, 1]
     file.add(EXIT)
     generation = view.generation
-    assert view.judge(lambda: True)
+    assert view.advance(lambda: True)
     assert (view.generation, view.is_behind) == (generation + 1, True)
     assert all_of(view) == [2]
-    assert not view.judge(lambda: True)
+    assert not view.advance(lambda: True)
     assert view.generation == generation + 1
 
 
-def test_rows_are_judged_in_portions_as_time_allows(file: File) -> None:
+def test_rows_are_filtered_in_portions_as_time_allows(file: File) -> None:
     for number in range(1000):
         file.add(ASK % (number + 100, b"echo"), OK % (number + 100))
     view = FilteredView(file.log)
     steps = 0
     while view.is_behind:
-        view.judge(lambda: False)
+        view.advance(lambda: False)
         steps += 1
     assert steps > 2
     assert len(view) == 1006
 
 
-def test_an_answer_changes_what_the_filter_says_of_its_request() -> None:
+def test_an_answer_changes_what_the_filter_shows_of_its_request() -> None:
     file = File()
     view = FilteredView(file.add(ASK % (1, b"a"), ASK % (2, b"b")), ViewOptions(query=parse("is:pending")))
     assert all_of(view) == [0, 1]
@@ -274,17 +274,17 @@ def test_what_the_end_leaves_without_an_answer_is_found_then() -> None:
 def test_rows_that_came_live_are_those_of_the_whole(
     lines: list[bytes], cut: int, text: str, exchanges: bool
 ) -> None:
-    wish = ViewOptions(exchanges=exchanges, query=parse(text))
+    options = ViewOptions(exchanges=exchanges, query=parse(text))
     file = File()
-    live = FilteredView(file.log, wish)
+    live = FilteredView(file.log, options)
     for some in (lines[:cut], lines[cut:]):
         file.add(*some)
-        live.judge(lambda: True)
+        live.advance(lambda: True)
     file.log.end()
-    assert all_of(live) == all_of(FilteredView(file.log, wish))
+    assert all_of(live) == all_of(FilteredView(file.log, options))
 
 
-def test_another_wish_begins_anew_and_the_same_one_does_not(file: File) -> None:
+def test_another_set_of_options_begins_again_and_the_same_one_does_not(file: File) -> None:
     view = FilteredView(file.log)
     all_of(view)
     view.want(ViewOptions())
@@ -294,32 +294,32 @@ def test_another_wish_begins_anew_and_the_same_one_does_not(file: File) -> None:
     assert all_of(view) == [0, 1, 2, 3, 4, 6, 7, 8]
 
 
-def test_a_log_that_began_anew_is_judged_anew(file: File) -> None:
+def test_a_log_that_began_again_is_filtered_again(file: File) -> None:
     view = FilteredView(file.log)
     all_of(view)
     file.log.begin_again(file.log.header)
     assert view.is_behind
-    assert view.judge(lambda: True)
-    assert not view.judge(lambda: True)
+    assert view.advance(lambda: True)
+    assert not view.advance(lambda: True)
     assert all_of(view) == []
 
 
 @pytest.mark.parametrize(
     "wish", [ViewOptions(), ViewOptions(exchanges=False, http=True), ViewOptions(order=SortOrder.SIZE)]
 )
-def test_a_row_that_is_not_shown_has_the_place_of_the_next(file: File, wish: ViewOptions) -> None:
-    view = FilteredView(file.log, wish)
+def test_a_row_that_is_not_shown_has_the_place_of_the_next(file: File, options: ViewOptions) -> None:
+    view = FilteredView(file.log, options)
     for row in all_of(view):
-        assert view.holds(row)
+        assert view.contains(row)
         assert view.rows[view.place_of(row)] == row
-    assert not view.holds(99)
-    assert view.place_of(99) == (0 if wish.is_sorted else len(view) - 1)
+    assert not view.contains(99)
+    assert view.place_of(99) == (0 if options.is_sorted else len(view) - 1)
 
 
 def test_a_row_that_is_left_out_is_not_shown_and_has_the_place_of_the_next_one(file: File) -> None:
     view = FilteredView(file.log)
     assert all_of(view) == [0, 3, 4, 6, 7, 8]
-    assert [view.holds(row) for row in (0, 1, 2, 3, 5, 8)] == [True, False, False, True, False, True]
+    assert [view.contains(row) for row in (0, 1, 2, 3, 5, 8)] == [True, False, False, True, False, True]
     assert [view.place_of(row) for row in (0, 1, 2, 3, 5, 6)] == [0, 1, 1, 1, 3, 3]
     assert FilteredView(file.log).place_of(3) == 0  # Nothing is shown yet.
 
@@ -376,7 +376,7 @@ def test_a_sorted_list_is_stale_until_what_came_has_its_place() -> None:
     view = FilteredView(file.add(ASK % (1, b"a")), ViewOptions(order=SortOrder.SIZE))
     assert (all_of(view), view.is_stale) == ([0], False)
     file.add(ASK % (2, b"a longer name"))
-    view.judge(lambda: True)
+    view.advance(lambda: True)
     assert (list(view.rows), view.is_stale) == ([0], True)
     view.sort()
     assert (view.is_stale, list(view.rows)) == (False, [1, 0])

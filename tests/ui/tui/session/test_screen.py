@@ -18,7 +18,7 @@ REQUEST = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"ech
 ERROR = b'{"jsonrpc":"2.0","id":%d,"error":{"code":-32602,"message":"no"}}'
 
 
-async def test_what_cannot_be_jumped_to_is_said(opened: Any, make_recording: Make, live: Any) -> None:
+async def test_what_cannot_be_jumped_to_is_reported(opened: Any, make_recording: Make, live: Any) -> None:
     async with opened(make_recording()) as screen:
         await screen.shows("ended: exit 0")
         await screen.press("E")
@@ -132,7 +132,7 @@ async def test_a_file_that_is_cut_while_a_row_of_it_is_read_leaves_nothing_to_tr
         await screen.until(lambda: "tools/call" in screen.text)
 
 
-async def test_a_dead_session_says_so_and_what_is_torn(opened: Any, make_recording: Make) -> None:
+async def test_a_dead_session_shows_so_and_what_is_torn(opened: Any, make_recording: Make) -> None:
     path = make_recording(exit_code=None, torn=b'{"t":1.0,"from')
     async with opened(path, size=(140, 30)) as screen:
         await screen.shows("died: mcpspy was stopped", "torn (14 bytes", "✗ died")
@@ -190,27 +190,27 @@ async def test_a_session_that_vanished_from_the_list_is_trouble_in_one_line(
         await screen.shows("no such file")
 
 
-async def test_nothing_is_said_again_while_nothing_happens(
+async def test_nothing_is_reported_again_while_nothing_happens(
     opened: Any, live: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live.calls(1, 3)
     async with opened(live.path) as screen:
         await screen.until(lambda: screen.count == 3)
         beats, said = 0, 0
-        standing, say = screen.session._standing, screen.session._say
+        snapshot, update = screen.session._snapshot, screen.session._update_status
 
-        def stands() -> object:
+        def counted_snapshot() -> object:
             nonlocal beats
             beats += 1
-            return standing()
+            return snapshot()
 
-        def says() -> None:
+        def counted_update() -> None:
             nonlocal said
             said += 1
-            say()
+            update()
 
-        monkeypatch.setattr(screen.session, "_standing", stands)
-        monkeypatch.setattr(screen.session, "_say", says)
+        monkeypatch.setattr(screen.session, "_snapshot", counted_snapshot)
+        monkeypatch.setattr(screen.session, "_update_status", counted_update)
         await screen.until(lambda: beats > 5)
         before, quiet = said, beats
         await screen.until(lambda: beats > quiet + 3)

@@ -6,23 +6,23 @@ from typing import Any
 
 from mcpspy.ui.tui.bindings import SESSION_KEYS
 from mcpspy.ui.tui.panels.capabilities_screen import CapabilitiesScreen
-from mcpspy.ui.tui.panels.stats_screen import StatsScreen
-from mcpspy.ui.tui.panels.timeline_screen import TimelineScreen
-from mcpspy.ui.tui.session.subscreens import OPENINGS
+from mcpspy.ui.tui.panels.stats import StatsScreen
+from mcpspy.ui.tui.panels.timeline import TimelineScreen
+from mcpspy.ui.tui.session.subscreens import SUBSCREENS
 from mcpspy.ui.tui.widgets.prompts import TextPrompt
 from tests.ui.conftest import Make
 
 
 def test_each_has_a_key() -> None:
     actions = {getattr(binding, "action", "") for binding in SESSION_KEYS}
-    assert {f"over('{what}')" for what in OPENINGS} <= actions
+    assert {f"show('{what}')" for what in SUBSCREENS} <= actions
 
 
 async def test_each_comes_over_the_session_and_gives_back_what_was_chosen(
     opened: Any, make_recording: Make
 ) -> None:
     async with opened(make_recording()) as screen:
-        await screen.judged()
+        await screen.processed()
         session = screen.session
         for what, kind, choice in (
             ("timeline", TimelineScreen, 0),
@@ -31,7 +31,7 @@ async def test_each_comes_over_the_session_and_gives_back_what_was_chosen(
             ("note", TextPrompt, "look here"),
             ("export", TextPrompt, None),
         ):
-            session.action_over(what)
+            session.action_show(what)
             await screen.until(lambda kind=kind: isinstance(screen.app.screen, kind), what)
             screen.app.screen.dismiss(choice)
             await screen.until(lambda: screen.app.screen is session, "the session again")
@@ -42,7 +42,7 @@ async def test_each_comes_over_the_session_and_gives_back_what_was_chosen(
 
 async def test_what_has_no_format_is_not_saved(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording()) as screen:
-        screen.session.action_over("export")
+        screen.session.action_show("export")
         await screen.until(lambda: isinstance(screen.app.screen, TextPrompt))
         screen.app.screen.dismiss("rows.txt")
         await screen.shows("nothing was saved: the name should end in .jsonl or .md")

@@ -17,7 +17,7 @@ NOON = datetime.fromisoformat("2026-01-01T12:00:00.500")
     ("way", "text"),
     [(TimeFormat.RELATIVE, "62.250"), (TimeFormat.ABSOLUTE, "12:01:02.750"), (TimeFormat.DELTA, "+2.250")],
 )
-def test_a_time_is_said_in_the_way_that_is_wanted(way: TimeFormat, text: str) -> None:
+def test_a_time_is_reported_in_the_way_that_is_wanted(way: TimeFormat, text: str) -> None:
     assert shown(way, 62.25, 60.0, NOON) == text
 
 

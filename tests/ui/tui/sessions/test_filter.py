@@ -89,7 +89,7 @@ def test_sessions_are_found(text: str, found: str) -> None:
         ('""', "nothing between the quotes", (0, 2)),
     ],
 )
-def test_a_bad_filter_says_what_is_wrong_and_where(text: str, message: str, at: tuple[int, int]) -> None:
+def test_a_bad_filter_shows_what_is_wrong_and_where(text: str, message: str, at: tuple[int, int]) -> None:
     with pytest.raises(QueryError) as caught:
         SessionFilter(text)
 

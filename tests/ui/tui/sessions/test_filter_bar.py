@@ -82,7 +82,7 @@ async def test_escape_while_typing_drops_it_too(opened: Any) -> None:
 
 
 @pytest.mark.usefixtures("three")
-async def test_a_bad_filter_is_said_and_what_was_found_stays(opened: Any) -> None:
+async def test_a_bad_filter_is_reported_and_what_was_found_stays(opened: Any) -> None:
     async with opened() as screen:
         await screen.shows("3 sessions")
         await screen.press("slash", *'beta "')
@@ -108,7 +108,7 @@ async def test_the_filters_before_come_back(opened: Any) -> None:
 
 
 @pytest.mark.usefixtures("three")
-async def test_what_hides_all_says_how_to_see_them(opened: Any) -> None:
+async def test_what_hides_all_shows_how_to_see_them(opened: Any) -> None:
     async with opened(size=(80, 24)) as screen:
         await screen.shows("3 sessions")
         await screen.press("slash", *"zzz", "enter")

@@ -44,7 +44,7 @@ def is_asking(screen: Any) -> bool:
     return isinstance(screen.app.screen, ConfirmPrompt)
 
 
-async def test_an_empty_folder_says_what_to_do(opened: Any, tmp_path: Path) -> None:
+async def test_an_empty_folder_shows_what_to_do(opened: Any, tmp_path: Path) -> None:
     async with opened(size=(80, 24)) as screen:
         await screen.shows("mcpspy run -- npx", "mcpspy demo", f"watching {tmp_path}"[:70], "0 sessions")
         await screen.press("enter", "j", "k", "G", "g", "e", "d", "c", "y", "space", "escape")
@@ -98,7 +98,7 @@ async def test_enter_opens_all_that_are_marked_as_one(opened: Any, make_recordin
         await screen.shows("3 sessions")
         await screen.press("space", "space", "enter")
         await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
-        assert len(screen.session.feed.paths) == 2
+        assert len(screen.session.loader.paths) == 2
 
 
 async def test_a_session_named_on_the_command_line_lies_above_the_list(
@@ -110,7 +110,7 @@ async def test_a_session_named_on_the_command_line_lies_above_the_list(
         await screen.shows("1 session")
 
 
-async def test_a_folder_that_cannot_be_read_is_said(opened: Any, tmp_path: Path) -> None:
+async def test_a_folder_that_cannot_be_read_is_reported(opened: Any, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     async with opened(folder=tmp_path / "file", size=(200, 20)) as screen:
         await screen.shows("Not a directory")
@@ -173,7 +173,7 @@ async def test_a_live_session_is_refused(opened: Any, live: Any) -> None:
         assert live.path.exists()
 
 
-async def test_what_cannot_be_deleted_is_said(
+async def test_what_cannot_be_deleted_is_reported(
     opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = make_recording()
@@ -229,7 +229,7 @@ async def test_r_looks_again_at_once(
         await screen.shows("2 sessions")
 
 
-async def test_the_demo_is_recorded_once_while_the_screen_says_so(
+async def test_the_demo_is_recorded_once_while_the_screen_shows_so(
     opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     may_end, runs = asyncio.Event(), []
@@ -250,7 +250,7 @@ async def test_the_demo_is_recorded_once_while_the_screen_says_so(
         assert len(runs) == 1
 
 
-async def test_a_demo_that_fails_is_said(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_demo_that_fails_is_reported(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     async def record(folder: str) -> str:
         return "no python"
 

@@ -51,7 +51,7 @@ async def test_numbers_stand_under_their_heads_in_80_columns(opened: Any, make_r
         assert head.index("errors") + len("errors") == line.index(" 1 ") + 2
 
 
-async def test_what_is_not_counted_yet_says_so(
+async def test_what_is_not_counted_yet_shows_so(
     opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_recording()

@@ -24,7 +24,7 @@ def summary_of(path: Path) -> Summary:
     return summarize(path, read_header_of(path))
 
 
-def test_who_spoke_and_how_it_ended_is_said(make_recording: Make) -> None:
+def test_who_spoke_and_how_it_ended_is_reported(make_recording: Make) -> None:
     row = session_row(summary_of(make_recording(exit_code=3)), None, NOW)
 
     assert (row.state, row.name, row.exit) == ("○ ended", "tested", "exit 3")
@@ -45,7 +45,7 @@ def test_a_live_and_a_dead_one_have_a_word_and_a_glyph(live: Any, make_recording
         (SessionCounts(12, 3, 1), ("12", "3", "1"), (None, rows.BAD, rows.OPEN)),
     ],
 )
-def test_what_is_counted_is_shown_and_what_is_not_yet_is_said(
+def test_what_is_counted_is_shown_and_what_is_not_yet_is_reported(
     make_recording: Make, counts: SessionCounts | None, cells: tuple[str, ...], tones: tuple[str | None, ...]
 ) -> None:
     row = session_row(summary_of(make_recording()), counts, NOW)
@@ -54,14 +54,14 @@ def test_what_is_counted_is_shown_and_what_is_not_yet_is_said(
     assert tuple(row.tones[name] for name in SessionCounts._fields) == tones
 
 
-def test_a_session_that_is_too_large_says_about_how_much_it_is(make_recording: Make) -> None:
+def test_a_session_that_is_too_large_shows_about_how_much_it_is(make_recording: Make) -> None:
     summary = msgspec.structs.replace(summary_of(make_recording()), size=LARGEST + 1)
     row = session_row(summary, None, NOW)
 
     assert (row.messages, row.errors, row.pending) == ("~6", "?", "?")
 
 
-def test_hostile_names_are_inert(make_recording: Make) -> None:
+def test_hostile_names_are_sanitized(make_recording: Make) -> None:
     row = session_row(summary_of(make_recording(name="a\x1b]0;t\x07\u202e")), None, NOW)
 
     assert row.name == "a\\x1b]0;t\\x07\\u202e"

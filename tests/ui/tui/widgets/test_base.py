@@ -93,7 +93,7 @@ async def test_what_textual_filters_is_filtered(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("theme", [DARK.name, LIGHT.name])
-async def test_what_stands_for_a_secret_is_in_reverse_and_not_only_in_another_colour(theme: str) -> None:
+async def test_what_is_for_a_secret_is_in_reverse_and_not_only_in_another_colour(theme: str) -> None:
     async with (app := Canvas()).run_test(size=(12, 4)) as pilot:
         app.theme = theme
         await pilot.pause()

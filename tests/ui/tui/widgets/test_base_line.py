@@ -37,7 +37,7 @@ class OneLine(App[None]):
 async def test_what_is_on_the_right_stays(width: int, shown: str) -> None:
     app = OneLine()
     async with app.run_test(size=(width, 1)) as pilot:
-        app.query_one(SplitLine).say(
+        app.query_one(SplitLine).set_text(
             [("漢字", "title"), (" · a sentence", None)], [("1/2", "quiet"), (" paused", "open")]
         )
         await pilot.pause()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.ui.tui.detail.layout import Piece
-from mcpspy.ui.tui.widgets.columns import EXCHANGES, MESSAGES, SESSIONS, Column, fitted, gap_at, share
+from mcpspy.ui.tui.widgets.columns import EXCHANGES, MESSAGES, SESSIONS, Column, Piece, fitted, gap_at, share
 
 
 def names(columns: tuple[Column, ...], width: int) -> list[str]:
@@ -45,7 +44,7 @@ def test_what_matters_least_leaves_first() -> None:
     assert names(SESSIONS, 50) == ["state", "name", "messages", "errors", "pending"]
 
 
-def test_the_state_of_a_session_is_always_said() -> None:
+def test_the_state_of_a_session_is_always_shown() -> None:
     assert names(SESSIONS, 10) == ["state"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Note
 from mcpspy.core.session.session import Change, Session
-from mcpspy.ui.tui.session.detail_header import content, copied, facts, sent_instead
+from mcpspy.ui.tui.session.labels import content, copy_text, message_header, replacement
 
 
 def last(*entries: Entry) -> Change:
@@ -12,14 +12,14 @@ def last(*entries: Entry) -> Change:
 
 
 def said(change: Change) -> list[str]:
-    return [text for text, _ in facts(change) if text]
+    return [text for text, _ in message_header(change) if text]
 
 
 CALL = Frame(0.25, "client", b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"[b]x"}}')
 ANSWER = Frame(0.5, "server", b'{"jsonrpc":"2.0","id":1,"result":{}}')
 
 
-def test_a_request_says_who_asked_whom_and_what_became_of_it() -> None:
+def test_a_request_shows_who_asked_whom_and_what_became_of_it() -> None:
     assert said(last(CALL)) == [
         "request tools/call · [b]x",
         "client → server · at 0.250 s · id 1 · 71 bytes",
@@ -29,15 +29,15 @@ def test_a_request_says_who_asked_whom_and_what_became_of_it() -> None:
     assert said(session.changes[0])[2] == "answer: ok after 250.0 ms"
 
 
-def test_an_answer_says_what_it_answers() -> None:
+def test_an_answer_shows_what_it_answers() -> None:
     assert said(last(CALL, ANSWER))[2] == "answers its request after 250.0 ms: ok"
 
 
-def test_what_is_wrong_with_a_message_is_said_in_full() -> None:
+def test_what_is_wrong_with_a_message_is_reported_in_full() -> None:
     assert said(last(ANSWER))[-1] == "odd: nobody asked"
 
 
-def test_text_of_a_peer_is_inert_in_the_facts() -> None:
+def test_text_of_a_peer_is_sanitized_in_the_facts() -> None:
     error = b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"\\u001b]0;x\\u0007\\u202e"}}'
 
     assert "\\x1b]0;x\\x07\\u202e" in said(last(CALL, Frame(0.5, "server", error)))[2]
@@ -49,7 +49,7 @@ def test_a_note_shows_its_text_or_what_it_holds() -> None:
     assert said(last(Note(0.1, "exit", {"code": 3}))) == ["note: exit", "at 0.100 s"]
 
 
-def test_a_damaged_line_says_why() -> None:
+def test_a_damaged_line_shows_why() -> None:
     change = last(Damaged(b"{oops", "not JSON"))
 
     assert said(change) == ["damaged line of the file", "not JSON"]
@@ -57,12 +57,12 @@ def test_a_damaged_line_says_why() -> None:
 
 
 def test_json_is_copied_as_it_was_and_anything_else_harmless() -> None:
-    assert copied(last(CALL)) == CALL.data.decode()
-    assert copied(last(Frame(0.1, "server", b"DEBUG \x1b[201~rm\r"))) == "DEBUG \\x1b[201~rm\\r"
+    assert copy_text(last(CALL)) == CALL.data.decode()
+    assert copy_text(last(Frame(0.1, "server", b"DEBUG \x1b[201~rm\r"))) == "DEBUG \\x1b[201~rm\\r"
 
 
 def test_what_went_on_in_place_of_a_message_is_its_own_bytes() -> None:
-    head, data = sent_instead(Note(1.0, "rule", {"action": "release", "sent": '{"a": 1}'}))
+    head, data = replacement(Note(1.0, "rule", {"action": "release", "sent": '{"a": 1}'}))
     assert ([text for text, _ in head[:2]], data) == (["what went on in its place", "8 bytes"], b'{"a": 1}')
-    assert sent_instead(Note(1.0, "rule", {"sent_b64": "/3t9"}))[1] == b"\xff{}"
-    assert sent_instead(Note(1.0, "rule", {"sent_b64": "x"}))[1] == b"", "cut, or not from us"
+    assert replacement(Note(1.0, "rule", {"sent_b64": "/3t9"}))[1] == b"\xff{}"
+    assert replacement(Note(1.0, "rule", {"sent_b64": "x"}))[1] == b"", "cut, or not from us"

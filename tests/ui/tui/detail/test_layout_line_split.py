@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from mcpspy.core.sanitize import sanitize_bytes
-from mcpspy.ui.tui.detail import line_split
-from mcpspy.ui.tui.detail.line_split import LineSplit
-from mcpspy.ui.tui.widgets.cells import steady
+from mcpspy.ui.tui.detail import layout
+from mcpspy.ui.tui.detail.layout import LineSplit
+from mcpspy.ui.tui.widgets.columns import steady
 
 DATA = st.binary(max_size=200) | st.text(max_size=80).map(lambda text: text.encode("utf-8", "replace"))
 
@@ -51,19 +51,19 @@ def test_what_ends_in_a_newline_has_no_empty_line_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "bound"), [(b"x" * 500, 50), (b"\xff" * 500, 50), (b"short\n" * 90, line_split.LONG)]
+    ("data", "bound"), [(b"x" * 500, 50), (b"\xff" * 500, 50), (b"short\n" * 90, layout.LONG)]
 )
 def test_a_large_text_is_cut_to_the_width_at_once(
     monkeypatch: pytest.MonkeyPatch, data: bytes, bound: int
 ) -> None:
-    monkeypatch.setattr(line_split, "LARGE", 100)
+    monkeypatch.setattr(layout, "LARGE", 100)
     fitted = LineSplit(data).fitted(50, 100)
 
     assert max(fitted.end(line) - fitted.start(line) for line in range(len(fitted))) <= bound
 
 
 def test_what_cannot_be_measured_is_cut_so_that_it_fits_unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line_split, "LARGE", 100)
+    monkeypatch.setattr(layout, "LARGE", 100)
     fitted = LineSplit(b"\xff" * 5000).fitted(50, 10)
 
     assert all(cell_len(fitted[line]) <= 50 for line in range(len(fitted)))

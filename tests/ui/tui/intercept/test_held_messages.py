@@ -21,7 +21,7 @@ async def test_an_answer_is_held_in_the_row_of_its_exchange_and_cannot_be_answer
         await screen.press("e")
         await screen.shows("only a request can be answered")
         await screen.press("v")
-        await screen.judged()
+        await screen.processed()
         await screen.until(lambda: "held (tui)" in screen.text)
         await screen.press("G", "a")  # On the note that says it is held.
         await screen.until(lambda: session.taken() == [("server", result(1))])
@@ -33,7 +33,7 @@ async def test_what_a_rule_holds_is_there_at_once_and_goes_on_by_itself(opened: 
         async with opened(session.path, size=SIZE) as screen:
             await screen.shows("1 held · tools/call write_file · by rule 1", "HELD")
             assert "holding" not in screen.text
-            assert screen.session.farewell == "", "it does not depend on us"
+            assert screen.session.leave_question == "", "it does not depend on us"
             session.wake(301.0)
             await screen.shows("tools/call write_file went on by itself: nobody decided in time")
             await screen.until(lambda: "1 held" not in screen.text)
@@ -59,6 +59,6 @@ async def test_messages_that_are_alike_and_came_in_one_chunk_are_each_held_in_a_
         await screen.until(lambda: set(screen.session.listing.held) == {first, third}, "the others")
         await screen.press("A")
         await screen.until(lambda: len(session.sent) == 2)
-        effects = screen.session.feed.log.index.effects
+        effects = screen.session.loader.model.index.effects
         await screen.until(lambda: len(effects) == 3)
         assert ["dropped" in effects[row] for row in (first, second, third)] == [False, True, False]

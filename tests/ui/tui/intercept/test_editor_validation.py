@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from mcpspy.ui.tui.intercept.validation import editable, request_troubles, troubles
+from mcpspy.ui.tui.intercept.editor import editable, problems, request_problems
 from tests.ui.tui.intercept.conftest import call, result
 
 
 def said(text: str, original: bytes = b"", side: str = "client") -> list[tuple[str, bool]]:
-    return [(trouble.text, trouble.is_json) for trouble in troubles(text, side, original)]
+    return [(trouble.text, trouble.is_json) for trouble in problems(text, side, original)]
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def said(text: str, original: bytes = b"", side: str = "client") -> list[tuple[s
     ],
     ids=["comma", "empty", "nan", "deep", "surrogate"],
 )
-def test_what_is_no_json_is_said_with_its_place(text: str, why: str) -> None:
+def test_what_is_no_json_is_reported_with_its_place(text: str, why: str) -> None:
     ((trouble, is_json),) = said(text)
     assert why in trouble
     assert not is_json
@@ -55,11 +55,11 @@ def test_another_id_and_another_kind_are_warned_of() -> None:
 
 
 def test_a_request_to_be_sent_is_a_method_with_params() -> None:
-    assert request_troubles('{"method": "ping"}') == []
-    assert request_troubles('{"method": "x", "params": {}}') == []
+    assert request_problems('{"method": "ping"}') == []
+    assert request_problems('{"method": "x", "params": {}}') == []
     for text in ("[]", '{"method": ""}', '{"params": {}}', '{"method": "x", "params": []}', "{"):
-        assert [trouble.is_json for trouble in request_troubles(text)] == [False], text
-    (left_out,) = request_troubles('{"method": "x", "id": 3}')
+        assert [trouble.is_json for trouble in request_problems(text)] == [False], text
+    (left_out,) = request_problems('{"method": "x", "id": 3}')
     assert left_out == ("left out when it is sent: id", True)
 
 

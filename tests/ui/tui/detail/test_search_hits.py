@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from mcpspy.ui.tui.detail.document import Section
-from mcpspy.ui.tui.detail.hits import HitFinder, HitPosition
-from mcpspy.ui.tui.detail.line_split import LineSplit
-from mcpspy.ui.tui.detail.search import SearchQuery
+from mcpspy.ui.tui.detail.layout import LineSplit
+from mcpspy.ui.tui.detail.search import HitFinder, HitPosition, SearchQuery
 
 
 def sections(*texts: bytes) -> list[Section]:
@@ -16,12 +15,12 @@ COLUMNS = [sections(b"x.x", b"nothing"), sections(b"x")]
 
 
 def test_hits_come_one_after_the_other_and_begin_again() -> None:
-    finder, spot, seen = HitFinder(SearchQuery("x"), COLUMNS), HitPosition(0, 0, 0), []
+    finder, position, seen = HitFinder(SearchQuery("x"), COLUMNS), HitPosition(0, 0, 0), []
     for _ in range(4):
-        found = finder.after(spot)
+        found = finder.after(position)
         assert found is not None
         seen.append((*found[0], found[1], finder.count(found[0])))
-        spot = found[0]._replace(offset=found[0].offset + 1)
+        position = found[0]._replace(offset=found[0].offset + 1)
 
     assert seen == [
         (0, 0, 0, False, "1/3"),
@@ -32,12 +31,12 @@ def test_hits_come_one_after_the_other_and_begin_again() -> None:
 
 
 def test_and_backwards() -> None:
-    finder, spot, seen = HitFinder(SearchQuery("x"), COLUMNS), HitPosition(0, 1, 3), []
+    finder, position, seen = HitFinder(SearchQuery("x"), COLUMNS), HitPosition(0, 1, 3), []
     for _ in range(3):
-        found = finder.before(spot)
+        found = finder.before(position)
         assert found is not None
         seen.append((*found[0], found[1]))
-        spot = found[0]
+        position = found[0]
 
     assert seen == [(0, 0, 2, False), (0, 0, 0, False), (1, 0, 0, True)]
 

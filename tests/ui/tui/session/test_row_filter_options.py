@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.ui.tui.session.navigation import MOST_SORTED, turned
+from mcpspy.ui.tui.session.message_list import MOST_SORTED, changed_options
 from mcpspy.ui.tui.session.row_filter import SortOrder, ViewOptions
 
 
@@ -24,8 +24,8 @@ from mcpspy.ui.tui.session.row_filter import SortOrder, ViewOptions
             "notifications are shown",
         ),
         (
-            "asides",
-            ViewOptions(asides=False),
+            "events",
+            ViewOptions(events=False),
             "stderr and other asides are hidden",
             "stderr and other asides are shown",
         ),
@@ -34,19 +34,19 @@ from mcpspy.ui.tui.session.row_filter import SortOrder, ViewOptions
     ],
 )
 def test_what_is_turned_twice_is_as_it_was(what: str, once: ViewOptions, said: str, again: str) -> None:
-    assert turned(ViewOptions(), what, 9) == (once, said)
-    assert turned(once, what, 9) == (ViewOptions(), again)
+    assert changed_options(ViewOptions(), what, 9) == (once, said)
+    assert changed_options(once, what, 9) == (ViewOptions(), again)
 
 
 def test_the_order_goes_around() -> None:
-    wish, said = turned(ViewOptions(reverse=True), "order", 9)
-    assert (wish, said) == (ViewOptions(order=SortOrder.LATENCY), "sorted by latency, largest first")
-    assert turned(wish, "reverse", 9)[1] == "sorted by latency, smallest first"
-    wish, said = turned(turned(wish, "order", 9)[0], "order", 9)
-    assert (wish, said) == (ViewOptions(), "in the order of time")
+    options, said = changed_options(ViewOptions(reverse=True), "order", 9)
+    assert (options, said) == (ViewOptions(order=SortOrder.LATENCY), "sorted by latency, largest first")
+    assert changed_options(options, "reverse", 9)[1] == "sorted by latency, smallest first"
+    options, said = changed_options(changed_options(options, "order", 9)[0], "order", 9)
+    assert (options, said) == (ViewOptions(), "in the order of time")
 
 
 def test_more_rows_than_can_be_sorted_stay_as_they_are_but_may_be_put_back() -> None:
-    wish, said = turned(ViewOptions(), "order", MOST_SORTED + 1)
-    assert (wish, said) == (ViewOptions(), "more than 200,000 rows: filter first, then sort")
-    assert turned(ViewOptions(reverse=True), "reverse", MOST_SORTED + 1)[0] == ViewOptions()
+    options, said = changed_options(ViewOptions(), "order", MOST_SORTED + 1)
+    assert (options, said) == (ViewOptions(), "more than 200,000 rows: filter first, then sort")
+    assert changed_options(ViewOptions(reverse=True), "reverse", MOST_SORTED + 1)[0] == ViewOptions()

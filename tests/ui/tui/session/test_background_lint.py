@@ -12,8 +12,8 @@ from mcpspy.core.recording.decode import read_entry
 from mcpspy.core.session.session import Session
 from mcpspy.ui.session_model import MOST, Findings, SessionModel
 from mcpspy.ui.tui.session import background
-from mcpspy.ui.tui.session import findings as module
-from mcpspy.ui.tui.session.findings import LintPass
+from mcpspy.ui.tui.session import background as module
+from mcpspy.ui.tui.session.background import LintPass
 from tests.ui.conftest import CONVERSATION, Make
 from tests.ui.tui.panels.panels import RECORDINGS, recorded
 
@@ -25,9 +25,9 @@ TALK = [CONVERSATION[0], HELLO, READY, *CONVERSATION[2:]]
 
 def looked(log: SessionModel, seconds: float = 60.0) -> list[int]:
     """Look at all of a log, so long at a time; return the rows with news."""
-    linting, news = LintPass(log, lambda _: (0, log.header)), list[int]()
-    while linting.is_behind:
-        news += linting.advance(seconds)
+    lint_pass, news = LintPass(log, lambda _: (0, log.header)), list[int]()
+    while lint_pass.is_behind:
+        news += lint_pass.advance(seconds)
     return news
 
 
@@ -55,24 +55,26 @@ def test_the_pass_finds_what_lint_finds_where_it_finds_it(name: str) -> None:
 
 def test_a_log_that_begins_again_is_looked_at_again(make_recording: Make) -> None:
     log = recorded(make_recording(TALK).read_bytes()).log
-    linting = LintPass(log, lambda _: (0, log.header))
-    linting.advance(60.0)
-    assert (linting.is_behind, log.findings.rows) == (False, [4, 6])
+    lint_pass = LintPass(log, lambda _: (0, log.header))
+    lint_pass.advance(60.0)
+    assert (lint_pass.is_behind, log.findings.rows) == (False, [4, 6])
 
     log.begin_again(log.header)
-    assert (linting.is_behind, log.findings.rows) == (True, [])
-    linting.advance(60.0)
-    assert linting.done == 0
+    assert (lint_pass.is_behind, log.findings.rows) == (True, [])
+    lint_pass.advance(60.0)
+    assert lint_pass.done == 0
 
 
-def test_a_large_line_ends_a_slice_and_says_so(make_recording: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_line_ends_a_slice_and_shows_so(
+    make_recording: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "LARGE", 120)
     log = recorded(make_recording(TALK).read_bytes()).log
-    linting, slices = LintPass(log, lambda _: (0, log.header)), 0
+    lint_pass, slices = LintPass(log, lambda _: (0, log.header)), 0
     lengths = [log.index.where(row).length > 120 for row in range(len(log))]
-    while linting.is_behind:
-        assert linting.is_large is lengths[linting.done]
-        linting.advance(60.0)
+    while lint_pass.is_behind:
+        assert lint_pass.is_large is lengths[lint_pass.done]
+        lint_pass.advance(60.0)
         slices += 1
     assert slices == sum(lengths[1:]) + 1
 
@@ -91,7 +93,7 @@ def test_of_a_rule_that_finds_without_end_the_words_are_not_kept() -> None:
     assert (findings.count, findings.of(None), findings.of(2 * MOST)) == (2 * MOST, (), ())
 
 
-async def test_a_row_is_marked_and_the_detail_says_why(opened: Any, make_recording: Make) -> None:
+async def test_a_row_is_marked_and_the_detail_shows_why(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(TALK), linted=True) as screen:
         await screen.shows("2 findings")
         await screen.press("w")
@@ -120,13 +122,13 @@ async def test_findings_come_as_the_session_does_and_are_filtered_by(opened: Any
         assert " E → tools/call " in screen.places[1]
 
 
-async def test_a_long_session_is_looked_at_once_somebody_asks(
+async def test_a_long_session_is_linted_once_requested(
     opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background, "LINTED", 3)
     async with opened(make_recording(TALK), linted=True) as screen:
-        await screen.judged()
-        assert not screen.session.linting.done
+        await screen.processed()
+        assert not screen.session.lint_pass.done
         await screen.press("w")
         await screen.shows("no finding below, 0 % of the rows were looked at", "2 findings")
         await screen.press("w")
@@ -152,8 +154,10 @@ async def test_sessions_that_are_merged_are_linted_each_by_itself(
         for name in (b"one", b"two")
     ]
     async with opened(paths, linted=True) as screen:
-        await screen.until(lambda: not screen.session.linting.is_behind and screen.session.feed.log.is_over)
-        log = screen.session.feed.log
+        await screen.until(
+            lambda: not screen.session.lint_pass.is_behind and screen.session.loader.model.is_over
+        )
+        log = screen.session.loader.model
         found = [
             (log.index.texts[log.index.stream[row]], log.findings.of(row)[0].code)
             for row in log.findings.rows

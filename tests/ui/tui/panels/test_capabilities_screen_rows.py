@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcpspy.core.session.index import Index
 from mcpspy.ui.tui.panels.capabilities import Capabilities, Capability, ListPage, PageContents, SchemaField
-from mcpspy.ui.tui.panels.capabilities_rows import Key, lines
+from mcpspy.ui.tui.panels.capabilities_screen import Key, lines
 
 TOOL = Capability(
     key="echo",
@@ -49,11 +49,11 @@ def test_a_list_can_be_folded_as_a_whole() -> None:
     assert not any("echo" in line for line in text(offer(PageContents([TOOL], False)), {("tools/list", -1)}))
 
 
-def test_what_was_never_listed_says_so() -> None:
+def test_what_was_never_listed_shows_so() -> None:
     assert "prompts: never listed" in text(Capabilities())
 
 
-def test_a_list_says_when_and_what_lacks() -> None:
+def test_a_list_shows_when_and_what_lacks() -> None:
     assert "▾ tools (1, listed at 0.500, more pages were not asked for)" in text(
         offer(PageContents([TOOL], True))
     )
@@ -68,12 +68,12 @@ def test_what_changed_is_one_sentence_and_wrapped() -> None:
     assert all(len(line) <= 30 for line in text(found, width=30)[-3:])
 
 
-def test_that_nothing_changed_is_said_if_it_was_listed_twice() -> None:
+def test_that_nothing_changed_is_reported_if_it_was_listed_twice() -> None:
     assert text(offer(PageContents([TOOL], False), PageContents([TOOL], False)))[-1] == "no list changed"
     assert "no list changed" not in text(offer(PageContents([TOOL], False)))
 
 
-def test_several_http_sessions_are_told() -> None:
+def test_several_http_sessions_are_shown() -> None:
     found = Capabilities()
     for stream in ("s1", "s2"):
         found.take(PAGE._replace(stream=stream), PageContents([TOOL], False))

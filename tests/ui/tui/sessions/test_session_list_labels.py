@@ -11,8 +11,8 @@ from mcpspy.core.recording.decode import Note
 from mcpspy.io.recording.catalog import LARGEST
 from mcpspy.io.recording.reader import RecordingState
 from mcpspy.io.settings import sessions_folder
-from mcpspy.ui.tui.detail.layout import Piece
-from mcpspy.ui.tui.sessions.labels import EMPTY, about, command, nothing, question, refusal, title
+from mcpspy.ui.tui.sessions.session_list import EMPTY, about, command, nothing, question, refusal, title
+from mcpspy.ui.tui.widgets.columns import Piece
 from tests.ui.tui.sessions.test_filter import SESSIONS, session
 
 LIVE, ENDED, DIED = SESSIONS
@@ -28,13 +28,13 @@ def test_a_title_counts() -> None:
     assert said(title(0, [], 0)[1]) == "0 sessions"
 
 
-def test_an_empty_list_says_what_to_do() -> None:
+def test_an_empty_list_shows_what_to_do() -> None:
     assert nothing(0) is EMPTY
     assert said(nothing(12)) == "0 of 12 sessions: esc clears the filter"
     assert max(len(text) for text, _ in EMPTY) <= 77
 
 
-def test_what_has_no_column_is_said_below() -> None:
+def test_what_has_no_column_is_reported_below() -> None:
     assert about(None) == []
     assert said(about(LIVE)) == "weather01 · 1B"
     ended = msgspec.structs.replace(
@@ -72,7 +72,7 @@ def test_a_command_names_the_file_where_the_id_would_not_do() -> None:
     assert command(copy, [*SESSIONS, copy], sessions_folder()) == "mcpspy show copy.jsonl"
 
 
-def test_hostile_names_are_inert_and_cannot_reach_a_shell() -> None:
+def test_hostile_names_are_sanitized_and_cannot_reach_a_shell() -> None:
     hostile = session("\x1b[31m", RecordingState.ENDED, "", "", id="$(rm -rf .)\n")
     assert question([hostile], 1, 0) == "Delete \\x1b[31m ($(rm -rf .)\\n, 1B)?"
     assert command(hostile, [hostile], sessions_folder()) == "mcpspy show '$(rm -rf .)\\n'"

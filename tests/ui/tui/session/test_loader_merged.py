@@ -13,8 +13,7 @@ from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.columns import RowKind
 from mcpspy.core.session.exchange import State as Became
 from mcpspy.io.recording.reader import RecordingState, read_header_of, summarize
-from mcpspy.ui.tui.session.loader import SessionLoader
-from mcpspy.ui.tui.session.merged_loader import feed_of
+from mcpspy.ui.tui.session.loader import SessionLoader, open_loader
 from tests.io.files import frame, note, write
 from tests.ui.tui.conftest import Live
 
@@ -29,12 +28,12 @@ def merge() -> Iterator[Merge]:
     feeds: list[SessionLoader] = []
 
     def make(*paths: Path) -> SessionLoader:
-        feeds.append(feed_of([summarize(path, read_header_of(path)) for path in paths]))
+        feeds.append(open_loader([summarize(path, read_header_of(path)) for path in paths]))
         return feeds[-1]
 
     yield make
-    for feed in feeds:
-        feed.close()
+    for loader in feeds:
+        loader.close()
 
 
 def two(folder: Path) -> tuple[Path, Path]:
@@ -59,12 +58,12 @@ def two(folder: Path) -> tuple[Path, Path]:
     return one, other
 
 
-async def test_entries_come_in_the_order_of_time_and_are_told_apart(tmp_path: Path, merge: Merge) -> None:
+async def test_entries_come_in_the_order_of_time_and_are_distinguished(tmp_path: Path, merge: Merge) -> None:
     one, other = two(tmp_path)
-    feed = merge(other, one)
+    loader = merge(other, one)
     async with asyncio.timeout(30):
-        await feed.read()
-    index = feed.log.index
+        await loader.read()
+    index = loader.model.index
     said = [(index.at[row], index.texts[index.stream[row]]) for row in range(len(index))]
     assert said == [
         (0.5, "one"),
@@ -75,59 +74,63 @@ async def test_entries_come_in_the_order_of_time_and_are_told_apart(tmp_path: Pa
         (5.0, "other"),
         (9.0, "one"),
     ]
-    assert (feed.state, feed.trouble, feed.log.header.name) == (RecordingState.ENDED, "", "one + other")
+    assert (loader.state, loader.trouble, loader.model.header.name) == (
+        RecordingState.ENDED,
+        "",
+        "one + other",
+    )
 
 
 async def test_ids_of_one_are_not_answered_by_the_other(tmp_path: Path, merge: Merge) -> None:
-    feed = merge(*two(tmp_path))
-    await feed.read()
-    index = feed.log.index
+    loader = merge(*two(tmp_path))
+    await loader.read()
+    index = loader.model.index
     assert (index.pair(0), index.pair(1)) == (3, 2)
     assert index.state(4) is Became.UNANSWERED
     assert (index.unanswered, dict(index.flaws)) == (1, {})
 
 
 async def test_a_row_is_read_again_from_its_own_file(tmp_path: Path, merge: Merge) -> None:
-    feed = merge(*two(tmp_path))
-    await feed.read()
-    change = feed.log.get(2)
+    loader = merge(*two(tmp_path))
+    await loader.read()
+    change = loader.model.get(2)
     assert change is not None
     assert change.exchange is not None
     assert (change.what.at, change.exchange.latency) == (1.75, 0.25)
-    last = feed.log.message(5)
+    last = loader.model.message(5)
     assert isinstance(last, Note)
     assert (last.at, last.fields["stream"]) == (5.0, "other")
 
 
-async def test_sessions_of_one_name_are_told_apart_by_their_ids(tmp_path: Path, merge: Merge) -> None:
+async def test_sessions_of_one_name_are_distinguished_by_their_ids(tmp_path: Path, merge: Merge) -> None:
     paths = [
         write(tmp_path / f"{n}.jsonl", note(1, "exit", code=0), name="x", id=f"{n}{n}{n}{n}") for n in "ab"
     ]
-    feed = merge(*paths)
-    assert feed.log.header.name == "x-aaaa + x-bbbb"
+    loader = merge(*paths)
+    assert loader.model.header.name == "x-aaaa + x-bbbb"
 
 
 async def test_a_quiet_live_one_does_not_hold_up_the_other(tmp_path: Path, merge: Merge) -> None:
     one, other = Live(tmp_path, "one"), Live(tmp_path, "other")
-    feed = merge(one.path, other.path)
-    reading = asyncio.create_task(feed.read())
+    loader = merge(one.path, other.path)
+    reading = asyncio.create_task(loader.read())
     try:
         async with asyncio.timeout(30):
             one.calls(1, 1)
-            while feed.log.index.messages < 2:  # noqa: ASYNC110 - nothing tells.
+            while loader.model.index.messages < 2:  # noqa: ASYNC110 - nothing tells.
                 await asyncio.sleep(0)
             other.calls(1, 2)
-            while feed.log.index.messages < 6:  # noqa: ASYNC110 - nothing tells.
+            while loader.model.index.messages < 6:  # noqa: ASYNC110 - nothing tells.
                 await asyncio.sleep(0)
-            assert feed.is_live
+            assert loader.is_live
             one.end()
             other.die()
             await reading
     finally:
         one.die()
         other.die()
-    assert feed.state is RecordingState.DIED
-    index = feed.log.index
+    assert loader.state is RecordingState.DIED
+    index = loader.model.index
     assert [index.kind(row) for row in range(2)] == [RowKind.REQUEST, RowKind.RESULT]
     assert index.unanswered == 0
 

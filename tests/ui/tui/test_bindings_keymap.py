@@ -9,14 +9,14 @@ import pytest
 from textual.binding import Binding
 
 from mcpspy.errors import UsageError
-from mcpspy.ui.tui.app import McpspyApp
-from mcpspy.ui.tui.keymap import checked, in_force, keyed, names
+from mcpspy.ui.tui.app import McpspyApp, keyed
+from mcpspy.ui.tui.bindings import checked, in_force, names
 
 KNOWN = {"session.back", "session.wire"}
 
 
 def test_every_key_of_a_widget_that_is_remapped_has_a_name_of_its_own() -> None:
-    tables = [node.BINDINGS for node in keyed(McpspyApp)]
+    tables = [node.BINDINGS for node in keyed()]
     assert all(isinstance(binding, Binding) and binding.id for table in tables for binding in table)
     assert {"session.wire", "list.down", "detail.fold", "sessions.open", "app.commands"} <= names(tables)
 
@@ -34,7 +34,7 @@ def test_chosen_keys_are_taken_as_they_are() -> None:
         ({"session.back": " , "}, "takes keys as text"),
     ],
 )
-def test_a_wrong_choice_is_said_with_the_way_out(chosen: dict[str, Any], why: str) -> None:
+def test_a_wrong_choice_is_reported_with_the_way_out(chosen: dict[str, Any], why: str) -> None:
     with pytest.raises(UsageError, match=why):
         checked(chosen, KNOWN)
     with pytest.raises(UsageError):
@@ -48,7 +48,5 @@ def test_the_help_shows_the_keys_that_are_in_force() -> None:
 
 def test_the_page_names_every_key_that_can_be_changed() -> None:
     page = (Path(__file__).parents[3] / "docs" / "tui.md").read_text(encoding="utf-8")
-    missing = [
-        name for name in sorted(names(node.BINDINGS for node in keyed(McpspyApp))) if f"`{name}`" not in page
-    ]
+    missing = [name for name in sorted(names(node.BINDINGS for node in keyed())) if f"`{name}`" not in page]
     assert missing == []

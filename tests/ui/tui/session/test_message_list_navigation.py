@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.ui.tui.session.navigation import Navigation
+from mcpspy.ui.tui.session.message_list import Navigation
 from mcpspy.ui.tui.session.row_filter import FilteredView, ViewOptions
 from tests.ui.test_session_model import File
 from tests.ui.tui.session.test_row_filter import ASK, HELLO, OK, all_of
@@ -30,17 +30,17 @@ def jumps() -> Any:
 
 
 def test_the_next_of_the_same_tool_passes_others_by(jumps: Any) -> None:
-    assert [jumps(0).alike(1), jumps(2).alike(1), jumps(2).alike(-1)] == [2, 3, 0]
-    assert [jumps(3).alike(1), jumps(1).alike(1), jumps(0).alike(-1)] == [None, None, None]
-    assert jumps(3, exchanges=False).alike(1) == 5, "its answers are about the same"
+    assert [jumps(0).same_target(1), jumps(2).same_target(1), jumps(2).same_target(-1)] == [2, 3, 0]
+    assert [jumps(3).same_target(1), jumps(1).same_target(1), jumps(0).same_target(-1)] == [None, None, None]
+    assert jumps(3, exchanges=False).same_target(1) == 5, "its answers are about the same"
 
 
-def test_a_request_stands_for_its_answer_where_each_exchange_has_one_row(jumps: Any) -> None:
-    assert jumps(0).among([6], 1) == 1
-    assert jumps(0, exchanges=False).among([6], 1) == 6
-    assert jumps(2).among([6], 1) is None
-    assert jumps(3).among([5, 6], -1) == 1
-    assert jumps(0).among([], 1) is None
+def test_a_request_is_for_its_answer_where_each_exchange_has_one_row(jumps: Any) -> None:
+    assert jumps(0).next_of([6], 1) == 1
+    assert jumps(0, exchanges=False).next_of([6], 1) == 6
+    assert jumps(2).next_of([6], 1) is None
+    assert jumps(3).next_of([5, 6], -1) == 1
+    assert jumps(0).next_of([], 1) is None
 
 
 def test_the_nearest_mark_is_the_next(jumps: Any) -> None:
@@ -50,4 +50,4 @@ def test_the_nearest_mark_is_the_next(jumps: Any) -> None:
 
 
 def test_without_a_chain_there_is_nowhere_to_go(jumps: Any) -> None:
-    assert [jumps(0).chained(1), jumps(0).chained(-1), jumps(4).chained(1)] == [None, None, None]
+    assert [jumps(0).linked(1), jumps(0).linked(-1), jumps(4).linked(1)] == [None, None, None]
