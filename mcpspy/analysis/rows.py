@@ -13,10 +13,10 @@ from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.rule_notes import RULE, about, words
 from mcpspy.core.session.session import Change
 
-FROM_CLIENT, FROM_SERVER, ASIDE = "→", "←", "·"
+FROM_CLIENT, FROM_SERVER, NO_DIRECTION = "→", "←", "·"
 """Direction of a message; the host is on the left."""
 
-OK, BAD, OPEN, QUIET, ODD = "ok", "bad", "open", "quiet", "odd"
+OK, BAD, OPEN, QUIET, ISSUE = "ok", "bad", "open", "quiet", "odd"
 """Tones: a colour may emphasise them, but the text alone must be clear without it."""
 
 
@@ -39,7 +39,7 @@ def row(change: Change) -> Row:
         return _note_row(what)
     if isinstance(what, Damaged):
         text = sanitize_bytes(what.data[:200])
-        return Row("", ASIDE, "(damaged line)", text, "", "", "", sanitize(what.why), ODD)
+        return Row("", NO_DIRECTION, "(damaged line)", text, "", "", "", sanitize(what.why), ISSUE)
     method, subject, id_text, latency = "", "", "", ""
     if isinstance(what, Request | Notification):
         method, subject = what.method, what.subject or ""
@@ -91,7 +91,7 @@ def exchange_row(change: Change, sizes: tuple[int, int | None], now: float) -> R
 def _with_notes(status: str, tone: str, notes: list[str]) -> tuple[str, str]:
     if not notes:
         return status, tone
-    return "; ".join([status, *notes] if status else notes), tone if tone == BAD else ODD
+    return "; ".join([status, *notes] if status else notes), tone if tone == BAD else ISSUE
 
 
 def _flaws(change: Change) -> list[str]:
@@ -125,7 +125,7 @@ def outcome(exchange: Exchange) -> tuple[str, str]:
         State.CLOSED: OK,
         State.INPUT_REQUIRED: OPEN,
         State.CANCELLED: QUIET,
-        State.LATE: ODD,
+        State.LATE: ISSUE,
     }.get(state, BAD)
     return str(state), tone
 
@@ -200,7 +200,7 @@ def _status(change: Change) -> tuple[str, str]:
     if isinstance(what, Notification):
         return "", QUIET
     if isinstance(what, Malformed) or exchange is None:
-        return "", ODD
+        return "", ISSUE
     if isinstance(what, Request) and exchange.answer is not None:
         return "", OK
     return outcome(exchange)
@@ -220,7 +220,7 @@ def _note_row(note: Note) -> Row:
     else:
         subject, status, tone = ", ".join(f"{key} {value}" for key, value in note.fields.items()), "", QUIET
     kind, subject, status = map(sanitize, (note.kind, subject, status))
-    return Row(moment(note.at), ASIDE, kind, subject, "", "", "", status, tone)
+    return Row(moment(note.at), NO_DIRECTION, kind, subject, "", "", "", status, tone)
 
 
 NoteText = tuple[str, str, str]
@@ -242,7 +242,7 @@ def _eof(note: Note) -> NoteText:
 def _closed(note: Note) -> NoteText:
     fields = note.fields
     status = f"{fields.get('undelivered')} bytes undelivered" if fields.get("undelivered") else ""
-    return f"the {fields.get('by')} stopped reading {fields.get('pipe')}", status, ODD
+    return f"the {fields.get('by')} stopped reading {fields.get('pipe')}", status, ISSUE
 
 
 def _http(note: Note) -> NoteText:
@@ -280,11 +280,11 @@ _NOTES: dict[str, Callable[[Note], NoteText]] = {
     "closed": _closed,
     "lost": _lost,
     "error": lambda note: (note.text, "", BAD),
-    "signal": lambda note: (f"{note.fields.get('signal')} from the host", "", ODD),
+    "signal": lambda note: (f"{note.fields.get('signal')} from the host", "", ISSUE),
     "http": _http,
     "http-end": _http_end,
     "sse": _sse,
-    RULE: lambda note: (about(note.fields), words(note.fields), ODD),
+    RULE: lambda note: (about(note.fields), words(note.fields), ISSUE),
     "rules": _rules,
     "part": lambda note: (f"goes on in {note.fields.get('next')}", "", QUIET),
 }

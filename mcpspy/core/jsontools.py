@@ -32,11 +32,11 @@ def canonical(value: Any) -> str:
 
 def canonical_bytes(value: Any) -> bytes:
     """Return the canonical text in UTF-8, with lone surrogates encoded like characters."""
-    written = quickly(value)
-    return slowly(value) if written is None else written
+    written = canonical_fast(value)
+    return canonical_slow(value) if written is None else written
 
 
-def quickly(value: Any) -> bytes | None:
+def canonical_fast(value: Any) -> bytes | None:
     """Return the canonical text as orjson writes it; None if orjson may write it differently."""
     try:
         written = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
@@ -45,7 +45,7 @@ def quickly(value: Any) -> bytes | None:
     return None if _may_differ(written) else written
 
 
-def slowly(value: Any) -> bytes:
+def canonical_slow(value: Any) -> bytes:
     """Return the canonical text of any value."""
     return _encode(_normalized(value)).encode("utf-8", "surrogatepass")
 
@@ -70,7 +70,7 @@ def pointer(text: str) -> Pointer:
     return tuple(token.replace("~1", "/").replace("~0", "~") for token in tokens)
 
 
-def spelled(tokens: Pointer) -> str:
+def pointer_text(tokens: Pointer) -> str:
     """Return the text of a JSON pointer."""
     return "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in tokens)
 
@@ -101,9 +101,9 @@ def differences(one: Any, other: Any, at: Pointer = ()) -> Iterator[str]:
             if key in one and key in other:
                 yield from differences(one[key], other[key], (*at, key))
             else:
-                yield spelled((*at, key))
+                yield pointer_text((*at, key))
     elif not same(one, other):
-        yield spelled(at)
+        yield pointer_text(at)
 
 
 def _may_differ(written: bytes) -> bool:

@@ -25,7 +25,7 @@ from mcpspy.io.client import (
     ServerAddress,
     ServerConnection,
 )
-from mcpspy.io.client.base import INITIALIZED, OURS, under_our_id
+from mcpspy.io.client.base import INITIALIZE_ID, INITIALIZED, with_mcpspy_id
 from mcpspy.io.client.http import HttpConnection, open_http
 from mcpspy.io.http.listener import stop_on_signals
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
@@ -130,7 +130,7 @@ class Bridge:
         """Initialize a session as the host did; raise CannotStart if the server refuses."""
         assert self._initialize is not None
         self._handshake = asyncio.get_running_loop().create_future()
-        await connection.send(under_our_id(self._initialize))
+        await connection.send(with_mcpspy_id(self._initialize))
         try:
             await self._handshake
         except CannotStart:
@@ -175,7 +175,7 @@ class Bridge:
             data = replaced(data, ("id",), event.request.encode())
         for message in read_frame(Frame(0.0, SERVER, data)):
             if isinstance(message, Result | Failure) and message.id is not None:
-                if message.id == OURS:
+                if message.id == INITIALIZE_ID:
                     self._end_handshake(
                         f"refuses initialize: {message.text}" if isinstance(message, Failure) else None
                     )
@@ -187,7 +187,7 @@ class Bridge:
         self._write(one_line(data))
 
     def _handle_failure(self, event: ExchangeRefused | ExchangeLost) -> None:
-        if event.request == OURS:
+        if event.request == INITIALIZE_ID:
             self._end_handshake(event.why)
             return
         request = self._pending.get(event.request or "")

@@ -32,7 +32,7 @@ class OtlpResult(NamedTuple):
     why: str
 
 
-def traces(endpoint: str) -> str:
+def traces_url(endpoint: str) -> str:
     """Return the URL for traces: an endpoint without a path gets the standard path."""
     try:
         url = URL(endpoint)

@@ -242,7 +242,7 @@ class _Playback:
         refused = (
             f"{sent.about}: {sent.failed}"
             for sent in player.sent.values()
-            if sent.failed and sent.cue.exchange is not None and sent.cue.exchange.answer is not None
+            if sent.failed and sent.step.exchange is not None and sent.step.exchange.answer is not None
         )
         why = player.stopped or next(refused, None)
         if why is None or player.is_answered:

@@ -69,7 +69,7 @@ def exchange_item(exchange: Exchange, kind: str = "exchange") -> ExchangeItem:
     return item
 
 
-def kept(query: Query | None) -> Callable[[Change], bool]:
+def exchange_filter(query: Query | None) -> Callable[[Change], bool]:
     """Return a filter for changes of a complete session: a request and its response are kept together."""
     if query is None:
         return lambda change: True

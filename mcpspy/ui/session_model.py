@@ -31,7 +31,7 @@ from mcpspy.core.session.columns import Columns, RowKind
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.index import Index
 from mcpspy.core.session.session import Change
-from mcpspy.io.recording.tail import BEGINS_AGAIN
+from mcpspy.io.recording.tail import RESTARTED
 
 if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding
@@ -128,7 +128,7 @@ class SessionModel:
 
     def begin_again(self, header: Header) -> None:
         self.generation += 1
-        self.restarted = BEGINS_AGAIN
+        self.restarted = RESTARTED
         self.header = header
         self.index = Index(header, self._sessions)
         self.findings = Findings()

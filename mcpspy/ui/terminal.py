@@ -21,7 +21,7 @@ from mcpspy.core.redact.placeholder import TEXT_PLACEHOLDER
 from mcpspy.core.sanitize import sanitize
 from mcpspy.io.recording.scan import LineBlock, RecordingScan
 
-_TONES = {rows.OK: "32", rows.BAD: "31", rows.OPEN: "33", rows.QUIET: "2", rows.ODD: "35"}
+_TONES = {rows.OK: "32", rows.BAD: "31", rows.OPEN: "33", rows.QUIET: "2", rows.ISSUE: "35"}
 
 _PLAIN = str.maketrans({"→": ">", "←": "<", "·": "-", "…": "~", "µ": "u", "●": "*", "○": "o", "✗": "x"})
 
@@ -82,7 +82,7 @@ class LastLine:
         sys.stderr.flush()
 
 
-def warn_torn(path: object, torn: int) -> None:
+def warn_incomplete(path: object, torn: int) -> None:
     """Report an incomplete last line of a recording on stderr, if it has any bytes."""
     if torn:
         sys.stderr.write(sanitize(f"mcpspy: {path}: the last line is torn ({torn} bytes, left out)") + "\n")
@@ -166,4 +166,4 @@ def scanned(path: Path, *, is_live: bool) -> Generator[LineBlock]:
                 progress.show(scan.read, scan.size)
     finally:
         gc.enable()
-    warn_torn(path, 0 if is_live else scan.torn)
+    warn_incomplete(path, 0 if is_live else scan.torn)

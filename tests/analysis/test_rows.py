@@ -53,13 +53,13 @@ def test_a_response_row_has_its_outcome_in_words(answer: bytes, status: str, ton
 def test_an_unsolicited_response_is_a_protocol_issue() -> None:
     shown = last_row(said("server", b'{"jsonrpc":"2.0","id":9,"result":{}}'))
 
-    assert (shown.status, shown.tone, shown.id) == ("nobody asked", rows.ODD, "9")
+    assert (shown.status, shown.tone, shown.id) == ("nobody asked", rows.ISSUE, "9")
 
 
 def test_a_line_that_is_no_message_shows_itself() -> None:
     shown = last_row(said("server", b"DEBUG: \x1b[31mhello"))
 
-    assert (shown.method, shown.subject, shown.tone) == ("(not JSON)", "DEBUG: \\x1b[31mhello", rows.ODD)
+    assert (shown.method, shown.subject, shown.tone) == ("(not JSON)", "DEBUG: \\x1b[31mhello", rows.ISSUE)
 
 
 def test_progress_is_shown_as_far_as_it_is() -> None:
@@ -106,7 +106,7 @@ def test_an_exchange_row_has_the_flaws_of_both_messages() -> None:
     answer = said("server", b'{"id":1,"result":{}}')
     shown = exchange(CALL, answer)
 
-    assert (shown.status, shown.tone) == ('ok; jsonrpc is not "2.0"', rows.ODD)
+    assert (shown.status, shown.tone) == ('ok; jsonrpc is not "2.0"', rows.ISSUE)
     failed = exchange(CALL, said("server", b'{"id":1,"error":{"code":7,"message":"no"}}'))
     assert (failed.status, failed.tone) == ('error 7: no; jsonrpc is not "2.0"', rows.BAD)
 
@@ -133,7 +133,7 @@ def test_what_is_no_exchange_is_its_own_row() -> None:
         (Note(1.0, "exit", {"code": 0, "signal": None}), "exit", "exit 0", rows.OK),
         (Note(1.0, "exit", {"code": None, "signal": "SIGSEGV"}), "exit", "killed by SIGSEGV", rows.BAD),
         (Note(1.0, "eof", {"from": "client"}), "eof", "the client closed stdin", rows.QUIET),
-        (Note(1.0, "signal", {"signal": "SIGTERM"}), "signal", "SIGTERM from the host", rows.ODD),
+        (Note(1.0, "signal", {"signal": "SIGTERM"}), "signal", "SIGTERM from the host", rows.ISSUE),
         (
             Note(1.0, "lost", {"entries": 3, "why": "full"}),
             "lost",

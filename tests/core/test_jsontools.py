@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.core.jsontools import canonical, differences, pointer, quickly, same, slowly, spelled, without
+from mcpspy.core.jsontools import (
+    canonical,
+    canonical_fast,
+    canonical_slow,
+    differences,
+    pointer,
+    pointer_text,
+    same,
+    without,
+)
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 VALUES = st.recursive(
@@ -58,12 +67,12 @@ def test_two_values_are_the_same_if_and_only_if_nothing_differs(one: Any, other:
 
 @given(ODD)
 def test_the_quick_way_writes_what_the_slow_one_writes_or_nothing(value: Any) -> None:
-    assert quickly(value) in (None, slowly(value))
+    assert canonical_fast(value) in (None, canonical_slow(value))
 
 
 def test_most_is_written_the_quick_way() -> None:
-    assert quickly({"b": [1, True, "é"], "a": {"x": "y", "n": -(2**63)}}) is not None
-    assert [quickly(value) for value in (1.0, 2**64, "\ud800", None, float("nan"))] == [None] * 5
+    assert canonical_fast({"b": [1, True, "é"], "a": {"x": "y", "n": -(2**63)}}) is not None
+    assert [canonical_fast(value) for value in (1.0, 2**64, "\ud800", None, float("nan"))] == [None] * 5
 
 
 def test_numbers_are_json_s_and_booleans_are_none() -> None:
@@ -76,7 +85,7 @@ def test_numbers_are_json_s_and_booleans_are_none() -> None:
 
 @given(TOKENS)
 def test_a_pointer_is_read_as_it_is_spelled(tokens: tuple[str, ...]) -> None:
-    assert pointer(spelled(tokens)) == tokens
+    assert pointer(pointer_text(tokens)) == tokens
 
 
 @pytest.mark.parametrize("text", ["", "params", "params/a", "/a~", "/a~2b"])
@@ -97,7 +106,8 @@ def test_what_is_ignored_makes_no_difference(value: Any, other: Any, data: st.Da
     place[int(path[-1]) if isinstance(place, list) else path[-1]] = other
     assert same(without(value, path), without(changed, path))
     assert all(
-        text == spelled(path) or text.startswith(spelled(path) + "/") for text in differences(value, changed)
+        text == pointer_text(path) or text.startswith(pointer_text(path) + "/")
+        for text in differences(value, changed)
     )
 
 

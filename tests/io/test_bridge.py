@@ -24,7 +24,7 @@ from mcpspy.io.client import (
     ServerAddress,
     ServerConnection,
 )
-from mcpspy.io.client.base import OURS
+from mcpspy.io.client.base import INITIALIZE_ID
 from mcpspy.io.http.listener import accepting, listening, origin
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
@@ -63,10 +63,10 @@ class Server(ServerConnection):
             self.hears(event(message) if callable(event) else event)
 
     def hears(self, event: Any) -> None:
-        self._hears(event)
+        self._enqueue(event)
 
     async def close(self) -> None:
-        self._hears(ConnectionEnded(0.0, why="closed"))
+        self._enqueue(ConnectionEnded(0.0, why="closed"))
 
 
 def answer(message: Any) -> ReceivedMessage:
@@ -156,7 +156,11 @@ async def test_a_session_that_was_lost_is_begun_again_unseen_and_the_request_rep
     assert (await world.say(HELLO))["id"] == 0
     assert await world.say(CALL) == {"jsonrpc": "2.0", "id": 1, "result": {"said": "tools/call"}}
     sent = [(message["method"], message.get("id")) for message in world.found[0].sent]
-    again = [("initialize", json.loads(OURS)), ("notifications/initialized", None), ("tools/call", 1)]
+    again = [
+        ("initialize", json.loads(INITIALIZE_ID)),
+        ("notifications/initialized", None),
+        ("tools/call", 1),
+    ]
     assert sent == [("initialize", 0), ("tools/call", 1), *again]
     assert world.written.empty()
     assert "a new one was begun" in capfd.readouterr().err
@@ -210,10 +214,12 @@ async def test_it_is_repeated_once(world: World) -> None:
     ("event", "why"),
     [
         (
-            ReceivedMessage(0.0, line(id=json.loads(OURS), error={"code": -1, "message": "no more"})),
+            ReceivedMessage(
+                0.0, line(id=json.loads(INITIALIZE_ID), error={"code": -1, "message": "no more"})
+            ),
             "refuses initialize: no more",
         ),
-        (ExchangeLost(0.0, OURS, 1, "it is gone"), f"{URL}: it is gone"),
+        (ExchangeLost(0.0, INITIALIZE_ID, 1, "it is gone"), f"{URL}: it is gone"),
     ],
 )
 async def test_a_server_that_will_have_no_new_session_is_said(event: Any, why: str, world: World) -> None:

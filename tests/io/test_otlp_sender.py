@@ -13,7 +13,7 @@ from mcpspy.analysis.export.otlp import batches
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io import otlp_sender
 from mcpspy.io.client.base import ServerAddress
-from mcpspy.io.otlp_sender import OtlpResult, send, traces
+from mcpspy.io.otlp_sender import OtlpResult, send, traces_url
 from tests.analysis.export.otlp.decoded import decoded
 from tests.analysis.export.sessions import call, result, said
 
@@ -68,7 +68,7 @@ def sent(address: ServerAddress, count: int = 5) -> Awaitable[OtlpResult]:
 
 
 async def test_all_spans_arrive_with_the_headers_that_were_asked_for(receiver: Collector) -> None:
-    address = ServerAddress(traces(receiver.url), (("X-Token", "s3"),))
+    address = ServerAddress(traces_url(receiver.url), (("X-Token", "s3"),))
 
     assert await sent(address) == OtlpResult(5, 0, "")
     names = [
@@ -82,7 +82,7 @@ async def test_all_spans_arrive_with_the_headers_that_were_asked_for(receiver: C
 async def test_a_refusal_is_one_line_with_what_was_said_and_what_had_been_sent(receiver: Collector) -> None:
     receiver.answers = [web.json_response({}), web.Response(status=503, text="over\nloaded \x1b[31m")]
     with pytest.raises(CannotStart) as refused:
-        await sent(ServerAddress(traces(receiver.url)))
+        await sent(ServerAddress(traces_url(receiver.url)))
 
     assert str(refused.value) == (
         f"{receiver.url}/v1/traces refuses the spans: HTTP 503: over loaded \\x1b[31m (2 spans were sent before)"
@@ -91,20 +91,20 @@ async def test_a_refusal_is_one_line_with_what_was_said_and_what_had_been_sent(r
 
 async def test_a_path_that_is_another_is_taken_as_it_is(receiver: Collector) -> None:
     with pytest.raises(CannotStart, match="HTTP 404: no such path"):
-        await sent(ServerAddress(traces(receiver.url + "/otlp")))
+        await sent(ServerAddress(traces_url(receiver.url + "/otlp")))
 
 
 async def test_a_redirection_is_a_refusal(receiver: Collector) -> None:
     receiver.answers = [web.Response(status=301, headers={"Location": receiver.url})]
     with pytest.raises(CannotStart, match="HTTP 301"):
-        await sent(ServerAddress(traces(receiver.url)))
+        await sent(ServerAddress(traces_url(receiver.url)))
 
 
 async def test_spans_that_were_rejected_are_counted(receiver: Collector) -> None:
     partial = {"partialSuccess": {"rejectedSpans": "2", "errorMessage": "too old"}}
     receiver.answers = [web.json_response(partial), web.json_response({"partialSuccess": {}})]
 
-    assert await sent(ServerAddress(traces(receiver.url))) == OtlpResult(3, 2, "too old")
+    assert await sent(ServerAddress(traces_url(receiver.url))) == OtlpResult(3, 2, "too old")
 
 
 @pytest.mark.parametrize("answer", [b"", b"thanks", b"[]", b'{"partialSuccess":{"rejectedSpans":"x"}}'])
@@ -113,18 +113,18 @@ async def test_what_else_a_collector_says_to_200_is_its_own_affair(
 ) -> None:
     receiver.answers = [web.Response(body=answer)]
 
-    assert await sent(ServerAddress(traces(receiver.url)), 1) == OtlpResult(1, 0, "")
+    assert await sent(ServerAddress(traces_url(receiver.url)), 1) == OtlpResult(1, 0, "")
 
 
 async def test_nobody_there_and_nobody_who_answers_are_one_line(
     receiver: Collector, unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(CannotStart, match=r"cannot send to .*: Connection refused \(is it a collector"):
-        await sent(ServerAddress(traces(f"http://127.0.0.1:{unused_tcp_port}")))
+        await sent(ServerAddress(traces_url(f"http://127.0.0.1:{unused_tcp_port}")))
     receiver.ready.clear()
     monkeypatch.setattr(otlp_sender, "PATIENCE", 0.05)
     with pytest.raises(CannotStart, match="no answer within 0 s"):
-        await sent(ServerAddress(traces(receiver.url)))
+        await sent(ServerAddress(traces_url(receiver.url)))
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ async def test_nobody_there_and_nobody_who_answers_are_one_line(
     ],
 )
 def test_an_endpoint_without_a_path_is_a_collectors(endpoint: str, url: str) -> None:
-    assert traces(endpoint) == url
+    assert traces_url(endpoint) == url
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_an_endpoint_without_a_path_is_a_collectors(endpoint: str, url: str) -> 
 )
 def test_what_is_no_url_is_an_error(endpoint: str) -> None:
     with pytest.raises(UsageError, match="no URL"):
-        traces(endpoint)
+        traces_url(endpoint)
 
 
 def test_nothing_to_send_is_no_error() -> None:

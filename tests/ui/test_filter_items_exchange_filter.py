@@ -7,7 +7,7 @@ import pytest
 from mcpspy.core.query.parser import FilterItem, parse
 from mcpspy.core.recording.decode import Entry, Frame, Note
 from mcpspy.core.session.session import Session
-from mcpspy.ui.filter_items import kept
+from mcpspy.ui.filter_items import exchange_filter
 
 ENTRIES: list[Entry] = [
     Frame(0.1, "client", b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"good"}}'),
@@ -43,13 +43,13 @@ ENTRIES: list[Entry] = [
 def test_a_filter_finds_exchanges_and_what_belongs_to_none(query: str, numbers: list[int]) -> None:
     session = Session().add_all(ENTRIES)
     session.end()
-    keep = kept(parse(query))
+    keep = exchange_filter(parse(query))
 
     assert [change.number for change in session.changes if keep(change)] == numbers
 
 
 def test_without_a_filter_everything_is_kept() -> None:
-    keep = kept(None)
+    keep = exchange_filter(None)
 
     assert all(keep(change) for change in Session().add_all(ENTRIES).changes)
 
@@ -63,7 +63,7 @@ def test_each_exchange_is_looked_at_once() -> None:
         return True
 
     query.matches = matches
-    keep = kept(query)
+    keep = exchange_filter(query)
     changes = Session().add_all(ENTRIES[:2]).changes
 
     assert [keep(change) for change in (*changes, *changes)] == [True] * 4

@@ -15,7 +15,7 @@ from mcpspy.analysis.diff.json_diff import deltas
 from mcpspy.analysis.diff.model import ChangeKind, ChangePosition, ChangeSeverity, ComparedCase, DiffChange
 from mcpspy.analysis.diff.normalize import settled_result
 from mcpspy.analysis.diff.steps import SessionSteps
-from mcpspy.core.jsontools import spelled
+from mcpspy.core.jsontools import pointer_text
 from mcpspy.core.protocol.message import Failure, Result
 from mcpspy.core.protocol.peers import Peer
 from mcpspy.core.protocol.spec import MODERN
@@ -90,7 +90,7 @@ def _client(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:
     if one.client != two.client:
         yield _note("/params/clientInfo", _peer_fields(one.client), _peer_fields(two.client))
     for found in deltas(one.client_capabilities, two.client_capabilities):
-        yield _note("/params/capabilities" + spelled(found.tokens), found.old, found.new)
+        yield _note("/params/capabilities" + pointer_text(found.tokens), found.old, found.new)
 
 
 def _server(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:
@@ -119,7 +119,7 @@ def _requested_revision(steps: SessionSteps) -> str | None:
 def _results(old: dict[str, Any], new: dict[str, Any], *, is_across: bool) -> Iterator[DiffChange]:
     for found in deltas(settled_result(old), settled_result(new)):
         first, *rest = found.tokens or ("",)
-        pointer = "/result" + spelled(found.tokens)
+        pointer = "/result" + pointer_text(found.tokens)
         if first == "capabilities":
             # Subscriptions work differently since 2026-07-28.
             of_era = is_across and (len(rest) > 1 or not _OF_LEGACY.isdisjoint(rest))

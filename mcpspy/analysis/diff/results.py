@@ -13,7 +13,7 @@ from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity, DiffChange
 from mcpspy.analysis.diff.normalize import NOTED, OF_MODERN, settled_error, settled_params, settled_result
 from mcpspy.analysis.diff.options import Comparable, DiffOptions, cut, is_cut
 from mcpspy.analysis.diff.steps import RequestStep, StandaloneMessage
-from mcpspy.core.jsontools import Pointer, spelled
+from mcpspy.core.jsontools import Pointer, pointer_text
 from mcpspy.core.protocol.message import Notification, loads
 from mcpspy.core.session.exchange import State
 
@@ -88,7 +88,7 @@ def compare_params(
 def _value_change(
     kind: ChangeKind, severity: ChangeSeverity, found: ValueChange, why: str = ""
 ) -> DiffChange:
-    pointer = spelled(found.tokens)
+    pointer = pointer_text(found.tokens)
     return DiffChange(kind=kind, severity=severity, why=why, pointer=pointer, old=found.old, new=found.new)
 
 

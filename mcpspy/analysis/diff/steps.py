@@ -15,12 +15,12 @@ from mcpspy.analysis.diff.json_diff import fingerprint
 from mcpspy.analysis.diff.listings import LISTINGS
 from mcpspy.analysis.diff.model import ChangePosition
 from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result, loads
-from mcpspy.core.protocol.peers import INTRODUCTIONS
+from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.spec import METHODS, SERVER
 from mcpspy.core.recording.decode import Damaged, Note
-from mcpspy.core.session.correlation import COMES_AGAIN
+from mcpspy.core.session.correlation import REPEATED_EVENT
 from mcpspy.core.session.exchange import Exchange, State
-from mcpspy.core.session.session import Session, is_ours
+from mcpspy.core.session.session import Session, is_injected
 
 _NAMING = frozenset(("name", "uri", "ref"))
 """Parameters that name a thing; others, such as a level or a cursor, only describe the request."""
@@ -103,7 +103,7 @@ class SessionSteps:
                 self._result_lines.setdefault(exchange.number, line)
         for change, line in zip(session.changes, lines, strict=True):
             what, exchange = change.what, change.exchange
-            if change.flaw == COMES_AGAIN or is_ours(change):
+            if change.flaw == REPEATED_EVENT or is_injected(change):
                 continue
             if isinstance(what, Request):
                 assert exchange is not None
@@ -117,7 +117,7 @@ class SessionSteps:
 
     def _request(self, exchange: Exchange, position: ChangePosition) -> None:
         request = exchange.request
-        if request.method in INTRODUCTIONS:
+        if request.method in HANDSHAKE_METHODS:
             self.introductions.append((exchange, position))
         elif exchange.continues is None and not self._add_page(exchange):
             step = step_of(exchange, position)

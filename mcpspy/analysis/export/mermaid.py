@@ -57,9 +57,9 @@ def _introduced(changes: list[Change]) -> tuple[Peer | None, Peer | None]:
         if peers.client is not None and peers.server is not None:
             break
         if isinstance(change.what, Request):
-            peers.hear_request(change.what)
+            peers.add_request(change.what)
         elif isinstance(change.what, Result) and change.exchange is not None:
-            peers.hear_answer(change.what, change.exchange.request.method)
+            peers.add_response(change.what, change.exchange.request.method)
     return peers.client, peers.server
 
 

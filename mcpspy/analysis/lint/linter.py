@@ -15,7 +15,7 @@ from mcpspy.analysis.lint.finding import EntryPosition, EventKind, Finding
 from mcpspy.analysis.lint.rule import LEGACY, LintRule
 from mcpspy.analysis.lint.rules import RULES
 from mcpspy.analysis.lint.state import ConversationState, HttpPost, LintState, PendingRequest, forget
-from mcpspy.core.protocol.mcp_headers import wanted
+from mcpspy.core.protocol.mcp_headers import argument_headers
 from mcpspy.core.protocol.message import (
     AnyMessage,
     Failure,
@@ -25,10 +25,10 @@ from mcpspy.core.protocol.message import (
     Result,
     meta_raw,
 )
-from mcpspy.core.protocol.peers import INTRODUCTIONS
+from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, REVISIONS, other
 from mcpspy.core.recording.decode import Damaged, Header, Note
-from mcpspy.core.session.correlation import COMES_AGAIN
+from mcpspy.core.session.correlation import REPEATED_EVENT
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Change
 
@@ -67,7 +67,7 @@ def _add_request(what: Request, event: LintEvent) -> None:
             conversation.tokens[event.side, token] = pending
         if meta_raw(meta, META + "logLevel"):
             conversation.logs_requested = True
-    conversation.hear_request(what)
+    conversation.add_request(what)
     if what.method == "initialize":
         conversation.initialize_sent = True
 
@@ -76,11 +76,11 @@ def _add_response(what: Result | Failure, event: LintEvent, request: Request) ->
     conversation, method = event.conversation, request.method
     if request.body.meta and (token := request.progress_token) is not None:
         conversation.tokens.pop((request.side, token), None)
-    conversation.hear_answer(what, method)
+    conversation.add_response(what, method)
     if isinstance(what, Failure):
         if method == "initialize":
             conversation.initialize_sent = False
-    elif method in INTRODUCTIONS:
+    elif method in HANDSHAKE_METHODS:
         conversation.has_capabilities = True
         event.state.server_capabilities = conversation.server_capabilities
         event.state.revision = conversation.revision or event.state.revision
@@ -129,7 +129,7 @@ class Linter:
                 self._injected.add(what.frame.http)
                 self._known.posts.pop(what.frame.http, None)
             return []
-        if change.flaw == COMES_AGAIN:
+        if change.flaw == REPEATED_EVENT:
             return self._check_repeated(change, what, place)
         return self._add_message(change, what, place)
 
@@ -212,7 +212,7 @@ class Linter:
         if kind is EventKind.REQUEST and event.method == "tools/call" and (tool := event.tool) is not None:
             declared = tool.param_headers
             if declared.headers and not declared.wrong:
-                post.param_headers = wanted(declared.headers, event.params.get("arguments"))
+                post.param_headers = argument_headers(declared.headers, event.params.get("arguments"))
 
     def _post(self, number: int, place: EntryPosition, change: int, at: float) -> HttpPost:
         posts = self._known.posts

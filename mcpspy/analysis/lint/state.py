@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from mcpspy.analysis.lint.finding import EntryPosition, EventKind
 from mcpspy.analysis.lint.schemas import CheckedSchema, SchemaCache
-from mcpspy.core.protocol.mcp_headers import ANNOTATION, NOTHING, ParamHeaders, mirrored
+from mcpspy.core.protocol.mcp_headers import ANNOTATION, NOTHING, ParamHeaders, param_headers
 from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result
 from mcpspy.core.protocol.peers import Peers
 from mcpspy.core.protocol.spec import CLIENT, SERVER
@@ -240,7 +240,7 @@ class LintState:
                     place,
                     self.schemas.check(tool.get("inputSchema")),
                     None if output is None else self.schemas.check(output),
-                    mirrored(tool.get("inputSchema")) if is_mirrored else NOTHING,
+                    param_headers(tool.get("inputSchema")) if is_mirrored else NOTHING,
                 )
         forget(self.tools)
         self.is_listed = listed.get("nextCursor") is None

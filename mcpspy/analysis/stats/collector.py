@@ -16,7 +16,7 @@ from typing import NamedTuple
 from mcpspy.analysis.stats.concurrency import Concurrency
 from mcpspy.analysis.stats.tables import InputChain, StatsAnswer, StatsCall, StatsTables
 from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Notification, Request, Result
-from mcpspy.core.protocol.peers import INTRODUCTIONS
+from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.spec import CLIENT, MODERN, SERVER
 from mcpspy.core.query.parser import Query
 from mcpspy.core.recording.decode import Damaged, Entry, Header, Note, read_entry
@@ -221,7 +221,7 @@ class StatsCollector(Correlation[StatsCall]):
         if self.tables.reads_text:
             answer.data = message.data
         took = max(message.at - call.at, 0.0)
-        if call.method in INTRODUCTIONS and isinstance(message, Result):
+        if call.method in HANDSHAKE_METHODS and isinstance(message, Result):
             self.handshakes.answered(call.method, message.at, took, call.stream)
         if change.event is not Event.QUESTION:
             self._settle(call, answer)

@@ -20,10 +20,10 @@ class Concurrency:
 
     def __init__(self) -> None:
         self.peak = 0
-        self.peak_back = 0
+        self.server_peak = 0
         self.served = 0.0
         """Seconds in which the client waited for the server, and not the server for the client."""
-        self.asked_back = 0.0
+        self.client_seconds = 0.0
         """Seconds in which the server waited for the client."""
         self.area = 0.0
         """Sum of the seconds that the client's requests were in flight."""
@@ -40,7 +40,7 @@ class Concurrency:
             self._at = at
             now = self._from_client
             if self._from_server:
-                self.asked_back += passed
+                self.client_seconds += passed
                 self.area += now * passed
             elif now:
                 self.served += passed
@@ -54,7 +54,7 @@ class Concurrency:
                 self.peak = max(self.peak, now)
         else:
             self._from_server = now = self._from_server + by
-            self.peak_back = max(self.peak_back, now)
+            self.server_peak = max(self.server_peak, now)
 
     def advance(self, at: float) -> None:
         """Advance the time without a change."""

@@ -138,7 +138,7 @@ _HOSTS = {
 }
 
 
-def patience(client: str, method: str) -> HostTimeouts | None:
+def response_timeout(client: str, method: str) -> HostTimeouts | None:
     """Return how long a client waits for the response to this method; None if unknown."""
     for name, found in _HOSTS.items():
         # Gemini CLI adds the name of the server to its own.

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from mcpspy.core.framing import SseEvent, SseFramer
 from mcpspy.core.importers.base import ImportedSession, RecordingLines, counted
-from mcpspy.core.protocol.http_headers import Headers, noted
+from mcpspy.core.protocol.http_headers import Headers, recorded_headers
 from mcpspy.core.protocol.message import AnyMessage, Failure, Notification, Request, Result, read_frame, text
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT, SERVER
@@ -215,8 +215,8 @@ def _add(
         "path": _target(exchange.url),
         "status": exchange.status,
         "asked_at": round(exchange.at - start, 6),
-        "request": noted(exchange.request),
-        "response": noted(exchange.response),
+        "request": recorded_headers(exchange.request),
+        "response": recorded_headers(exchange.response),
     }
     if exchange.error:
         fields["error"] = exchange.error

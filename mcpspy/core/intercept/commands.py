@@ -16,7 +16,7 @@ from mcpspy.core.intercept.actions import CommandError, Fields
 from mcpspy.core.jsontools import canonical_bytes, one_line
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.query.parser import Query, QueryError, parse
-from mcpspy.core.rules.edit import written
+from mcpspy.core.rules.edit import to_json
 
 
 class ListCommand(NamedTuple):
@@ -99,7 +99,7 @@ def _release(fields: Fields) -> ReleaseCommand:
     if "message" in fields:
         if not isinstance(fields["message"], dict | list):
             raise CommandError("release: message is an object, or an array of them")
-        return ReleaseCommand([ticket], written(fields["message"]))
+        return ReleaseCommand([ticket], to_json(fields["message"]))
     if "text" in fields:
         return ReleaseCommand([ticket], _line(fields["text"]))
     return ReleaseCommand([ticket])

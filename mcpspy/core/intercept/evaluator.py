@@ -15,10 +15,10 @@ from mcpspy.core.intercept.held import LiveItem, RuleDecision
 from mcpspy.core.intercept.requests import AwaitedRequest, about, answer
 from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Notification, Request, Result, loads
 from mcpspy.core.protocol.spec import MODERN
-from mcpspy.core.rules.edit import OVERSIZE, WRONG_ID, corrupted, merged, put, written
+from mcpspy.core.rules.edit import OVERSIZE, WRONG_ID, corrupted, merged, put, to_json
 from mcpspy.core.rules.model import (
-    ANSWERS,
-    GOES_ON,
+    NON_FINAL_ACTIONS,
+    RESPONDING_ACTIONS,
     CorruptAction,
     DelayAction,
     DisconnectAction,
@@ -52,7 +52,7 @@ class RuleEvaluator:
                 fields = {"rule": rule.label, **about(message, request), **fields}
                 if decision.holder is None:  # That it is held is noted when it is.
                     decision.notes.append(rule_note(rule.action_name, fields))
-                if not isinstance(rule.action, GOES_ON):
+                if not isinstance(rule.action, NON_FINAL_ACTIONS):
                     break
         return decision
 
@@ -75,7 +75,7 @@ def _is_for(rule: Rule, message: AnyMessage) -> bool:
     action = rule.action
     if rule.of_requests and not isinstance(message, Request | Notification):
         return False
-    if isinstance(action, ANSWERS):
+    if isinstance(action, RESPONDING_ACTIONS):
         return isinstance(message, Request)
     if isinstance(action, CorruptAction) and action.way == WRONG_ID:
         return isinstance(message, Request | Result | Failure) and message.id is not None
@@ -120,7 +120,7 @@ def _hold(_action: HoldAction, rule: Rule, decision: RuleDecision, _context: _Co
 def _fail(action: FailAction, _rule: Rule, decision: RuleDecision, context: _Context) -> Fields:
     error = {"code": action.code, "message": filled(action.message, context.value)}
     if not isinstance(error["message"], str):
-        error["message"] = written(error["message"]).decode()
+        error["message"] = to_json(error["message"]).decode()
     if action.has_data:
         error["data"] = filled(action.data, context.value)
     return _answer(decision, context, b"error", error)

@@ -71,7 +71,7 @@ class SseUnits:
         return SseUnit(raw, self._framer.close()) if raw else None
 
 
-def written(data: bytes, like: SseEvent | None = None) -> bytes:
+def format_event(data: bytes, like: SseEvent | None = None) -> bytes:
     """Return an event with this message, and with the name and id of another event if one is given."""
     lines = []
     if like is not None:
@@ -81,7 +81,9 @@ def written(data: bytes, like: SseEvent | None = None) -> bytes:
     return b"\n".join(lines) + b"\n\n"
 
 
-def for_body(headers: Headers, before: bytes, after: bytes, tools: ToolParamHeaders) -> Headers:
+def headers_for_changed_body(
+    headers: Headers, before: bytes, after: bytes, tools: ToolParamHeaders
+) -> Headers:
     """Return the headers for a request whose body was changed from `before` to `after`."""
     kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
     old, new = _request(before), _request(after)
@@ -106,7 +108,7 @@ def for_body(headers: Headers, before: bytes, after: bytes, tools: ToolParamHead
     return changed + list(repeated.values())
 
 
-def of_ours(headers: Headers, body: bytes, tools: ToolParamHeaders) -> Headers:
+def headers_for_injected(headers: Headers, body: bytes, tools: ToolParamHeaders) -> Headers:
     """Return the headers for an injected request, based on those of a request of the client."""
     dropped = ("content-length", "content-encoding", "last-event-id", *_ROUTING)
     kept = [

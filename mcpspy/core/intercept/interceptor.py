@@ -66,7 +66,7 @@ class Interceptor:
         """Times are in seconds; `prefix` is random and begins the ids of injected requests."""
         self._rules = rules
         self._evaluator = RuleEvaluator(rules)
-        self._watchdog = Watchdog(call_timeout, slow, keep=rules.wants_requests)
+        self._watchdog = Watchdog(call_timeout, slow, keep=rules.needs_requests)
         self._injected = InjectedRequests(prefix)
         self._buffer = HoldBuffer()
         self._delays: list[tuple[float, int]] = []
@@ -168,7 +168,7 @@ class Interceptor:
         injected = self._injected.remove(id)
         return [] if injected is None else [injected.answer(at, {"error": why})]
 
-    def lane_left(self, at: float, lane: object) -> list[Step]:
+    def exchange_ended(self, at: float, lane: object) -> list[Step]:
         """Return the actions after an HTTP exchange ended: its held messages can no longer be forwarded."""
         steps: list[Step] = []
         for flight in [flight for flight in self._buffer if flight.lane is lane]:
@@ -176,7 +176,7 @@ class Interceptor:
             if flight.holder is not None:
                 self._deadlines.stop(flight)
                 steps += flight.release_steps(at, "connection closed")
-        self._watchdog.lane_left(lane)
+        self._watchdog.exchange_ended(lane)
         return steps
 
     def viewer_left(self, at: float, viewer: str) -> list[Step]:
@@ -198,14 +198,14 @@ class Interceptor:
         return steps
 
     @property
-    def is_opening(self) -> bool:
+    def is_initializing(self) -> bool:
         """True if the handshake is under way: an injected request could decide the protocol era."""
-        return self._injected.is_opening
+        return self._injected.is_initializing
 
     @property
-    def has_heard(self) -> bool:
+    def has_client_message(self) -> bool:
         """True if the client has sent anything: the first message on a pipe decides the protocol era."""
-        return self._injected.has_heard
+        return self._injected.has_client_message
 
     def describe(self, at: float) -> Fields:
         """Return the state of interception for viewers."""

@@ -26,7 +26,7 @@ from mcpspy.core.protocol.message import (
     text,
 )
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, other
-from mcpspy.core.rules.edit import written
+from mcpspy.core.rules.edit import to_json
 from mcpspy.core.session.exchange import SUBSCRIBE
 
 T = TypeVar("T", bound=Hashable)
@@ -184,7 +184,7 @@ def about(message: AnyMessage, request: AwaitedRequest | None) -> Fields:
 
 
 def answer(id: str, member: bytes, value: Any) -> bytes:  # noqa: A002
-    return b'{"jsonrpc":"2.0","id":%b,"%b":%b}' % (id.encode(), member, written(value))
+    return b'{"jsonrpc":"2.0","id":%b,"%b":%b}' % (id.encode(), member, to_json(value))
 
 
 class Watchdog:
@@ -247,7 +247,7 @@ class Watchdog:
         self.stop(request)
         self._pending.abandon(request)
 
-    def lane_left(self, lane: object) -> None:
+    def exchange_ended(self, lane: object) -> None:
         for request in {*self.timeouts, *self.slow}:
             if request.lane is lane:
                 self.stop(request)
@@ -280,7 +280,7 @@ class Watchdog:
         cancelled = (
             b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b,"reason":%b}}'
         )
-        reason = written(f"no answer within {seconds:g} s")
+        reason = to_json(f"no answer within {seconds:g} s")
         return [*steps, Inject(request.side, cancelled % (request.id.encode(), reason), None, request.stream)]
 
 
@@ -311,9 +311,9 @@ class InjectedRequests:
         self._number = 0
         self._open: dict[tuple[str, str], PendingInjection] = {}
         self._client_meta: dict[str, Any] = {}
-        self.is_opening = False
+        self.is_initializing = False
         """True if the handshake has begun and not ended."""
-        self.has_heard = False
+        self.has_client_message = False
         self._has_begun = False
 
     def __len__(self) -> int:
@@ -327,11 +327,11 @@ class InjectedRequests:
         """Learn the state of the handshake and the `_meta` of requests from the client's messages."""
         if message.side != CLIENT:
             return
-        self.has_heard = True
+        self.has_client_message = True
         revision = message.revision if isinstance(message, Request) else None
         if message.method not in HANDSHAKE_METHODS or (revision or "") >= MODERN:
             self._has_begun = True
-        self.is_opening = not self._has_begun
+        self.is_initializing = not self._has_begun
         if isinstance(message, Request) and revision is not None:
             meta = loads(message.body.meta)
             self._client_meta = {key: value for key, value in meta.items() if key.startswith(META)}
@@ -379,5 +379,5 @@ def _message(method: str, params: dict[str, Any] | None, id_text: str | None) ->
     message = b'{"jsonrpc":"2.0"'
     if id_text is not None:
         message += b',"id":' + id_text.encode()
-    message += b',"method":' + written(method)
-    return message + (b',"params":' + written(params) if params is not None else b"") + b"}"
+    message += b',"method":' + to_json(method)
+    return message + (b',"params":' + to_json(params) if params is not None else b"") + b"}"

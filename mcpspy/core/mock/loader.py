@@ -33,7 +33,7 @@ from mcpspy.core.protocol.message import (
     read_frame,
     text,
 )
-from mcpspy.core.protocol.peers import INTRODUCTIONS, Peers
+from mcpspy.core.protocol.peers import HANDSHAKE_METHODS, Peers
 from mcpspy.core.protocol.spec import CLIENT, META, SERVER
 from mcpspy.core.recording.decode import Entry, Frame, Header, Note
 from mcpspy.core.redact.placeholder import MARK
@@ -278,8 +278,8 @@ class InteractionLoader(Peers):
         token = message.progress_token if bytes(message.body.meta) else None
         self._pairing.request(tracked, frame, message.id, token, modern=True)
         self._begin(tracked, message.at, where)
-        self.hear_request(message)
-        if message.method in INTRODUCTIONS:
+        self.add_request(message)
+        if message.method in HANDSHAKE_METHODS:
             tracked.handshake = RecordedHandshake(message.method, tracked.row)
             store.index.handshakes.setdefault(message.method, []).append(tracked.handshake)
         else:
@@ -345,7 +345,7 @@ class InteractionLoader(Peers):
         self._owed[row] = self._owed.get(row, 0) + 1
         token = message.progress_token if bytes(message.body.meta) else None
         self._pairing.request(tracked, frame, message.id, token, modern=True)
-        self.hear_request(message)
+        self.add_request(message)
         self._add(row, Request, message.at, where)
 
     def _server_notification(self, message: Notification, where: Location) -> None:
@@ -407,7 +407,7 @@ class InteractionLoader(Peers):
     def _take_handshake(self, tracked: TrackedRequest, message: Result | Failure) -> None:
         """Take the server's description of itself from a response."""
         handshake = tracked.handshake
-        self.hear_answer(message, "" if handshake is None else handshake.method)
+        self.add_response(message, "" if handshake is None else handshake.method)
         self.store.server = self.server
         if handshake is None:
             return

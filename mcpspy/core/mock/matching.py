@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 from msgspec import Struct
 
-from mcpspy.core.jsontools import Pointer, canonical, canonical_bytes, quickly, without
+from mcpspy.core.jsontools import Pointer, canonical, canonical_bytes, canonical_fast, without
 from mcpspy.core.protocol.message import Request, loads
 from mcpspy.core.protocol.spec import META, METHODS, MODERN
 
@@ -99,7 +99,7 @@ def plain_key(method: str, data: bytes, ignored: Collection[Pointer] = ()) -> Re
         subject = params.get(name)
         if subject is not None and not isinstance(subject, str):
             return None
-    written = quickly(_comparable(params, ignored))
+    written = canonical_fast(_comparable(params, ignored))
     if written is None:  # orjson makes floats of integers beyond 64 bits.
         try:
             written = canonical_bytes(_comparable(loads(data) if data else {}, ignored))

@@ -20,7 +20,7 @@ from mcpspy.core.mock.matching import RequestKey, plain_key
 from mcpspy.core.mock.recordings import Recordings, ResponseQueue
 from mcpspy.core.mock.responses import Miss
 from mcpspy.core.protocol.message import AnyMessage, Notification, Request
-from mcpspy.core.protocol.peers import INTRODUCTIONS
+from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.spec import REVISIONS
 from mcpspy.core.recording.plain_line import plain_id, plain_message
 
@@ -97,7 +97,7 @@ class Selector:
 
     def select(self, request: Request, key: RequestKey) -> Selection:
         recordings = self._recordings
-        if request.method in INTRODUCTIONS:
+        if request.method in HANDSHAKE_METHODS:
             return self._handshake(request)
         supported = recordings.versions if key.version is not None else []
         if supported and key.version not in supported:
@@ -134,7 +134,7 @@ class Selector:
             return interaction is not None and recordings.is_settled(interaction.order)
         if not isinstance(message, Request) or key is None:
             return True
-        if message.method in INTRODUCTIONS:
+        if message.method in HANDSHAKE_METHODS:
             return self._is_handshake_settled(message)
         if key.version is not None and key.version not in recordings.versions:
             return False  # It may be refused for its revision.

@@ -25,7 +25,7 @@ HOP_BY_HOP = frozenset(
 SECRET = frozenset("authorization cookie set-cookie proxy-authorization x-api-key".split())
 """Recorded by name only; their values never reach a file."""
 
-NOTED = frozenset(
+RECORDED = frozenset(
     """accept allow content-encoding content-length content-type host last-event-id location origin retry-after
     user-agent www-authenticate""".split()
 )
@@ -84,7 +84,7 @@ def end_to_end(headers: Iterable[tuple[str, str]]) -> Headers:
     return [(name, value) for name, value in given if name.lower() not in HOP_BY_HOP | named]
 
 
-def towards_server(headers: Iterable[tuple[str, str]], upstream: Upstream, proxy_origin: str) -> Headers:
+def request_headers(headers: Iterable[tuple[str, str]], upstream: Upstream, proxy_origin: str) -> Headers:
     """Return a request's headers for upstream: its Host, its Origin for the proxy's, no compression."""
     kept = [
         (name, upstream.origin if name.lower() == "origin" and value == proxy_origin else value)
@@ -94,7 +94,7 @@ def towards_server(headers: Iterable[tuple[str, str]], upstream: Upstream, proxy
     return [("Host", upstream.host), *kept, ("Accept-Encoding", "identity")]
 
 
-def towards_client(headers: Iterable[tuple[str, str]], upstream: Upstream, proxy_origin: str) -> Headers:
+def response_headers(headers: Iterable[tuple[str, str]], upstream: Upstream, proxy_origin: str) -> Headers:
     """Return a response's headers for the client; URLs at the server become URLs at the proxy."""
     return [
         (name, _rewritten_value(name.lower(), value, upstream.origin, proxy_origin))
@@ -104,9 +104,11 @@ def towards_client(headers: Iterable[tuple[str, str]], upstream: Upstream, proxy
 
 def _rewritten_value(name: str, value: str, origin: str, proxy_origin: str) -> str:
     if name == "location":
-        return moved(value, origin, proxy_origin)
+        return rewritten_url(value, origin, proxy_origin)
     if name == "www-authenticate":
-        return _METADATA_URL.sub(lambda found: found[1] + moved(found[2], origin, proxy_origin), value)
+        return _METADATA_URL.sub(
+            lambda found: found[1] + rewritten_url(found[2], origin, proxy_origin), value
+        )
     return value
 
 
@@ -114,7 +116,7 @@ def is_metadata(target: str) -> bool:
     return any(path in target for path in METADATA)
 
 
-def moved_metadata(target: str, body: bytes, origin: str, proxy_origin: str) -> bytes:
+def rewritten_metadata(target: str, body: bytes, origin: str, proxy_origin: str) -> bytes:
     """Return a metadata document with the proxy's URL; the same bytes if there is nothing to rewrite."""
     try:
         document = orjson.loads(body)
@@ -122,18 +124,18 @@ def moved_metadata(target: str, body: bytes, origin: str, proxy_origin: str) -> 
         return body
     name = next(member for path, member in METADATA.items() if path in target)
     value = document.get(name) if isinstance(document, dict) else None
-    if not isinstance(value, str) or moved(value, origin, proxy_origin) == value:
+    if not isinstance(value, str) or rewritten_url(value, origin, proxy_origin) == value:
         return body
-    return orjson.dumps({**document, name: moved(value, origin, proxy_origin)})
+    return orjson.dumps({**document, name: rewritten_url(value, origin, proxy_origin)})
 
 
-def moved(url: str, origin: str, proxy_origin: str) -> str:
+def rewritten_url(url: str, origin: str, proxy_origin: str) -> str:
     """Return the URL at the proxy's origin if it is at the server's; unchanged otherwise."""
     rest = url.removeprefix(origin)
     return proxy_origin + rest if rest != url and (not rest or rest[0] in "/?#") else url
 
 
-def noted(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+def recorded_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the headers that are recorded, names in lower case, secrets redacted."""
     kept: dict[str, str] = {}
     for name, value in headers:
@@ -142,12 +144,12 @@ def noted(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
             kept[lower] = REDACTED
         elif lower == "location":
             kept[lower] = _CODE.sub(rf"\1{REDACTED}", value)
-        elif lower in NOTED or lower.startswith("mcp-"):
+        elif lower in RECORDED or lower.startswith("mcp-"):
             kept[lower] = f"{kept[lower]}, {value}" if lower in kept else value
     return kept
 
 
-def refusal(host: str | None, origin: str | None, allowed: Iterable[str]) -> str | None:
+def rejection_reason(host: str | None, origin: str | None, allowed: Iterable[str]) -> str | None:
     """Return the reason to reject a request: its Host or Origin is not this machine.
 
     A foreign web page can make a browser send requests to loopback, and DNS rebinding gives it a name

@@ -24,7 +24,7 @@ LIST = "tools/list"
 MAX_TOOLS = 4096
 """Tools whose headers are kept; the one that was listed longest ago is dropped first."""
 
-Places: TypeAlias = dict[str, tuple[str, ...]]
+ParamPaths: TypeAlias = dict[str, tuple[str, ...]]
 """Name of the header, as the schema spells it → path of its value in the arguments."""
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
@@ -86,7 +86,7 @@ def decoded(value: str) -> str:
 
 
 class ParamHeaders(NamedTuple):
-    headers: Places
+    headers: ParamPaths
     """Also those with an invalid type: servers check them, so clients should send them."""
     wrong: list[str]
     """Errors of its annotations; with any, a client drops the tool."""
@@ -95,9 +95,9 @@ class ParamHeaders(NamedTuple):
 NOTHING = ParamHeaders({}, [])
 
 
-def mirrored(schema: Any) -> ParamHeaders:
+def param_headers(schema: Any) -> ParamHeaders:
     """Return the headers of a tool's inputSchema; only annotations reached through `properties` alone count."""
-    headers: Places = {}
+    headers: ParamPaths = {}
     wrong: list[str] = []
     names = set()
     pending: list[tuple[tuple[str, ...] | None, Any]] = [((), schema)]
@@ -130,13 +130,13 @@ def mirrored(schema: Any) -> ParamHeaders:
     return ParamHeaders(headers, wrong) if headers or wrong else NOTHING
 
 
-def wanted(places: Places, arguments: Any) -> dict[str, str]:
+def argument_headers(places: ParamPaths, arguments: Any) -> dict[str, str]:
     """Return the headers of a call with these arguments, not encoded; absent or null arguments have none."""
     found = {header: text(at(arguments, path)) for header, path in places.items()}
     return {header: value for header, value in found.items() if value is not None}
 
 
-def differs(sent: str, value: str) -> bool:
+def is_mismatch(sent: str, value: str) -> bool:
     """Return True if a header contradicts the body; numbers are compared by value."""
     given = decoded(sent)
     try:
@@ -162,7 +162,7 @@ class ToolParamHeaders:
     """The `Mcp-Param-*` headers of the listed tools of one server."""
 
     def __init__(self) -> None:
-        self._places: dict[str, Places] = {}
+        self._places: dict[str, ParamPaths] = {}
 
     def learn(self, result: Result) -> None:
         """Read the tools in the result of a `LIST`."""
@@ -173,12 +173,12 @@ class ToolParamHeaders:
         for tool in tools if isinstance(tools, list) else ():
             if isinstance(tool, dict) and isinstance(name := tool.get("name"), str):
                 self._places.pop(name, None)
-                if places := mirrored(tool.get("inputSchema")).headers:
+                if places := param_headers(tool.get("inputSchema")).headers:
                     self._places[name] = places
                     if len(self._places) > MAX_TOOLS:
                         del self._places[next(iter(self._places))]
 
-    def places(self, request: Request) -> Places:
+    def places(self, request: Request) -> ParamPaths:
         """Return the headers of the tool that a request calls; empty if it was not listed."""
         return self._places.get(request.subject or "", {}) if request.method == "tools/call" else {}
 
@@ -186,4 +186,4 @@ class ToolParamHeaders:
         places = self.places(request)
         params = request.params if places else None
         arguments = params.get("arguments") if isinstance(params, dict) else None
-        return {header: encoded(value) for header, value in wanted(places, arguments).items()}
+        return {header: encoded(value) for header, value in argument_headers(places, arguments).items()}

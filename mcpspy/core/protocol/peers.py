@@ -13,7 +13,7 @@ from msgspec import Raw
 from mcpspy.core.protocol.message import Failure, Request, Result, loads, meta_raw
 from mcpspy.core.protocol.spec import META, MODERN
 
-INTRODUCTIONS = ("initialize", "server/discover")
+HANDSHAKE_METHODS = ("initialize", "server/discover")
 
 
 class Peer(NamedTuple):
@@ -39,7 +39,7 @@ class Peers:
     def is_modern(self) -> bool:
         return self.revision is not None and self.revision >= MODERN
 
-    def hear_request(self, message: Request) -> None:
+    def add_request(self, message: Request) -> None:
         """Read the description of the client in a request."""
         meta = message.body.meta
         if (self.client is None or self.revision is None) and bytes(meta):
@@ -53,13 +53,13 @@ class Peers:
             if isinstance(version := params.get("protocolVersion"), str):
                 self.revision = version
 
-    def hear_answer(self, message: Result | Failure, method: str) -> None:
+    def add_response(self, message: Result | Failure, method: str) -> None:
         """Read the description of the server in a response to this method."""
         if isinstance(message, Failure):
-            if method in INTRODUCTIONS:
+            if method in HANDSHAKE_METHODS:
                 self.revision = None  # It was rejected: the next request names another one.
             return
-        if method in INTRODUCTIONS and isinstance(result := message.result, dict):
+        if method in HANDSHAKE_METHODS and isinstance(result := message.result, dict):
             self.server = _peer(result.get("serverInfo")) or self.server
             self.server_capabilities = _dict(result.get("capabilities"))
             if method == "initialize" and isinstance(version := result.get("protocolVersion"), str):

@@ -131,7 +131,7 @@ class Query:
         self._end = end
 
     @property
-    def counts_back(self) -> bool:
+    def is_relative_to_end(self) -> bool:
         """Return True if it has a time relative to the end, like `since:-5m`: then set `end`."""
         return self._end.is_used
 

@@ -37,14 +37,14 @@ def suggestions(
     carried: set[str | int | None] = set()
     changed: list[tuple[Pointer, str | int, Any]] = []
     for each in sent:
-        message = each.cue.message
+        message = each.step.message
         if isinstance(message, Request):
             for value in _candidate_values(message):
                 for tokens, before, answer in changed:
                     rule = _rule(tokens, before, value)
                     if rule is not None and rule.value(answer) not in (None, value) and value not in carried:
                         rules.setdefault(str(rule), (f"{each.about} gave back {value!r}", rule))
-        recorded = each.cue.exchange.answer if each.cue.exchange is not None else None
+        recorded = each.step.exchange.answer if each.step.exchange is not None else None
         if recorded is not None and each.answer is not None:
             answer = loads(each.answer.data)
             carried |= {rule.value(loads(recorded.data)) for rule in known}

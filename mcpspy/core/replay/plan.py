@@ -17,9 +17,9 @@ from mcpspy.core.jsontools import canonical
 from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result
 from mcpspy.core.protocol.spec import CLIENT, MODERN
 from mcpspy.core.recording.decode import Note
-from mcpspy.core.session.correlation import COMES_AGAIN
+from mcpspy.core.session.correlation import REPEATED_EVENT
 from mcpspy.core.session.exchange import Exchange, State
-from mcpspy.core.session.session import Change, Session, is_ours
+from mcpspy.core.session.session import Change, Session, is_injected
 
 PROGRESS = "notifications/progress"
 UPDATED = "notifications/resources/updated"
@@ -85,7 +85,7 @@ def plans(session: Session) -> list[ReplayPlan]:
     names = _clients(session)
     readers: dict[str | None, _Reader] = {}
     for change in session.changes:
-        if change.flaw == COMES_AGAIN:
+        if change.flaw == REPEATED_EVENT:
             continue
         what = change.what
         if isinstance(what, Note):
@@ -100,7 +100,7 @@ def plans(session: Session) -> list[ReplayPlan]:
             stream = what.frame.stream
         else:
             continue
-        if not is_ours(change):
+        if not is_injected(change):
             readers.setdefault(names.get(stream), _Reader()).read(change)
     found = [reader.plan() for reader in readers.values()]
     return [plan for plan in found if plan.steps]

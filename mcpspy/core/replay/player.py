@@ -139,7 +139,7 @@ class PlayerOptions(Struct, frozen=True, kw_only=True):
 
 
 class SentRequest(Struct):
-    cue: PlanStep
+    step: PlanStep
     at: float
     answer: Result | Failure | None = None
     answered_at: float | None = None
@@ -149,7 +149,7 @@ class SentRequest(Struct):
     @property
     def about(self) -> str:
         """Method and subject, for the user."""
-        message = self.cue.message
+        message = self.step.message
         assert isinstance(message, Request)
         return f"{message.method} {message.subject}" if message.subject else message.method
 
@@ -348,7 +348,7 @@ class Player:
         self._arrivals.settled[number] = now
         sent = self.sent[number]
         sent.answer, sent.answered_at = message, now
-        recorded = sent.cue.exchange.answer if sent.cue.exchange is not None else None
+        recorded = sent.step.exchange.answer if sent.step.exchange is not None else None
         if recorded is not None:
             self.carried.learn(recorded, message)
 
@@ -359,7 +359,7 @@ class Player:
         self._arrivals.settled[number] = now
         sent = self.sent[number]
         sent.failed = why
-        recorded = sent.cue.exchange.answer if sent.cue.exchange is not None else None
+        recorded = sent.step.exchange.answer if sent.step.exchange is not None else None
         if recorded is not None:
             self.carried.learn(recorded, None)
 

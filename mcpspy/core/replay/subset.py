@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from msgspec import structs
 
 from mcpspy.core.protocol.message import AnyMessage, Malformed, Request, Result
-from mcpspy.core.protocol.peers import INTRODUCTIONS
+from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.recording.decode import Damaged, Frame, Note
 from mcpspy.core.replay.substitution import Substitutions, returned_values, sent_back
@@ -30,7 +30,7 @@ def needed(session: Session, wanted: Collection[int]) -> set[int]:
             for given in returned_values(exchange.answer):
                 sources.setdefault(given, exchange.number)
     waiting = [exchange for exchange in session.exchanges if exchange.number in wanted]
-    waiting += [exchange for exchange in session.exchanges if exchange.request.method in INTRODUCTIONS]
+    waiting += [exchange for exchange in session.exchanges if exchange.request.method in HANDSHAKE_METHODS]
     while waiting:
         exchange = waiting.pop()
         if exchange.number in kept:

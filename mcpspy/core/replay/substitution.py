@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mcpspy.core.jsontools import Pointer, pointer, replaced, spelled
+from mcpspy.core.jsontools import Pointer, pointer, pointer_text, replaced
 from mcpspy.core.protocol.message import Failure, Notification, Request, Result, decoded, loads, meta_raw
 from mcpspy.core.protocol.spec import META
 
@@ -40,7 +40,7 @@ class SubstitutionRule(Struct, frozen=True):
         return match[1] if match is not None else None
 
     def __str__(self) -> str:
-        return spelled(self.tokens) + (f"={self.pattern}" if self.pattern is not None else "")
+        return pointer_text(self.tokens) + (f"={self.pattern}" if self.pattern is not None else "")
 
 
 def rule(text: str) -> SubstitutionRule:

@@ -15,7 +15,7 @@ import orjson
 from msgspec import DecodeError, Raw
 from msgspec.json import Decoder, encode
 
-from mcpspy.core.jsontools import Pointer, replaced, spelled
+from mcpspy.core.jsontools import Pointer, pointer_text, replaced
 from mcpspy.core.protocol.message import loads
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ _items = Decoder(list[Raw]).decode
 
 BAD_JSON, HALF_LINE, WRONG_ID, OVERSIZE = "bad-json", "half-line", "wrong-id", "oversize"
 
-WAYS = {
+CORRUPTIONS = {
     BAD_JSON: "a comma too many before the last bracket",
     HALF_LINE: "the first half, and no line end",
     WRONG_ID: "an id that nobody asked under",
@@ -47,7 +47,7 @@ class CorruptedMessage(NamedTuple):
 def merged(data: bytes, patch: Any) -> bytes:
     """Return the JSON text with a merge patch applied: null removes, objects merge, other values replace."""
     if not isinstance(patch, dict):
-        return written(patch)
+        return to_json(patch)
     members = _decoded(_members, data) if data.lstrip()[:1] == b"{" else {}
     for key, value in patch.items():
         if value is None:
@@ -59,7 +59,7 @@ def merged(data: bytes, patch: Any) -> bytes:
 
 def put(data: bytes, pointer: Pointer, value: Any) -> bytes:
     """Return the JSON text with a value at the pointer; missing objects are created, `-` appends."""
-    return _put(data, pointer, written(value), pointer)
+    return _put(data, pointer, to_json(value), pointer)
 
 
 def _put(data: bytes, rest: Pointer, value: bytes, pointer: Pointer) -> bytes:
@@ -71,20 +71,20 @@ def _put(data: bytes, rest: Pointer, value: bytes, pointer: Pointer) -> bytes:
         items = _decoded(_items, data)
         number = len(items) if first == "-" else int(first) if first.isascii() and first.isdigit() else -1
         if not 0 <= number <= len(items):
-            raise ValueError(f"there is no {spelled(pointer)}: the array has {len(items)} items")
+            raise ValueError(f"there is no {pointer_text(pointer)}: the array has {len(items)} items")
         old = bytes(items[number]) if number < len(items) else b""
         items[number : number + 1] = [Raw(_put(old, tuple(more), value, pointer))]
         return encode(items)
     if kind not in (b"{", b""):
         raise ValueError(
-            f"there is no {spelled(pointer)}: {first} would be in {data[:20].decode('utf-8', 'replace')}"
+            f"there is no {pointer_text(pointer)}: {first} would be in {data[:20].decode('utf-8', 'replace')}"
         )
     members = _decoded(_members, data) if kind else {}
     members[first] = Raw(_put(bytes(members.get(first, b"")), tuple(more), value, pointer))
     return encode(members)
 
 
-def written(value: Any) -> bytes:
+def to_json(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:  # An integer beyond 64 bits, a lone surrogate.
@@ -111,4 +111,4 @@ def corrupted(data: bytes, way: str, id: str | None, size: int) -> CorruptedMess
     value = loads((id or "null").encode())
     is_integer = isinstance(value, int) and not isinstance(value, bool)
     wrong = value + WRONG_ID_OFFSET if is_integer else f"{value}-wrong"
-    return CorruptedMessage(replaced(data, ("id",), written(wrong)))
+    return CorruptedMessage(replaced(data, ("id",), to_json(wrong)))

@@ -107,10 +107,10 @@ NAMES: dict[type, str] = {
 }
 """Names of actions in rules and in notes."""
 
-ANSWERS = (FailAction, RespondAction)
+RESPONDING_ACTIONS = (FailAction, RespondAction)
 """Actions that respond, and so apply to requests only."""
 
-GOES_ON = (DelayAction, ReplaceAction)
+NON_FINAL_ACTIONS = (DelayAction, ReplaceAction)
 """Actions after which the next rules are evaluated; all others are final."""
 
 
@@ -147,7 +147,7 @@ class Rules:
     def __init__(self, rules: tuple[Rule, ...] = (), seed: int | str = 0) -> None:
         self.rules = rules
         self.seed = seed
-        self.wants_requests = any(
+        self.needs_requests = any(
             uses_request(_values(rule.action)) or (rule.query.reads_text and not rule.of_requests)
             for rule in rules
         )
@@ -161,7 +161,7 @@ class Rules:
         return [_described(rule, self.seed) for rule in self.rules]
 
 
-def means_request(text: str) -> bool:
+def tests_requests_only(text: str) -> bool:
     """Return True if a query tests only fields of requests: methods, subjects, ids, params. Raise QueryError.
 
     A response inherits these from its request. So `tool:echo` means the call only, and its response is not

@@ -21,7 +21,7 @@ from mcpspy.core.hostconfig.tree import Node, NodeKind, where
 from mcpspy.core.jsontools import pointer
 from mcpspy.core.query.parser import QueryError, parse
 from mcpspy.core.rules import model
-from mcpspy.core.rules.edit import OVERSIZE, WAYS
+from mcpspy.core.rules.edit import CORRUPTIONS, OVERSIZE
 from mcpspy.errors import UsageError
 
 T = TypeVar("T", int, str)
@@ -70,7 +70,7 @@ def read_rule(number: int, table: dict[str, Any]) -> model.Rule:
     return model.Rule(
         number,
         query,
-        model.means_request(when),
+        model.tests_requests_only(when),
         _ACTIONS[actions[0]](table[actions[0]]),
         name=_name(table),
         probability=probability,
@@ -188,10 +188,10 @@ def _replace(value: Any) -> model.ReplaceAction:
 
 def _corrupt(value: Any) -> model.CorruptAction:
     if not isinstance(value, str) or not (words := value.lower().replace("_", "-").split()):
-        raise RuleError(f"corrupt takes one of {', '.join(WAYS)}", "corrupt")
-    way = words[0] if words[0] in WAYS else "-".join(words)
-    if way not in WAYS:
-        raise RuleError(f'cannot corrupt by "{value}": {_suggestion(way, list(WAYS))}', "corrupt")
+        raise RuleError(f"corrupt takes one of {', '.join(CORRUPTIONS)}", "corrupt")
+    way = words[0] if words[0] in CORRUPTIONS else "-".join(words)
+    if way not in CORRUPTIONS:
+        raise RuleError(f'cannot corrupt by "{value}": {_suggestion(way, list(CORRUPTIONS))}', "corrupt")
     if way != words[0] or len(words) == 1:
         return model.CorruptAction(way)
     if way != OVERSIZE:

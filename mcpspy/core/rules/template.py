@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from mcpspy.core.jsontools import pointer
-from mcpspy.core.rules.edit import written
+from mcpspy.core.rules.edit import to_json
 
 Lookup: TypeAlias = Callable[[str], Any]
 """Returns the `message`, or its `request`; None if there is none."""
@@ -83,4 +83,4 @@ def _find(path: str, lookup: Lookup) -> Any:
 def _as_text(value: Any, expression: str) -> str:
     if value is _MISSING:
         return expression
-    return value if isinstance(value, str) else written(value).decode("utf-8", "replace")
+    return value if isinstance(value, str) else to_json(value).decode("utf-8", "replace")

@@ -28,7 +28,7 @@ from mcpspy.core.protocol.message import (
     read_frame,
     text,
 )
-from mcpspy.core.protocol.peers import INTRODUCTIONS, Peers
+from mcpspy.core.protocol.peers import HANDSHAKE_METHODS, Peers
 from mcpspy.core.protocol.spec import CLIENT, META, METHODS, MODERN, SERVER, other
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
 from mcpspy.core.recording.plain_line import PAYLOAD, SUBJECTS, PlainHead, decode_head, decode_message
@@ -37,7 +37,7 @@ from mcpspy.core.session.rule_notes import RULE
 
 P = TypeVar("P", bound=Correlatable)
 
-COMES_AGAIN = "the same event again: its stream was resumed"
+REPEATED_EVENT = "the same event again: its stream was resumed"
 
 # A look at an Enum's member is Python, and one at a name is not.
 _PENDING, _OK, _TOOL_ERROR = State.PENDING, State.OK, State.TOOL_ERROR
@@ -285,13 +285,13 @@ class HttpExchangeEnded(CorrelatedEntry[P], Generic[P], gc=False):
 
 
 _SLOW_REQUESTS = frozenset(
-    {*INTRODUCTIONS, SUBSCRIBE}
+    {*HANDSHAKE_METHODS, SUBSCRIBE}
     | {name for name, method in METHODS.items() if method.subject and name not in SUBJECTS}
 )
 """Requests for which a `PlainMessage` holds too little."""
 
 _SLOW_NOTIFICATIONS = frozenset(
-    {*INTRODUCTIONS, SUBSCRIBE, "notifications/cancelled", "notifications/initialized"}
+    {*HANDSHAKE_METHODS, SUBSCRIBE, "notifications/cancelled", "notifications/initialized"}
 )
 
 
@@ -338,7 +338,7 @@ class Correlation(Peers, ABC, Generic[P]):
             self.last_at = entry.at
             again = self._pairing.is_repeated(entry)
             for message in read_frame(entry):
-                yield RepeatedEvent(message, flaw=COMES_AGAIN) if again else self._change_of(message)
+                yield RepeatedEvent(message, flaw=REPEATED_EVENT) if again else self._change_of(message)
         elif isinstance(entry, Note):
             self.last_at = entry.at
             yield self._note(entry)
@@ -369,9 +369,9 @@ class Correlation(Peers, ABC, Generic[P]):
             continues = self._pairing.continued(
                 question(frame.stream, method, message.subject, body.request_state, body.input_responses)
             )
-        if method in INTRODUCTIONS:
+        if method in HANDSHAKE_METHODS:
             self._introducing.add((frame.stream, frame.side, message.id))
-        self.hear_request(message)
+        self.add_request(message)
         return RequestOpened(message, request, flaw, continues)
 
     def _settle_request(self, message: Result | Failure) -> CorrelatedEntry[P]:
@@ -380,13 +380,13 @@ class Correlation(Peers, ABC, Generic[P]):
         if request is None:
             return UnsolicitedResponse(message, *self._pairing.explain_unsolicited(frame, message.id))
         stream, method, subject = self._about(request)
-        if method in INTRODUCTIONS:
+        if method in HANDSHAKE_METHODS:
             self._introducing.discard((frame.stream, other(frame.side), message.id or ""))
         if event is Event.QUESTION and isinstance(message, Result):
             body = message.body
             key = question(stream, method, subject, body.request_state, body.input_requests)
             self._pairing.add_question(key, request)
-        self.hear_answer(message, method)
+        self.add_response(message, method)
         return RequestAnswered(message, request, flaw, event)
 
     def _relate_notification(self, message: Notification) -> CorrelatedEntry[P]:

@@ -131,7 +131,7 @@ def _take(exchange: Exchange, correlated: CorrelatedEntry[Exchange]) -> None:
         exchange.cancel = exchange.cancel or what
 
 
-def is_ours(change: Change) -> bool:
+def is_injected(change: Change) -> bool:
     """Return whether mcpspy sent it unsolicited: no client and no server would have.
 
     A response by mcpspy does not count: its requester received it and continued because of it.

@@ -27,7 +27,7 @@ MAX_QUEUED = 1 << 20
 LAST_WORDS = 10
 """Lines of stderr that are kept for the user."""
 
-OURS = '"mcpspy-initialize"'
+INITIALIZE_ID = '"mcpspy-initialize"'
 """JSON text of the id of an injected `initialize`, which no client uses."""
 
 INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
@@ -198,7 +198,7 @@ class ServerConnection(ABC):
     ) -> None:
         await self.close()
 
-    def _hears(self, event: InboundEvent) -> None:
+    def _enqueue(self, event: InboundEvent) -> None:
         if self.ended is not None:  # A grandchild may still write to a pipe.
             return
         if isinstance(event, StderrLine):
@@ -216,9 +216,9 @@ class ServerConnection(ABC):
         return self._recorder.now() if self._recorder is not None else monotonic()
 
 
-def under_our_id(initialize: bytes) -> bytes:
+def with_mcpspy_id(initialize: bytes) -> bytes:
     """Return a client's `initialize` under the id of mcpspy."""
-    return replaced(one_line(initialize), ("id",), OURS.encode())
+    return replaced(one_line(initialize), ("id",), INITIALIZE_ID.encode())
 
 
 def _size(event: InboundEvent) -> int:

@@ -137,7 +137,7 @@ class HttpConnection(ServerConnection):
                 await self._delete()
         finally:
             await self._client.close()
-            self._hears(ConnectionEnded(monotonic(), why="closed"))
+            self._enqueue(ConnectionEnded(monotonic(), why="closed"))
 
     async def begin_sse(self) -> None:
         """Open the one stream of HTTP+SSE and learn the endpoint for messages; raise CannotStart."""
@@ -226,7 +226,7 @@ class HttpConnection(ServerConnection):
                 self._state.learn(message, body_state.requests.get(message.id or ""))
             if isinstance(message, Result | Failure):
                 body_state.settle(message, exchange.response.status)
-        self._hears(
+        self._enqueue(
             ReceivedMessage(
                 monotonic(), data, body_state.only_request_id, exchange.number, exchange.response.status
             )
@@ -240,7 +240,7 @@ class HttpConnection(ServerConnection):
             is_page = exchange.response.content_type == "text/html"
             text_excerpt = f": {excerpt(body)}" if body and not is_page else ""
             why = f"HTTP {status} {exchange.response.reason or ''}".rstrip() + text_excerpt
-            self._hears(
+            self._enqueue(
                 ExchangeRefused(
                     monotonic(), body_state.only_request_id, exchange.number, status, why, is_lost
                 )
@@ -249,7 +249,7 @@ class HttpConnection(ServerConnection):
     def _report_lost(self, body_state: BodyState, exchange: ClientExchange, why: str) -> None:
         waiting: list[str | None] = [*body_state.pending] if body_state.requests else [None]
         for request_id in waiting:
-            self._hears(ExchangeLost(monotonic(), request_id, exchange.number, why))
+            self._enqueue(ExchangeLost(monotonic(), request_id, exchange.number, why))
 
     async def _resume_stream(self, body_state: BodyState) -> bool:
         """Resume a broken stream; return whether all pending requests were answered."""
@@ -312,7 +312,7 @@ class HttpConnection(ServerConnection):
                 return
             attempts = 0 if ended else attempts + 1
             await asyncio.sleep(RETRY if body_state.retry is None else body_state.retry / 1000)
-        self._hears(
+        self._enqueue(
             ExchangeLost(monotonic(), None, None, "the stream for what the server says unasked is gone")
         )
 
@@ -335,7 +335,7 @@ class HttpConnection(ServerConnection):
             hung_up, why = SERVER, reason(error)
         finally:
             exchange.close(hung_up)
-            self._hears(ConnectionEnded(monotonic(), why=why))
+            self._enqueue(ConnectionEnded(monotonic(), why=why))
 
     async def _delete(self) -> None:
         """End the session, if the server allows that."""

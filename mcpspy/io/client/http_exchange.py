@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import aiohttp
 from yarl import URL
 
-from mcpspy.core.protocol.http_headers import noted
+from mcpspy.core.protocol.http_headers import recorded_headers
 from mcpspy.core.recording import encode
 from mcpspy.core.recording.encode import CLIENT, SERVER, BodyEncoder, SseEncoder
 
@@ -72,7 +72,7 @@ class ClientExchange:
         data: bytes | None = None,
     ) -> aiohttp.ClientResponse:
         """Send the request; return the response's head. Raises what aiohttp raises."""
-        self._method, self._url, self._request_headers = method, url, noted(headers.items())
+        self._method, self._url, self._request_headers = method, url, recorded_headers(headers.items())
         if self._recorder is not None:
             self._sent_at = self._recorder.now()
             if data is not None:
@@ -91,8 +91,8 @@ class ClientExchange:
             url = target
         self._response = response
         self.status = response.status
-        self._request_headers = noted(response.request_info.headers.items())
-        self._record_head(noted(response.headers.items()), None)
+        self._request_headers = recorded_headers(response.request_info.headers.items())
+        self._record_head(recorded_headers(response.headers.items()), None)
         return response
 
     async def events(self) -> AsyncIterator[ResponsePart]:

@@ -108,12 +108,12 @@ class StdioConnection(ServerConnection):
         self._record((self._stdout_encoder if fd == OUT else self._stderr_encoder).feed(now, data))
         if fd == OUT:
             for line in self._stdout_lines.feed(data):
-                self._hears(ReceivedMessage(at, line.removesuffix(b"\r")))
+                self._enqueue(ReceivedMessage(at, line.removesuffix(b"\r")))
             if self._inbox.is_full and not self._is_closing:
                 cast("asyncio.ReadTransport", self._transport.get_pipe_transport(OUT)).pause_reading()
         else:
             for line in self._stderr_lines.feed(data):
-                self._hears(StderrLine(at, line.removesuffix(b"\r")))
+                self._enqueue(StderrLine(at, line.removesuffix(b"\r")))
 
     def pipe_closed(self, fd: int) -> None:
         now = self._now()
@@ -124,22 +124,22 @@ class StdioConnection(ServerConnection):
         elif fd == OUT:
             self._record(self._stdout_encoder.close(now))
             if torn := b"".join(self._stdout_lines.close()):
-                self._hears(ReceivedMessage(monotonic(), torn))
+                self._enqueue(ReceivedMessage(monotonic(), torn))
             if self._recorder is not None:
                 self._recorder.note("eof", **{"from": SERVER})
         else:
             self._record(self._stderr_encoder.close(now))
             if torn := b"".join(self._stderr_lines.close()):
-                self._hears(StderrLine(monotonic(), torn))
+                self._enqueue(StderrLine(monotonic(), torn))
 
     def exited(self) -> None:
         """Handle the exit: the pipes are closed, or their remaining holders had their time."""
         code = self._transport.get_returncode()
         if code is not None and code < 0:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-            self._hears(ConnectionEnded(monotonic(), None, name, f"ended by {name}"))
+            self._enqueue(ConnectionEnded(monotonic(), None, name, f"ended by {name}"))
         else:
-            self._hears(ConnectionEnded(monotonic(), code, None, f"ended with exit code {code}"))
+            self._enqueue(ConnectionEnded(monotonic(), code, None, f"ended with exit code {code}"))
         self._is_open = False
         self._exited.set()
 

@@ -9,7 +9,7 @@ import socket
 from typing import Any
 
 from mcpspy.core.protocol.message import loads
-from mcpspy.core.rules.edit import written
+from mcpspy.core.rules.edit import to_json
 from mcpspy.errors import CannotStart, McpspyError
 from mcpspy.io.control.server import VERSION
 from mcpspy.io.control.socket import connect
@@ -26,7 +26,7 @@ class CommandRefused(McpspyError):  # noqa: N818 - an outcome, not an error.
 
 
 def dumped(value: Any) -> bytes:
-    return written(value) + b"\n"
+    return to_json(value) + b"\n"
 
 
 def accepted(answer: dict[str, Any]) -> dict[str, Any]:

@@ -160,6 +160,6 @@ class Connection:
 
 
 def _line(value: dict[str, Any]) -> bytes:
-    from mcpspy.core.rules.edit import written
+    from mcpspy.core.rules.edit import to_json
 
-    return written(value) + b"\n"
+    return to_json(value) + b"\n"

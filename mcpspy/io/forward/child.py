@@ -143,7 +143,7 @@ PROXY = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
 
 BYPASS = ("NO_PROXY", "no_proxy")
 
-INSTEAD = {
+CA_BUNDLE_VARIABLES = {
     "SSL_CERT_FILE": "OpenSSL, Python (ssl, httpx, aiohttp), Go and .NET on Linux, Ruby, Rust (native certificates)",
     "REQUESTS_CA_BUNDLE": "Python (requests)",
     "CURL_CA_BUNDLE": "curl",
@@ -154,7 +154,7 @@ INSTEAD = {
 }
 """Variables with a file of all authorities, in place of the system's."""
 
-BESIDES = {"NODE_EXTRA_CA_CERTS": "Node.js, Bun, Electron", "DENO_CERT": "Deno"}
+EXTRA_CA_VARIABLES = {"NODE_EXTRA_CA_CERTS": "Node.js, Bun, Electron", "DENO_CERT": "Deno"}
 """Variables with a file of authorities in addition to the built-in ones."""
 
 
@@ -162,7 +162,7 @@ def variables(environ: Mapping[str, str], proxy: str, bundle: str) -> dict[str, 
     """Return the environment of a program that uses `proxy` and trusts the authorities in `bundle` (PEM)."""
     environment = {name: value for name, value in environ.items() if name not in BYPASS}
     environment |= dict.fromkeys(PROXY, proxy)
-    environment |= dict.fromkeys((*INSTEAD, *BESIDES), bundle)
+    environment |= dict.fromkeys((*CA_BUNDLE_VARIABLES, *EXTRA_CA_VARIABLES), bundle)
     # Node.js 24, and 22 from 22.21 on: fetch() takes no proxy from the environment without it.
     environment["NODE_USE_ENV_PROXY"] = "1"
     return environment
@@ -171,7 +171,7 @@ def variables(environ: Mapping[str, str], proxy: str, bundle: str) -> dict[str, 
 def named_authorities(environ: Mapping[str, str]) -> bytes:
     """Return the authorities that a program's own environment names; unreadable files name none."""
     pieces: dict[bytes, None] = {}
-    for name in (*INSTEAD, *BESIDES):
+    for name in (*CA_BUNDLE_VARIABLES, *EXTRA_CA_VARIABLES):
         try:
             data = Path(environ.get(name, "")).read_bytes()
         except OSError:  # Not set, a folder, or missing: the program would not get any from it, either.

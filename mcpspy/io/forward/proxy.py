@@ -110,7 +110,7 @@ def _trusted(more: str | None, path: Path) -> str:
     return os.fspath(path)
 
 
-def need(command: str) -> None:
+def require_mitmproxy(command: str) -> None:
     """Raise CannotStart if mitmproxy is not installed."""
     if find_spec("mitmproxy") is None:
         raise CannotStart(f"{command} needs mitmproxy, which is not installed", "pip install 'mcpspy[mitm]'")

@@ -70,7 +70,7 @@ def target(host: Host, folder: Path | None = None) -> ConfigTarget:
     return _located(host, ConfigFile(path), folder)
 
 
-def elsewhere(host: Host | None, name: str | None = None) -> list[str]:
+def other_files(host: Host | None, name: str | None = None) -> list[str]:
     """Return the hosts whose other files of the same product hold servers, or this server.
 
     Most products have one file for the user and one for a project, which are easily confused.
@@ -156,7 +156,7 @@ def uvx() -> list[str]:
     return [shutil.which("uvx") or "uvx", "mcpspy"]
 
 
-def is_passing(program: list[str]) -> bool:
+def is_temporary(program: list[str]) -> bool:
     """Return whether this command line leads into a cache."""
     path = program[0].replace("\\", "/")
     return any(cache in path for cache in _CACHES)

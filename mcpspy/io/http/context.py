@@ -18,7 +18,7 @@ from aiohttp import hdrs, web
 from yarl import URL
 
 from mcpspy.core.protocol import mcp_headers
-from mcpspy.core.protocol.http_headers import moved
+from mcpspy.core.protocol.http_headers import rewritten_url
 from mcpspy.core.protocol.mcp_headers import LIST
 from mcpspy.core.recording import encode
 
@@ -192,9 +192,9 @@ class ExchangeHead:
         """Learn the address for messages; an absolute address of the server becomes one of the proxy."""
         try:
             address = data.decode()
-            target = self.request.rel_url.join(URL(moved(address, self._origin, ""), encoded=True))
+            target = self.request.rel_url.join(URL(rewritten_url(address, self._origin, ""), encoded=True))
         except ValueError:  # Not an address: the client will reject it.
             return chunk
         self.address = target.raw_path_qs
         self._streams.bind_address(self.address, self.stream)
-        return chunk.replace(data, moved(address, self._origin, self.public_origin).encode(), 1)
+        return chunk.replace(data, rewritten_url(address, self._origin, self.public_origin).encode(), 1)

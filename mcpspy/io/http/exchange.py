@@ -19,10 +19,10 @@ from multidict import CIMultiDict
 
 from mcpspy.core.protocol.http_headers import (
     is_metadata,
-    moved_metadata,
-    noted,
-    towards_client,
-    towards_server,
+    recorded_headers,
+    request_headers,
+    response_headers,
+    rewritten_metadata,
 )
 from mcpspy.core.protocol.message import Request, read_frame
 from mcpspy.core.recording.decode import Frame
@@ -180,7 +180,7 @@ class HttpExchange:
         if self._intercepted is not None:
             return await self._intercepted.send_request(await self._intercepted.request())
         request, context, head = self._request, self._context, self._head
-        headers = towards_server(request.headers.items(), context.upstream, head.public_origin)
+        headers = request_headers(request.headers.items(), context.upstream, head.public_origin)
         return await context.send_request(request.method, head.target, headers, data)
 
     async def _forward_response(self, response: aiohttp.ClientResponse) -> web.StreamResponse:
@@ -189,11 +189,11 @@ class HttpExchange:
         if session is not None and response.ok:
             context.streams.bind(session, head.stream)
         self._end_session(response)
-        await self._record_head(response.status, noted(response.headers.items()))
+        await self._record_head(response.status, recorded_headers(response.headers.items()))
         if not response.content.is_eof():
             # Most servers send a short response in two packets: let the loop read the second, if it is there.
             await asyncio.sleep(0)
-        headers = towards_client(response.headers.items(), context.upstream, head.public_origin)
+        headers = response_headers(response.headers.items(), context.upstream, head.public_origin)
         kind = response.content_type if head.is_mcp and request.method != hdrs.METH_HEAD else ""
         if kind in (EVENTS, JSON) and self._interception.is_on and self._intercepted is None:
             self._intercept()
@@ -290,7 +290,7 @@ class HttpExchange:
         self, response: aiohttp.ClientResponse, proxied: ProxiedResponse
     ) -> ProxiedResponse:
         """Forward a document about the server as one about the proxy."""
-        body = moved_metadata(
+        body = rewritten_metadata(
             self._head.target, await response.read(), self._context.upstream.origin, self._head.public_origin
         )
         proxied.content_length = len(body)
@@ -425,7 +425,7 @@ class HttpExchange:
             "path": self._head.target,
             "status": status,
             "asked_at": round(self._started_at, 6),
-            "request": noted(request.headers.items()),
+            "request": recorded_headers(request.headers.items()),
             "response": response_headers,
             **more,
         }

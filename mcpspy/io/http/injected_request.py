@@ -13,9 +13,9 @@ import aiohttp
 from aiohttp import hdrs
 
 from mcpspy.core.intercept.actions import Dropped, Forward, Inject, Step, Substitute
-from mcpspy.core.intercept.http import SseUnits, of_ours
+from mcpspy.core.intercept.http import SseUnits, headers_for_injected
 from mcpspy.core.protocol import mcp_headers
-from mcpspy.core.protocol.http_headers import noted, towards_server
+from mcpspy.core.protocol.http_headers import recorded_headers, request_headers
 from mcpspy.core.protocol.mcp_headers import LIST
 from mcpspy.core.recording.encode import MCPSPY, SERVER
 from mcpspy.io.client.aiohttp_session import reason
@@ -77,8 +77,8 @@ class InjectedRequest:
     async def _run(self, data: bytes) -> None:
         self._interception.add_exchange(self)
         context, route = self._context, self._route
-        forwarded = towards_server(route.headers.items(), context.upstream, route.public_origin)
-        headers = of_ours(forwarded, data, self._interception.tools)
+        forwarded = request_headers(route.headers.items(), context.upstream, route.public_origin)
+        headers = headers_for_injected(forwarded, data, self._interception.tools)
         self.lists_tools = (mcp_headers.METHOD, LIST) in headers
         hung_up: str | None = None
         try:
@@ -89,7 +89,7 @@ class InjectedRequest:
                 self._report_failure(f"the server cannot be reached: {reason(error)}")
                 return
             try:
-                await self._record_head(headers, response.status, noted(response.headers.items()))
+                await self._record_head(headers, response.status, recorded_headers(response.headers.items()))
                 await self._receive(response)
                 if response.status != 202:  # For an answered request this is a no-op.
                     self._report_failure(f"no answer, and HTTP {response.status}")
@@ -142,7 +142,7 @@ class InjectedRequest:
             "path": self._route.target,
             "status": status,
             "asked_at": round(self._started_at, 6),
-            "request": noted(headers),
+            "request": recorded_headers(headers),
             "response": response_headers,
             "by": MCPSPY,
             **more,

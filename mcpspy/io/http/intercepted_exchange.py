@@ -15,8 +15,8 @@ import aiohttp
 from aiohttp import hdrs, web
 
 from mcpspy.core.intercept import actions
-from mcpspy.core.intercept.http import SseUnit, SseUnits, for_body, written
-from mcpspy.core.protocol.http_headers import towards_server
+from mcpspy.core.intercept.http import SseUnit, SseUnits, format_event, headers_for_changed_body
+from mcpspy.core.protocol.http_headers import request_headers
 from mcpspy.core.protocol.message import Request, read_frame
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT, SERVER, BodyEncoder, SseEncoder
@@ -114,9 +114,11 @@ class InterceptedExchange:
 
     def headers(self, sent: bytes) -> list[tuple[str, str]]:
         head = self._head
-        headers = towards_server(head.request.headers.items(), self._context.upstream, head.public_origin)
+        headers = request_headers(head.request.headers.items(), self._context.upstream, head.public_origin)
         return (
-            headers if sent is self._body else for_body(headers, self._body, sent, self._interception.tools)
+            headers
+            if sent is self._body
+            else headers_for_changed_body(headers, self._body, sent, self._interception.tools)
         )
 
     async def send_request(self, sent: bytes) -> aiohttp.ClientResponse:
@@ -264,7 +266,7 @@ class InterceptedExchange:
             return step
         if isinstance(step, actions.Inject):
             self._answers.append(step.data)
-            return written(step.data)
+            return format_event(step.data)
         if isinstance(step, actions.Disconnect):
             raise ClientDisconnected
         # After `release_all`, a step that was decided before may come for the same message.
@@ -276,7 +278,7 @@ class InterceptedExchange:
             if isinstance(step, actions.Forward):
                 return raw
             if isinstance(step, actions.Substitute):
-                return written(step.data, event)
+                return format_event(step.data, event)
         return b""
 
     def _is_answered(self) -> bool:

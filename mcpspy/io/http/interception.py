@@ -122,7 +122,7 @@ class HttpInterception(SessionInterception):
 
     def remove_exchange(self, exchange: ExchangeRoute) -> None:
         self._exchanges.discard(exchange)
-        self._run(lambda interceptor, at: interceptor.lane_left(at, exchange))
+        self._run(lambda interceptor, at: interceptor.exchange_ended(at, exchange))
         self._settle()
 
     def failed(self, id: str, why: str) -> None:  # noqa: A002

@@ -15,7 +15,7 @@ import aiohttp
 from aiohttp import hdrs, web
 from yarl import URL
 
-from mcpspy.core.protocol.http_headers import LOOPBACK, Upstream, noted, refusal
+from mcpspy.core.protocol.http_headers import LOOPBACK, Upstream, recorded_headers, rejection_reason
 from mcpspy.io.client.aiohttp_session import open_session, trust
 from mcpspy.io.http.context import ExchangeContext
 from mcpspy.io.http.exchange import ADDED, HttpExchange, json_error
@@ -60,7 +60,9 @@ class HttpProxy(Generic[Context_co]):
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Proxy one request, unless a foreign page sent it."""
-        why = refusal(request.headers.get(hdrs.HOST), request.headers.get(hdrs.ORIGIN), self._allowed)
+        why = rejection_reason(
+            request.headers.get(hdrs.HOST), request.headers.get(hdrs.ORIGIN), self._allowed
+        )
         return await (self.forward(request) if why is None else self._reject(request, why))
 
     def forward(self, request: web.BaseRequest) -> Awaitable[web.StreamResponse]:
@@ -80,7 +82,7 @@ class HttpProxy(Generic[Context_co]):
             "method": request.method,
             "path": request.raw_path,
             "status": 403,
-            "request": noted(request.headers.items()),
+            "request": recorded_headers(request.headers.items()),
             "error": line,
         }
         await self.context.note("http", fields)

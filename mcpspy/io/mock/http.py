@@ -22,7 +22,7 @@ from mcpspy.core.mock.matching import modern_version
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.selector import Selector
 from mcpspy.core.mock.session import BATCHES, MockOptions, MockSession, Outgoing
-from mcpspy.core.protocol.http_headers import refusal
+from mcpspy.core.protocol.http_headers import rejection_reason
 from mcpspy.core.protocol.mcp_headers import VERSION, mismatch
 from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Request, meta_raw, read_frame
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, REVISIONS
@@ -149,7 +149,7 @@ class Mock:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         headers = request.headers
         try:
-            why = refusal(headers.get(hdrs.HOST), headers.get(hdrs.ORIGIN), self._allowed)
+            why = rejection_reason(headers.get(hdrs.HOST), headers.get(hdrs.ORIGIN), self._allowed)
             if why is not None:
                 raise HttpRefusal(403, why)
             self._expect_more()

@@ -26,7 +26,7 @@ from mcpspy.io.client import (
     ServerTarget,
     connect,
 )
-from mcpspy.io.client.base import INITIALIZED, OURS, under_our_id
+from mcpspy.io.client.base import INITIALIZE_ID, INITIALIZED, with_mcpspy_id
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
 
 
@@ -95,16 +95,16 @@ class RealServerConnection:
                 recorder.finish(ended.code if ended else None, ended.signal if ended else None)
 
     async def _handshake(self, connection: ServerConnection, initialize: bytes) -> None:
-        await connection.send(under_our_id(initialize))
+        await connection.send(with_mcpspy_id(initialize))
         async for event in connection:
             if isinstance(event, ReceivedMessage):
                 for message in read_frame(Frame(0.0, SERVER, event.data)):
-                    if isinstance(message, Result) and message.id == OURS:
+                    if isinstance(message, Result) and message.id == INITIALIZE_ID:
                         await connection.send(INITIALIZED)
                         return
-                    if isinstance(message, Failure) and OURS in (message.id, event.request):
+                    if isinstance(message, Failure) and INITIALIZE_ID in (message.id, event.request):
                         raise McpspyError(f"{connection.name} refuses initialize: {message.text}")
-            elif isinstance(event, ExchangeRefused | ExchangeLost) and event.request == OURS:
+            elif isinstance(event, ExchangeRefused | ExchangeLost) and event.request == INITIALIZE_ID:
                 raise McpspyError(f"{connection.name}: {event.why}")
             elif isinstance(event, ConnectionEnded):
                 last_line = f"; it said: {connection.last_words[-1]}" if connection.last_words else ""

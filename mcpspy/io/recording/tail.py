@@ -18,7 +18,7 @@ POLL = 0.1
 CHUNK = 1 << 20
 """Bytes per read: a hand-over to a thread and back costs as much as twelve smaller reads."""
 
-BEGINS_AGAIN = "the file was cut or replaced: reading it from its start"
+RESTARTED = "the file was cut or replaced: reading it from its start"
 """The text of the `Damaged` entry after which a follower starts over."""
 
 
@@ -49,7 +49,7 @@ async def follow_lines(path: Path, *, poll: float = POLL) -> AsyncGenerator[Line
                     yield block
                 continue
             if status is FileStatus.REPLACED:
-                yield LineBlock(scan.path, 0, [], Damaged(b"", BEGINS_AGAIN))
+                yield LineBlock(scan.path, 0, [], Damaged(b"", RESTARTED))
                 scan.restart_file()
                 continue
             is_closed = status is FileStatus.CLOSED

@@ -169,8 +169,8 @@ class StdioInterception(SessionInterception):
             if stream.backlog > MAX_BACKLOG:
                 raise CommandError(f"the {to} does not read: {stream.backlog} bytes wait for it")
         # Without a recording the earlier messages are unknown.
-        is_silent = self._recorder.writer is not None and not interceptor.has_heard
-        if interceptor.is_opening or is_silent:
+        is_silent = self._recorder.writer is not None and not interceptor.has_client_message
+        if interceptor.is_initializing or is_silent:
             raise CommandError("the session has not begun: say it again when the handshake is over")
         # Before anything is sent: not inside a line, and the response is inspected from its first byte.
         for channel in self._channels.values():

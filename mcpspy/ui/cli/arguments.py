@@ -66,7 +66,7 @@ def title_of(which: str) -> str:
 
 def counted_back(query: Query | None, path: Path, header: Header) -> None:
     """Set the current end of the recording, if the filter counts back from it."""
-    if query is not None and query.counts_back:
+    if query is not None and query.is_relative_to_end:
         query.end = summarize(path, header, counts=False).last
 
 

@@ -67,9 +67,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from mcpspy.io.forward.proxy import need
+    from mcpspy.io.forward.proxy import require_mitmproxy
 
-    need("ca")
+    require_mitmproxy("ca")
     from mcpspy.io.forward.ca import authority
 
     ca = authority()
@@ -96,9 +96,9 @@ def _document(ca: CertificateAuthority) -> dict[str, str]:
 
 
 def _page(ca: CertificateAuthority) -> str:
-    from mcpspy.io.forward.child import BESIDES, INSTEAD
+    from mcpspy.io.forward.child import CA_BUNDLE_VARIABLES, EXTRA_CA_VARIABLES
 
-    width = max(map(len, (*INSTEAD, *BESIDES)))
+    width = max(map(len, (*CA_BUNDLE_VARIABLES, *EXTRA_CA_VARIABLES)))
     lines = [
         f"{ca.name}, until {ca.until:%Y-%m-%d}",
         "",
@@ -109,8 +109,8 @@ def _page(ca: CertificateAuthority) -> str:
         "",
         "One program is made to trust it by its environment; mcpspy exec -- COMMAND sets all of these:",
         "",
-        *(f"  {name:{width}}  the system's and it   {who}" for name, who in INSTEAD.items()),
-        *(f"  {name:{width}}  its certificate       {who}" for name, who in BESIDES.items()),
+        *(f"  {name:{width}}  the system's and it   {who}" for name, who in CA_BUNDLE_VARIABLES.items()),
+        *(f"  {name:{width}}  its certificate       {who}" for name, who in EXTRA_CA_VARIABLES.items()),
         f"  {'NODE_USE_ENV_PROXY':{width}}  1                     Node.js 24, and 22.21: fetch() heeds HTTPS_PROXY",
         "",
         "fetch() of older Node.js takes no proxy: mcpspy http --upstream URL goes in front of the server instead.",

@@ -24,7 +24,7 @@ from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.recording.reader import Recording, find
 from mcpspy.ui.cli.options import FOLDER, describe
-from mcpspy.ui.terminal import Output, warn_torn
+from mcpspy.ui.terminal import Output, warn_incomplete
 
 EPILOG = """\
 examples:
@@ -150,7 +150,7 @@ def report(difference: SessionDiff, titles: tuple[str, str], args: argparse.Name
 def _read(which: str, args: argparse.Namespace, options: DiffOptions) -> Session:
     recording = Recording(find(which, args.dir))
     session = recording.session()
-    warn_torn(recording.path, recording.torn)
+    warn_incomplete(recording.path, recording.torn)
     if missing := unlisted(session, options):
         raise UsageError(
             f"{which}: its client never asked for the {' and '.join(missing)}",

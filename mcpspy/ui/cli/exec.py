@@ -35,9 +35,9 @@ def main(args: argparse.Namespace) -> int:
     """Run the program; it ends this process with the program's exit status."""
     if not args.command:
         raise UsageError("exec: no program to start", "mcpspy exec -- COMMAND ARGS…")
-    from mcpspy.io.forward.proxy import need
+    from mcpspy.io.forward.proxy import require_mitmproxy
 
-    need("exec")
+    require_mitmproxy("exec")
     from mcpspy.io.forward.child import ExecOptions, run_program
 
     options = ExecOptions(args.command)

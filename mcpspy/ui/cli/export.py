@@ -18,7 +18,7 @@ from mcpspy.io.recording.atomic import save
 from mcpspy.io.recording.reader import Recording, RecordingState, read_header_of
 from mcpspy.ui.cli.arguments import counted_back, query_of, read_headers, recordings, title_of
 from mcpspy.ui.cli.options import CACERT, FOLDER, VARIABLE, describe
-from mcpspy.ui.filter_items import kept
+from mcpspy.ui.filter_items import exchange_filter
 from mcpspy.ui.terminal import Output, scanned
 
 EPILOG = (
@@ -142,7 +142,7 @@ def _read(which: str, path: Path, query: Query | None) -> RecordedSession:
             session.add_all(map(read_entry, block.lines))
     if not is_live:
         session.end()
-    return RecordedSession(recording.header, title_of(which), session.changes, kept(query))
+    return RecordedSession(recording.header, title_of(which), session.changes, exchange_filter(query))
 
 
 def _refuse_recording(path: Path) -> None:
@@ -168,10 +168,10 @@ def _print(pieces: Iterable[str]) -> None:
 def _send(args: argparse.Namespace, sessions: _Sessions) -> None:
     from mcpspy.analysis.export.otlp import batches
     from mcpspy.io.client.base import ServerAddress
-    from mcpspy.io.otlp_sender import send, traces
+    from mcpspy.io.otlp_sender import send, traces_url
 
     headers = read_headers("--header", args.header)
-    sent = send(ServerAddress(traces(args.endpoint), headers, args.cacert), batches(sessions))
+    sent = send(ServerAddress(traces_url(args.endpoint), headers, args.cacert), batches(sessions))
     if sent.rejected:
         why = f": {sent.why}" if sent.why else ""
         raise CannotStart(

@@ -96,9 +96,9 @@ def main(args: argparse.Namespace) -> int:
 def _forward(args: argparse.Namespace, host: str, port: int) -> int:
     if args.allow_host:
         raise UsageError("http: --allow-host is for --upstream", "--allow GLOB says what is looked into")
-    from mcpspy.io.forward.proxy import need
+    from mcpspy.io.forward.proxy import require_mitmproxy
 
-    need("http --forward")
+    require_mitmproxy("http --forward")
     from mcpspy.io.forward.proxy import ForwardOptions, run
 
     options = ForwardOptions(host, port)

@@ -19,7 +19,7 @@ from mcpspy.ui.cli.arguments import query_of, recordings
 from mcpspy.ui.cli.options import FOLDER, describe
 from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, LintScan
 from mcpspy.ui.report.lint_text import MOST, explanation, finding_lines, more_lines, verdict
-from mcpspy.ui.terminal import Output, ProgressBar, warn_torn
+from mcpspy.ui.terminal import Output, ProgressBar, warn_incomplete
 
 EPILOG = """\
 examples:
@@ -128,7 +128,7 @@ def _findings(
                         yield finding
         if scan.torn:
             progress.clear()
-            warn_torn(path, scan.torn)
+            warn_incomplete(path, scan.torn)
 
 
 def _write(form: str, linted: list[LintedRecording], fail_on: Severity) -> None:

@@ -210,7 +210,7 @@ def latency_table(runs: Sequence[ReplayRun], seconds: float) -> Iterator[str]:
         for sent in sents:
             if sent.answered_at is not None:
                 replayed.add(sent.answered_at - sent.at)
-            if sent.cue.exchange is not None and (latency := sent.cue.exchange.latency) is not None:
+            if sent.step.exchange is not None and (latency := sent.step.exchange.latency) is not None:
                 recorded.add(latency)
         quantiles = [*replayed.quantiles(0.5, 0.95, 1.0), *recorded.quantiles(0.5)]
         table.append((about, len(sents), sum(map(_is_different, sents)), quantiles))
@@ -305,7 +305,7 @@ def _count(text: str) -> int:
 def _compared(session: Session, played: ReplayRun, args: argparse.Namespace) -> SessionDiff:
     """Compare a run with what was recorded of the requests that it sent."""
     if played.unsent:
-        sent = {request.cue.exchange.number for request in played.sent if request.cue.exchange is not None}
+        sent = {request.step.exchange.number for request in played.sent if request.step.exchange is not None}
         session = reduced(session, sent)
     new = as_recorded(played.session, played.carried) if args.carry else played.session
     return compare(session, new, read_comparison(args))
@@ -350,7 +350,7 @@ def _is_same(played: ReplayRun, difference: SessionDiff, args: argparse.Namespac
 
 def _is_different(sent: SentRequest) -> bool:
     """Return whether a request got no response, or one of another kind than in the recording."""
-    recorded = sent.cue.exchange.answer if sent.cue.exchange is not None else None
+    recorded = sent.step.exchange.answer if sent.step.exchange is not None else None
     if recorded is None or sent.answer is None:
         return recorded is not None
     return event_of(recorded) is not event_of(sent.answer)

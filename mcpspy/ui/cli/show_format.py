@@ -20,7 +20,7 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Change, Session
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.body import pretty
-from mcpspy.ui.terminal import Output, columns, warn_torn
+from mcpspy.ui.terminal import Output, columns, warn_incomplete
 
 if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding
@@ -91,7 +91,7 @@ class TextFormatter:
     def change(self, change: Change, *, shown: bool, findings: Sequence[Finding] = ()) -> None:
         """Count a change; print it and its findings if `shown`."""
         row = rows.row(change)
-        self._flaws += row.tone == rows.ODD and not isinstance(change.what, Note)
+        self._flaws += row.tone == rows.ISSUE and not isinstance(change.what, Note)
         self._redacted += redacted(change)
         # A request has no outcome yet: the line of its response has it.
         if isinstance(change.what, Request) and not change.flaw and not change.what.flaws:
@@ -119,7 +119,7 @@ class TextFormatter:
         arrow = f"{stream(change):>3} {row.arrow}" if self._shows_stream else row.arrow
         cells = (row.time, arrow, row.method, row.subject, row.id, row.latency, row.size, row.status)
         line = columns(cells, self._widths)
-        if row.arrow == rows.ASIDE:  # The text of a note may use the whole line.
+        if row.arrow == rows.NO_DIRECTION:  # The text of a note may use the whole line.
             cells_of_note = (row.time, arrow, row.method, row.subject, row.status)
             line = columns(cells_of_note, (*self._widths[:2], 8 if self._shows_stream else 6, 0, 0))
         self._output.line(line, None if row.tone == rows.OK else row.tone)
@@ -164,7 +164,7 @@ class TextFormatter:
         if recording.torn:
             output.line(
                 f"the last line is torn ({recording.torn} bytes, left out): its writer was stopped while writing",
-                rows.ODD,
+                rows.ISSUE,
             )
 
 
@@ -201,7 +201,7 @@ class JsonFormatter:
         self, recording: Recording, unanswered: list[Change], listed: list[Change], findings: int
     ) -> None:
         """Warn if the last line is torn."""
-        warn_torn(recording.path, recording.torn)
+        warn_incomplete(recording.path, recording.torn)
 
     def _as_json(self, change: Change) -> dict[str, Any]:
         what, exchange = change.what, change.exchange

@@ -74,9 +74,9 @@ def main(args: argparse.Namespace) -> int:
 
         lines = terminal(next(counted), style)
     else:
-        from mcpspy.ui.report.stats_compare import beside
+        from mcpspy.ui.report.stats_compare import comparison
 
-        lines = beside(list(counted), style)
+        lines = comparison(list(counted), style)
     for line, tone in lines:
         output.line(line, tone)
     return 0

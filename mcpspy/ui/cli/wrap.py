@@ -19,7 +19,7 @@ from mcpspy.core.hostconfig.servers import ServerEntry
 from mcpspy.core.hostconfig.wrap import WrapTarget
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
-from mcpspy.io.hosts.resolve import ConfigTarget, command_line, elsewhere, find, is_passing, uvx
+from mcpspy.io.hosts.resolve import ConfigTarget, command_line, find, is_temporary, other_files, uvx
 from mcpspy.io.recording.recorder import say
 from mcpspy.ui.cli.options import describe
 from mcpspy.ui.terminal import Output
@@ -73,7 +73,7 @@ def configure_selection(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     program = uvx() if args.uvx else command_line()
-    if is_passing(program):
+    if is_temporary(program):
         say(f"warning: {program[0]} is in a cache that is emptied some day: say --uvx, or install mcpspy")
     options = ["--dir", os.path.abspath(os.path.expanduser(args.dir))] if args.dir else []
     how = WrapTarget(program, options, insists=args.bridge_oauth)
@@ -112,7 +112,7 @@ def change(
     for line in _skipped(edited):
         output.line(line)
     what = "changed" if backup is not None else "unchanged" if names else "it has no servers"
-    if not names and (others := elsewhere(target.host)):
+    if not names and (others := other_files(target.host)):
         what += f"; there are some in {' and '.join(others)}"
     output.line(sanitize(f"{target.file.path}: {what}"))
     if backup is not None:
@@ -165,7 +165,7 @@ def diff(path: str, old: str, new: str) -> Iterable[str]:
 
 
 def _suggestion(name: str, names: list[str], target: ConfigTarget) -> str:
-    if others := elsewhere(target.host, name):
+    if others := other_files(target.host, name):
         return f"{' and '.join(others)} has it"
     near = difflib.get_close_matches(name, names, 3, 0.5)
     if near:

@@ -69,7 +69,7 @@ def place(where: ChangePosition | None) -> dict[str, int]:
     return {"line": where.line, **({} if where.exchange is None else {"exchange": where.exchange})}
 
 
-def said(change: DiffChange) -> str:
+def reason(change: DiffChange) -> str:
     """Return the reason of a change, in addition to kind, pointer and values; may be empty."""
     return short(change.why) or _REASONS.get(change.kind, "")
 
@@ -135,7 +135,7 @@ WEIGHED = 4_000
 def change_heading(change: DiffChange, kind_width: int = 0, *, beside: ChangeSeverity | None = None) -> str:
     """Return kind, pointer and reason of a change; and the severity, if it is not `beside`."""
     weight = "" if beside in (None, change.severity) else f"({change.severity})"
-    parts = (f"{change.kind:{kind_width}}", short(change.pointer), said(change), weight)
+    parts = (f"{change.kind:{kind_width}}", short(change.pointer), reason(change), weight)
     return "  ".join(part for part in parts if part)
 
 

@@ -25,7 +25,7 @@ TITLE = 28
 _HEADS = ("", "time", "messages", "requests", "err", "init", "p50", "p95", "max", "server", "state")
 
 
-def beside(sessions: Sequence[CountedSession], look: stats_table.TableStyle) -> Lines:
+def comparison(sessions: Sequence[CountedSession], look: stats_table.TableStyle) -> Lines:
     yield from _wholes(sessions)
     for side in (CLIENT, SERVER):
         yield from _requests(sessions, side, look)

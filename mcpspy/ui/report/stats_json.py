@@ -65,11 +65,11 @@ def _session(counted: CountedSession) -> dict[str, Any]:
         },
         "first_answer": _seconds(stats.handshakes.first_answer),
         "server_seconds": _seconds(flight.served),
-        "client_seconds": _seconds(flight.asked_back),
+        "client_seconds": _seconds(flight.client_seconds),
         "server_share": _ratio(flight.served, stats.last_at),
         "in_flight": {
             "most": flight.peak,
-            "most_back": flight.peak_back,
+            "most_back": flight.server_peak,
             "mean": _ratio(flight.area, stats.last_at),
             "stretch": _seconds(flight.span / len(profile)),
             "profile": profile,

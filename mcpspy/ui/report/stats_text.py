@@ -62,7 +62,7 @@ def _facts(stats: StatsCollector, width: int, bars: BarStyle) -> Lines:
         "lost entries": stats.lost,
     }
     if found := ", ".join(f"{count:,} {what}" for what, count in odd.items() if count):
-        yield _fact("", found, rows.ODD)
+        yield _fact("", found, rows.ISSUE)
     for side in (CLIENT, SERVER):
         if (total := stats.groups.total(side)).count:
             yield _fact("requests" if side == CLIENT else "", f"{arrow(side)} {states(total)}")
@@ -71,7 +71,7 @@ def _facts(stats: StatsCollector, width: int, bars: BarStyle) -> Lines:
     if flight.peak:
         bar = bars.bar(flight.served / stats.last_at if stats.last_at else 0, BAR)
         text = f"at work for {share(flight.served, stats.last_at)} of the time {bar}"
-        if flight.asked_back:
+        if flight.client_seconds:
             text += f" · waited for the client for {share(flight.asked_back, stats.last_at)}"
         yield _fact("server", text)
         mean = flight.area / stats.last_at if stats.last_at else 0.0

@@ -15,7 +15,7 @@ from mcpspy.analysis.stats.group import BY_SUBJECT, GroupKind
 from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result
 from mcpspy.core.query.parser import parse
 from mcpspy.core.recording.decode import Entry, read_entry
-from mcpspy.core.session.correlation import COMES_AGAIN
+from mcpspy.core.session.correlation import REPEATED_EVENT
 from mcpspy.core.session.exchange import SUBSCRIBE, Exchange, State
 from mcpspy.core.session.session import Session
 from tests.analysis.stats.talking import Talk, group
@@ -81,7 +81,7 @@ def same(lines: list[bytes]) -> None:
     session = Session().add_all(map(read_entry, lines))
     session.end()
     messages = [(change.what, change.flaw) for change in session.changes if isinstance(change.what, Message)]
-    kinds = Counter("repeated" if flaw == COMES_AGAIN else KINDS[type(what)] for what, flaw in messages)
+    kinds = Counter("repeated" if flaw == REPEATED_EVENT else KINDS[type(what)] for what, flaw in messages)
     assert {kind: count for kind, count in stats.kinds.items() if count} == dict(kinds)
     for side in ("client", "server"):
         sizes = [len(what.data) for what, _ in messages if what.side == side]
@@ -93,7 +93,7 @@ def same(lines: list[bytes]) -> None:
         expected[request.side, request.method, about].add(exchange)
     told: Counter[tuple[str, str]] = Counter()
     for what, flaw in messages:
-        if isinstance(what, Notification) and flaw != COMES_AGAIN:
+        if isinstance(what, Notification) and flaw != REPEATED_EVENT:
             told[what.side, what.method] += 1
     found = [each for each in stats.groups.all if each.kind is GroupKind.REQUEST]
     assert {(each.side, each.method, each.subject) for each in found} == set(expected)

@@ -22,8 +22,8 @@ def flown(spans: list[tuple[bool, float, float]]) -> Concurrency:
 def test_the_time_is_shared_out_between_who_waits_for_whom() -> None:
     flight = flown([(True, 1.0, 5.0), (True, 2.0, 3.0), (False, 4.0, 4.5), (False, 8.0, 9.0)])
 
-    assert (flight.served, flight.asked_back, flight.area) == (3.5, 1.5, 5.0)
-    assert (flight.peak, flight.peak_back) == (2, 1)
+    assert (flight.served, flight.client_seconds, flight.area) == (3.5, 1.5, 5.0)
+    assert (flight.peak, flight.server_peak) == (2, 1)
 
 
 SPAN = st.tuples(st.booleans(), st.integers(0, 4000), st.integers(0, 4000)).map(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.core.framing import SseFramer
-from mcpspy.core.intercept.http import SseUnits, written
+from mcpspy.core.intercept.http import SseUnits, format_event
 
 STREAM = b'\xef\xbb\xbf: hello\r\n\r\nid: 1\ndata: {"a":\ndata: 1}\n\n\n\revent: endpoint\rdata: /x\r\rdata: {}\n\ndata: torn'
 
@@ -45,9 +45,9 @@ def test_chunking_does_not_matter(cuts: list[int]) -> None:
 @pytest.mark.parametrize("data", [b'{"a":1}', b'{\n"a":\r\n1\r}'])
 def test_what_is_written_is_read_with_the_name_and_id_of_the_first(data: bytes) -> None:
     (unit,) = SseUnits().feed(b"event: message\nid: 7\nretry: 5\ndata: old\n\n")
-    (again,) = SseUnits().feed(written(data, unit.event))
+    (again,) = SseUnits().feed(format_event(data, unit.event))
 
     assert again.event is not None
     assert (again.event.event, again.event.id, again.event.retry) == ("message", "7", 5)
     assert again.message == data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    assert written(b"{}") == b"data: {}\n\n"
+    assert format_event(b"{}") == b"data: {}\n\n"

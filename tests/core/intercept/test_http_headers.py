@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.core.intercept.http import for_body, of_ours
+from mcpspy.core.intercept.http import headers_for_changed_body, headers_for_injected
 from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
 from mcpspy.core.protocol.message import Result, read_frame
 from mcpspy.core.recording.decode import Frame
@@ -46,21 +46,29 @@ def test_the_length_is_left_to_whoever_sends_it_and_the_rest_stays() -> None:
         ("MCP-Protocol-Version", "2025-11-25"),
     ]
 
-    assert for_body(headers, body(), b'{"id":1,"method":"x"}', NONE) == [headers[0], *headers[2:]]
-    assert for_body(headers, b"[]", b"[1]", NONE) == [headers[0], *headers[2:]]
+    assert headers_for_changed_body(headers, body(), b'{"id":1,"method":"x"}', NONE) == [
+        headers[0],
+        *headers[2:],
+    ]
+    assert headers_for_changed_body(headers, b"[]", b"[1]", NONE) == [headers[0], *headers[2:]]
 
 
 def test_headers_that_repeat_the_body_follow_its_changes() -> None:
     after = json.loads(body(name="é"))
     after["params"]["_meta"] = {"io.modelcontextprotocol/protocolVersion": "2027"}
 
-    assert for_body(modern(), body(), json.dumps(after).encode(), NONE) == [
+    assert headers_for_changed_body(modern(), body(), json.dumps(after).encode(), NONE) == [
         ("Mcp-Method", "tools/call"),
         ("mcp-name", "=?base64?w6k=?="),
         ("MCP-Protocol-Version", "2027"),
     ]
-    assert ("Mcp-Name", "echo") in for_body(modern()[:2], body(method="tools/list"), body(), NONE)
-    assert dict(for_body(modern(), body(), body(method="tools/list"), NONE)).get("mcp-name") is None
+    assert ("Mcp-Name", "echo") in headers_for_changed_body(
+        modern()[:2], body(method="tools/list"), body(), NONE
+    )
+    assert (
+        dict(headers_for_changed_body(modern(), body(), body(method="tools/list"), NONE)).get("mcp-name")
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,7 +95,7 @@ def test_headers_that_repeat_the_body_follow_its_changes() -> None:
 def test_an_argument_that_a_header_repeats_is_repeated_as_it_is_now(
     value: str, before: dict[str, Any], after: dict[str, Any], said: str | None
 ) -> None:
-    headers = for_body(modern(Mcp_Param_Region=value), body(**before), body(**after), NONE)
+    headers = headers_for_changed_body(modern(Mcp_Param_Region=value), body(**before), body(**after), NONE)
 
     assert dict(headers).get("Mcp-Param-Region") == said
 
@@ -105,7 +113,7 @@ def test_what_a_listed_tool_wants_is_no_matter_of_guessing(
     name: str, before: dict[str, Any], after: dict[str, Any], said: list[str]
 ) -> None:
     given = modern(**({"Mcp_Param_Region": "eu"} if "a" in before else {}))
-    headers = for_body(given, body(**before), body(name=name, **after), listed(a="Region"))
+    headers = headers_for_changed_body(given, body(**before), body(name=name, **after), listed(a="Region"))
 
     assert [value for key, value in headers if key == "Mcp-Param-Region"] == said
 
@@ -113,18 +121,18 @@ def test_what_a_listed_tool_wants_is_no_matter_of_guessing(
 def test_an_injected_request_has_the_clients_headers_and_its_own_mcp_headers() -> None:
     client = modern(Mcp_Param_Region="eu", Authorization="token", Last_Event_ID="7")
 
-    assert of_ours(client, body(method="prompts/get", name="p"), NONE) == [
+    assert headers_for_injected(client, body(method="prompts/get", name="p"), NONE) == [
         ("Authorization", "token"),
         ("Mcp-Method", "prompts/get"),
         ("Mcp-Name", "p"),
         ("MCP-Protocol-Version", "2026-07-28"),
     ]
-    assert of_ours(client, body(a="é"), listed(a="Region"))[1:] == [
+    assert headers_for_injected(client, body(a="é"), listed(a="Region"))[1:] == [
         ("Mcp-Method", "tools/call"),
         ("Mcp-Name", "echo"),
         ("MCP-Protocol-Version", "2026-07-28"),
         ("Mcp-Param-Region", "=?base64?w6k=?="),
     ]
     legacy = [("Mcp-Session-Id", "s"), ("mcp-protocol-version", "2025-11-25")]
-    assert of_ours(legacy, b'{"jsonrpc":"2.0","id":1,"method":"ping"}', NONE) == legacy
-    assert of_ours(legacy, b'{"jsonrpc":"2.0","method":"notifications/x"}', NONE) == legacy
+    assert headers_for_injected(legacy, b'{"jsonrpc":"2.0","id":1,"method":"ping"}', NONE) == legacy
+    assert headers_for_injected(legacy, b'{"jsonrpc":"2.0","method":"notifications/x"}', NONE) == legacy

@@ -270,14 +270,14 @@ def test_if_the_buffer_is_full_messages_are_forwarded_with_a_note(monkeypatch: p
 def test_a_handshake_is_over_when_the_client_says_so_or_is_modern() -> None:
     legacy, modern = interceptor(), interceptor()
     legacy.hear(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
-    opening = [legacy.is_opening]
+    opening = [legacy.is_initializing]
     legacy.take(2.0, "client", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-    assert [*opening, legacy.is_opening] == [True, False]
+    assert [*opening, legacy.is_initializing] == [True, False]
     meta = b'{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}'
     modern.hear(
         0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"server/discover","params":{"_meta":%b}}' % meta
     )
-    assert not modern.is_opening
+    assert not modern.is_initializing
 
 
 def test_an_injected_request_is_answered_to_its_viewer_alone() -> None:
@@ -378,7 +378,7 @@ def test_held_messages_of_an_exchange_that_has_ended_are_not_forwarded() -> None
     held.take(0.0, "client", call(1), lane="gone")
     held.take(0.0, "client", call(2), lane="here")
     held.take(0.0, "client", call(3, tool="slow"), lane="gone")
-    steps = held.lane_left(0.5, "gone")
+    steps = held.exchange_ended(0.5, "gone")
 
     assert actions(steps) == []
     assert [note["why"] for note in notes(steps)] == ["connection closed"]
@@ -486,19 +486,19 @@ def test_a_request_that_was_forwarded_before_interception_is_cancelled_when_it_t
 def test_messages_heard_from_the_client_advance_the_handshake() -> None:
     heard = interceptor()
     heard.hear(0.0, "server", b'{"jsonrpc":"2.0","method":"notifications/message"}')
-    assert not heard.has_heard
+    assert not heard.has_client_message
     heard.hear(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
-    assert (heard.has_heard, heard.is_opening) == (True, True)
+    assert (heard.has_client_message, heard.is_initializing) == (True, True)
     heard.hear(1.0, "client", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-    assert (heard.has_heard, heard.is_opening) == (True, False)
+    assert (heard.has_client_message, heard.is_initializing) == (True, False)
 
 
 def test_an_intercepted_initialize_opens_the_handshake() -> None:
     intercepted = interceptor("tool:never => drop")
     intercepted.take(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
-    assert (intercepted.has_heard, intercepted.is_opening) == (True, True)
+    assert (intercepted.has_client_message, intercepted.is_initializing) == (True, True)
     intercepted.take(1.0, "client", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
-    assert (intercepted.has_heard, intercepted.is_opening) == (True, False)
+    assert (intercepted.has_client_message, intercepted.is_initializing) == (True, False)
 
 
 def test_a_dropped_message_cannot_be_edited_afterwards() -> None:

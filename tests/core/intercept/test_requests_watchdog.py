@@ -156,7 +156,7 @@ def test_no_response_is_sent_to_an_exchange_that_has_ended() -> None:
     watched = interceptor(call_timeout=5)
     watched.take(0.0, "client", call(1), lane="one")
     watched.take(0.0, "client", call(2), lane="two")
-    watched.lane_left(1.0, "one")
+    watched.exchange_ended(1.0, "one")
 
     assert [step.lane for step in watched.wake(5) if isinstance(step, Inject) and step.side == "server"] == [
         "two"

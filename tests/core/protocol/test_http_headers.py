@@ -9,13 +9,13 @@ from mcpspy.core.protocol.http_headers import (
     Upstream,
     end_to_end,
     is_metadata,
-    moved,
-    moved_metadata,
-    noted,
     read_upstream,
-    refusal,
-    towards_client,
-    towards_server,
+    recorded_headers,
+    rejection_reason,
+    request_headers,
+    response_headers,
+    rewritten_metadata,
+    rewritten_url,
 )
 
 UPSTREAM = Upstream("http://up.example:3001", "/mcp", "up.example:3001")
@@ -92,7 +92,7 @@ def test_a_request_names_the_server_and_disables_compression() -> None:
         ("X", "1"),
         ("X", "2"),
     ]
-    assert towards_server(given, UPSTREAM, OURS) == [
+    assert request_headers(given, UPSTREAM, OURS) == [
         ("Host", "up.example:3001"),
         ("X", "1"),
         ("X", "2"),
@@ -105,7 +105,7 @@ def test_a_request_names_the_server_and_disables_compression() -> None:
     [(OURS, UPSTREAM.origin), ("http://localhost:5173", "http://localhost:5173"), ("null", "null")],
 )
 def test_our_own_origin_becomes_that_of_the_server(origin: str, sent: str) -> None:
-    assert ("Origin", sent) in towards_server([("Origin", origin)], UPSTREAM, OURS)
+    assert ("Origin", sent) in request_headers([("Origin", origin)], UPSTREAM, OURS)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_our_own_origin_becomes_that_of_the_server(origin: str, sent: str) -> No
     ],
 )
 def test_an_address_moves_to_us_if_it_is_at_the_server(url: str, expected: str) -> None:
-    assert moved(url, UPSTREAM.origin, OURS) == expected
-    assert towards_client([("location", url), ("Link", url)], UPSTREAM, OURS) == [
+    assert rewritten_url(url, UPSTREAM.origin, OURS) == expected
+    assert response_headers([("location", url), ("Link", url)], UPSTREAM, OURS) == [
         ("location", expected),
         ("Link", url),
     ]
@@ -134,7 +134,7 @@ def test_an_address_moves_to_us_if_it_is_at_the_server(url: str, expected: str) 
     "name", ["Authorization", "cookie", "Set-Cookie", "PROXY-Authorization", "X-Api-Key"]
 )
 def test_a_secret_is_noted_by_name_only(name: str) -> None:
-    assert noted([(name, "s3cret"), (name, "another")]) == {name.lower(): REDACTED}
+    assert recorded_headers([(name, "s3cret"), (name, "another")]) == {name.lower(): REDACTED}
 
 
 def test_what_matters_to_the_protocol_is_noted_and_the_rest_is_not() -> None:
@@ -146,7 +146,7 @@ def test_what_matters_to_the_protocol_is_noted_and_the_rest_is_not() -> None:
         ("Content-Type", "text/plain"),
         ("X-Anything", "x"),
     ]
-    assert noted(given) == {
+    assert recorded_headers(given) == {
         "mcp-session-id": "s",
         "mcp-protocol-version": "2025-11-25",
         "mcp-param-x": "1, 2",
@@ -161,7 +161,7 @@ def test_what_matters_to_the_protocol_is_noted_and_the_rest_is_not() -> None:
     "origin", [None, "http://localhost:1", "https://127.0.0.1", "http://[::1]:3", "http://box"]
 )
 def test_this_machine_and_allowed_names_may_pass(host: str, origin: str | None) -> None:
-    assert refusal(host, origin, ["BOX"]) is None
+    assert rejection_reason(host, origin, ["BOX"]) is None
 
 
 @pytest.mark.parametrize(
@@ -179,14 +179,14 @@ def test_this_machine_and_allowed_names_may_pass(host: str, origin: str | None) 
     ],
 )
 def test_another_host_may_not_pass(host: str | None) -> None:
-    assert refusal(host, None, []) == f"Host {host or '(none)'} is not this machine"
+    assert rejection_reason(host, None, []) == f"Host {host or '(none)'} is not this machine"
 
 
 @pytest.mark.parametrize(
     "origin", ["null", "", "https://evil.example", "localhost", "http://localhost.evil.example", "http://["]
 )
 def test_another_origin_may_not_pass(origin: str) -> None:
-    assert refusal("localhost", origin, []) == f"Origin {origin} is not this machine"
+    assert rejection_reason("localhost", origin, []) == f"Origin {origin} is not this machine"
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_another_origin_may_not_pass(origin: str) -> None:
 def test_a_challenge_names_metadata_at_our_address(url: str, expected: str) -> None:
     challenge = 'Bearer error="invalid_token", resource_metadata="{}", scope="tools"'
     given = [("WWW-Authenticate", challenge.format(url))]
-    assert towards_client(given, UPSTREAM, OURS) == [("WWW-Authenticate", challenge.format(expected))]
+    assert response_headers(given, UPSTREAM, OURS) == [("WWW-Authenticate", challenge.format(expected))]
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_metadata_names_our_address_and_nothing_else_in_it_changes(target: str, 
     origin = UPSTREAM.origin
     rest = f'"authorization_servers":["{origin}"],"token_endpoint":"{origin}/token"'
     given, expected = (f'{{"{member}":"{at}/mcp",{rest}}}'.encode() for at in (origin, OURS))
-    assert moved_metadata(target, given, origin, OURS) == expected
+    assert rewritten_metadata(target, given, origin, OURS) == expected
 
 
 @pytest.mark.parametrize(
@@ -224,11 +224,11 @@ def test_metadata_names_our_address_and_nothing_else_in_it_changes(target: str, 
 )
 def test_metadata_that_does_not_name_the_server_stays_as_it_is(body: bytes) -> None:
     target = "/.well-known/oauth-protected-resource"
-    assert moved_metadata(target, body, UPSTREAM.origin, OURS) == body
+    assert rewritten_metadata(target, body, UPSTREAM.origin, OURS) == body
 
 
 def test_a_code_in_a_redirect_is_not_noted() -> None:
     for separator in "?&#":
         location = f"http://127.0.0.1:9/callback?x=1{separator}code={{}}&state=2"
         given = [("Location", location.format("secret"))]
-        assert noted(given) == {"location": location.format(REDACTED)}
+        assert recorded_headers(given) == {"location": location.format(REDACTED)}

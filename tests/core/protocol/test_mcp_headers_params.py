@@ -10,7 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpspy.core.protocol import mcp_headers as mirrored_module
-from mcpspy.core.protocol.mcp_headers import NOTHING, ToolParamHeaders, differs, mirrored, wanted
+from mcpspy.core.protocol.mcp_headers import (
+    NOTHING,
+    ToolParamHeaders,
+    argument_headers,
+    is_mismatch,
+    param_headers,
+)
 from mcpspy.core.protocol.message import Request, Result, read_frame
 from mcpspy.core.recording.decode import Frame
 
@@ -41,14 +47,14 @@ def call(tool: str = "t", method: str = "tools/call", **arguments: Any) -> Reque
 
 def test_headers_are_wanted_at_any_depth_and_of_what_is_there() -> None:
     deep = prop(**prop(**{"type": "integer", "x-mcp-header": "Deep"}))
-    wants = mirrored(deep).headers
+    wants = param_headers(deep).headers
 
     assert wants == {"Mcp-Param-Deep": ("a", "a")}
-    assert wanted(wants, {"a": {"a": 7}}) == {"Mcp-Param-Deep": "7"}
-    assert wanted(wants, {"a": {"a": True}}) == {"Mcp-Param-Deep": "true"}
+    assert argument_headers(wants, {"a": {"a": 7}}) == {"Mcp-Param-Deep": "7"}
+    assert argument_headers(wants, {"a": {"a": True}}) == {"Mcp-Param-Deep": "true"}
     nothing: tuple[Any, ...] = (None, {}, {"a": None}, {"a": {"a": None}}, {"a": {"a": []}}, {"a": 1})
     for absent in nothing:
-        assert wanted(wants, absent) == {}
+        assert argument_headers(wants, absent) == {}
 
 
 @pytest.mark.parametrize(
@@ -63,7 +69,7 @@ def test_headers_are_wanted_at_any_depth_and_of_what_is_there() -> None:
     ],
 )
 def test_annotations_that_cannot_be_headers_are_reported(schema: Any, why: str) -> None:
-    assert mirrored(schema) == ({}, [why])
+    assert param_headers(schema) == ({}, [why])
 
 
 @pytest.mark.parametrize(
@@ -80,7 +86,7 @@ def test_annotations_that_cannot_be_headers_are_reported(schema: Any, why: str) 
     ],
 )
 def test_annotations_of_a_wrong_type_are_reported_and_sent(schema: Any, why: str) -> None:
-    assert mirrored(schema) == ({"Mcp-Param-A": ("a",)}, [why])
+    assert param_headers(schema) == ({"Mcp-Param-A": ("a",)}, [why])
 
 
 @pytest.mark.parametrize(
@@ -94,7 +100,7 @@ def test_annotations_of_a_wrong_type_are_reported_and_sent(schema: Any, why: str
     ],
 )
 def test_an_annotation_is_none_within_a_value_or_as_the_name_of_an_argument(schema: Any) -> None:
-    assert mirrored(schema) is NOTHING
+    assert param_headers(schema) is NOTHING
 
 
 @pytest.mark.parametrize(
@@ -108,7 +114,7 @@ def test_an_annotation_is_none_within_a_value_or_as_the_name_of_an_argument(sche
     ],
 )
 def test_a_header_is_compared_with_the_body(sent: str, value: str, expected: bool) -> None:
-    assert differs(sent, value) is expected
+    assert is_mismatch(sent, value) is expected
 
 
 def test_a_call_of_a_listed_tool_has_its_headers_and_nothing_else_has_any() -> None:
@@ -152,6 +158,6 @@ def test_only_max_tools_are_kept_those_listed_last(monkeypatch: pytest.MonkeyPat
     )
 )
 def test_no_schema_stops_it(schema: Any) -> None:
-    found = mirrored(schema)
+    found = param_headers(schema)
 
-    assert wanted(found.headers, schema) is not None
+    assert argument_headers(found.headers, schema) is not None

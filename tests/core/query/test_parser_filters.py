@@ -150,13 +150,13 @@ def test_many_words_are_a_loop_and_not_a_stack() -> None:
 
 def test_a_negative_time_is_relative_to_the_end_once_it_is_set() -> None:
     query = parse("since:-5s")
-    assert query.counts_back
+    assert query.is_relative_to_end
     assert query.matches(Row(at=1.0))  # The latest, for all that is known.
 
     query.end = 100.0
     assert not query.matches(Row(at=94.0))
     assert query.matches(Row(at=95.0))
-    assert not parse("since:5s").counts_back
+    assert not parse("since:5s").is_relative_to_end
 
 
 @pytest.mark.parametrize("text", ["a lint:ENV101", "a (b or is:finding)"])

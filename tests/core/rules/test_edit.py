@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.core.jsontools import pointer, spelled
-from mcpspy.core.rules.edit import merged, put, written
+from mcpspy.core.jsontools import pointer, pointer_text
+from mcpspy.core.rules.edit import merged, put, to_json
 
 MESSAGE = b'{"id":1.0,"params":{"n":123456789012345678901234567890,"e":"\\u00e9","a":[1,2]}}'
 
@@ -36,7 +36,7 @@ def rfc7396(target: Any, patch: Any) -> Any:
 
 @given(values, values)
 def test_a_merge_patch_follows_the_standard(target: Any, patch: Any) -> None:
-    assert json.loads(merged(written(target), patch)) == rfc7396(target, patch)
+    assert json.loads(merged(to_json(target), patch)) == rfc7396(target, patch)
 
 
 def test_what_a_patch_does_not_name_keeps_its_spelling() -> None:
@@ -48,9 +48,9 @@ def test_what_a_patch_does_not_name_keeps_its_spelling() -> None:
 
 @given(values, st.lists(st.text(max_size=2), min_size=1, max_size=3), values)
 def test_what_is_put_somewhere_is_found_there(target: Any, tokens: list[str], value: Any) -> None:
-    path = pointer(spelled(tuple(tokens)))
+    path = pointer(pointer_text(tuple(tokens)))
     try:
-        result = json.loads(put(written(target), path, value))
+        result = json.loads(put(to_json(target), path, value))
     except ValueError:
         return  # It would have been inside of a number, or beyond an array.
     for token in path:
@@ -86,4 +86,4 @@ def test_what_is_not_json_is_refused(data: bytes) -> None:
 
 
 def test_any_number_can_be_written() -> None:
-    assert written({"n": 10**30, "s": "\ud800"}) == b'{"n": 1000000000000000000000000000000, "s": "\\ud800"}'
+    assert to_json({"n": 10**30, "s": "\ud800"}) == b'{"n": 1000000000000000000000000000000, "s": "\\ud800"}'

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mcpspy.core.rules.edit import WAYS, WRONG_ID_OFFSET, corrupted
+from mcpspy.core.rules.edit import CORRUPTIONS, WRONG_ID_OFFSET, corrupted
 
 ANSWER = b'{"jsonrpc":"2.0","id":7,"result":{"n":1.0}}'
 
@@ -49,4 +49,4 @@ def test_an_oversized_message_has_the_same_value() -> None:
 
 
 def test_no_way_brings_a_line_end_into_the_message() -> None:
-    assert all(b"\n" not in corrupted(ANSWER, way, "7", 100).data for way in WAYS)
+    assert all(b"\n" not in corrupted(ANSWER, way, "7", 100).data for way in CORRUPTIONS)

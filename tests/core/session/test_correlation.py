@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 
 from mcpspy.core.protocol.spec import other
 from mcpspy.core.recording.decode import Frame, Note
-from mcpspy.core.session.correlation import COMES_AGAIN, RequestTable, question
+from mcpspy.core.session.correlation import REPEATED_EVENT, RequestTable, question
 from mcpspy.core.session.exchange import Event, State
 from mcpspy.core.session.index import Index
 from mcpspy.core.session.session import Change, Session
@@ -363,7 +363,7 @@ def test_every_entry_yields_a_change_that_says_what_became_of_a_request() -> Non
         ("RequestOpened", 2, None),
         ("RequestCancelled", 2, None),
         ("CorrelatedEntry", None, None),
-        ("RepeatedEvent", None, COMES_AGAIN),
+        ("RepeatedEvent", None, REPEATED_EVENT),
         ("CorrelatedEntry", None, None),
         ("RequestOpened", 3, None),
         ("CorrelatedEntry", None, None),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Note, read_entry
 from mcpspy.core.session.columns import RowKind
-from mcpspy.core.session.correlation import COMES_AGAIN
+from mcpspy.core.session.correlation import REPEATED_EVENT
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.index import Index
 from mcpspy.core.session.session import Change, Session
@@ -120,7 +120,7 @@ def same(session: Session, index: Index) -> None:
             earlier, later = exchange.continues, exchange.continued_by
             assert index.continues.get(row) == (rows[id(earlier)] if earlier else None)
             assert index.continued_by.get(row) == (rows[id(later)] if later else None)
-        first = isinstance(what, Failure) and change.flaw != COMES_AGAIN
+        first = isinstance(what, Failure) and change.flaw != REPEATED_EVENT
         assert index.codes.get(row) == (what.code if first and isinstance(what, Failure) else None)
     assert index.messages == sum(not isinstance(c.what, Note | Damaged) for c in session.changes)
     assert index.unanswered == sum(e.state is State.UNANSWERED for e in session.exchanges)

@@ -14,7 +14,7 @@ from mcpspy.core.protocol.message import Malformed, Notification, Request, Resul
 from mcpspy.core.protocol.peers import Peer
 from mcpspy.core.recording.decode import Damaged, Frame, Note, read_entry
 from mcpspy.core.session.exchange import Exchange, State
-from mcpspy.core.session.session import Change, Session, is_ours
+from mcpspy.core.session.session import Change, Session, is_injected
 
 META = "io.modelcontextprotocol/"
 
@@ -1212,4 +1212,4 @@ def test_what_mcpspy_asked_is_no_peers() -> None:
     ]
     session = Session().add_all(map(read_entry, lines))
 
-    assert [is_ours(change) for change in session.changes] == [True, True, True, False, False]
+    assert [is_injected(change) for change in session.changes] == [True, True, True, False, False]

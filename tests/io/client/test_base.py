@@ -16,11 +16,11 @@ class Played(ServerConnection):
         self.closed = 0
 
     async def send(self, data: bytes) -> None:
-        self._hears(ReceivedMessage(monotonic(), data))
+        self._enqueue(ReceivedMessage(monotonic(), data))
 
     async def close(self) -> None:
         self.closed += 1
-        self._hears(ConnectionEnded(monotonic(), why="closed"))
+        self._enqueue(ConnectionEnded(monotonic(), why="closed"))
 
 
 async def test_it_is_closed_at_the_end_of_its_block_and_heard_to_its_end() -> None:
@@ -35,7 +35,7 @@ async def test_nothing_is_heard_after_the_end_and_the_first_end_counts() -> None
     connection = Played()
     await connection.close()
     await connection.send(b"late")
-    connection._hears(ConnectionEnded(0.0, why="again"))
+    connection._enqueue(ConnectionEnded(0.0, why="again"))
 
     assert [type(event) for event in await rest_of(connection)] == [ConnectionEnded]
     assert connection.ended is not None
@@ -45,6 +45,6 @@ async def test_nothing_is_heard_after_the_end_and_the_first_end_counts() -> None
 async def test_its_last_words_are_ten_lines_whatever_bytes_they_are() -> None:
     connection = Played()
     for n in range(12):
-        connection._hears(StderrLine(0.0, b"\xff %d" % n))
+        connection._enqueue(StderrLine(0.0, b"\xff %d" % n))
 
     assert list(connection.last_words) == [f"\\xff {n}" for n in range(2, 12)]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from mcpspy.io.client.base import OURS, under_our_id
+from mcpspy.io.client.base import INITIALIZE_ID, with_mcpspy_id
 
 
 def test_it_is_the_clients_own_under_the_id_of_mcpspy_on_one_line() -> None:
-    said = under_our_id(b'{"jsonrpc":"2.0",\r\n"id":0,"method":"initialize","params":{"n":1.50}}')
+    said = with_mcpspy_id(b'{"jsonrpc":"2.0",\r\n"id":0,"method":"initialize","params":{"n":1.50}}')
     assert b"\n" not in said
     assert b"1.50" in said
-    assert json.loads(said)["id"] == json.loads(OURS)
+    assert json.loads(said)["id"] == json.loads(INITIALIZE_ID)

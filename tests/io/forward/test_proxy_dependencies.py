@@ -9,7 +9,7 @@ from mcpspy.io.forward import proxy
 
 
 def test_who_needs_it_is_reported_with_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    proxy.need("exec")
+    proxy.require_mitmproxy("exec")
     monkeypatch.setattr(proxy, "find_spec", lambda _: None)
     with pytest.raises(CannotStart, match=r"^exec needs mitmproxy, which is not installed \(pip install"):
-        proxy.need("exec")
+        proxy.require_mitmproxy("exec")

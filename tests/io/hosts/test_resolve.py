@@ -9,7 +9,7 @@ import pytest
 
 from mcpspy.core.hostconfig.layout import ConfigSyntax
 from mcpspy.errors import UsageError
-from mcpspy.io.hosts.resolve import elsewhere, find, target
+from mcpspy.io.hosts.resolve import find, other_files, target
 from mcpspy.io.hosts.table import HOSTS, Host
 
 STDIO = {"a": {"command": "x"}}
@@ -152,7 +152,7 @@ def test_a_server_that_is_in_another_file_of_the_product_is_found_there(home: Pa
     write(home / ".cursor/mcp.json", {"mcpServers": STDIO})
     user = next(host for host in HOSTS if host.name == "claude-code")
 
-    assert elsewhere(user) == ["claude-code-project", "claude-code-local"]
-    assert elsewhere(user, "a") == ["claude-code-local"]
-    assert elsewhere(user, "c") == []
-    assert elsewhere(None, "a") == []
+    assert other_files(user) == ["claude-code-project", "claude-code-local"]
+    assert other_files(user, "a") == ["claude-code-local"]
+    assert other_files(user, "c") == []
+    assert other_files(None, "a") == []

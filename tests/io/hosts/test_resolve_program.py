@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.core.hostconfig import command_line as hostconfig_command_line
-from mcpspy.io.hosts.resolve import command_line, is_passing, uvx
+from mcpspy.io.hosts.resolve import command_line, is_temporary, uvx
 
 
 def test_a_command_is_started_by_its_absolute_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -61,6 +61,6 @@ def test_what_it_says_starts_mcpspy_and_is_known_again(tmp_path: Path) -> None:
 
 
 def test_a_cache_is_no_place_to_stay() -> None:
-    assert is_passing(["/home/ada/.cache/uv/archive-v0/abc/bin/mcpspy"])
-    assert is_passing([r"C:\Users\Ada\AppData\Local\uv\cache\archive-v0\abc\mcpspy.exe"])
-    assert not is_passing(["/home/ada/.local/bin/mcpspy"])
+    assert is_temporary(["/home/ada/.cache/uv/archive-v0/abc/bin/mcpspy"])
+    assert is_temporary([r"C:\Users\Ada\AppData\Local\uv\cache\archive-v0\abc\mcpspy.exe"])
+    assert not is_temporary(["/home/ada/.local/bin/mcpspy"])

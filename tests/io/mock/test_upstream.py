@@ -18,7 +18,7 @@ from mcpspy.io.client import (
     ServerCommand,
     ServerConnection,
 )
-from mcpspy.io.client.base import OURS, ServerAddress
+from mcpspy.io.client.base import INITIALIZE_ID, ServerAddress
 from mcpspy.io.mock import upstream as module
 from mcpspy.io.mock.upstream import RealServer, RealServerConnection, RealServerThread
 from mcpspy.io.recording.reader import Recording
@@ -51,11 +51,11 @@ class Server(ServerConnection):
         message = json.loads(data)
         self.sent.append(message)
         for event in self.answers.get(message.get("method", ""), []):
-            self._hears(event(message) if callable(event) else event)
+            self._enqueue(event(message) if callable(event) else event)
 
     async def close(self) -> None:
         self.is_closed = True
-        self._hears(ConnectionEnded(0.0, 0))
+        self._enqueue(ConnectionEnded(0.0, 0))
 
 
 def answer(message: Any) -> ReceivedMessage:
@@ -146,10 +146,15 @@ async def test_an_http_error_without_an_id_is_the_answer_of_its_request(world: W
     ("event", "why"),
     [
         (
-            ReceivedMessage(0.0, line(id=json.loads(OURS), error={"code": -1, "message": "go away"})),
+            ReceivedMessage(
+                0.0, line(id=json.loads(INITIALIZE_ID), error={"code": -1, "message": "go away"})
+            ),
             "refuses initialize: go away",
         ),
-        (ExchangeRefused(0.0, OURS, 1, 401, "HTTP 401 Unauthorized"), "the server: HTTP 401 Unauthorized"),
+        (
+            ExchangeRefused(0.0, INITIALIZE_ID, 1, 401, "HTTP 401 Unauthorized"),
+            "the server: HTTP 401 Unauthorized",
+        ),
         (ConnectionEnded(0.0, 1), "ended before it answered initialize; it said: sorry"),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.io.forward.child import BESIDES, INSTEAD
+from mcpspy.io.forward.child import CA_BUNDLE_VARIABLES, EXTRA_CA_VARIABLES
 from mcpspy.ui.cli.ca import STORES
 from mcpspy.ui.cli.main import main
 
@@ -33,7 +33,13 @@ def test_it_makes_one_and_prints_the_same_later(folder: Path, capsys: pytest.Cap
     assert main(["ca"]) == 0
     page = capsys.readouterr().out
     assert document["sha256"] in page
-    for name in (*INSTEAD, *BESIDES, "NODE_USE_ENV_PROXY", "ca-cert.pem", *(row[0] for row in STORES)):
+    for name in (
+        *CA_BUNDLE_VARIABLES,
+        *EXTRA_CA_VARIABLES,
+        "NODE_USE_ENV_PROXY",
+        "ca-cert.pem",
+        *(row[0] for row in STORES),
+    ):
         assert name in page
     assert "{" not in page
 

@@ -17,7 +17,7 @@ from mcpspy.analysis.diff import (
     SessionDiff,
 )
 from mcpspy.core.sanitize import sanitize
-from mcpspy.ui.report.diff_text import about, one_line, place, places, said, texts, values, verdict
+from mcpspy.ui.report.diff_text import about, one_line, place, places, reason, texts, values, verdict
 
 BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
@@ -56,7 +56,7 @@ def test_all_text_is_sanitized(hostile: str) -> None:
         kind=ChangeKind.ERROR, severity=BREAKING, why=hostile, old=hostile, new={hostile: [hostile]}
     )
 
-    for text in (about(case), said(found), *values(found, 10_000), one_line(hostile)):
+    for text in (about(case), reason(found), *values(found, 10_000), one_line(hostile)):
         assert text is not None
         assert text == sanitize(text)
         assert "\x1b" not in text
@@ -68,9 +68,9 @@ def test_no_name_takes_over_a_report() -> None:
 
 
 def test_the_reason_of_a_change() -> None:
-    assert said(change(1, 2)) == ""
-    assert said(change(1, 2, ChangeKind.ADDED)) == "only the new session has it"
-    assert said(change(1, 2, ChangeKind.REMOVED)) == "only the old session has it"
+    assert reason(change(1, 2)) == ""
+    assert reason(change(1, 2, ChangeKind.ADDED)) == "only the new session has it"
+    assert reason(change(1, 2, ChangeKind.REMOVED)) == "only the old session has it"
 
 
 def test_values_are_one_line_of_json_and_none_where_there_is_none() -> None:

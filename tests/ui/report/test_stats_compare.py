@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcpspy.ui.report.stats_compare import beside
+from mcpspy.ui.report.stats_compare import comparison
 from mcpspy.ui.report.stats_format import BarStyle, CountedSession
 from mcpspy.ui.report.stats_table import TableStyle
 from mcpspy.ui.terminal import cells
@@ -13,7 +13,7 @@ def told(*talks: Talk, top: int = 10, width: int = 80) -> list[str]:
     sessions = [
         CountedSession(f"s{number}", talk.stats(), False, ("x",)) for number, talk in enumerate(talks, 1)
     ]
-    return [line for line, _ in beside(sessions, TableStyle(width, BarStyle(), "time", top))]
+    return [line for line, _ in comparison(sessions, TableStyle(width, BarStyle(), "time", top))]
 
 
 def test_every_group_has_one_row_per_session() -> None:

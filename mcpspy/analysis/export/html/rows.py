@@ -78,7 +78,7 @@ class HtmlRows:
             "revision": sanitize(peers.revision or ""),
             "lasted": self._last_at,
             "ending": ending.subject if ending is not None else "",
-            "endingTone": ending.tone if ending is not None else rows.ODD,
+            "endingTone": ending.tone if ending is not None else rows.ISSUE,
             "counts": self.counts,
         }
 
@@ -92,12 +92,12 @@ class HtmlRows:
             return
         counts["messages"] += 1
         if isinstance(what, Request) and exchange is not None:
-            self._peers.hear_request(what)
+            self._peers.add_request(what)
             counts["requests"] += 1
             counts["errors"] += rows.has_failed(exchange)
             counts["unanswered"] += exchange.state in (State.PENDING, State.UNANSWERED)
         elif exchange is not None and what is exchange.answer:
-            self._peers.hear_answer(exchange.answer, exchange.request.method)
+            self._peers.add_response(exchange.answer, exchange.request.method)
 
     def _row(self, change: Change) -> list[Any]:
         what, exchange = change.what, change.exchange

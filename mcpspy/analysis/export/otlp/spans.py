@@ -117,12 +117,12 @@ class SessionSpans:
             return
         peers = self._peers.setdefault(what.frame.stream, Peers())
         if isinstance(what, Request):
-            peers.hear_request(what)
+            peers.add_request(what)
             if what.side == CLIENT and (number := what.frame.http) is not None:
                 # In a batch, the request of a response stream is unknown.
                 self._posted[number] = None if number in self._posted else exchange
         elif exchange is not None:
-            peers.hear_answer(what, exchange.request.method)
+            peers.add_response(what, exchange.request.method)
 
     def _take_session_id(self, note: Note) -> None:
         for side in ("request", "response"):

@@ -14,7 +14,7 @@ from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.state import NO_MESSAGE, NOTIFIES, POSTED, REQUESTS, UNREADABLE
 from mcpspy.core.protocol.http_headers import LOOPBACK
-from mcpspy.core.protocol.mcp_headers import ANNOTATION, differs, mirrored
+from mcpspy.core.protocol.mcp_headers import ANNOTATION, is_mismatch, param_headers
 from mcpspy.core.protocol.spec import MODERN
 
 RULES: list[LintRule] = []
@@ -211,7 +211,7 @@ def annotation(event: LintEvent) -> Iterator[Report]:
     if event.message.frame.http is None or ANNOTATION.encode() not in event.data:
         return
     for tool in event.listed("tools"):
-        for why in mirrored(tool.get("inputSchema")).wrong:
+        for why in param_headers(tool.get("inputSchema")).wrong:
             yield Report(f"x-mcp-header of {str(tool.get('name'))[:60]}: {why}", tool.get("inputSchema"))
 
 
@@ -247,7 +247,7 @@ def parameter(event: LintEvent) -> Iterator[Report]:
         given = post.request.get(name.lower())
         if given is None:
             yield Report(f"no {name} header", post.request)
-        elif differs(str(given), value):
+        elif is_mismatch(str(given), value):
             yield Report(f"{name} is {str(given)[:60]}, the argument {value[:60]}", post.request)
 
 

@@ -121,7 +121,7 @@ def _head(case: ComparedCase) -> list[Piece]:
 
 
 def _change(case: ComparedCase, change: DiffChange, width: int) -> Iterator[DiffRow]:
-    label = diff_text.said(change)
+    label = diff_text.reason(change)
     if label and change.pointer:
         label = f"  {label}"
     weight = f"  ({change.severity})" if change.severity is not case.severity else ""

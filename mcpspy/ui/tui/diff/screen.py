@@ -262,7 +262,7 @@ class DiffScreen(Screen[int | None]):
         if self._compared is None:
             return ("" if self._trouble else self._pair.progress), rows.QUIET
         if self._compared.warning:
-            return self._compared.warning, rows.ODD
+            return self._compared.warning, rows.ISSUE
         row = self._list.selected
         change = None if row is None else row.change
         return (

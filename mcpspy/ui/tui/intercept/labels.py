@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from mcpspy.analysis import rows
-from mcpspy.core.hostconfig.servers import patience
+from mcpspy.core.hostconfig.servers import response_timeout
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.index import Index
@@ -54,7 +54,7 @@ def host_timeout(index: Index, row: int | None, elapsed: float) -> Piece | None:
     request = None if row is None else index.request(row)
     if request is None or index.client is None or index.side(request) != CLIENT:
         return None
-    known = patience(index.client.name, index.texts[index.method[request]])
+    known = response_timeout(index.client.name, index.texts[index.method[request]])
     if known is None:
         return None
     left = known.seconds - (elapsed - index.at[request])

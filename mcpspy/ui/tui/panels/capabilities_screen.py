@@ -173,7 +173,7 @@ def _changes(offer: Capabilities, width: int) -> Iterator[CapabilityRow]:
     )
     for change in changes:
         for part in _wrapped(_change(change), width - 2):
-            yield _text(f"  {part}", rows.ODD)
+            yield _text(f"  {part}", rows.ISSUE)
 
 
 def _change(change: ListingChange) -> str:

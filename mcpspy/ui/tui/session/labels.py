@@ -69,9 +69,9 @@ def title(loader: SessionLoader, width: int) -> tuple[list[Piece], list[Piece]]:
     if session.failed:
         counts.append((1, (plural(session.failed, "error"), rows.BAD)))
     if session.odd:
-        counts.append((3, (f"{session.odd} odd", rows.ODD)))
+        counts.append((3, (f"{session.odd} odd", rows.ISSUE)))
     if model.findings.count:
-        counts.append((4, (plural(model.findings.count, "finding"), rows.ODD)))
+        counts.append((4, (plural(model.findings.count, "finding"), rows.ISSUE)))
     if session.pending:
         counts.append((3, (f"{session.pending} pending", rows.OPEN)))
     while len(parts) + len(counts) > 1 and _long(parts) + _long(counts) + 2 > width:
@@ -88,10 +88,10 @@ def sentence(loader: SessionLoader) -> Piece:
         return sanitize(loader.trouble), rows.BAD
     if loader.is_deleted:
         more = "what its writer still appends is shown" if loader.is_live else "what was read of it is shown"
-        return f"the file was deleted while it was open: {more}", rows.ODD
+        return f"the file was deleted while it was open: {more}", rows.ISSUE
     if not model.is_over:
         if model.restarted:
-            return sanitize(model.restarted), rows.ODD
+            return sanitize(model.restarted), rows.ISSUE
         if loader.state is not RecordingState.LIVE or loader.is_behind:
             share = f" {min(loader.done * 100 // loader.size, 99)} %" if loader.size else ""
             return f"reading …{share}", rows.QUIET
@@ -199,7 +199,7 @@ def message_header(change: Change, found: Sequence[RowFinding] = ()) -> list[Pie
 def _header_lines(change: Change) -> list[Piece]:
     what, exchange = change.what, change.exchange
     if isinstance(what, Damaged):
-        return [("damaged line of the file", TITLE), (sanitize(what.why), rows.ODD), ("", None)]
+        return [("damaged line of the file", TITLE), (sanitize(what.why), rows.ISSUE), ("", None)]
     row_text = rows.row(change)
     if isinstance(what, Note):
         return [(f"note: {row_text.method}", TITLE), (f"at {row_text.time} s", rows.QUIET), ("", None)]
@@ -229,7 +229,7 @@ def _header_lines(change: Change) -> list[Piece]:
     effects = [*by, *([change.effect] if change.effect else [])]
     lines += [(sanitize(effect), rows.OPEN) for effect in effects]
     flaws = [*what.flaws, *([change.flaw] if change.flaw else [])]
-    lines += [(sanitize(f"odd: {flaw}"), rows.ODD) for flaw in flaws]
+    lines += [(sanitize(f"odd: {flaw}"), rows.ISSUE) for flaw in flaws]
     return [*lines, ("", None)]
 
 

@@ -20,7 +20,7 @@ from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note, re
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of
 from mcpspy.io.recording.scan import LineBlock, LineReader
-from mcpspy.io.recording.tail import BEGINS_AGAIN, follow_lines
+from mcpspy.io.recording.tail import RESTARTED, follow_lines
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.session.time_format import began
 
@@ -98,7 +98,7 @@ class SessionLoader:
         # Closed as soon as the screen is left: an open file must not wait for the garbage collector.
         async with aclosing(follow_lines(self.path)) as blocks:
             async for block in blocks:
-                if block.damaged is not None and block.damaged.why == BEGINS_AGAIN:
+                if block.damaged is not None and block.damaged.why == RESTARTED:
                     self._begin_again()
                     part = None
                     continue
@@ -206,7 +206,7 @@ class MergedLoader(SessionLoader):
                 await asyncio.gather(*waiting, return_exceptions=True)
 
     def _take_block(self, source: MergedSource, block: LineBlock) -> None:
-        if block.damaged is not None and block.damaged.why == BEGINS_AGAIN:
+        if block.damaged is not None and block.damaged.why == RESTARTED:
             source.part = None
             return
         if block.path != source.part:

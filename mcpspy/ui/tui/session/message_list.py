@@ -113,7 +113,7 @@ class MessageList(VirtualList):
         row_text = self._row_text(row)
         cells: list[Piece] = []
         for column, wide in placed:
-            if row_text.arrow == rows.ASIDE and column.name == "subject":
+            if row_text.arrow == rows.NO_DIRECTION and column.name == "subject":
                 return [*cells, (f"{row_text.subject}  {row_text.status}".rstrip(), row_text.tone)]
             cells.append(self._cell(column.name, wide, row_text, row, index))
         return cells

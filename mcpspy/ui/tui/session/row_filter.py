@@ -141,7 +141,7 @@ class FilteredView:
             # Requests that the end left without a response change their state only now.
             self._was_over = True
             if (
-                self.options.query.counts_back and self.options.query.end != self._model.index.last_at
+                self.options.query.is_relative_to_end and self.options.query.end != self._model.index.last_at
             ):  # Only now is the end known.
                 self._begin()
                 self._was_over = True

@@ -10,7 +10,7 @@ import pytest
 from mcpspy.core.query.parser import parse
 from mcpspy.core.recording.decode import Entry, Frame, Note
 from mcpspy.io.recording.reader import read_header_of, summarize
-from mcpspy.io.recording.tail import BEGINS_AGAIN
+from mcpspy.io.recording.tail import RESTARTED
 from mcpspy.ui.tui.session.labels import moment, position, sentence, title
 from mcpspy.ui.tui.session.loader import SessionLoader
 from mcpspy.ui.tui.session.row_filter import FilteredView, ViewOptions
@@ -87,7 +87,7 @@ def test_a_dead_one_shows_so_and_that_its_last_line_is_torn(loader: SessionLoade
 
 def test_what_became_of_the_file_comes_first(loader: SessionLoader) -> None:
     loader.model.begin_again(loader.model.header)
-    assert fed(loader).startswith(BEGINS_AGAIN)
+    assert fed(loader).startswith(RESTARTED)
     loader.is_deleted = True
     assert fed(loader) == "the file was deleted while it was open: what its writer still appends is shown"
     loader.trouble = "x.jsonl: no\x1b"
