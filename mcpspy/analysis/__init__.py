@@ -1,1 +1,1 @@
-"""Session in, answer out. Pure, as `core` is."""
+"""Session → answer: pure."""

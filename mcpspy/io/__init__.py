@@ -1,1 +1,1 @@
-"""The only floor that touches the world: files, pipes, processes, sockets, clocks."""
+"""The only layer that touches the world: files, pipes, processes, sockets, clocks."""

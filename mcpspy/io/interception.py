@@ -129,7 +129,7 @@ class SessionInterception:
             if order.get("order") in ("request", "notify"):
                 self._check_deliverable(interceptor, order)
             at = self.now()
-            answer, steps = interceptor.order(at, viewer, order)
+            answer, steps = interceptor.execute(at, viewer, order)
             self._carry_out(at, steps)
         except CommandError:
             raise
@@ -152,12 +152,12 @@ class SessionInterception:
             interceptor = self._interceptor = self._options.desk()
         if not self.is_on:
             for frame in frames(self._recorder, self._known_until):
-                interceptor.hear(frame.at, frame.side, frame.data, stream=frame.stream)
+                interceptor.observe(frame.at, frame.side, frame.data, stream=frame.stream)
         return interceptor
 
     def wake(self) -> None:
         """Do everything that is due by now."""
-        self._run(lambda interceptor, at: interceptor.wake(at))
+        self._run(lambda interceptor, at: interceptor.run_due(at))
         self._settle()
 
     def _run(self, decide: Callable[[Interceptor, float], list[Step]]) -> None:

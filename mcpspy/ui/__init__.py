@@ -1,1 +1,1 @@
-"""What people touch: the command line, the terminal UI, the demo."""
+"""What people touch: command line, terminal UI, reports, pytest plugin, demo."""

@@ -213,7 +213,7 @@ async def test_a_run_of_chaos_is_what_its_seed_says(
     for change in read.session.changes:
         if isinstance(change.what, Message) and change.what.frame.by is None:
             frame = change.what.frame
-            steps = desk.take(0.0, frame.side, frame.data, stream=frame.stream).steps
+            steps = desk.process(0.0, frame.side, frame.data, stream=frame.stream).steps
             again += [step.fields for step in steps if isinstance(step, AddNote)]
     assert [{**note.fields, "http": None} for note in read.notes("rule")] == [
         {**fields, "http": None} for fields in again

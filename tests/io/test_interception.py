@@ -61,16 +61,16 @@ def test_two_runs_have_other_dice_and_other_ids() -> None:
     one, two = (options("a => 50% drop").desk() for _ in range(2))
     order = {"order": "request", "method": "ping"}
 
-    assert one.opening().fields["seed"] != two.opening().fields["seed"]
-    assert one.order(0.0, "x", order).answer != two.order(0.0, "x", order).answer
+    assert one.rules_note().fields["seed"] != two.rules_note().fields["seed"]
+    assert one.execute(0.0, "x", order).answer != two.execute(0.0, "x", order).answer
 
 
 def test_an_interceptor_does_what_was_asked_for() -> None:
     found = options("tool:echo => hold")
     found.call_timeout, found.slow, found.hold_timeout = 3.0, 2.0, 7.0
     interceptor = found.desk()
-    interceptor.take(1.0, "client", CALL)
+    interceptor.process(1.0, "client", CALL)
 
     assert interceptor.next_at == 8.0
-    assert interceptor.opening().fields["call_timeout"] == 3
-    assert interceptor.opening().fields["slow"] == 2
+    assert interceptor.rules_note().fields["call_timeout"] == 3
+    assert interceptor.rules_note().fields["slow"] == 2

@@ -1,4 +1,4 @@
-"""Compare two sessions: a pure function from sessions to a `SessionDiff`.
+"""Two sessions compared: steps, results, listings, schemas.
 
 `compare` takes whole or live sessions, `compare_exchanges` two requests. `ignored` and `slower` parse option
 values. How a difference is shown is up to `mcpspy.ui.report`.

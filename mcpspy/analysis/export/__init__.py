@@ -1,4 +1,4 @@
-"""Export sessions to the formats of other tools: one module per format, and a table of them."""
+"""HAR, Markdown, HTML, Mermaid, OTLP, CSV, JSONL: one module per format."""
 
 from mcpspy.analysis.export.base import RecordedSession
 from mcpspy.analysis.export.formats import FORMATS, Exporter, ExportFormat, of_suffix

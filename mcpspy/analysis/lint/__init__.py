@@ -1,4 +1,4 @@
-"""Protocol checks of a session: the rules, and the linter that runs them."""
+"""Protocol violations: rules with examples, and the linter that dispatches to them."""
 
 from mcpspy.analysis.lint.finding import EntryPosition, EventKind, Finding, Severity
 from mcpspy.analysis.lint.linter import Linter

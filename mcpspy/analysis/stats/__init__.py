@@ -1,4 +1,4 @@
-"""Statistics of a session: counts, latency, sizes, concurrency."""
+"""Counts, latency, sizes, concurrency in one pass."""
 
 from mcpspy.analysis.stats.collector import StatsCollector
 from mcpspy.analysis.stats.group import ChainCounts, MessageGroup, merged

@@ -1,1 +1,1 @@
-"""Configurations of MCP hosts as text: finding the servers in one, and changing nothing else."""
+"""A host's configuration: parse JSONC, TOML, YAML with positions; wrap, unwrap, edit."""

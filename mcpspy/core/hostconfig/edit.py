@@ -50,7 +50,7 @@ def wrapped(text: str, location: ServersLocation, names: Collection[str], target
     for server in location.servers(text):
         if server.name not in names:
             continue
-        if server.ours is not None:
+        if server.proxy is not None:
             edited.already.append(server.name)
             continue
         source = EntryText(text, location.syntax, server.node)
@@ -90,7 +90,7 @@ def unwrapped(text: str, location: ServersLocation, names: Collection[str]) -> E
     for server in location.servers(text):
         if server.name not in names:
             continue
-        if server.ours is None:
+        if server.proxy is None:
             edited.already.append(server.name)
             continue
         source = EntryText(text, location.syntax, server.node)
@@ -115,7 +115,7 @@ def unwrapped(text: str, location: ServersLocation, names: Collection[str]) -> E
 def _renewed(text: str, location: ServersLocation, bridged: dict[str, ServerEntry]) -> str:
     changes = []
     for server in location.servers(text):
-        if server.name in bridged and server.ours is None:
+        if server.name in bridged and server.proxy is None:
             changes += wrap.renewed(server.node, bridged[server.name], location.layout)
     return spliced(text, changes)
 
@@ -137,7 +137,7 @@ def _is_safe(old: str, new: str, location: ServersLocation, names: Collection[st
 
 def _is_wrapped(old: ServerEntry, new: ServerEntry, layout: EntryLayout) -> bool:
     """Return whether the new entry starts the old one through mcpspy and is otherwise equal."""
-    proxy = new.ours
+    proxy = new.proxy
     if proxy is None or new.what is not old.what:
         return False
     if old.what is EntryKind.STDIO:

@@ -31,7 +31,7 @@ class ServerEntry(NamedTuple):
     node: Node
     what: EntryKind
     """For a wrapped entry, its original kind."""
-    ours: ProxyCommand | None
+    proxy: ProxyCommand | None
     """The command line of mcpspy, if it is wrapped."""
     argv: list[str]
     url: str

@@ -210,8 +210,8 @@ def unwrap_stdio(source: EntryText, server: ServerEntry) -> list[TextEdit]:
     text, entry = source.text, source.entry
     command, args = entry.member("command"), entry.member("args")
     assert command is not None
-    assert server.ours is not None
-    at = server.ours.at - 1  # In the arguments: the command line has the command itself before them.
+    assert server.proxy is not None
+    at = server.proxy.at - 1  # In the arguments: the command line has the command itself before them.
     if args is None or at >= len(args.node.items):
         raise SkippedEntry("no command follows mcpspy's own arguments")
     items = args.node.items
@@ -221,7 +221,7 @@ def unwrap_stdio(source: EntryText, server: ServerEntry) -> list[TextEdit]:
     changes = [TextEdit(command.node.start, command.node.end, text[original.start : original.end])]
     if at + 1 < len(items):
         return [*changes, TextEdit(items[0].start, items[at + 1].start, "")]
-    if server.ours.is_joined:
+    if server.proxy.is_joined:
         return [*changes, _removal(source, args)]
     if args.node.block:
         return [*changes, TextEdit(args.node.start, args.node.end, "[]")]
@@ -259,12 +259,12 @@ def unwrap_url(source: EntryText, server: ServerEntry, layout: EntryLayout) -> l
 
 def renewed(entry: Node, wrapped: ServerEntry, layout: EntryLayout) -> list[TextEdit]:
     """Return the changes that carry over a URL or header that was edited while the entry was wrapped."""
-    assert wrapped.ours is not None
+    assert wrapped.proxy is not None
     changes = []
     url = next((node for key in layout.url if (node := entry.get(key)) is not None), None)
     if url is not None and url.text != wrapped.url:
         changes.append(TextEdit(url.start, url.end, quoted(wrapped.url)))
-    for name, value in _unwrapped_headers(wrapped, wrapped.ours):
+    for name, value in _unwrapped_headers(wrapped, wrapped.proxy):
         header = entry.get(*layout.headers, name)
         if header is not None and header.text != value:
             changes.append(TextEdit(header.start, header.end, quoted(value)))

@@ -1,4 +1,4 @@
-"""Importers of other tools' files: one module per format, and the table of formats.
+"""Files of other tools → lines of a recording, one module per format.
 
 Input is bytes or database rows, output the lines of a recording.
 """

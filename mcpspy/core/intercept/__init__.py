@@ -1,1 +1,1 @@
-"""Interception of messages by rules, viewers and the watchdog, without I/O."""
+"""The interception engine: holds, edits, drops and answers messages; injected requests; watchdog."""

@@ -1,6 +1,6 @@
 """Actions that the I/O side carries out for the Interceptor, and their notes (docs/format.md).
 
-`lane` is opaque here: the exchange a message came on, passed to `Interceptor.take` and returned with every
+`exchange` is opaque here: the exchange a message came on, passed to `Interceptor.process` and returned with every
 action about that message.
 """
 
@@ -20,7 +20,7 @@ class Forward(NamedTuple):
 
     side: str
     data: bytes
-    lane: object
+    exchange: object
     ticket: int
 
 
@@ -29,7 +29,7 @@ class Substitute(NamedTuple):
 
     side: str
     data: bytes
-    lane: object
+    exchange: object
     ticket: int
     raw: bool = False
     """True if no line end follows (an incomplete line)."""
@@ -40,36 +40,36 @@ class Inject(NamedTuple):
 
     side: str
     data: bytes
-    lane: object = None
+    exchange: object = None
     """The exchange it answers or belongs to; None for an injected message."""
     stream: str | None = None
     """HTTP: the stream it belongs to; None if the command named none."""
     id: str | None = None
-    """JSON text of the id of an injected request, for `Interceptor.failed`."""
+    """JSON text of the id of an injected request, for `Interceptor.injection_failed`."""
 
 
 class AddNote(NamedTuple):
     kind: str
     fields: Fields
-    lane: object = None
+    exchange: object = None
 
 
 class Dropped(NamedTuple):
     side: str
-    lane: object
+    exchange: object
     ticket: int
 
 
 class Disconnect(NamedTuple):
     """Close both pipes of the host (stdio), or the connection of the exchange (HTTP)."""
 
-    lane: object
+    exchange: object
 
 
 class AbortUpstream(NamedTuple):
     """HTTP: end the request to the server; the client has its answer (cancellation in 2026-07-28)."""
 
-    lane: object
+    exchange: object
 
 
 class Notify(NamedTuple):
@@ -108,10 +108,10 @@ class CommandError(Exception):
     """A command that was refused, with a reason of one line; it has changed nothing."""
 
 
-def rule_note(action: str, fields: Fields, lane: object = None) -> AddNote:
+def rule_note(action: str, fields: Fields, exchange: object = None) -> AddNote:
     """Return the note of an effect, without its empty fields."""
     return AddNote(
-        KIND, {"action": action, **{k: v for k, v in fields.items() if v is not None and v != ""}}, lane
+        KIND, {"action": action, **{k: v for k, v in fields.items() if v is not None and v != ""}}, exchange
     )
 
 

@@ -64,7 +64,7 @@ class InFlightMessage(Struct, eq=False):
     side: str
     data: bytes
     stream: str | None
-    lane: object
+    exchange: object
     parts: list[MessagePart]
     edited: bytes | None = None
     """The replacement from a viewer."""
@@ -118,14 +118,14 @@ class InFlightMessage(Struct, eq=False):
 
     def full_note(self, action: str) -> AddNote:
         """Return the note that the buffer was too full to hold or delay it."""
-        return rule_note(action, {**self._names(), "why": "full"}, self.lane)
+        return rule_note(action, {**self._names(), "why": "full"}, self.exchange)
 
     def hold_steps(self, seconds: float) -> list[Step]:
         """Return the note and the event of a hold of at most `seconds`."""
         assert self.holder is not None
         kind, name = self.holder
         return [
-            rule_note("hold", {kind: name, **self._names(), "ticket": self.ticket}, self.lane),
+            rule_note("hold", {kind: name, **self._names(), "ticket": self.ticket}, self.exchange),
             Notify(None, {"event": "held", **self.viewer_fields(seconds)}),
         ]
 
@@ -146,7 +146,7 @@ class InFlightMessage(Struct, eq=False):
         elif self.first.decision.answer is not None:
             fields |= text_field("sent", self.first.decision.answer)
         return [
-            rule_note("release", fields, self.lane),
+            rule_note("release", fields, self.exchange),
             Notify(None, {"event": "released", "ticket": self.ticket, "why": why, "viewer": viewer}),
         ]
 

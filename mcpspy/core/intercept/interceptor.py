@@ -88,13 +88,13 @@ class Interceptor:
 
     @property
     def next_at(self) -> float | None:
-        """The time at which `wake` has something to do, unless a message comes first; None for never."""
+        """The time at which `run_due` has something to do, unless a message comes first; None for never."""
         times = [self._watchdog.timeouts.next_at, self._watchdog.slow.next_at, self._deadlines.next_at]
         if self._delays:
             times.append(self._delays[0][0])
         return min((at for at in times if at is not None), default=None)
 
-    def opening(self) -> AddNote:
+    def rules_note(self) -> AddNote:
         """Return the note that lists the rules, with the seeds that reproduce the run."""
         fields: Fields = {"rules": self._rules.said(), "seed": self._rules.seed}
         calls = self._watchdog
@@ -103,7 +103,7 @@ class Interceptor:
                 fields[name] = seconds
         return AddNote("rules", fields)
 
-    def hear(self, at: float, side: str, data: bytes, *, stream: str | None = None) -> None:
+    def observe(self, at: float, side: str, data: bytes, *, stream: str | None = None) -> None:
         """Learn from a message that has already been forwarded."""
         for message in read_frame(Frame(at, side, data, stream)):
             if isinstance(message, Request | Notification):
@@ -113,16 +113,18 @@ class Interceptor:
             elif isinstance(message, Result | Failure):
                 self._watchdog.resolve(stream, side, message.id)
 
-    def take(
-        self, at: float, side: str, data: bytes, *, stream: str | None = None, lane: object = None
+    def process(
+        self, at: float, side: str, data: bytes, *, stream: str | None = None, exchange: object = None
     ) -> Decision:
         """Return the decision about a received message, given without its line end."""
         self._ticket += 1
         steps: list[Step] = []
-        parts = [self._decide(message, lane, steps) for message in read_frame(Frame(at, side, data, stream))]
+        parts = [
+            self._decide(message, exchange, steps) for message in read_frame(Frame(at, side, data, stream))
+        ]
         for part in parts:
-            steps += [note._replace(lane=lane) for note in part.decision.notes]
-        flight = InFlightMessage(self._ticket, at, side, data, stream=stream, lane=lane, parts=parts)
+            steps += [note._replace(exchange=exchange) for note in part.decision.notes]
+        flight = InFlightMessage(self._ticket, at, side, data, stream=stream, exchange=exchange, parts=parts)
         is_blocked = flight.is_blocked
         if flight.delay:
             steps += self._delay(flight, at)
@@ -130,7 +132,7 @@ class Interceptor:
             steps += self._hold_or_deliver(flight, at)
         return Decision(flight.ticket, is_blocked, steps, self._buffer.get(flight.ticket) is not None)
 
-    def wake(self, at: float) -> list[Step]:
+    def run_due(self, at: float) -> list[Step]:
         """Return the actions that are due at this time."""
         steps: list[Step] = []
         while self._delays and self._delays[0][0] <= at:
@@ -142,7 +144,7 @@ class Interceptor:
             steps += self._release(flight, at, "timeout")
         return steps + self._watchdog.due(at)
 
-    def order(self, at: float, viewer: str, fields: Fields) -> CommandReply:
+    def execute(self, at: float, viewer: str, fields: Fields) -> CommandReply:
         """Execute a viewer's command; raise CommandError, which changes nothing."""
         command = parse_command(fields)
         if isinstance(command, ListCommand):
@@ -163,20 +165,20 @@ class Interceptor:
             return CommandReply({}, self._release(flight, at, "dropped", viewer))
         return CommandReply({}, self._answer(flight, command, at, viewer))
 
-    def failed(self, at: float, id: str, why: str) -> list[Step]:  # noqa: A002
+    def injection_failed(self, at: float, id: str, why: str) -> list[Step]:  # noqa: A002
         """Return the actions after an injected request could not be delivered."""
         injected = self._injected.remove(id)
         return [] if injected is None else [injected.answer(at, {"error": why})]
 
-    def exchange_ended(self, at: float, lane: object) -> list[Step]:
+    def exchange_ended(self, at: float, exchange: object) -> list[Step]:
         """Return the actions after an HTTP exchange ended: its held messages can no longer be forwarded."""
         steps: list[Step] = []
-        for flight in [flight for flight in self._buffer if flight.lane is lane]:
+        for flight in [flight for flight in self._buffer if flight.exchange is exchange]:
             self._buffer.remove(flight)
             if flight.holder is not None:
                 self._deadlines.stop(flight)
                 steps += flight.release_steps(at, "connection closed")
-        self._watchdog.exchange_ended(lane)
+        self._watchdog.exchange_ended(exchange)
         return steps
 
     def viewer_left(self, at: float, viewer: str) -> list[Step]:
@@ -194,7 +196,7 @@ class Interceptor:
                 steps += self._deliver(flight)
         for injected in self._injected.waiting:
             if side in (None, other(injected.side)):
-                steps += self.failed(at, injected.id, "the session has ended")
+                steps += self.injection_failed(at, injected.id, "the session has ended")
         return steps
 
     @property
@@ -225,7 +227,7 @@ class Interceptor:
             ],
         }
 
-    def _decide(self, message: AnyMessage, lane: object, steps: list[Step]) -> MessagePart:
+    def _decide(self, message: AnyMessage, exchange: object, steps: list[Step]) -> MessagePart:
         """Return a message with the decision about it; add other actions to `steps`."""
         side, stream, request = message.side, message.frame.stream, None
         if isinstance(message, Result | Failure):
@@ -233,7 +235,7 @@ class Interceptor:
                 steps.append(injected.answer(message.at, {"message": loads(message.data)}))
                 return MessagePart(message, None, _swallowed())
             if (late := self._watchdog.late(stream, side, message.id)) is not None:
-                steps.append(rule_note("swallowed", about(message, late), lane))
+                steps.append(rule_note("swallowed", about(message, late), exchange))
                 return MessagePart(message, None, _swallowed())
             request = self._watchdog.resolve(stream, side, message.id)
         elif isinstance(message, Notification):
@@ -248,7 +250,7 @@ class Interceptor:
         if isinstance(message, Request):
             self._injected.observe(message)
             waits = not decision.is_disconnected and (decision.answer is None or decision.delay > 0)
-            request = self._watchdog.track(message, lane, waits=waits)
+            request = self._watchdog.track(message, exchange, waits=waits)
         return MessagePart(message, request, decision)
 
     def _delay(self, flight: InFlightMessage, at: float) -> list[Step]:
@@ -294,11 +296,11 @@ class Interceptor:
                 continue
             if request.is_abandoned:  # The watchdog was faster than a delay.
                 if not part.is_removed and not isinstance(message, Request):
-                    steps.append(rule_note("swallowed", about(message, request), flight.lane))
+                    steps.append(rule_note("swallowed", about(message, request), flight.exchange))
                 part.is_removed = True
             elif decision.answer is not None:
                 self._watchdog.abandon(request)
-                steps.append(Inject(other(flight.side), decision.answer, flight.lane, flight.stream))
+                steps.append(Inject(other(flight.side), decision.answer, flight.exchange, flight.stream))
             elif part.is_removed:
                 continue
             elif isinstance(message, Request):
@@ -306,13 +308,13 @@ class Interceptor:
             elif not decision.hides_response or flight.edited is not None:
                 self._watchdog.stop(request)
         if flight.is_disconnected:
-            return [*steps, Disconnect(flight.lane)]
+            return [*steps, Disconnect(flight.exchange)]
         if all(part.is_removed for part in flight.parts):
-            return [*steps, Dropped(flight.side, flight.lane, flight.ticket)]
+            return [*steps, Dropped(flight.side, flight.exchange, flight.ticket)]
         replacement = flight.outgoing()
         if replacement is None:
-            return [*steps, Forward(flight.side, flight.data, flight.lane, flight.ticket)]
-        return [*steps, Substitute(flight.side, replacement, flight.lane, flight.ticket, flight.is_cut)]
+            return [*steps, Forward(flight.side, flight.data, flight.exchange, flight.ticket)]
+        return [*steps, Substitute(flight.side, replacement, flight.exchange, flight.ticket, flight.is_cut)]
 
     def _release(self, flight: InFlightMessage, at: float, why: str, viewer: str | None = None) -> list[Step]:
         self._buffer.remove(flight)

@@ -46,10 +46,10 @@ HANDSHAKE_METHODS = ("initialize", "server/discover", "ping")
 
 class AwaitedRequest:
     __slots__ = tuple(
-        "at data id is_abandoned is_answered is_forwarded is_modern lane method side stream subject token".split()
+        "at data id is_abandoned is_answered is_forwarded is_modern exchange method side stream subject token".split()
     )
 
-    def __init__(self, request: Request, lane: object, *, keep: bool) -> None:
+    def __init__(self, request: Request, exchange: object, *, keep: bool) -> None:
         self.at = request.at
         self.side = request.side
         self.stream = request.frame.stream
@@ -58,7 +58,7 @@ class AwaitedRequest:
         self.subject = request.subject or ""
         self.token = request.progress_token if bytes(request.body.meta) else None
         self.is_modern = (request.revision or "") >= MODERN
-        self.lane = lane
+        self.exchange = exchange
         self.data = request.data if keep else b""
         """Kept only if a rule may read the request."""
         self.is_forwarded = False
@@ -201,9 +201,9 @@ class Watchdog:
     def is_enabled(self) -> bool:
         return self.timeouts.seconds is not None or self.slow.seconds is not None
 
-    def track(self, message: Request, lane: object, *, waits: bool = True) -> AwaitedRequest:
+    def track(self, message: Request, exchange: object, *, waits: bool = True) -> AwaitedRequest:
         """Return the request; it is pending from now on unless `waits` is false."""
-        request = AwaitedRequest(message, lane, keep=self._keep)
+        request = AwaitedRequest(message, exchange, keep=self._keep)
         if waits:
             if (earlier := self._pending.add(request)) is not None:
                 self.stop(earlier)
@@ -247,15 +247,15 @@ class Watchdog:
         self.stop(request)
         self._pending.abandon(request)
 
-    def exchange_ended(self, lane: object) -> None:
+    def exchange_ended(self, exchange: object) -> None:
         for request in {*self.timeouts, *self.slow}:
-            if request.lane is lane:
+            if request.exchange is exchange:
                 self.stop(request)
 
     def due(self, at: float) -> list[Step]:
         """Return the actions for the requests that have been pending too long."""
         steps: list[Step] = [
-            rule_note("slow", {**request.note_fields, "seconds": self.slow.seconds}, request.lane)
+            rule_note("slow", {**request.note_fields, "seconds": self.slow.seconds}, request.exchange)
             for request in self.slow.due(at)
         ]
         for request in self.timeouts.due(at):
@@ -270,13 +270,15 @@ class Watchdog:
         is_expected = request.is_forwarded and not request.is_answered
         self.abandon(request)
         steps: list[Step] = [
-            Inject(other(request.side), answer(request.id, b"error", error), request.lane, request.stream),
-            rule_note("timeout", {**request.note_fields, "seconds": seconds}, request.lane),
+            Inject(
+                other(request.side), answer(request.id, b"error", error), request.exchange, request.stream
+            ),
+            rule_note("timeout", {**request.note_fields, "seconds": seconds}, request.exchange),
         ]
         if not is_expected or request.method == "initialize":
             return steps
-        if request.is_modern and request.lane is not None:
-            return [*steps, AbortUpstream(request.lane)]
+        if request.is_modern and request.exchange is not None:
+            return [*steps, AbortUpstream(request.exchange)]
         cancelled = (
             b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b,"reason":%b}}'
         )

@@ -1,4 +1,4 @@
-"""A recording as the server it was made from: pure, for any transport to serve.
+"""A recording as a server: load, match, select, play.
 
 `Recordings` holds what was recorded and is shared; `MockSession` is the state of one client.
 """

@@ -1,1 +1,1 @@
-"""The filter language: lexer, parser, fields, values, paths."""
+"""The filter language: lexer, parser, fields, items."""

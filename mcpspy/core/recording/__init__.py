@@ -1,1 +1,1 @@
-"""The recording format: encoding of lines, decoding of entries."""
+"""The recording format: encode lines, decode entries, the fast decoder of plain lines."""

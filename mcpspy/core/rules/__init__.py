@@ -1,4 +1,4 @@
-"""Interception rules: which messages they match, and what they do.
+"""Rules: `when <query> do delay, drop, error, replace …`, from TOML or a flag.
 
 `model` is the rule, `parser` reads rules from files and flags, `template` and `edit` implement actions.
 `core.intercept` evaluates them.

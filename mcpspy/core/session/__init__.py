@@ -1,1 +1,1 @@
-"""A session as a fold over its entries: correlation, exchanges, and an index for a million rows."""
+"""Correlation of requests and responses; Session, and the columnar Index for a million rows."""

@@ -1,4 +1,4 @@
-"""A client connection to a live server: over stdio as a child process, or over HTTP.
+"""A live server reached as a client, by stdio or HTTP.
 
 `connect` returns a `ServerConnection`. Messages are recorded, if there is a recorder, before they
 are sent or delivered.

@@ -1,1 +1,1 @@
-"""A forward proxy for MCP: `http --forward`, `exec`, `ca`. mitmproxy does CONNECT, TLS and HTTP/2."""
+"""`http --forward`, `exec`, `ca`: MCP through a forward proxy, with TLS by mitmproxy."""

@@ -1,4 +1,4 @@
-"""The configurations of MCP hosts on this machine: finding, reading and changing them."""
+"""The MCP hosts of this machine, and their configuration files."""
 
 from mcpspy.io.hosts.table import HOSTS, Host
 

@@ -32,12 +32,12 @@ _CACHES = ("/uv/archive-v0/", "/uv/builds-v0/", "/uv/cache/", "/pipx/.cache/")
 class ConfigTarget(NamedTuple):
     host: Host | None
     file: ConfigFile
-    home: ServersLocation
+    location: ServersLocation
 
     def servers(self) -> list[ServerEntry]:
         """Return its servers; raise UsageError with the name of the file."""
         try:
-            return self.home.servers(self.file.text)
+            return self.location.servers(self.file.text)
         except UsageError as error:
             raise UsageError(f"{self.file.path}: {error.args[0]}", error.hint) from None
 
@@ -88,7 +88,7 @@ def other_files(host: Host | None, name: str | None = None) -> list[str]:
 
 
 def _located(host: Host, file: ConfigFile, folder: Path | None) -> ConfigTarget:
-    home = host.home
+    home = host.location
     if PROJECT in home.keys:
         key = _project(file, home, Path(folder or os.getcwd()))
         home = home._replace(keys=tuple(key if part == PROJECT else part for part in home.keys))
@@ -111,7 +111,7 @@ def _host_of(path: Path) -> Host | None:
     real = os.path.realpath(path)
     for host in HOSTS:
         for own in host.paths():
-            if PROJECT in host.home.keys:
+            if PROJECT in host.location.keys:
                 continue
             if os.path.realpath(own) == real or own.parts[-2:] == Path(real).parts[-len(own.parts[-2:]) :]:
                 return host
@@ -122,8 +122,8 @@ def _guess(file: ConfigFile) -> ServersLocation:
     """Return the location of the servers in a file of an unknown host, by its suffix and content."""
     syntax = _SYNTAXES.get(file.path.suffix.lower(), ConfigSyntax.JSON)
     if syntax is not ConfigSyntax.JSON:
-        row = next(host for host in HOSTS if host.home.syntax is syntax)
-        return row.home
+        row = next(host for host in HOSTS if host.location.syntax is syntax)
+        return row.location
     document = _document(file, syntax)
     for keys in _KEYS:
         node = document.get(*keys)

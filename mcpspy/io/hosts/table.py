@@ -26,7 +26,7 @@ class Host(NamedTuple):
     """Possible paths; the first one that exists counts. Relative paths are in the project's folder."""
     macos: tuple[str, ...]
     windows: tuple[str, ...]
-    home: ServersLocation
+    location: ServersLocation
     docs: str
 
     def paths(self, platform: str = sys.platform, environ: Mapping[str, str] = os.environ) -> list[Path]:

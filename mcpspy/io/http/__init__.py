@@ -1,1 +1,1 @@
-"""`mcpspy http`: the reverse proxy in front of an HTTP server."""
+"""`mcpspy http`: the reverse proxy, one exchange, sessions, interception over HTTP."""

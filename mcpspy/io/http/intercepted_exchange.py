@@ -183,7 +183,7 @@ class InterceptedExchange:
                         await proxied.write(self._stream_bytes(step))
                 finally:
                     self._steps.task_done()
-                if isinstance(step, actions.Inject) and step.lane is self and self._is_answered():
+                if isinstance(step, actions.Inject) and step.exchange is self and self._is_answered():
                     raise ClientAnswered
             if end.error is not None:
                 raise end.error

@@ -76,7 +76,7 @@ class HttpInterception(SessionInterception):
         """Apply the rules of the command line and accept viewers while the context lasts."""
         if self._options.is_active:
             self._interceptor = self._options.desk()
-            opening = self._interceptor.opening()
+            opening = self._interceptor.rules_note()
             await self._context.note(opening.kind, opening.fields)
             self._settle()
         control = await AsyncioServer.open(self, say) if self._context.is_reachable else None
@@ -127,7 +127,7 @@ class HttpInterception(SessionInterception):
 
     def failed(self, id: str, why: str) -> None:  # noqa: A002
         """Handle an injected request that could not be delivered."""
-        self._run(lambda interceptor, at: interceptor.failed(at, id, why))
+        self._run(lambda interceptor, at: interceptor.injection_failed(at, id, why))
         self._settle()
 
     def end(self) -> None:
@@ -174,8 +174,8 @@ class HttpInterception(SessionInterception):
         """Return the decision on a message, the lines to record after it, and the actions that follow."""
         if self._interceptor is not None:
             try:
-                decision = self._interceptor.take(
-                    at, side, _without_line_end(data), stream=exchange.stream, lane=exchange
+                decision = self._interceptor.process(
+                    at, side, _without_line_end(data), stream=exchange.stream, exchange=exchange
                 )
                 return decision, *self._plan(at, decision.steps)
             except Exception as error:
@@ -199,7 +199,7 @@ class HttpInterception(SessionInterception):
         actions: Actions = []
         for step in steps:
             if isinstance(step, AddNote):
-                lines.append(_note(at, step, step.lane))
+                lines.append(_note(at, step, step.exchange))
                 continue
             exchange: ExchangeRoute | None = None
             if isinstance(step, Inject):
@@ -211,7 +211,7 @@ class HttpInterception(SessionInterception):
                 prefix = frame_prefix(step.side, {**exchange.fields, "by": MCPSPY})
                 lines += splice(prefix % at, [step.data], body=True)
             elif not isinstance(step, Notify):
-                exchange = step.lane  # type: ignore[assignment]  # Always an ExchangeRoute.
+                exchange = step.exchange  # type: ignore[assignment]  # Always an ExchangeRoute.
             actions.append((exchange, step))
         return lines, actions
 
@@ -227,7 +227,7 @@ class HttpInterception(SessionInterception):
         if step.side == CLIENT:
             route = self.routes.to_server(step.stream)
             return None if route is None else self._inject(self._context, self, route)
-        exchange: Any = step.lane
+        exchange: Any = step.exchange
         if exchange is not None and exchange.is_answered_here:
             return exchange  # type: ignore[no-any-return]
         return self.routes.to_client(step.stream if exchange is None else exchange.stream)

@@ -1,1 +1,1 @@
-"""`mcpspy mock`: recordings in the place of their server, on stdio and over HTTP."""
+"""`mcpspy mock`: serve recordings on stdio and HTTP."""

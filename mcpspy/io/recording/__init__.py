@@ -1,1 +1,1 @@
-"""Recordings on disk: writing, reading, following, listing."""
+"""Recordings on disk: write, read, scan, tail, catalog."""

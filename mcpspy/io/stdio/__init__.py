@@ -1,1 +1,1 @@
-"""`mcpspy run`: forwards and records the pipes between a host and a stdio server."""
+"""`mcpspy run`: process, poll loop (threads on Windows), channels, interception on stdio."""

@@ -121,7 +121,7 @@ class StdioInterception(SessionInterception):
         if self._options.is_active:
             try:
                 self._interceptor = self._options.desk()
-                opening = self._interceptor.opening()
+                opening = self._interceptor.rules_note()
                 self._recorder.note(opening.kind, **opening.fields)
             except Exception as error:
                 self._give_up(error)
@@ -191,7 +191,7 @@ class StdioInterception(SessionInterception):
             return self._without_noise(at, channel, line) if drops_noise else unchanged(at, channel, line)
         if self._interceptor is None or not self.is_on:  # Only noise is filtered.
             return unchanged(at, channel, line)
-        decision = self._interceptor.take(at, channel.side, data)
+        decision = self._interceptor.process(at, channel.side, data)
         if decision.is_untouched:
             return unchanged(at, channel, line)
         batch = ActionBatch(channel.frame(at, line, {"to": MCPSPY} if decision.to_mcpspy else {}))
@@ -252,7 +252,7 @@ class StdioInterception(SessionInterception):
             batch.entries += channel.frame(at, step.data, {"by": MCPSPY})
             batch.sent.append((channel.send, step.data + b"\n"))
         elif step.id is not None and self._interceptor is not None:
-            self._plan(batch, at, self._interceptor.failed(at, step.id, "the way to it is closed"))
+            self._plan(batch, at, self._interceptor.injection_failed(at, step.id, "the way to it is closed"))
 
     def _commit(self, batches: Sequence[ActionBatch]) -> None:
         """Record and send batches, then notify viewers."""

@@ -1,1 +1,1 @@
-"""The command line: one module a command, and the table of them."""
+"""The command line: one module per command, and the options they share."""

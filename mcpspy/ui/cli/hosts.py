@@ -93,7 +93,7 @@ def _document(
 
 
 def _server(server: ServerEntry, sessions: SessionsByName, folder: str | None) -> dict[str, Any]:
-    wrapped = server.ours
+    wrapped = server.proxy
     last = None
     is_gone = False
     if wrapped is not None:

@@ -31,8 +31,8 @@ def main(args: argparse.Namespace) -> int:
 
     def edit(target: ConfigTarget, names: list[str]) -> EditResult:
         try:
-            return unwrapped(target.file.text, target.home, names)
+            return unwrapped(target.file.text, target.location, names)
         except UsageError as error:
             raise UsageError(f"{target.file.path}: {error.args[0]}", error.hint) from None
 
-    return change(args, edit, "as it was", lambda server: server.ours is not None)
+    return change(args, edit, "as it was", lambda server: server.proxy is not None)

@@ -79,9 +79,9 @@ def main(args: argparse.Namespace) -> int:
     how = WrapTarget(program, options, insists=args.bridge_oauth)
 
     def edit(target: ConfigTarget, names: list[str]) -> EditResult:
-        return wrapped(target.file.text, target.home, names, how)
+        return wrapped(target.file.text, target.location, names, how)
 
-    return change(args, edit, "wrapped", lambda server: server.ours is None or args.all)
+    return change(args, edit, "wrapped", lambda server: server.proxy is None or args.all)
 
 
 def change(

@@ -1,4 +1,4 @@
-"""The pytest plugin: recordings in place of MCP servers, like vcrpy.
+"""The pytest plugin: recordings in the place of MCP servers.
 
 Owns the option, the settings, the marker, the fixtures, and when a test fails. Every pytest of an environment loads
 it, so it imports only pytest; the first test that uses `mcp_recording` imports the rest.

@@ -1,1 +1,1 @@
-"""Differences, findings and statistics as text: terminal, JSON, JUnit, Markdown, SARIF, GitHub."""
+"""Diff, lint and stats as text, JSON, JUnit, Markdown, SARIF, GitHub."""

@@ -72,7 +72,7 @@ def _facts(stats: StatsCollector, width: int, bars: BarStyle) -> Lines:
         bar = bars.bar(flight.served / stats.last_at if stats.last_at else 0, BAR)
         text = f"at work for {share(flight.served, stats.last_at)} of the time {bar}"
         if flight.client_seconds:
-            text += f" · waited for the client for {share(flight.asked_back, stats.last_at)}"
+            text += f" · waited for the client for {share(flight.client_seconds, stats.last_at)}"
         yield _fact("server", text)
         mean = flight.area / stats.last_at if stats.last_at else 0.0
         tail = f"  most {flight.peak}, mean {mean:.2g}"

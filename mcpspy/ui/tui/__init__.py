@@ -1,1 +1,1 @@
-"""The terminal UI: sessions, and one session as it happens. Imported by `mcpspy tui` alone."""
+"""The terminal UI: screens, panels, detail pane, widgets."""

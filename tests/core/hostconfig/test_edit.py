@@ -23,10 +23,10 @@ from tests.core.hostconfig import configs
 
 HOW = WrapTarget(["/opt/my tools/mcpspy"], ["--dir", "/data"], insists=True)
 JSON = ServersLocation(ConfigSyntax.JSON, ("mcpServers",), STANDARD)
-TOML = next(host.home for host in HOSTS if host.name == "codex")
-YAML_ = next(host.home for host in HOSTS if host.name == "continue")
+TOML = next(host.location for host in HOSTS if host.name == "codex")
+YAML_ = next(host.location for host in HOSTS if host.name == "continue")
 
-HOMES = [pytest.param(host.home, id=host.name) for host in HOSTS]
+HOMES = [pytest.param(host.location, id=host.name) for host in HOSTS]
 
 
 def read(text: str, home: ServersLocation) -> dict[str, Any]:
@@ -236,7 +236,7 @@ def test_only_the_named_servers_change() -> None:
 
     edited = wrapped(text, JSON, ["b"], HOW)
 
-    assert [(server.name, server.ours is not None) for server in JSON.servers(edited.text)] == [
+    assert [(server.name, server.proxy is not None) for server in JSON.servers(edited.text)] == [
         ("a", False),
         ("b", True),
     ]

@@ -50,7 +50,7 @@ def test_a_wrapped_entry_is_what_it_was() -> None:
         '{"command": "mcpspy", "args": ["bridge", "--upstream", "${U}"], "env": {"U": "http://x/?k"}}'
     )
 
-    assert (run.what, run.ours is not None) == (EntryKind.STDIO, True)
+    assert (run.what, run.proxy is not None) == (EntryKind.STDIO, True)
     assert (bridge.what, bridge.url) == (EntryKind.URL, "http://x/?k")
 
 

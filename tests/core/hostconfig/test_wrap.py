@@ -14,8 +14,8 @@ from mcpspy.core.hostconfig.wrap import WrapTarget
 from mcpspy.io.hosts import HOSTS
 
 JSON = ServersLocation(ConfigSyntax.JSON, ("mcpServers",), STANDARD)
-CODEX = next(host.home for host in HOSTS if host.name == "codex")
-CONTINUE = next(host.home for host in HOSTS if host.name == "continue")
+CODEX = next(host.location for host in HOSTS if host.name == "codex")
+CONTINUE = next(host.location for host in HOSTS if host.name == "continue")
 HOW = WrapTarget(["/bin/mcpspy"])
 
 

@@ -22,7 +22,7 @@ def flight(data: bytes, *flags: str) -> InFlightMessage:
         MessagePart(each, None, evaluator.evaluate(each, None))
         for each in read_frame(Frame(0.0, "client", data))
     ]
-    return InFlightMessage(1, 0.0, "client", data, stream=None, lane=None, parts=parts)
+    return InFlightMessage(1, 0.0, "client", data, stream=None, exchange=None, parts=parts)
 
 
 def test_a_message_without_decisions_is_forwarded_unchanged() -> None:
@@ -67,7 +67,7 @@ def test_its_size_is_its_memory() -> None:
 def held() -> InFlightMessage:
     data = call()
     parts = [MessagePart(message(data), None, RuleDecision())]
-    flight = InFlightMessage(7, 1.0, "client", data, stream=None, lane="lane", parts=parts)
+    flight = InFlightMessage(7, 1.0, "client", data, stream=None, exchange="lane", parts=parts)
     flight.holder, flight.held_at = ("viewer", "tui"), 2.0
     return flight
 

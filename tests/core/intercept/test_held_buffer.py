@@ -9,7 +9,7 @@ from mcpspy.core.intercept.held import HoldBuffer, InFlightMessage
 
 
 def flight(ticket: int, size: int = 10) -> InFlightMessage:
-    return InFlightMessage(ticket, 0.0, "client", b"x" * size, stream=None, lane=None, parts=[])
+    return InFlightMessage(ticket, 0.0, "client", b"x" * size, stream=None, exchange=None, parts=[])
 
 
 def test_messages_are_iterated_in_the_order_of_their_tickets() -> None:

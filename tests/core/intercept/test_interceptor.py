@@ -41,7 +41,7 @@ BATCH = b"[" + call(1, "a") + b"," + call(2, "b") + b"]"
 def test_without_rules_every_message_is_forwarded_unchanged(said: list[tuple[str, bytes]]) -> None:
     idle = interceptor()
     for side, data in said:
-        decision = idle.take(0.0, side, data, lane=side)
+        decision = idle.process(0.0, side, data, exchange=side)
 
         assert decision.is_untouched
         assert decision.steps[0] == Forward(side, data, side, decision.ticket)
@@ -61,7 +61,7 @@ def test_without_rules_every_message_is_forwarded_unchanged(said: list[tuple[str
     ],
 )
 def test_the_decision_of_a_rule_is_noted_before_it_is_carried_out(flag: str, goes: type) -> None:
-    decision = interceptor(flag).take(1.0, "client", call(1), stream="2", lane="lane")
+    decision = interceptor(flag).process(1.0, "client", call(1), stream="2", exchange="lane")
     (note,) = notes(decision.steps)
     deed, *gone = actions(decision.steps)
 
@@ -69,21 +69,21 @@ def test_the_decision_of_a_rule_is_noted_before_it_is_carried_out(flag: str, goe
     assert [type(step) for step in gone] == ([Dropped] if goes is Inject else [])
     assert (note["rule"], note["from"], note["id"], note["stream"]) == ("1", "client", "1", "2")
     assert isinstance(deed, goes)
-    assert getattr(deed, "lane", None) == "lane"
+    assert getattr(deed, "exchange", None) == "lane"
     assert decision.to_mcpspy == (goes is not Substitute)
     assert not decision.is_held
 
 
 def test_a_response_of_a_rule_is_sent_to_the_requester() -> None:
     for side, other in (("client", "server"), ("server", "client")):
-        answer, _ = actions(interceptor(" => error no").take(0.0, side, call(1)).steps)
+        answer, _ = actions(interceptor(" => error no").process(0.0, side, call(1)).steps)
 
         assert isinstance(answer, Inject)
         assert answer.side == other
 
 
 def test_half_a_line_is_forwarded_without_its_end() -> None:
-    (half,) = actions(interceptor("tool:echo => corrupt half-line").take(0.0, "client", call(1)).steps)
+    (half,) = actions(interceptor("tool:echo => corrupt half-line").process(0.0, "client", call(1)).steps)
 
     assert isinstance(half, Substitute)
     assert half.raw
@@ -91,26 +91,26 @@ def test_half_a_line_is_forwarded_without_its_end() -> None:
 
 def test_delayed_messages_are_forwarded_in_the_order_of_their_times() -> None:
     delayed = interceptor("tool:slow => delay 3s", "tool:echo => delay 1s")
-    first = delayed.take(0.0, "client", call(1, tool="slow"), lane="a")
-    second = delayed.take(0.5, "client", call(2), lane="b")
-    delayed.take(0.5, "client", call(3), lane="c")
+    first = delayed.process(0.0, "client", call(1, tool="slow"), exchange="a")
+    second = delayed.process(0.5, "client", call(2), exchange="b")
+    delayed.process(0.5, "client", call(3), exchange="c")
 
     assert first.is_held
     assert not first.to_mcpspy
     assert actions(first.steps) == []
     assert delayed.next_at == 1.5
-    assert delayed.wake(1.4) == []
-    assert [step.lane for step in delayed.wake(1.5) if isinstance(step, Forward)] == ["b", "c"]
-    assert delayed.wake(5) == [Forward("client", call(1, tool="slow"), "a", first.ticket)]
+    assert delayed.run_due(1.4) == []
+    assert [step.exchange for step in delayed.run_due(1.5) if isinstance(step, Forward)] == ["b", "c"]
+    assert delayed.run_due(5) == [Forward("client", call(1, tool="slow"), "a", first.ticket)]
     assert second.ticket == first.ticket + 1
     assert delayed.describe(0.0)["bytes"] == 0
 
 
 def test_a_delayed_message_may_be_held_afterwards() -> None:
     both = interceptor("echo => delay 1s", "echo => hold")
-    decision = both.take(0.0, "client", call(1))
+    decision = both.process(0.0, "client", call(1))
     assert [note["action"] for note in notes(decision.steps)] == ["delay"]
-    steps = both.wake(1.0)
+    steps = both.run_due(1.0)
 
     assert [note["action"] for note in notes(steps)] == ["hold"]
     assert events(steps)[0]["deadline"] == 301.0
@@ -119,9 +119,9 @@ def test_a_delayed_message_may_be_held_afterwards() -> None:
 
 def test_only_messages_that_match_a_viewers_query_are_held_responses_too() -> None:
     open_interceptor = interceptor()
-    open_interceptor.order(0.0, "tui", {"order": "hold", "query": "tool:echo"})
-    assert open_interceptor.take(1.0, "client", call(1, tool="other")).is_untouched
-    held = open_interceptor.take(2.0, "client", call(2), stream="s")
+    open_interceptor.execute(0.0, "tui", {"order": "hold", "query": "tool:echo"})
+    assert open_interceptor.process(1.0, "client", call(1, tool="other")).is_untouched
+    held = open_interceptor.process(2.0, "client", call(2), stream="s")
 
     assert held.is_held
     assert not held.to_mcpspy
@@ -141,11 +141,11 @@ def test_only_messages_that_match_a_viewers_query_are_held_responses_too() -> No
     assert (event["event"], event["text"], event["deadline"]) == ("held", call(2).decode(), 302.0)
     assert isinstance(held.steps[1], Notify)
     assert held.steps[1].viewer is None
-    assert open_interceptor.take(3.0, "server", result(2), stream="s").is_held
+    assert open_interceptor.process(3.0, "server", result(2), stream="s").is_held
 
 
 def test_a_message_that_is_not_utf8_is_shown_in_base64() -> None:
-    (event,) = events(interceptor(" => hold").take(0.0, "server", b'{"\xff":1}').steps)
+    (event,) = events(interceptor(" => hold").process(0.0, "server", b'{"\xff":1}').steps)
 
     assert "text" not in event
     assert event["b64"] == "eyL/IjoxfQ=="
@@ -153,10 +153,10 @@ def test_a_message_that_is_not_utf8_is_shown_in_base64() -> None:
 
 def test_releasing_all_keeps_the_order() -> None:
     held = interceptor()
-    held.order(0.0, "tui", {"order": "hold", "query": ""})
+    held.execute(0.0, "tui", {"order": "hold", "query": ""})
     for number in range(1000):
-        held.take(float(number), "client", call(number))
-    reply = held.order(1000.0, "send", {"order": "release", "tickets": "all"})
+        held.process(float(number), "client", call(number))
+    reply = held.execute(1000.0, "send", {"order": "release", "tickets": "all"})
 
     assert reply.answer == {"released": 1000}
     assert [step.data for step in reply.steps if isinstance(step, Forward)] == [call(n) for n in range(1000)]
@@ -176,17 +176,17 @@ def test_releasing_all_keeps_the_order() -> None:
 
 def test_a_held_message_is_edited_dropped_or_answered() -> None:
     held = interceptor(" => hold")
-    tickets = [held.take(0.0, "client", call(number)).ticket for number in range(4)]
-    edited = held.order(1.0, "tui", {"order": "release", "ticket": tickets[0], "message": {"x": 1}})
+    tickets = [held.process(0.0, "client", call(number)).ticket for number in range(4)]
+    edited = held.execute(1.0, "tui", {"order": "release", "ticket": tickets[0], "message": {"x": 1}})
     assert actions(edited.steps) == [Substitute("client", b'{"x":1}', None, tickets[0])]
     assert (notes(edited.steps)[0]["why"], notes(edited.steps)[0]["sent"]) == ("edited", '{"x":1}')
-    dropped = held.order(1.0, "tui", {"order": "drop", "ticket": tickets[1]})
+    dropped = held.execute(1.0, "tui", {"order": "drop", "ticket": tickets[1]})
     assert actions(dropped.steps) == [Dropped("client", None, tickets[1])]
     assert events(dropped.steps) == [
         {"event": "released", "ticket": tickets[1], "why": "dropped", "viewer": "tui"}
     ]
     error = {"code": 5, "message": "no"}
-    answered = held.order(1.0, "tui", {"order": "answer", "ticket": tickets[2], "error": error})
+    answered = held.execute(1.0, "tui", {"order": "answer", "ticket": tickets[2], "error": error})
     answer, gone = actions(answered.steps)
     assert isinstance(answer, Inject)
     assert gone == Dropped("client", None, tickets[2])
@@ -195,33 +195,33 @@ def test_a_held_message_is_edited_dropped_or_answered() -> None:
 
     for ticket in tickets[:3]:
         with pytest.raises(CommandError, match=f"no message is held under ticket {ticket}"):
-            held.order(2.0, "tui", {"order": "drop", "ticket": ticket})
+            held.execute(2.0, "tui", {"order": "drop", "ticket": ticket})
     assert [each["ticket"] for each in held.describe(2.0)["held"]] == tickets[3:]
 
 
 def test_only_a_request_can_be_answered() -> None:
     held = interceptor(" => hold")
     for data in (result(1), BATCH):
-        ticket = held.take(0.0, "server", data).ticket
+        ticket = held.process(0.0, "server", data).ticket
         with pytest.raises(CommandError, match="is no request"):
-            held.order(0.0, "tui", {"order": "answer", "ticket": ticket, "result": {}})
+            held.execute(0.0, "tui", {"order": "answer", "ticket": ticket, "result": {}})
 
 
 def test_a_command_with_a_wrong_ticket_releases_nothing() -> None:
     held = interceptor(" => hold")
-    ticket = held.take(0.0, "client", call(1)).ticket
+    ticket = held.process(0.0, "client", call(1)).ticket
     with pytest.raises(CommandError):
-        held.order(0.0, "tui", {"order": "release", "tickets": [ticket, 99]})
+        held.execute(0.0, "tui", {"order": "release", "tickets": [ticket, 99]})
 
     assert len(held.describe(0.0)["held"]) == 1
 
 
 def test_messages_held_by_a_viewer_are_released_when_it_disconnects_and_no_others() -> None:
     held = interceptor("tool:ruled => hold")
-    held.order(0.0, "a", {"order": "hold", "query": "tool:a"})
-    held.order(0.0, "b", {"order": "hold", "query": "tool:b"})
+    held.execute(0.0, "a", {"order": "hold", "query": "tool:a"})
+    held.execute(0.0, "b", {"order": "hold", "query": "tool:b"})
     for number, tool in enumerate(("a", "b", "ruled", "a")):
-        held.take(0.0, "client", call(number, tool=tool))
+        held.process(0.0, "client", call(number, tool=tool))
     steps = held.viewer_left(1.0, "a")
 
     assert [step.data for step in steps if isinstance(step, Forward)] == [
@@ -229,15 +229,15 @@ def test_messages_held_by_a_viewer_are_released_when_it_disconnects_and_no_other
         call(3, tool="a"),
     ]
     assert {note["why"] for note in notes(steps)} == {"viewer left"}
-    assert held.take(2.0, "client", call(9, tool="a")).is_untouched
-    steps = held.order(3.0, "b", {"order": "hold", "query": None}).steps
+    assert held.process(2.0, "client", call(9, tool="a")).is_untouched
+    steps = held.execute(3.0, "b", {"order": "hold", "query": None}).steps
     assert [note["why"] for note in notes(steps)] == ["hold off"]
     assert [each["rule"] for each in held.describe(3.0)["held"]] == ["1"]
 
 
 def test_a_viewer_named_like_a_rule_does_not_release_what_the_rule_holds() -> None:
     held = interceptor("tool:echo => hold")
-    held.take(0.0, "client", call(1))
+    held.process(0.0, "client", call(1))
 
     assert held.viewer_left(1.0, "1") == []
     assert [each["rule"] for each in held.describe(1.0)["held"]] == ["1"]
@@ -245,11 +245,11 @@ def test_a_viewer_named_like_a_rule_does_not_release_what_the_rule_holds() -> No
 
 def test_a_hold_ends_at_its_deadline() -> None:
     held = interceptor("tool:echo => hold", hold_timeout=10)
-    held.take(1.0, "client", call(1))
-    held.take(2.0, "client", call(2))
+    held.process(1.0, "client", call(1))
+    held.process(2.0, "client", call(2))
 
     assert held.next_at == 11.0
-    steps = held.wake(11.0)
+    steps = held.run_due(11.0)
     assert [step.data for step in steps if isinstance(step, Forward)] == [call(1)]
     assert [(note["why"], note["seconds"]) for note in notes(steps)] == [("timeout", 10.0)]
     assert held.next_at == 12.0
@@ -259,8 +259,8 @@ def test_if_the_buffer_is_full_messages_are_forwarded_with_a_note(monkeypatch: p
     monkeypatch.setattr(held_module, "MAX_MESSAGES", 1)
     for flag, action in (("echo => hold", "hold"), ("echo => delay 1s", "delay")):
         full = interceptor(flag)
-        full.take(0.0, "client", call(1))
-        decision = full.take(0.0, "client", call(2))
+        full.process(0.0, "client", call(1))
+        decision = full.process(0.0, "client", call(2))
 
         assert [(note["action"], note.get("why")) for note in notes(decision.steps)][-1] == (action, "full")
         assert isinstance(decision.steps[-1], Forward)
@@ -269,12 +269,12 @@ def test_if_the_buffer_is_full_messages_are_forwarded_with_a_note(monkeypatch: p
 
 def test_a_handshake_is_over_when_the_client_says_so_or_is_modern() -> None:
     legacy, modern = interceptor(), interceptor()
-    legacy.hear(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
+    legacy.observe(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
     opening = [legacy.is_initializing]
-    legacy.take(2.0, "client", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+    legacy.process(2.0, "client", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
     assert [*opening, legacy.is_initializing] == [True, False]
     meta = b'{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}'
-    modern.hear(
+    modern.observe(
         0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"server/discover","params":{"_meta":%b}}' % meta
     )
     assert not modern.is_initializing
@@ -284,7 +284,7 @@ def test_an_injected_request_is_answered_to_its_viewer_alone() -> None:
     asking = interceptor()
     assert asking.is_idle
     order = {"order": "request", "n": 5, "method": "tools/call", "params": {"name": "echo"}, "stream": "3"}
-    reply = asking.order(1.0, "tui", order)
+    reply = asking.execute(1.0, "tui", order)
     speak, note = reply.steps
     assert isinstance(speak, Inject)
     assert (speak.side, speak.stream, speak.id) == ("client", "3", f'"{PREFIX}1"')
@@ -299,11 +299,11 @@ def test_an_injected_request_is_answered_to_its_viewer_alone() -> None:
         "id": speak.id,
     }
     assert asking.describe(1.0)["injected"]
-    assert asking.take(1.5, "server", result(f"{PREFIX}2")).is_untouched  # Nobody asked under that one.
-    moved = asking.take(1.7, "server", progress(f"{PREFIX}1"))
+    assert asking.process(1.5, "server", result(f"{PREFIX}2")).is_untouched  # Nobody asked under that one.
+    moved = asking.process(1.7, "server", progress(f"{PREFIX}1"))
     assert events(moved.steps)[0]["event"] == "progress"
     assert moved.to_mcpspy
-    answered = asking.take(2.0, "server", result(f"{PREFIX}1"))
+    answered = asking.process(2.0, "server", result(f"{PREFIX}1"))
 
     assert answered.to_mcpspy
     assert events(answered.steps) == [
@@ -321,14 +321,14 @@ def test_an_injected_request_is_answered_to_its_viewer_alone() -> None:
 
 def test_rules_do_not_apply_to_the_response_to_an_injected_request() -> None:
     asking = interceptor(" => hold")
-    asking.order(0.0, "tui", {"order": "request", "method": "ping", "to": "client"})
+    asking.execute(0.0, "tui", {"order": "request", "method": "ping", "to": "client"})
 
-    assert not asking.take(1.0, "client", result(f"{PREFIX}1")).is_held
+    assert not asking.process(1.0, "client", result(f"{PREFIX}1")).is_held
 
 
 def test_a_notification_is_injected_as_given() -> None:
     order = {"order": "notify", "to": "client", "method": "notifications/tools/list_changed"}
-    reply = interceptor().order(0.0, "send", order)
+    reply = interceptor().execute(0.0, "send", order)
 
     assert reply.steps[0] == Inject(
         "server", b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
@@ -338,26 +338,26 @@ def test_a_notification_is_injected_as_given() -> None:
 
 def test_the_viewer_is_notified_if_its_request_cannot_be_delivered() -> None:
     asking = interceptor()
-    asking.order(0.0, "tui", {"order": "request", "n": 1, "method": "ping"})
-    steps = asking.failed(1.0, f'"{PREFIX}1"', "no stream is open")
+    asking.execute(0.0, "tui", {"order": "request", "n": 1, "method": "ping"})
+    steps = asking.injection_failed(1.0, f'"{PREFIX}1"', "no stream is open")
 
     assert [event["error"] for event in events(steps)] == ["no stream is open"]
-    assert asking.failed(1.0, f'"{PREFIX}1"', "again") == []
+    assert asking.injection_failed(1.0, f'"{PREFIX}1"', "again") == []
     assert asking.is_idle
 
 
 def test_messages_observed_before_interception_are_known() -> None:
     late = interceptor("kind:result tool:echo => drop")
-    late.hear(0.0, "client", call(1))
-    late.hear(0.0, "client", call(2))
-    late.hear(0.0, "server", result(2))
+    late.observe(0.0, "client", call(1))
+    late.observe(0.0, "client", call(2))
+    late.observe(0.0, "server", result(2))
 
-    assert late.take(1.0, "server", result(1)).to_mcpspy
-    assert late.take(1.0, "server", result(2)).is_untouched
+    assert late.process(1.0, "server", result(1)).to_mcpspy
+    assert late.process(1.0, "server", result(2)).is_untouched
 
 
 def test_a_batch_is_ruled_part_by_part() -> None:
-    decision = interceptor("tool:a => error no").take(0.0, "client", BATCH)
+    decision = interceptor("tool:a => error no").process(0.0, "client", BATCH)
     speak, send = actions(decision.steps)
 
     assert isinstance(speak, Inject)
@@ -367,44 +367,44 @@ def test_a_batch_is_ruled_part_by_part() -> None:
 
 def test_the_response_to_an_injected_request_is_removed_from_a_batch() -> None:
     asking = interceptor()
-    asking.order(0.0, "tui", {"order": "request", "method": "ping"})
-    decision = asking.take(1.0, "server", b"[" + result(1) + b"," + result(f"{PREFIX}1") + b"]")
+    asking.execute(0.0, "tui", {"order": "request", "method": "ping"})
+    decision = asking.process(1.0, "server", b"[" + result(1) + b"," + result(f"{PREFIX}1") + b"]")
 
     assert actions(decision.steps) == [Substitute("server", b"[" + result(1) + b"]", None, decision.ticket)]
 
 
 def test_held_messages_of_an_exchange_that_has_ended_are_not_forwarded() -> None:
     held = interceptor("tool:echo => hold", "tool:slow => delay 1s")
-    held.take(0.0, "client", call(1), lane="gone")
-    held.take(0.0, "client", call(2), lane="here")
-    held.take(0.0, "client", call(3, tool="slow"), lane="gone")
+    held.process(0.0, "client", call(1), exchange="gone")
+    held.process(0.0, "client", call(2), exchange="here")
+    held.process(0.0, "client", call(3, tool="slow"), exchange="gone")
     steps = held.exchange_ended(0.5, "gone")
 
     assert actions(steps) == []
     assert [note["why"] for note in notes(steps)] == ["connection closed"]
-    assert [step.lane for step in held.wake(1e6) if isinstance(step, Forward)] == ["here"]
+    assert [step.exchange for step in held.run_due(1e6) if isinstance(step, Forward)] == ["here"]
     assert held.describe(0.0)["bytes"] == 0
 
 
 def test_at_the_end_held_messages_are_released_and_viewers_are_notified() -> None:
     ending = interceptor("tool:slow => delay 9s", "tool:echo => hold")
-    ending.take(0.0, "client", call(1, tool="slow"))
-    ending.take(0.0, "client", call(2))
-    ending.order(0.0, "tui", {"order": "request", "n": 1, "method": "ping"})
+    ending.process(0.0, "client", call(1, tool="slow"))
+    ending.process(0.0, "client", call(2))
+    ending.execute(0.0, "tui", {"order": "request", "n": 1, "method": "ping"})
     steps = ending.end(1.0)
 
     assert {step.data for step in steps if isinstance(step, Forward)} == {call(1, tool="slow"), call(2)}
     assert [note["why"] for note in notes(steps)] == ["session ended"]
     assert events(steps)[-1]["error"] == "the session has ended"
-    assert ending.wake(1e6) == []
+    assert ending.run_due(1e6) == []
 
 
 def test_it_describes_its_state() -> None:
     standing = interceptor("tool:a => hold", call_timeout=3, slow=2)
-    standing.order(0.0, "tui", {"order": "hold", "query": "tool:b"})
-    standing.take(1.0, "client", call(1, tool="a"))
-    standing.order(1.0, "tui", {"order": "request", "method": "ping"})
-    said = standing.order(2.5, "send", {"order": "list"}).answer
+    standing.execute(0.0, "tui", {"order": "hold", "query": "tool:b"})
+    standing.process(1.0, "client", call(1, tool="a"))
+    standing.execute(1.0, "tui", {"order": "request", "method": "ping"})
+    said = standing.execute(2.5, "send", {"order": "list"}).answer
 
     assert said["holds"] == {"tui": "tool:b"}
     assert [(each["age"], each["rule"], each["text"]) for each in said["held"]] == [
@@ -412,7 +412,7 @@ def test_it_describes_its_state() -> None:
     ]
     assert said["injected"] == [{"id": f'"{PREFIX}1"', "from": "client", "method": "ping", "viewer": "tui"}]
     assert json.dumps(said)
-    opening = standing.opening()
+    opening = standing.rules_note()
     assert opening.kind == "rules"
     assert opening.fields == {
         "rules": [{"rule": "1", "when": "tool:a", "action": "hold"}],
@@ -429,20 +429,20 @@ def test_a_watchdog_is_never_idle(options: dict[str, Any]) -> None:
 
 def test_it_is_not_idle_while_an_injected_request_is_open() -> None:
     asking = interceptor()
-    asking.order(0.0, "tui", {"order": "request", "method": "ping"})
+    asking.execute(0.0, "tui", {"order": "request", "method": "ping"})
     assert not asking.is_idle
-    asking.take(1.0, "server", progress(f"{PREFIX}1"))
+    asking.process(1.0, "server", progress(f"{PREFIX}1"))
     assert not asking.is_idle
-    asking.take(2.0, "server", result(f"{PREFIX}1"))
+    asking.process(2.0, "server", result(f"{PREFIX}1"))
     assert asking.is_idle
 
 
 def test_it_is_not_idle_while_it_has_rules_or_a_viewer_holds_messages() -> None:
     assert not interceptor("tool:never => drop").is_idle
     wanted = interceptor()
-    wanted.order(0.0, "tui", {"order": "hold", "query": "tool:echo"})
+    wanted.execute(0.0, "tui", {"order": "hold", "query": "tool:echo"})
     assert not wanted.is_idle
-    wanted.take(1.0, "client", call())
+    wanted.process(1.0, "client", call())
     assert not wanted.is_idle
     wanted.viewer_left(2.0, "tui")
     assert wanted.is_idle
@@ -450,77 +450,77 @@ def test_it_is_not_idle_while_it_has_rules_or_a_viewer_holds_messages() -> None:
 
 def test_the_next_deadline_is_the_earliest_of_delays_holds_and_both_watchdogs() -> None:
     busy = interceptor("tool:a => hold", "tool:b => delay 3s", call_timeout=50, slow=20, hold_timeout=10)
-    busy.take(0.0, "client", call(1, "c"))
+    busy.process(0.0, "client", call(1, "c"))
     assert busy.next_at == 20.0
-    busy.take(1.0, "client", call(2, "a"))
+    busy.process(1.0, "client", call(2, "a"))
     assert busy.next_at == 11.0
-    busy.take(2.0, "client", call(3, "b"))
+    busy.process(2.0, "client", call(3, "b"))
     assert busy.next_at == 5.0
 
     for at, following in ((5.0, 11.0), (11.0, 20.0), (20.0, 22.0), (22.0, 31.0), (31.0, 50.0)):
-        assert busy.wake(at)
+        assert busy.run_due(at)
         assert busy.next_at == following
 
 
 def test_the_opening_note_leaves_out_limits_that_are_not_set() -> None:
-    assert interceptor().opening().fields == {"rules": [], "seed": 1}
-    assert interceptor(slow=0.5).opening().fields == {"rules": [], "seed": 1, "slow": 0.5}
+    assert interceptor().rules_note().fields == {"rules": [], "seed": 1}
+    assert interceptor(slow=0.5).rules_note().fields == {"rules": [], "seed": 1, "slow": 0.5}
 
 
 def test_a_request_that_was_forwarded_before_interception_is_cancelled_when_it_times_out() -> None:
     heard = interceptor(call_timeout=5)
-    heard.hear(1.0, "client", call(1), stream="s")
-    answer, cancelled = actions(heard.wake(6.0))
+    heard.observe(1.0, "client", call(1), stream="s")
+    answer, cancelled = actions(heard.run_due(6.0))
 
     assert isinstance(answer, Inject)
     assert isinstance(cancelled, Inject)
     assert (answer.side, cancelled.side, cancelled.stream) == ("server", "client", "s")
-    assert not heard.take(7.0, "server", result(1)).to_mcpspy  # Of no stream: it answers another request.
-    late = heard.take(7.0, "server", result(1), stream="s", lane="lane")
+    assert not heard.process(7.0, "server", result(1)).to_mcpspy  # Of no stream: it answers another request.
+    late = heard.process(7.0, "server", result(1), stream="s", exchange="lane")
     assert [note["action"] for note in notes(late.steps)] == ["swallowed"]
     assert isinstance(late.steps[0], AddNote)
-    assert late.steps[0].lane == "lane"
+    assert late.steps[0].exchange == "lane"
     assert late.steps[1:] == [Dropped("server", "lane", late.ticket)]
 
 
 def test_messages_heard_from_the_client_advance_the_handshake() -> None:
     heard = interceptor()
-    heard.hear(0.0, "server", b'{"jsonrpc":"2.0","method":"notifications/message"}')
+    heard.observe(0.0, "server", b'{"jsonrpc":"2.0","method":"notifications/message"}')
     assert not heard.has_client_message
-    heard.hear(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
+    heard.observe(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
     assert (heard.has_client_message, heard.is_initializing) == (True, True)
-    heard.hear(1.0, "client", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+    heard.observe(1.0, "client", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
     assert (heard.has_client_message, heard.is_initializing) == (True, False)
 
 
 def test_an_intercepted_initialize_opens_the_handshake() -> None:
     intercepted = interceptor("tool:never => drop")
-    intercepted.take(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
+    intercepted.process(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
     assert (intercepted.has_client_message, intercepted.is_initializing) == (True, True)
-    intercepted.take(1.0, "client", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+    intercepted.process(1.0, "client", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
     assert (intercepted.has_client_message, intercepted.is_initializing) == (True, False)
 
 
 def test_a_dropped_message_cannot_be_edited_afterwards() -> None:
     held = interceptor("tool:ruled => drop", "tool:echo => hold")
-    held.order(0.0, "tui", {"order": "hold", "query": ""})
-    by_rule = held.take(0.0, "client", call(1, "ruled"))
-    by_viewer = held.take(0.0, "client", call(2))
+    held.execute(0.0, "tui", {"order": "hold", "query": ""})
+    by_rule = held.process(0.0, "client", call(1, "ruled"))
+    by_viewer = held.process(0.0, "client", call(2))
     assert not by_rule.is_held
-    held.order(1.0, "tui", {"order": "drop", "ticket": by_viewer.ticket})
+    held.execute(1.0, "tui", {"order": "drop", "ticket": by_viewer.ticket})
 
     for ticket in (by_rule.ticket, by_viewer.ticket):
         with pytest.raises(CommandError, match="no message is held"):
-            held.order(2.0, "tui", {"order": "release", "ticket": ticket, "message": {}})
+            held.execute(2.0, "tui", {"order": "release", "ticket": ticket, "message": {}})
     assert held.describe(2.0)["held"] == []
 
 
 def test_an_edit_replaces_a_batch_after_a_rule_dropped_a_part_of_it() -> None:
     for edit, sent in (({"text": '{"x":1}'}, b'{"x":1}'), ({}, b"[" + call(2, "b") + b"]")):
         held = interceptor("tool:a => drop")
-        held.order(0.0, "tui", {"order": "hold", "query": "tool:b"})
-        ticket = held.take(0.0, "client", BATCH).ticket
-        reply = held.order(1.0, "tui", {"order": "release", "ticket": ticket, **edit})
+        held.execute(0.0, "tui", {"order": "hold", "query": "tool:b"})
+        ticket = held.process(0.0, "client", BATCH).ticket
+        reply = held.execute(1.0, "tui", {"order": "release", "ticket": ticket, **edit})
 
         assert actions(reply.steps) == [Substitute("client", sent, None, ticket)]
 
@@ -528,8 +528,8 @@ def test_an_edit_replaces_a_batch_after_a_rule_dropped_a_part_of_it() -> None:
 def test_a_viewer_does_not_hold_a_batch_for_a_part_that_a_rule_removed() -> None:
     for flag in ("tool:a => drop", "tool:a => error no"):
         held = interceptor(flag)
-        held.order(0.0, "tui", {"order": "hold", "query": "tool:a"})
-        decision = held.take(0.0, "client", BATCH)
+        held.execute(0.0, "tui", {"order": "hold", "query": "tool:a"})
+        decision = held.process(0.0, "client", BATCH)
 
         assert not decision.is_held
         assert decision.steps[-1] == Substitute("client", b"[" + call(2, "b") + b"]", None, decision.ticket)
@@ -538,35 +538,35 @@ def test_a_viewer_does_not_hold_a_batch_for_a_part_that_a_rule_removed() -> None
 @pytest.mark.parametrize("is_edited", [True, False])
 def test_a_response_that_a_rule_corrupted_ends_the_wait_only_if_a_viewer_edited_it(is_edited: bool) -> None:
     held = interceptor("kind:result => corrupt bad-json", call_timeout=5)
-    held.order(0.0, "tui", {"order": "hold", "query": "kind:result"})
-    held.take(0.0, "client", call(1))
-    ticket = held.take(1.0, "server", result(1)).ticket
+    held.execute(0.0, "tui", {"order": "hold", "query": "kind:result"})
+    held.process(0.0, "client", call(1))
+    ticket = held.process(1.0, "server", result(1)).ticket
     edit = {"text": "{}"} if is_edited else {}
-    (sent,) = actions(held.order(2.0, "tui", {"order": "release", "ticket": ticket, **edit}).steps)
+    (sent,) = actions(held.execute(2.0, "tui", {"order": "release", "ticket": ticket, **edit}).steps)
 
     assert isinstance(sent, Substitute)
     assert (sent.data == b"{}") == is_edited
     assert held.next_at == (None if is_edited else 7.0)
-    assert [type(step) for step in actions(held.wake(7.0))] == ([] if is_edited else [Inject])
+    assert [type(step) for step in actions(held.run_due(7.0))] == ([] if is_edited else [Inject])
 
 
 def test_an_edit_does_not_revive_a_message_whose_request_has_timed_out() -> None:
     held = interceptor("tool:echo => delay 9s", "tool:echo => hold", call_timeout=5)
-    request = held.take(0.0, "client", call(1), lane="lane")
-    held.wake(5.0)
-    assert [event["event"] for event in events(held.wake(9.0))] == ["held"]
+    request = held.process(0.0, "client", call(1), exchange="lane")
+    held.run_due(5.0)
+    assert [event["event"] for event in events(held.run_due(9.0))] == ["held"]
     order = {"order": "release", "ticket": request.ticket, "message": {"x": 1}}
-    assert actions(held.order(10.0, "tui", order).steps) == [Dropped("client", "lane", request.ticket)]
+    assert actions(held.execute(10.0, "tui", order).steps) == [Dropped("client", "lane", request.ticket)]
     assert held.next_at is None
 
     held = interceptor("kind:result => delay 9s", "kind:result => hold", call_timeout=5)
-    held.take(0.0, "client", call(1))
-    answer = held.take(1.0, "server", result(1), lane="lane")
-    held.wake(5.0)
-    held.wake(10.0)
-    steps = held.order(11.0, "tui", {**order, "ticket": answer.ticket}).steps
+    held.process(0.0, "client", call(1))
+    answer = held.process(1.0, "server", result(1), exchange="lane")
+    held.run_due(5.0)
+    held.run_due(10.0)
+    steps = held.execute(11.0, "tui", {**order, "ticket": answer.ticket}).steps
     assert [note["action"] for note in notes(steps)] == ["release", "swallowed"]
-    assert {step.lane for step in steps if isinstance(step, AddNote)} == {"lane"}
+    assert {step.exchange for step in steps if isinstance(step, AddNote)} == {"lane"}
     assert actions(steps) == [Dropped("server", "lane", answer.ticket)]
     assert held.next_at is None
 
@@ -574,18 +574,18 @@ def test_an_edit_does_not_revive_a_message_whose_request_has_timed_out() -> None
 @pytest.mark.parametrize("data", [call(1, "a"), BATCH])
 def test_a_disconnect_happens_at_once_and_can_be_neither_held_nor_edited(data: bytes) -> None:
     held = interceptor("tool:a => disconnect", "tool:b => hold")
-    held.order(0.0, "tui", {"order": "hold", "query": ""})
-    decision = held.take(0.0, "client", data, lane="lane")
+    held.execute(0.0, "tui", {"order": "hold", "query": ""})
+    decision = held.process(0.0, "client", data, exchange="lane")
 
     assert actions(decision.steps) == [Disconnect("lane")]
     assert (decision.to_mcpspy, decision.is_held) == (True, False)
     with pytest.raises(CommandError, match="no message is held"):
-        held.order(1.0, "tui", {"order": "release", "ticket": decision.ticket, "message": {}})
+        held.execute(1.0, "tui", {"order": "release", "ticket": decision.ticket, "message": {}})
 
 
 def test_a_request_is_answered_before_another_part_of_its_batch_disconnects() -> None:
     answer, cut = actions(
-        interceptor("tool:a => error no", "tool:b => disconnect").take(0.0, "client", BATCH).steps
+        interceptor("tool:a => error no", "tool:b => disconnect").process(0.0, "client", BATCH).steps
     )
 
     assert isinstance(answer, Inject)
@@ -595,24 +595,24 @@ def test_a_request_is_answered_before_another_part_of_its_batch_disconnects() ->
 
 def test_a_request_that_disconnects_is_not_watched_while_it_is_delayed() -> None:
     watched = interceptor("tool:echo => delay 9s", "tool:echo => disconnect", call_timeout=5, slow=3)
-    decision = watched.take(0.0, "client", call(1), lane="lane")
+    decision = watched.process(0.0, "client", call(1), exchange="lane")
 
     assert (decision.to_mcpspy, decision.is_held) == (True, True)
     assert watched.next_at == 9.0
-    assert watched.wake(8.9) == []
-    assert watched.wake(9.0) == [Disconnect("lane")]
+    assert watched.run_due(8.9) == []
+    assert watched.run_due(9.0) == [Disconnect("lane")]
     assert watched.next_at is None
 
 
 def test_a_request_that_a_rule_has_answered_is_not_watched_while_its_batch_is_delayed() -> None:
     watched = interceptor("tool:a => error no", "tool:b => delay 9s", call_timeout=5)
-    decision = watched.take(0.0, "client", BATCH)
+    decision = watched.process(0.0, "client", BATCH)
     assert actions(decision.steps) == []
-    timed_out, *_ = actions(watched.wake(5.0))
+    timed_out, *_ = actions(watched.run_due(5.0))
     assert isinstance(timed_out, Inject)
     assert loads(timed_out.data)["id"] == 2
     assert watched.next_at == 9.0
-    answered, gone = actions(watched.wake(9.0))
+    answered, gone = actions(watched.run_due(9.0))
 
     assert isinstance(answered, Inject)
     assert loads(answered.data) == {"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": "no"}}
@@ -622,36 +622,36 @@ def test_a_request_that_a_rule_has_answered_is_not_watched_while_its_batch_is_de
 
 def test_a_delayed_response_from_a_rule_ends_the_wait() -> None:
     watched = interceptor("tool:echo => delay 1s", "tool:echo => error no", call_timeout=5, slow=3)
-    decision = watched.take(0.0, "client", call(1), stream="s", lane="lane")
+    decision = watched.process(0.0, "client", call(1), stream="s", exchange="lane")
     assert (decision.to_mcpspy, decision.is_held) == (True, True)
-    answer, gone = watched.wake(1.0)
+    answer, gone = watched.run_due(1.0)
 
     assert isinstance(answer, Inject)
-    assert (answer.side, answer.lane, answer.stream, answer.id) == ("server", "lane", "s", None)
+    assert (answer.side, answer.exchange, answer.stream, answer.id) == ("server", "lane", "s", None)
     assert gone == Dropped("client", "lane", decision.ticket)
     assert watched.next_at is None
 
 
 def test_a_response_from_a_viewer_ends_the_wait() -> None:
     watched = interceptor("tool:echo => hold", call_timeout=5, slow=3)
-    decision = watched.take(0.0, "client", call(1), stream="s", lane="lane")
+    decision = watched.process(0.0, "client", call(1), stream="s", exchange="lane")
     order = {"order": "answer", "ticket": decision.ticket, "result": {}}
-    note, event, answer, gone = watched.order(1.0, "tui", order).steps
+    note, event, answer, gone = watched.execute(1.0, "tui", order).steps
 
     assert isinstance(note, AddNote)
     assert isinstance(event, Notify)
     assert answer == Inject("server", b'{"jsonrpc":"2.0","id":1,"result":{}}', "lane", "s")
     assert gone == Dropped("client", "lane", decision.ticket)
-    assert (note.lane, note.fields["why"], event.event["why"]) == ("lane", "answered", "answered")
+    assert (note.exchange, note.fields["why"], event.event["why"]) == ("lane", "answered", "answered")
     assert watched.next_at is None
 
 
 def test_a_held_request_that_was_answered_meanwhile_is_not_watched_again() -> None:
     watched = interceptor(call_timeout=5, slow=3)
-    watched.order(0.0, "tui", {"order": "hold", "query": "kind:request"})
-    ticket = watched.take(0.0, "client", call(1)).ticket
-    assert watched.take(1.0, "server", result(1)).is_untouched
-    reply = watched.order(2.0, "tui", {"order": "release", "ticket": ticket})
+    watched.execute(0.0, "tui", {"order": "hold", "query": "kind:request"})
+    ticket = watched.process(0.0, "client", call(1)).ticket
+    assert watched.process(1.0, "server", result(1)).is_untouched
+    reply = watched.execute(2.0, "tui", {"order": "release", "ticket": ticket})
 
     assert actions(reply.steps) == [Forward("client", call(1), None, ticket)]
     assert watched.next_at is None
@@ -659,105 +659,109 @@ def test_a_held_request_that_was_answered_meanwhile_is_not_watched_again() -> No
 
 def test_the_time_limit_starts_again_when_a_viewer_drops_a_held_response() -> None:
     watched = interceptor(call_timeout=5)
-    watched.order(0.0, "tui", {"order": "hold", "query": "kind:result"})
-    watched.take(0.0, "client", call(1))
-    ticket = watched.take(1.0, "server", result(1)).ticket
-    assert watched.wake(100.0) == []
-    watched.order(100.0, "tui", {"order": "drop", "ticket": ticket})
+    watched.execute(0.0, "tui", {"order": "hold", "query": "kind:result"})
+    watched.process(0.0, "client", call(1))
+    ticket = watched.process(1.0, "server", result(1)).ticket
+    assert watched.run_due(100.0) == []
+    watched.execute(100.0, "tui", {"order": "drop", "ticket": ticket})
 
     assert watched.next_at == 105.0
-    (answer,) = actions(watched.wake(105.0))  # Without a cancellation: the server has answered.
+    (answer,) = actions(watched.run_due(105.0))  # Without a cancellation: the server has answered.
     assert isinstance(answer, Inject)
     assert answer.side == "server"
 
 
 def test_a_delayed_response_that_is_due_at_the_time_limit_is_forwarded() -> None:
     watched = interceptor("kind:result => delay 4s", call_timeout=5)
-    watched.take(0.0, "client", call(1))
-    ticket = watched.take(1.0, "server", result(1)).ticket
+    watched.process(0.0, "client", call(1))
+    ticket = watched.process(1.0, "server", result(1)).ticket
 
-    assert watched.wake(5.0) == [Forward("server", result(1), None, ticket)]
+    assert watched.run_due(5.0) == [Forward("server", result(1), None, ticket)]
 
 
 def test_a_response_that_comes_too_late_is_not_noted_as_swallowed_if_a_rule_drops_it_anyway() -> None:
     watched = interceptor("kind:result => delay 9s", "kind:result => drop", call_timeout=5)
-    watched.take(0.0, "client", call(1))
-    ticket = watched.take(1.0, "server", result(1)).ticket
-    watched.wake(5.0)
+    watched.process(0.0, "client", call(1))
+    ticket = watched.process(1.0, "server", result(1)).ticket
+    watched.run_due(5.0)
 
-    assert watched.wake(10.0) == [Dropped("server", None, ticket)]
+    assert watched.run_due(10.0) == [Dropped("server", None, ticket)]
 
 
 def test_a_delayed_request_that_has_timed_out_goes_nowhere_and_is_not_noted_as_swallowed() -> None:
     watched = interceptor("tool:echo => delay 9s", call_timeout=5)
-    ticket = watched.take(0.0, "client", call(1)).ticket
-    watched.wake(5.0)
+    ticket = watched.process(0.0, "client", call(1)).ticket
+    watched.run_due(5.0)
 
-    assert watched.wake(9.0) == [Dropped("client", None, ticket)]
+    assert watched.run_due(9.0) == [Dropped("client", None, ticket)]
 
 
 def test_no_part_of_a_held_batch_times_out() -> None:
     watched = interceptor("tool:b => hold", call_timeout=5, slow=3)
-    watched.take(0.0, "client", BATCH)
+    watched.process(0.0, "client", BATCH)
 
     assert watched.next_at == 300.0
-    steps = watched.wake(300.0)
+    steps = watched.run_due(300.0)
     assert [note["why"] for note in notes(steps)] == ["timeout"]
     assert watched.next_at == 303.0
 
 
 def test_a_held_batch_is_dropped_as_a_whole() -> None:
     held = interceptor("tool:b => hold")
-    ticket = held.take(0.0, "client", BATCH).ticket
+    ticket = held.process(0.0, "client", BATCH).ticket
 
-    assert actions(held.order(1.0, "tui", {"order": "drop", "ticket": ticket}).steps) == [
+    assert actions(held.execute(1.0, "tui", {"order": "drop", "ticket": ticket}).steps) == [
         Dropped("client", None, ticket)
     ]
 
 
 def test_a_delayed_message_is_not_a_held_one() -> None:
     delayed = interceptor("tool:echo => delay 9s")
-    ticket = delayed.take(0.0, "client", call(1)).ticket
+    ticket = delayed.process(0.0, "client", call(1)).ticket
     for order in (
         {"order": "release", "ticket": ticket},
         {"order": "drop", "ticket": ticket},
         {"order": "answer", "ticket": ticket, "result": {}},
     ):
         with pytest.raises(CommandError, match="no message is held"):
-            delayed.order(1.0, "tui", order)
+            delayed.execute(1.0, "tui", order)
 
-    reply = delayed.order(1.0, "tui", {"order": "release", "tickets": "all"})
+    reply = delayed.execute(1.0, "tui", {"order": "release", "tickets": "all"})
     assert (reply.answer, reply.steps) == ({"released": 0}, [])
     said = delayed.describe(1.0)
     assert (said["held"], said["delayed"], said["bytes"]) == ([], 1, len(call(1)))
-    assert delayed.wake(9.0) == [Forward("client", call(1), None, ticket)]
+    assert delayed.run_due(9.0) == [Forward("client", call(1), None, ticket)]
 
 
 def test_tickets_are_released_once_each_in_the_order_of_arrival() -> None:
     held = interceptor("tool:echo => hold")
-    one, two, three = (held.take(0.0, "client", call(number), lane=number).ticket for number in range(3))
-    reply = held.order(1.0, "tui", {"order": "release", "tickets": [three, one, three]})
+    one, two, three = (
+        held.process(0.0, "client", call(number), exchange=number).ticket for number in range(3)
+    )
+    reply = held.execute(1.0, "tui", {"order": "release", "tickets": [three, one, three]})
 
     assert reply.answer == {"released": 2}
     assert [type(step) for step in reply.steps] == [AddNote, Notify, Forward] * 2
-    assert [step.lane for step in reply.steps if isinstance(step, AddNote | Forward)] == [0, 0, 2, 2]
+    assert [step.exchange for step in reply.steps if isinstance(step, AddNote | Forward)] == [0, 0, 2, 2]
     assert [each["ticket"] for each in held.describe(1.0)["held"]] == [two]
 
 
 def test_a_released_message_is_not_released_again_at_its_deadline() -> None:
     held = interceptor("tool:echo => hold", hold_timeout=10)
-    ticket = held.take(0.0, "client", call(1)).ticket
-    held.order(1.0, "tui", {"order": "release", "ticket": ticket})
+    ticket = held.process(0.0, "client", call(1)).ticket
+    held.execute(1.0, "tui", {"order": "release", "ticket": ticket})
 
     assert held.next_at is None
-    assert held.wake(10.0) == []
+    assert held.run_due(10.0) == []
 
 
 def test_notes_belong_to_the_http_exchange_of_their_message() -> None:
     both = interceptor("tool:echo => delay 1s", "tool:echo => hold", hold_timeout=10)
-    steps = both.take(0.0, "client", call(1), lane="lane").steps + both.wake(1.0) + both.wake(11.0)
+    steps = (
+        both.process(0.0, "client", call(1), exchange="lane").steps + both.run_due(1.0) + both.run_due(11.0)
+    )
 
-    assert [(step.fields["action"], step.lane) for step in steps if isinstance(step, AddNote)] == [
+    assert [(step.fields["action"], step.exchange) for step in steps if isinstance(step, AddNote)] == [
         ("delay", "lane"),
         ("hold", "lane"),
         ("release", "lane"),
@@ -767,20 +771,20 @@ def test_notes_belong_to_the_http_exchange_of_their_message() -> None:
 def test_a_message_for_which_there_was_no_room_is_still_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(held_module, "MAX_MESSAGES", 1)
     full = interceptor("tool:echo => hold", call_timeout=5)
-    full.take(0.0, "client", call(1))
-    decision = full.take(1.0, "client", call(2), lane="lane")
+    full.process(0.0, "client", call(1))
+    decision = full.process(1.0, "client", call(2), exchange="lane")
 
     assert [type(step) for step in decision.steps] == [AddNote, Forward]
     assert isinstance(decision.steps[0], AddNote)
-    assert decision.steps[0].lane == "lane"
+    assert decision.steps[0].exchange == "lane"
     assert full.next_at == 6.0
     assert [each["ticket"] for each in full.describe(1.0)["held"]] == [1]
 
 
 def test_a_message_that_can_be_neither_delayed_nor_held_is_forwarded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(held_module, "MAX_MESSAGES", 0)
-    decision = interceptor("tool:echo => delay 1s", "tool:echo => hold").take(
-        0.0, "client", call(1), lane="lane"
+    decision = interceptor("tool:echo => delay 1s", "tool:echo => hold").process(
+        0.0, "client", call(1), exchange="lane"
     )
     delay, delay_full, hold_full, forwarded = decision.steps
 
@@ -794,10 +798,10 @@ def test_a_message_that_can_be_neither_delayed_nor_held_is_forwarded(monkeypatch
 
 def test_a_rule_holds_before_a_viewer_and_the_first_viewer_before_the_next() -> None:
     held = interceptor("tool:ruled => hold")
-    held.order(0.0, "a", {"order": "hold", "query": "tool:echo"})
-    held.order(0.0, "b", {"order": "hold", "query": ""})
+    held.execute(0.0, "a", {"order": "hold", "query": "tool:echo"})
+    held.execute(0.0, "b", {"order": "hold", "query": ""})
     for number, tool in enumerate(("ruled", "echo", "other")):
-        held.take(0.0, "client", call(number, tool))
+        held.process(0.0, "client", call(number, tool))
 
     said = held.describe(0.0)["held"]
     assert [(each.get("rule"), each.get("viewer")) for each in said] == [
@@ -809,13 +813,13 @@ def test_a_rule_holds_before_a_viewer_and_the_first_viewer_before_the_next() -> 
 
 def test_another_query_of_a_viewer_replaces_the_first_and_releases_nothing() -> None:
     held = interceptor()
-    held.order(0.0, "tui", {"order": "hold", "query": "tool:a"})
-    held.take(0.0, "client", call(1, "a"))
-    reply = held.order(1.0, "tui", {"order": "hold", "query": "tool:b"})
+    held.execute(0.0, "tui", {"order": "hold", "query": "tool:a"})
+    held.process(0.0, "client", call(1, "a"))
+    reply = held.execute(1.0, "tui", {"order": "hold", "query": "tool:b"})
 
     assert (reply.answer, reply.steps) == ({}, [])
-    assert held.take(1.0, "client", call(2, "a")).is_untouched
-    assert held.take(1.0, "client", call(3, "b")).is_held
+    assert held.process(1.0, "client", call(2, "a")).is_untouched
+    assert held.process(1.0, "client", call(3, "b")).is_held
     assert held.describe(1.0)["holds"] == {"tui": "tool:b"}
     assert len(held.describe(1.0)["held"]) == 2
 
@@ -824,9 +828,9 @@ def test_when_one_side_closes_its_messages_are_forwarded_and_injected_requests_t
     for closed, peer in (("client", "server"), ("server", "client")):
         ending = interceptor("tool:slow => delay 9s", "tool:echo => hold")
         for number, side in enumerate((closed, peer)):
-            ending.take(0.0, side, call(number, "slow"))
-            ending.take(0.0, side, call(number))
-            ending.order(0.0, "tui", {"order": "request", "n": side, "method": "ping", "to": side})
+            ending.process(0.0, side, call(number, "slow"))
+            ending.process(0.0, side, call(number))
+            ending.execute(0.0, "tui", {"order": "request", "n": side, "method": "ping", "to": side})
         steps = ending.end(1.0, closed)
 
         assert actions(steps) == [
@@ -840,17 +844,19 @@ def test_when_one_side_closes_its_messages_are_forwarded_and_injected_requests_t
         said = ending.describe(1.0)
         assert (len(said["held"]), said["delayed"]) == (1, 1)
         assert [each["from"] for each in said["injected"]] == [closed]
-        assert [type(step) for step in actions(ending.wake(9.0))] == [Forward]  # The delayed one of the peer.
-        answered = ending.take(10.0, peer, result(json.loads(said["injected"][0]["id"])))
+        assert [type(step) for step in actions(ending.run_due(9.0))] == [
+            Forward
+        ]  # The delayed one of the peer.
+        answered = ending.process(10.0, peer, result(json.loads(said["injected"][0]["id"])))
         assert [event["n"] for event in events(answered.steps)] == [peer]
 
 
 def test_only_the_side_that_got_an_injected_request_can_answer_it_and_only_its_viewer_is_notified() -> None:
     asking = interceptor()
-    asking.order(0.0, "tui", {"order": "request", "method": "ping"})
+    asking.execute(0.0, "tui", {"order": "request", "method": "ping"})
     for data in (progress(f"{PREFIX}1"), result(f"{PREFIX}1")):
-        assert asking.take(1.0, "client", data).is_untouched
-        decision = asking.take(1.0, "server", data, lane="lane")
+        assert asking.process(1.0, "client", data).is_untouched
+        decision = asking.process(1.0, "server", data, exchange="lane")
         assert decision.to_mcpspy
         assert [step.viewer for step in decision.steps if isinstance(step, Notify)] == ["tui"]
         assert actions(decision.steps) == [Dropped("server", "lane", decision.ticket)]
@@ -892,7 +898,7 @@ class Traffic(RuleBasedStateMachine):
         ticket = len(self.tickets) + 1
         self.tickets.append(ticket)
         self.underway[ticket] = (side, data)
-        decision = self.interceptor.take(self.now, side, data)
+        decision = self.interceptor.process(self.now, side, data)
         assert decision.ticket == ticket
         self.perform(decision.steps)
         assert decision.is_held == (ticket in self.underway)
@@ -920,7 +926,7 @@ class Traffic(RuleBasedStateMachine):
 
     @rule(viewer=st.sampled_from("xy"), query=st.sampled_from(["tool:a", "kind:result", "", None]))
     def hold(self, viewer: str, query: str | None) -> None:
-        self.perform(self.interceptor.order(self.now, viewer, {"order": "hold", "query": query}).steps)
+        self.perform(self.interceptor.execute(self.now, viewer, {"order": "hold", "query": query}).steps)
 
     @rule(viewer=st.sampled_from("xy"))
     def leave(self, viewer: str) -> None:
@@ -929,7 +935,7 @@ class Traffic(RuleBasedStateMachine):
 
     @rule()
     def release_all(self) -> None:
-        steps = self.interceptor.order(self.now, "x", {"order": "release", "tickets": "all"}).steps
+        steps = self.interceptor.execute(self.now, "x", {"order": "release", "tickets": "all"}).steps
         tickets = [step.ticket for step in steps if isinstance(step, Forward)]
         assert tickets == sorted(tickets)
         self.perform(steps)
@@ -937,13 +943,13 @@ class Traffic(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([0.5, 2.0, 6.0, 30.0]))
     def wait(self, seconds: float) -> None:
         self.now += seconds
-        self.perform(self.interceptor.wake(self.now))
+        self.perform(self.interceptor.run_due(self.now))
         next_at = self.interceptor.next_at
         assert next_at is None or next_at > self.now
 
     @rule()
     def inject(self) -> None:
-        self.perform(self.interceptor.order(self.now, "x", {"order": "request", "method": "ping"}).steps)
+        self.perform(self.interceptor.execute(self.now, "x", {"order": "request", "method": "ping"}).steps)
 
     @invariant()
     def nobody_is_answered_twice(self) -> None:

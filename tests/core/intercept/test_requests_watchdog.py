@@ -20,10 +20,10 @@ def spoken(steps: list[Step]) -> list[tuple[str, object]]:
 
 def test_a_call_that_hangs_is_answered_cancelled_and_its_answer_swallowed() -> None:
     watched = interceptor(call_timeout=5)
-    watched.take(1.0, "client", call(7))
+    watched.process(1.0, "client", call(7))
     assert watched.next_at == 6.0
-    assert watched.wake(5.9) == []
-    steps = watched.wake(6.0)
+    assert watched.run_due(5.9) == []
+    steps = watched.run_due(6.0)
 
     said = "Request timed out: tools/call echo got no answer within 5 s (mcpspy --call-timeout)"
     assert spoken(steps) == [
@@ -38,136 +38,136 @@ def test_a_call_that_hangs_is_answered_cancelled_and_its_answer_swallowed() -> N
         ),
     ]
     assert [(note["action"], note["id"], note["seconds"]) for note in notes(steps)] == [("timeout", "7", 5)]
-    late = watched.take(9.0, "server", result(7))
+    late = watched.process(9.0, "server", result(7))
     assert late.to_mcpspy
     assert [note["action"] for note in notes(late.steps)] == ["swallowed"]
     assert not any(isinstance(step, Forward) for step in late.steps)
-    assert watched.take(9.5, "server", result(7)).is_untouched  # A second one is the server's own mistake.
+    assert watched.process(9.5, "server", result(7)).is_untouched  # A second one is the server's own mistake.
     assert watched.next_at is None
 
 
 def test_what_is_answered_or_cancelled_in_time_is_left_alone() -> None:
     watched = interceptor(call_timeout=5)
-    watched.take(1.0, "client", call(1))
-    watched.take(1.0, "client", call(2))
-    assert watched.take(2.0, "server", result(2)).is_untouched
-    assert watched.take(2.0, "client", CANCEL).is_untouched
+    watched.process(1.0, "client", call(1))
+    watched.process(1.0, "client", call(2))
+    assert watched.process(2.0, "server", result(2)).is_untouched
+    assert watched.process(2.0, "client", CANCEL).is_untouched
 
-    assert (watched.next_at, watched.wake(100)) == (None, [])
+    assert (watched.next_at, watched.run_due(100)) == (None, [])
 
 
 def test_progress_says_that_it_does_not_hang() -> None:
     watched = interceptor(call_timeout=5)
-    watched.take(1.0, "client", WITH_TOKEN)
-    watched.take(5.0, "server", progress(3))
-    watched.take(5.5, "server", progress(4))
+    watched.process(1.0, "client", WITH_TOKEN)
+    watched.process(5.0, "server", progress(3))
+    watched.process(5.5, "server", progress(4))
 
     assert watched.next_at == 10.0
 
 
 def test_initialize_is_never_cancelled_and_a_subscription_never_hangs() -> None:
     watched = interceptor(call_timeout=5)
-    watched.take(0.0, "client", b'{"jsonrpc":"2.0","id":1,"method":"initialize"}')
-    watched.take(0.0, "client", b'{"jsonrpc":"2.0","id":2,"method":"subscriptions/listen"}')
-    watched.take(
+    watched.process(0.0, "client", b'{"jsonrpc":"2.0","id":1,"method":"initialize"}')
+    watched.process(0.0, "client", b'{"jsonrpc":"2.0","id":2,"method":"subscriptions/listen"}')
+    watched.process(
         0.0, "server", b'{"jsonrpc":"2.0","id":3,"method":"roots/list"}'
     )  # A person's answer may take long.
 
-    assert [said["id"] for _, said in spoken(watched.wake(5))] == [1]  # type: ignore[index]
+    assert [said["id"] for _, said in spoken(watched.run_due(5))] == [1]  # type: ignore[index]
     assert watched.next_at is None
 
 
 def test_in_2026_07_28_over_http_the_request_is_closed() -> None:
     watched = interceptor(call_timeout=5)
-    watched.take(0.0, "client", MODERN, stream="4", lane="the exchange")
-    steps = actions(watched.wake(5))
+    watched.process(0.0, "client", MODERN, stream="4", exchange="the exchange")
+    steps = actions(watched.run_due(5))
 
     assert isinstance(steps[0], Inject)
-    assert (steps[0].lane, steps[0].stream) == ("the exchange", "4")
+    assert (steps[0].exchange, steps[0].stream) == ("the exchange", "4")
     assert steps[1:] == [AbortUpstream("the exchange")]
 
 
 def test_before_that_a_cancellation_goes_its_own_way() -> None:
     watched = interceptor(call_timeout=5)
-    watched.take(0.0, "client", call(1), stream="4", lane="the exchange")
-    cancelled = actions(watched.wake(5))[1]
+    watched.process(0.0, "client", call(1), stream="4", exchange="the exchange")
+    cancelled = actions(watched.run_due(5))[1]
 
     assert isinstance(cancelled, Inject)
-    assert (cancelled.lane, cancelled.stream, cancelled.side) == (None, "4", "client")
+    assert (cancelled.exchange, cancelled.stream, cancelled.side) == (None, "4", "client")
 
 
 def test_a_request_that_never_went_on_is_not_cancelled() -> None:
     watched = interceptor("tool:echo => drop", "tool:slow => delay 9s", call_timeout=5)
-    watched.take(0.0, "client", call(1))
-    watched.take(0.0, "client", call(2, tool="slow"))
-    steps = watched.wake(5)
+    watched.process(0.0, "client", call(1))
+    watched.process(0.0, "client", call(2, tool="slow"))
+    steps = watched.run_due(5)
 
     assert [said["id"] for _, said in spoken(steps)] == [1, 2]  # type: ignore[index]
-    assert not any(isinstance(step, Forward) for step in watched.wake(9))
+    assert not any(isinstance(step, Forward) for step in watched.run_due(9))
 
 
 def test_an_answer_that_is_dropped_or_delayed_too_long_counts_as_none() -> None:
     watched = interceptor("kind:result id:1 => drop", "kind:result id:2 => delay 9s", call_timeout=5)
     for number in (1, 2):
-        watched.take(0.0, "client", call(number))
-        watched.take(1.0, "server", result(number))
-    steps = watched.wake(5)
+        watched.process(0.0, "client", call(number))
+        watched.process(1.0, "server", result(number))
+    steps = watched.run_due(5)
 
     assert [(side, said["id"]) for side, said in spoken(steps)] == [("server", 1), ("server", 2)]  # type: ignore[index]
-    steps = watched.wake(10)
+    steps = watched.run_due(10)
     assert [note["action"] for note in notes(steps)] == ["swallowed"]
     assert not any(isinstance(step, Forward) for step in steps)
 
 
 def test_an_answer_of_a_rule_that_comes_too_late_is_not_given() -> None:
     watched = interceptor("tool:echo => delay 9s", "tool:echo => error no", call_timeout=5)
-    watched.take(0.0, "client", call(1))
+    watched.process(0.0, "client", call(1))
 
-    assert len(spoken(watched.wake(5))) == 1
-    assert spoken(watched.wake(9)) == []
+    assert len(spoken(watched.run_due(5))) == 1
+    assert spoken(watched.run_due(9)) == []
 
 
 def test_a_held_message_does_not_time_out() -> None:
     watched = interceptor(call_timeout=5)
-    watched.order(0.0, "tui", {"order": "hold", "query": "tool:echo"})
-    held = watched.take(1.0, "client", call(1))
-    assert watched.wake(100) == []
-    watched.order(101.0, "tui", {"order": "release", "ticket": held.ticket})
+    watched.execute(0.0, "tui", {"order": "hold", "query": "tool:echo"})
+    held = watched.process(1.0, "client", call(1))
+    assert watched.run_due(100) == []
+    watched.execute(101.0, "tui", {"order": "release", "ticket": held.ticket})
 
     assert watched.next_at == 106.0
 
 
 def test_a_slow_request_is_noted_once_and_stays_pending() -> None:
     watched = interceptor(slow=2)
-    watched.take(0.0, "client", call(1))
-    watched.take(0.5, "client", call(2))
-    watched.take(1.0, "server", result(2))
-    steps = watched.wake(2.0)
+    watched.process(0.0, "client", call(1))
+    watched.process(0.5, "client", call(2))
+    watched.process(1.0, "server", result(2))
+    steps = watched.run_due(2.0)
 
     assert [(note["action"], note["id"], note["subject"], note["seconds"]) for note in notes(steps)] == [
         ("slow", "1", "echo", 2)
     ]
     assert actions(steps) == []
-    assert watched.take(3.0, "server", result(1)).is_untouched
+    assert watched.process(3.0, "server", result(1)).is_untouched
     assert watched.next_at is None
 
 
 def test_no_response_is_sent_to_an_exchange_that_has_ended() -> None:
     watched = interceptor(call_timeout=5)
-    watched.take(0.0, "client", call(1), lane="one")
-    watched.take(0.0, "client", call(2), lane="two")
+    watched.process(0.0, "client", call(1), exchange="one")
+    watched.process(0.0, "client", call(2), exchange="two")
     watched.exchange_ended(1.0, "one")
 
-    assert [step.lane for step in watched.wake(5) if isinstance(step, Inject) and step.side == "server"] == [
-        "two"
-    ]
+    assert [
+        step.exchange for step in watched.run_due(5) if isinstance(step, Inject) and step.side == "server"
+    ] == ["two"]
 
 
 def test_an_id_that_is_used_again_is_answered_once() -> None:
     watched = interceptor(call_timeout=5)
-    watched.take(0.0, "client", call(1))
-    watched.take(3.0, "client", call(1))
+    watched.process(0.0, "client", call(1))
+    watched.process(3.0, "client", call(1))
 
     assert watched.next_at == 8.0
-    assert len(spoken(watched.wake(8))) == 2  # The answer, and the cancellation.
+    assert len(spoken(watched.run_due(8))) == 2  # The answer, and the cancellation.
     assert isinstance(watched, Interceptor)

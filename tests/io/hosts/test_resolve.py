@@ -41,9 +41,9 @@ def write_for(host: Host) -> Path:
         ConfigSyntax.YAML: "mcpServers:\n- name: a\n  command: x\n",
     }
     inside: object = STDIO
-    for key in reversed(host.home.keys):
+    for key in reversed(host.location.keys):
         inside = {str(Path.cwd()) if key == "<project>" else key: inside}
-    path.write_text(texts.get(host.home.syntax) or json.dumps(inside), encoding="utf-8")
+    path.write_text(texts.get(host.location.syntax) or json.dumps(inside), encoding="utf-8")
     return path
 
 
@@ -64,7 +64,7 @@ def test_the_servers_of_every_host_are_found_by_its_name(host: Host) -> None:
 def test_the_servers_of_every_host_are_found_by_its_file(host: Host) -> None:
     found = find(str(write_for(host)))
 
-    assert found.home == host.home
+    assert found.location == host.location
     assert [server.name for server in found.servers()] == ["a"]
 
 
@@ -106,7 +106,7 @@ def test_local_servers_of_claude_code_are_those_of_the_nearest_project(home: Pat
     projects = {str(work): {"mcpServers": STDIO}, str(home): {"mcpServers": {}}}
     write(home / ".claude.json", {"projects": projects, "mcpServers": {"user": {"command": "y"}}})
 
-    assert find("claude-code-local").home.keys == ("projects", str(work), "mcpServers")
+    assert find("claude-code-local").location.keys == ("projects", str(work), "mcpServers")
     assert [server.name for server in find("claude-code-local").servers()] == ["a"]
     assert [server.name for server in find("claude-code").servers()] == ["user"]
 

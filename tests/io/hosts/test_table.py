@@ -25,7 +25,7 @@ def test_a_host_has_a_place_on_every_system_and_says_where_that_stands(host: Hos
         paths = host.paths(system, {})
         assert paths
         endings = {ConfigSyntax.JSON: ".json", ConfigSyntax.TOML: ".toml", ConfigSyntax.YAML: ".yaml"}
-        assert {path.suffix for path in paths} == {endings[host.home.syntax]}
+        assert {path.suffix for path in paths} == {endings[host.location.syntax]}
     assert host.docs.startswith("https://")
 
 
@@ -42,7 +42,7 @@ def test_a_file_is_the_users_or_the_projects_on_every_system(
 
 @ROWS
 def test_no_member_of_an_entry_is_two_things(host: Host) -> None:
-    layout = host.home.layout
+    layout = host.location.layout
     url = {*layout.url, *TYPE, layout.headers[0]}
     assert not url & LOGIN
     assert not url & {"command", "args", "env", layout.passed}
@@ -50,7 +50,7 @@ def test_no_member_of_an_entry_is_two_things(host: Host) -> None:
 
 def test_no_two_hosts_share_servers() -> None:
     for system in SYSTEMS:
-        places = [(path, host.home.keys) for host in HOSTS for path in host.paths(system, {})]
+        places = [(path, host.location.keys) for host in HOSTS for path in host.paths(system, {})]
         assert len(set(places)) == len(places)
 
 

@@ -354,7 +354,7 @@ def test_a_viewer_who_comes_late_finds_an_interceptor_that_knows_what_was_said(p
     assert [event["id"] for event in spy.events("held")] == ["2"]
 
 
-@pytest.mark.parametrize("moment", ["take", "wake", "order", "viewer_left", "end"])
+@pytest.mark.parametrize("moment", ["process", "run_due", "execute", "viewer_left", "end"])
 def test_a_bug_in_the_interceptor_costs_the_rules_and_never_the_traffic(
     path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], moment: str
 ) -> None:
@@ -367,13 +367,13 @@ def test_a_bug_in_the_interceptor_costs_the_rules_and_never_the_traffic(
 
     monkeypatch.setattr(Interceptor, moment, breaks)
     expected = call(1, "held") + call(2, "held") + call(9, "late")
-    if moment == "take":
+    if moment == "process":
         spy.client(call(3) + call(4, "drop"))
         expected += call(3) + call(4, "drop")
-    elif moment == "wake":
+    elif moment == "run_due":
         monkeypatch.setattr(interception, "monotonic", lambda: 1e12)
         spy.live.wake()
-    elif moment == "order":
+    elif moment == "execute":
         with pytest.raises(CommandError, match="a bug in mcpspy: ZeroDivisionError: oh"):
             spy.live.order("tui", {"order": "list"})
     elif moment == "viewer_left":
@@ -397,14 +397,14 @@ def test_a_bug_in_the_interceptor_costs_the_rules_and_never_the_traffic(
 def test_what_was_decided_before_a_bug_stays_decided(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spy = Spy(path, flags=["tool:drop => drop"])
     spy.live.order("tui", {"order": "hold", "query": "tool:held"})
-    takes = Interceptor.take
+    takes = Interceptor.process
 
     def breaks_at_once(interceptor: Interceptor, at: float, side: str, data: bytes) -> Any:
         if b'"bug"' in data:
             raise ZeroDivisionError
         return takes(interceptor, at, side, data)
 
-    monkeypatch.setattr(Interceptor, "take", breaks_at_once)
+    monkeypatch.setattr(Interceptor, "process", breaks_at_once)
     spy.client(call(1, "drop") + call(2, "held") + call(3) + call(4, "bug") + call(5, "drop"))
     assert spy.to_server.bytes_read() == call(3) + call(2, "held") + call(4, "bug") + call(5, "drop")
     spy.live.finish()

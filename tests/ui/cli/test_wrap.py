@@ -53,10 +53,10 @@ def sample(host: Host) -> Path:
     """Write a configuration of a host where it has it."""
     path = host.paths()[0]
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = SAMPLES[host.home.syntax]
-    if host.home.syntax == "JSON":
+    text = SAMPLES[host.location.syntax]
+    if host.location.syntax == "JSON":
         inside: object = {"a": {"command": "x"}}
-        for key in reversed(host.home.keys):
+        for key in reversed(host.location.keys):
             inside = {str(Path.cwd()) if key == "<project>" else key: inside}
         text = json.dumps(inside, indent=3)
     path.write_text(text, encoding="utf-8")

@@ -1,1 +1,1 @@
-"""One self-contained HTML page per session, to read and search without network."""
+"""One page of a session to read and search without network: page, style and script."""

@@ -1,4 +1,4 @@
-"""OpenTelemetry spans as OTLP/JSON: one span per exchange and per notification."""
+"""OpenTelemetry spans as OTLP/JSON: one span per exchange, and per notification."""
 
 from __future__ import annotations
 

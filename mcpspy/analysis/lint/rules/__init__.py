@@ -1,4 +1,4 @@
-"""All rules, sorted by family and code. A new module of rules is a row here."""
+"""All lint rules, one module per family or part of one; a new module is a row here."""
 
 from mcpspy.analysis.lint.rule import LintRule
 from mcpspy.analysis.lint.rules import (

@@ -1,1 +1,1 @@
-"""The pane that reads a message."""
+"""The detail pane: one message, or a request and its response."""

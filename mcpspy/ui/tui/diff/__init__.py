@@ -1,1 +1,1 @@
-"""What differs between two sessions, or two exchanges of one."""
+"""The screen that compares two sessions, or two exchanges of one."""

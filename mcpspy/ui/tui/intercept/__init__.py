@@ -1,1 +1,1 @@
-"""Interception: what is held, and what a person does with it."""
+"""Held messages: what is held, and what the user does with it."""

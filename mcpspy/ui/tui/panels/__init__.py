@@ -1,1 +1,1 @@
-"""The pages over a session: timeline, numbers, server."""
+"""Panels over a session: timeline, statistics, capabilities."""

@@ -1,1 +1,1 @@
-"""The list of all sessions."""
+"""The screen of all sessions."""

@@ -62,7 +62,7 @@ class Reached:
     def say(self, side: str, data: bytes) -> None:
         """Let one side send a message."""
         at = self.at
-        ruling = self.desk.take(at, side, data)
+        ruling = self.desk.process(at, side, data)
         self._record(at, side, data, {"to": MCPSPY} if ruling.to_mcpspy else {})
         self._perform(ruling.steps)
 
@@ -77,7 +77,7 @@ class Reached:
 
     def wake(self, later: float = 0.0) -> None:
         """Let time pass, for the desk."""
-        self._perform(self.desk.wake(self.at + later))
+        self._perform(self.desk.run_due(self.at + later))
 
     def taken(self) -> list[tuple[str, bytes]]:
         """Return what went on since the last time."""
@@ -97,7 +97,7 @@ class Reached:
         }
 
     def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
-        reply = self.desk.order(self.at, viewer, order)
+        reply = self.desk.execute(self.at, viewer, order)
         self._perform(reply.steps)
         return reply.answer
 
