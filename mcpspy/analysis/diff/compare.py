@@ -15,8 +15,7 @@ from typing import Generic, NamedTuple, TypeVar
 from msgspec import UNSET, structs
 
 from mcpspy.analysis.diff.handshake import handshake, is_across_handshake
-from mcpspy.analysis.diff.json_diff import fingerprint
-from mcpspy.analysis.diff.lcs import increasing
+from mcpspy.analysis.diff.json_diff import fingerprint, increasing
 from mcpspy.analysis.diff.model import (
     ChangeKind,
     ChangePosition,

@@ -1,6 +1,7 @@
-"""Selection of the rules that concern an event, and the findings made from their reports.
+"""Selection of rules, by option and for each event, and the findings made from their reports.
 
-Owns one table: the rules for each kind, method, side and revision, filled when the first such event comes.
+`RuleDispatch` owns one table: the rules for each kind, method, side and revision, filled at the first such event.
+Of code prefixes the longer one wins, as in ruff: `--select ENV --ignore ENV1 --select ENV101` leaves ENV101.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from msgspec import Raw
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind, Finding
 from mcpspy.analysis.lint.rule import LintRule
+from mcpspy.analysis.lint.rules import RULES
 from mcpspy.core.protocol.message import AnyMessage, Message, text
 from mcpspy.core.recording.decode import Damaged, Note
 
@@ -88,3 +90,27 @@ def _excerpt(value: Any, what: AnyMessage | Note | Damaged) -> str:
         except (ValueError, RecursionError):
             written = "…"
     return written if len(written) <= EXCERPT else written[: EXCERPT - 1] + "…"
+
+
+def selected(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[LintRule, ...]:
+    """Return the selected rules, all if `select` is empty; raise ValueError with the first word that matches no code.
+
+    Words may contain several codes, separated by commas.
+    """
+    chosen, left_out = _codes(select), _codes(ignore)
+    return tuple(rule for rule in RULES if _longest(rule, chosen, 0) > _longest(rule, left_out, -1))
+
+
+def _codes(words: Iterable[str]) -> list[str]:
+    codes = [code.strip().upper() for word in words for code in word.split(",") if code.strip()]
+    for code in codes:
+        if not any(rule.code.startswith(code) for rule in RULES):
+            raise ValueError(code)
+    return codes
+
+
+def _longest(rule: LintRule, codes: list[str], none: int) -> int:
+    """Return the length of the longest prefix that matches a rule; `none` if there are no codes."""
+    if not codes:
+        return none
+    return max((len(code) for code in codes if rule.code.startswith(code)), default=-1 if none == 0 else none)

@@ -7,8 +7,8 @@ from itertools import combinations, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.analysis.diff import lcs
-from mcpspy.analysis.diff.lcs import common, increasing
+from mcpspy.analysis.diff import json_diff
+from mcpspy.analysis.diff.json_diff import common, increasing
 
 SHORT = st.lists(st.integers(0, 3), max_size=7)
 
@@ -59,11 +59,11 @@ def test_a_hundred_thousand_equal_items_are_held_first_for_first() -> None:
 
 @given(SHORT, SHORT)
 def test_beyond_the_bound_it_is_still_common_and_in_order(one: list[int], other: list[int]) -> None:
-    before, lcs.MATCHES = lcs.MATCHES, 0
+    before, json_diff.MATCHES = json_diff.MATCHES, 0
     try:
         found = common(one, other)
     finally:
-        lcs.MATCHES = before
+        json_diff.MATCHES = before
 
     assert all(one[here] == other[there] for here, there in found)
     assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(found))
