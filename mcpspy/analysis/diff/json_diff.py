@@ -1,7 +1,8 @@
 """Comparison of two JSON values: members by name, list items by longest common subsequence.
 
-JSON in texts is compared as values. The longest common subsequence (Hunt and Szymanski, 1977) is the longest increasing one of equal positions; its work
-is bounded: with too many equal items, the first is paired with the first. Also recognises dates and times in texts: ISO 8601, RFC 3339, HTTP, RFC 5322 and common local forms. A number
+JSON in texts is compared as values. The longest common subsequence (Hunt and Szymanski, 1977) is the longest
+increasing one of equal positions; its work is bounded: with too many equal items, the first is paired with the
+first. Also recognises dates and times in texts (ISO 8601, RFC 3339, HTTP, RFC 5322, common local forms); a number
 is never a date, since it can be anything.
 """
 
