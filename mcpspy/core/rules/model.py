@@ -161,7 +161,7 @@ class Rules:
         return [_described(rule, self.seed) for rule in self.rules]
 
 
-def tests_requests_only(text: str) -> bool:
+def is_request_only(text: str) -> bool:
     """Return True if a query tests only fields of requests: methods, subjects, ids, params. Raise QueryError.
 
     A response inherits these from its request. So `tool:echo` means the call only, and its response is not

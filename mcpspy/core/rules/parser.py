@@ -70,7 +70,7 @@ def read_rule(number: int, table: dict[str, Any]) -> model.Rule:
     return model.Rule(
         number,
         query,
-        model.tests_requests_only(when),
+        model.is_request_only(when),
         _ACTIONS[actions[0]](table[actions[0]]),
         name=_name(table),
         probability=probability,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcpspy.core.query.parser import QueryError
-from mcpspy.core.rules.model import NAMES, Rules, tests_requests_only
+from mcpspy.core.rules.model import NAMES, Rules, is_request_only
 from mcpspy.core.rules.parser import read_flag
 
 
@@ -21,19 +21,19 @@ from mcpspy.core.rules.parser import read_flag
     ],
 )
 def test_a_query_about_fields_of_requests_means_the_request(query: str) -> None:
-    assert tests_requests_only(query)
+    assert is_request_only(query)
 
 
 @pytest.mark.parametrize(
     "query", ["", "tool:echo kind:result", "dir:<-", "text:hi", "result.x:1", ">1kb", "is:slow", "/x/"]
 )
 def test_any_other_query_means_whatever_it_finds(query: str) -> None:
-    assert not tests_requests_only(query)
+    assert not is_request_only(query)
 
 
 def test_a_query_that_is_none_is_refused() -> None:
     with pytest.raises(QueryError):
-        tests_requests_only("tool:")
+        is_request_only("tool:")
 
 
 def test_rules_are_described_with_the_seeds_that_repeat_a_run() -> None:

@@ -45,7 +45,7 @@ def file() -> File:
 
 
 @pytest.mark.parametrize(
-    ("wish", "rows"),
+    ("options", "rows"),
     [
         (ViewOptions(), [0, 3, 4, 6, 7, 8]),
         (ViewOptions(exchanges=False), [0, 1, 2, 3, 4, 6, 7, 8]),
@@ -76,7 +76,7 @@ def test_marked_rows_alone_are_shown_if_that_is_wanted(file: File) -> None:
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "options",
     [
         ViewOptions(query=parse("nothing-like-it")),
         ViewOptions(exchanges=False, query=parse("nothing-like-it")),
@@ -149,7 +149,7 @@ def test_rows_that_were_not_filtered_yet_are_not_reconsidered(file: File) -> Non
 
 
 @pytest.mark.parametrize(
-    ("wish", "rows"),
+    ("options", "rows"),
     [
         (ViewOptions(), [2]),
         (ViewOptions(events=False), [2]),
@@ -305,7 +305,7 @@ def test_a_log_that_began_again_is_filtered_again(file: File) -> None:
 
 
 @pytest.mark.parametrize(
-    "wish", [ViewOptions(), ViewOptions(exchanges=False, http=True), ViewOptions(order=SortOrder.SIZE)]
+    "options", [ViewOptions(), ViewOptions(exchanges=False, http=True), ViewOptions(order=SortOrder.SIZE)]
 )
 def test_a_row_that_is_not_shown_has_the_place_of_the_next(file: File, options: ViewOptions) -> None:
     view = FilteredView(file.log, options)
