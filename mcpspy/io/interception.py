@@ -65,7 +65,7 @@ class InterceptionOptions:
                 raise UsageError(f'two rules are called "{name}"', "notes and dice tell rules apart by name")
         return Rules(tuple(rules), int.from_bytes(os.urandom(4)))
 
-    def desk(self) -> Interceptor:
+    def interceptor(self) -> Interceptor:
         """Return the engine of one session. Raises what `rules` raises."""
         from mcpspy.core.intercept.interceptor import Interceptor
 
@@ -149,7 +149,7 @@ class SessionInterception:
         """Return an interceptor that knows all messages of the recording so far."""
         interceptor = self._interceptor
         if interceptor is None:
-            interceptor = self._interceptor = self._options.desk()
+            interceptor = self._interceptor = self._options.interceptor()
         if not self.is_on:
             for frame in frames(self._recorder, self._known_until):
                 interceptor.observe(frame.at, frame.side, frame.data, stream=frame.stream)

@@ -74,8 +74,8 @@ class ReplayRun(Struct):
     session: Session
     path: str | None
     sent: list[SentRequest]
-    remarks: list[str]
-    carried: list[Substitutions]
+    warnings: list[str]
+    substitutions: list[Substitutions]
     stopped: str | None = None
     unsent: int = 0
     failed: str | None = None
@@ -196,8 +196,8 @@ class _Playback:
         finally:
             run = self._run
             run.sent += player.sent.values()
-            run.remarks += player.remarks
-            run.carried.append(player.carried)
+            run.warnings += player.warnings
+            run.substitutions.append(player.substitutions)
             run.last_words = list(self._connection.last_words)
             run.unsent -= len(player.sent)
             run.stopped = player.stopped
@@ -229,7 +229,7 @@ class _Playback:
     def _take(self, event: InboundEvent | None) -> None:
         player = self._player
         if isinstance(event, ReceivedMessage):
-            if not player.heard(event.data, event.at, event.request, event.status):
+            if not player.received(event.data, event.at, event.request, event.status):
                 text = event.data.decode("utf-8", "backslashreplace").strip()
                 self._invalid_output = self._invalid_output or text
         elif isinstance(event, ExchangeRefused | ExchangeLost):

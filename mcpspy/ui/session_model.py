@@ -202,7 +202,7 @@ class SessionModel:
 
     def _light(self, row: int) -> AnyMessage | Note | Damaged:
         index = self.index
-        if index.is_told(row) or (
+        if index.is_listable(row) or (
             index.size[row] > LARGE and index.kind(row) in (RowKind.REQUEST, RowKind.RESULT)
         ):
             return self._stand_in(row)

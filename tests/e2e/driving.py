@@ -41,7 +41,7 @@ class Driven:
     async def call(self, tool: str, *, timeout: float = 30, **arguments: Any) -> dict[str, Any]:  # noqa: ASYNC109
         """Return the result of a call that its code got; skip the notifications of its handler."""
         self.send_call(tool, timeout=timeout, **arguments)
-        while "heard" in (got := await self.next_message()):
+        while "received" in (got := await self.next_message()):
             pass
         return got
 

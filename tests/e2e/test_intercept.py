@@ -226,7 +226,7 @@ async def test_what_a_misbehaving_server_does_to_a_client_and_what_is_left_of_it
             received.append(await client.next_message())
         hung = await client.call("LIFE201")
         stderr = await client.leave()
-    through = [{"heard": "ValidationError"}] if noise == "pass" else []
+    through = [{"received": "ValidationError"}] if noise == "pass" else []
     assert received == [*through, {"text": "fine"}]
     assert ("input_value='DEBUG: 3 stations in cache'" in stderr) == (noise == "pass")
     assert stderr.splitlines().count("DEBUG: 3 stations in cache") == (noise == "stderr")

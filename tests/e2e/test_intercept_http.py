@@ -208,12 +208,12 @@ async def test_a_run_of_chaos_is_what_its_seed_says(
     (read,) = await peers.recorded("r")
     asked_for = InterceptionOptions()
     asked_for.flags = list(CHAOS)
-    desk = asked_for.desk()
+    interceptor = asked_for.interceptor()
     again = []
     for change in read.session.changes:
         if isinstance(change.what, Message) and change.what.frame.by is None:
             frame = change.what.frame
-            steps = desk.process(0.0, frame.side, frame.data, stream=frame.stream).steps
+            steps = interceptor.process(0.0, frame.side, frame.data, stream=frame.stream).steps
             again += [step.fields for step in steps if isinstance(step, AddNote)]
     assert [{**note.fields, "http": None} for note in read.notes("rule")] == [
         {**fields, "http": None} for fields in again

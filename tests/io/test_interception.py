@@ -58,7 +58,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 def test_two_runs_have_other_dice_and_other_ids() -> None:
-    one, two = (options("a => 50% drop").desk() for _ in range(2))
+    one, two = (options("a => 50% drop").interceptor() for _ in range(2))
     order = {"order": "request", "method": "ping"}
 
     assert one.rules_note().fields["seed"] != two.rules_note().fields["seed"]
@@ -68,7 +68,7 @@ def test_two_runs_have_other_dice_and_other_ids() -> None:
 def test_an_interceptor_does_what_was_asked_for() -> None:
     found = options("tool:echo => hold")
     found.call_timeout, found.slow, found.hold_timeout = 3.0, 2.0, 7.0
-    interceptor = found.desk()
+    interceptor = found.interceptor()
     interceptor.process(1.0, "client", CALL)
 
     assert interceptor.next_at == 8.0

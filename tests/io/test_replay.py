@@ -59,7 +59,7 @@ def test_the_server_it_came_from_says_the_same_and_asks_the_same(recorded: Sessi
     (played,) = run(request_key(recorded, "same", tmp_path / "new.jsonl"))
 
     assert states(played) == [State.OK] * 8
-    assert (played.remarks, played.stopped, played.unsent, played.failed) == ([], None, 0, None)
+    assert (played.warnings, played.stopped, played.unsent, played.failed) == ([], None, 0, None)
     for session in (played.session, read(str(played.path))):
         assert [
             (each.request.method, each.request.subject, each.state, len(each.progress))
@@ -92,7 +92,7 @@ def test_a_crash_is_told_with_where_and_with_its_last_words(recorded: Session) -
 def test_a_call_that_hangs_is_told_and_so_is_a_server_that_does(recorded: Session) -> None:
     played = play(recorded, "hang")
 
-    assert played.remarks == ["no answer to tools/call add within 2 s"] * 2
+    assert played.warnings == ["no answer to tools/call add within 2 s"] * 2
     assert played.stopped is not None
     assert "the server hangs" in played.stopped
     assert states(played)[:-2] == [State.OK] * 6

@@ -153,7 +153,7 @@ def test_the_bytes_of_a_message_are_its_own_whatever_its_line_is_like(file: File
 @pytest.mark.parametrize("path", sorted(RECORDINGS.glob("*.jsonl")), ids=lambda path: path.stem)
 def test_a_row_shows_the_same_whether_its_message_was_read_or_not(path: Path) -> None:
     log = recorded(path.read_bytes()).log
-    told = [row for row in range(len(log)) if log.index.is_told(row)]
+    told = [row for row in range(len(log)) if log.index.is_listable(row)]
     assert told
     for row in told:
         shown, read = log.shown(row), log.get(row)
@@ -174,4 +174,4 @@ def test_what_is_odd_about_a_message_and_that_it_is_ours_is_read_from_it() -> No
         b'"server","msg":{"jsonrpc":"2.0","id":3,"result":{"task":{"taskId":"t"}}}}',
         b'"client","msg":{"jsonrpc":"2.0","id":3,"method":"ping"}}',
     )
-    assert [file.log.index.is_told(row) for row in range(5)] == [False, False, True, False, False]
+    assert [file.log.index.is_listable(row) for row in range(5)] == [False, False, True, False, False]

@@ -122,8 +122,8 @@ def _results(old: dict[str, Any], new: dict[str, Any], *, is_across: bool) -> It
         pointer = "/result" + pointer_text(found.tokens)
         if first == "capabilities":
             # Subscriptions work differently since 2026-07-28.
-            of_era = is_across and (len(rest) > 1 or not _OF_LEGACY.isdisjoint(rest))
-            yield _capability(pointer, found.old, found.new, rest, of_era=of_era)
+            is_revision_specific = is_across and (len(rest) > 1 or not _OF_LEGACY.isdisjoint(rest))
+            yield _capability(pointer, found.old, found.new, rest, is_revision_specific=is_revision_specific)
         elif first == "serverInfo" and (is_across or found.tokens[1:] in (("name",), ("version",))):
             continue  # Reported already; since 2026-07-28 it is in `_meta`.
         elif first == "supportedVersions" and not is_across:
@@ -132,10 +132,12 @@ def _results(old: dict[str, Any], new: dict[str, Any], *, is_across: bool) -> It
             yield _note(pointer, found.old, found.new)
 
 
-def _capability(pointer: str, old: Any, new: Any, rest: list[str], *, of_era: bool) -> DiffChange:
+def _capability(
+    pointer: str, old: Any, new: Any, rest: list[str], *, is_revision_specific: bool
+) -> DiffChange:
     """Return the change of a capability, or of a part of one; `false` is equal to missing."""
     name = ".".join(rest)
-    if rest[:1] in (["experimental"], ["extensions"]) or of_era:
+    if rest[:1] in (["experimental"], ["extensions"]) or is_revision_specific:
         return _note(pointer, old, new)
     if new is UNSET or new is False:
         if old is False or old is UNSET:

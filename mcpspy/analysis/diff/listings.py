@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from mcpspy.analysis.diff.json_diff import ValueChange, deltas
 from mcpspy.analysis.diff.model import ChangeSeverity
-from mcpspy.analysis.diff.schema import BREAKING, DIFFERENT, NOTE, SchemaChange, judge
+from mcpspy.analysis.diff.schema import BREAKING, DIFFERENT, NOTE, SchemaChange, compare_schemas
 
 
 class ListMethod(NamedTuple):
@@ -82,7 +82,7 @@ def _schemas(old: dict[str, Any], new: dict[str, Any]) -> Iterator[SchemaChange]
             severity = BREAKING if (now is UNSET) != is_input else NOTE
             yield SchemaChange((member,), severity, "", before, now)
             continue
-        for found in judge(before, now, is_input=is_input):
+        for found in compare_schemas(before, now, is_input=is_input):
             yield found._replace(tokens=(member, *found.tokens))
 
 

@@ -46,14 +46,14 @@ class SchemaChange(NamedTuple):
     new: Any
 
 
-def judge(old: Any, new: Any, *, is_input: bool) -> list[SchemaChange]:
+def compare_schemas(old: Any, new: Any, *, is_input: bool) -> list[SchemaChange]:
     try:
-        return list(_Judge(old, new, is_input).schemas(old, new, ()))
+        return list(_SchemaComparison(old, new, is_input).schemas(old, new, ()))
     except RecursionError:
         return [SchemaChange((), DIFFERENT, "nested too deep to be judged", old, new)] if old != new else []
 
 
-class _Judge:
+class _SchemaComparison:
     def __init__(self, old: Any, new: Any, is_input: bool) -> None:
         self._roots = old, new
         self._is_input = is_input

@@ -230,7 +230,7 @@ class LintState:
 
     def learn_tools(self, listed: dict[str, Any], place: EntryPosition, data: bytes) -> None:
         """Add a page of tools; `data` is the message that contains it."""
-        is_mirrored = ANNOTATION.encode() in data
+        has_param_headers = ANNOTATION.encode() in data
         tools = listed.get("tools")
         for tool in tools if isinstance(tools, list) else ():
             if isinstance(tool, dict) and isinstance(name := tool.get("name"), str):
@@ -240,7 +240,7 @@ class LintState:
                     place,
                     self.schemas.check(tool.get("inputSchema")),
                     None if output is None else self.schemas.check(output),
-                    param_headers(tool.get("inputSchema")) if is_mirrored else NOTHING,
+                    param_headers(tool.get("inputSchema")) if has_param_headers else NOTHING,
                 )
         forget(self.tools)
         self.is_listed = listed.get("nextCursor") is None

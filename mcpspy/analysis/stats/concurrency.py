@@ -46,7 +46,7 @@ class Concurrency:
                 self.served += passed
                 self.area += now * passed
             if at >= self._bin_end:
-                self._reach(at)
+                self._advance(at)
         if is_client:
             self._from_client = now = self._from_client + by
             if now > self._peaks[self._bin]:
@@ -74,7 +74,7 @@ class Concurrency:
             for column in range(columns)
         ]
 
-    def _reach(self, at: float) -> None:
+    def _advance(self, at: float) -> None:
         """Advance to the bin of a time; what is in flight is so in all the bins between."""
         peaks = self._peaks
         while at / self._width >= BINS:

@@ -34,7 +34,7 @@ def suggestions(
 ) -> list[tuple[str, SubstitutionRule]]:
     """Return each suggested rule once, with a description of the value that was sent back."""
     rules: dict[str, tuple[str, SubstitutionRule]] = {}
-    carried: set[str | int | None] = set()
+    substituted: set[str | int | None] = set()
     changed: list[tuple[Pointer, str | int, Any]] = []
     for each in sent:
         message = each.step.message
@@ -42,12 +42,16 @@ def suggestions(
             for value in _candidate_values(message):
                 for tokens, before, answer in changed:
                     rule = _rule(tokens, before, value)
-                    if rule is not None and rule.value(answer) not in (None, value) and value not in carried:
+                    if (
+                        rule is not None
+                        and rule.value(answer) not in (None, value)
+                        and value not in substituted
+                    ):
                         rules.setdefault(str(rule), (f"{each.about} gave back {value!r}", rule))
         recorded = each.step.exchange.answer if each.step.exchange is not None else None
         if recorded is not None and each.answer is not None:
             answer = loads(each.answer.data)
-            carried |= {rule.value(loads(recorded.data)) for rule in known}
+            substituted |= {rule.value(loads(recorded.data)) for rule in known}
             changed += [(*leaf, answer) for leaf in _changed(loads(recorded.data), answer, ())]
     return list(rules.values())
 

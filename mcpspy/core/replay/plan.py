@@ -224,11 +224,11 @@ class _Reader:
     def _step(
         self, what: Request | Notification | Malformed | None, at: float, exchange: Exchange | None
     ) -> PlanStep:
-        heard, self._received = self._received, []
-        last = max((place for place, wait in enumerate(heard) if wait.is_certain), default=-1)
+        received, self._received = self._received, []
+        last = max((place for place, wait in enumerate(received) if wait.is_certain), default=-1)
         waits = tuple(
             wait
-            for place, wait in enumerate(heard)
+            for place, wait in enumerate(received)
             if wait.is_certain or wait.is_on_subscription or place > last
         )
         return PlanStep(what, at, waits, max(0.0, at - self._last_at), exchange)

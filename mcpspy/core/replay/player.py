@@ -88,7 +88,7 @@ class ServerRequestReply(Struct, frozen=True):
     """Seconds it took in the recording."""
     token: str | None = None
     """JSON text of the recorded request's progress token."""
-    remark: str | None = None
+    warning: str | None = None
     """A line for the user."""
 
 
@@ -105,11 +105,11 @@ class ServerRequests:
         if question is None:
             if asked.method == "ping":
                 return ServerRequestReply(result(id, {}), 0.0)
-            remark = (
+            warning = (
                 f"the server asked {asked.method}, which nobody did in the recording: answered with an error"
             )
             return ServerRequestReply(
-                error(id, METHOD_NOT_FOUND, f"not in the recording: {asked.method}"), 0.0, remark=remark
+                error(id, METHOD_NOT_FOUND, f"not in the recording: {asked.method}"), 0.0, warning=warning
             )
         answer = question.exchange.answer
         if not isinstance(answer, Result | Failure):
@@ -161,16 +161,16 @@ class Player:
         self.plan = plan
         self.sent: dict[int, SentRequest] = {}
         """By the number of the recorded exchange."""
-        self.remarks: list[str] = []
+        self.warnings: list[str] = []
         """Lines for the user."""
         self.stopped: str | None = None
         """The reason why it stopped before the end, if it did."""
         self._options = options
         self._ids = ids
-        self.carried = Substitutions(options.carry)
+        self.substitutions = Substitutions(options.carry)
         self._server_requests = ServerRequests(plan.questions)
         self._next = 0
-        self._arrivals = ReceivedMessages()
+        self._received = ReceivedMessages()
         self._live: dict[str, int] = {}
         """Live id → number of the recorded exchange."""
         self._open: dict[int, float] = {}
@@ -197,7 +197,7 @@ class Player:
         waiting = next(iter(self._open), None)
         self._stop(why if waiting is None else f"{why} before it answered {self.sent[waiting].about}", now)
 
-    def heard(self, data: bytes, now: float, request: str | None = None, status: int = 200) -> bool:
+    def received(self, data: bytes, now: float, request: str | None = None, status: int = 200) -> bool:
         """Read server output; return whether it was a message. `request` names its HTTP exchange."""
         is_message = False
         for message in read_frame(Frame(now, SERVER, data)):
@@ -217,7 +217,7 @@ class Player:
         """Take note of a refusal, of a request or another message. `is_gone`: there was no server."""
         number = self._live.get(request) if request is not None else None
         if number is None:
-            self.remarks.append(why)
+            self.warnings.append(why)
             return
         self._timeouts = 0
         self._fail(number, why, now)
@@ -265,10 +265,10 @@ class Player:
         """Return when a step is due as far as is known; None if a response has to come first."""
         if self._blocked(step):
             return None
-        if self._arrivals.missing(step):
-            since = self._arrivals.waits_until(step, self._ready, self._options.timeout)
+        if self._received.missing(step):
+            since = self._received.waits_until(step, self._ready, self._options.timeout)
         else:
-            since = self._arrivals.since(step, self._ready)
+            since = self._received.since(step, self._ready)
         return since + (step.gap / self._options.speed if self._options.speed else 0.0)
 
     def _blocked(self, step: PlanStep) -> bool:
@@ -291,16 +291,16 @@ class Player:
             path = ("params", "progressToken")
             return [] if token is None else [replaced(message.data, path, token.encode())]
         if isinstance(message, Notification):
-            return [self._restored(self.carried.apply(message, message.data), message.method)]
+            return [self._restored(self.substitutions.apply(message, message.data), message.method)]
         return [message.data]
 
     def _send_request(self, step: PlanStep, message: Request, number: int, now: float) -> list[bytes]:
         if (why := self._reason_to_skip(step, message)) is not None:
-            self.remarks.append(f"{SentRequest(step, now).about}: not asked, {why}")
-            self._arrivals.settled[number] = now
+            self.warnings.append(f"{SentRequest(step, now).about}: not asked, {why}")
+            self._received.settled[number] = now
             return []
         live = str(next(self._ids))
-        data = self.carried.apply(message, one_line(message.data))
+        data = self.substitutions.apply(message, one_line(message.data))
         data = replaced(data, ("id",), live.encode())
         data = replaced(data, ("params", "_meta", "progressToken"), live.encode())
         data = self._restored(data, SentRequest(step, now).about)
@@ -316,12 +316,12 @@ class Player:
         data, missing = restored(data, self._options.secrets)
         if missing:
             what = ", ".join(sorted(missing))
-            self.remarks.append(f"{about}: sent with what stands for a secret in the recording: {what}")
+            self.warnings.append(f"{about}: sent with what stands for a secret in the recording: {what}")
         return data
 
     def _reason_to_skip(self, step: PlanStep, message: Request) -> str | None:
         """Return why a request cannot be made of this server now, if so."""
-        if (missing := self.carried.missing(message)) is not None:
+        if (missing := self.substitutions.missing(message)) is not None:
             return f"for the server gave no {missing} this time"
         before = step.exchange.continues if step.exchange is not None else None
         asked = self.sent.get(before.number) if before is not None else None
@@ -342,26 +342,26 @@ class Player:
     def _answer(self, message: Result | Failure, now: float, request: str | None) -> None:
         id = message.id if request is None else request  # noqa: A001
         number = self._live.get((id or "").strip('"'))  # Some servers answer 1 with "1".
-        if number is None or number in self._arrivals.settled:
+        if number is None or number in self._received.settled:
             return
         self._open.pop(number, None)
-        self._arrivals.settled[number] = now
+        self._received.settled[number] = now
         sent = self.sent[number]
         sent.answer, sent.answered_at = message, now
         recorded = sent.step.exchange.answer if sent.step.exchange is not None else None
         if recorded is not None:
-            self.carried.learn(recorded, message)
+            self.substitutions.learn(recorded, message)
 
     def _fail(self, number: int, why: str, now: float) -> None:
         self._open.pop(number, None)
-        if number in self._arrivals.settled:
+        if number in self._received.settled:
             return
-        self._arrivals.settled[number] = now
+        self._received.settled[number] = now
         sent = self.sent[number]
         sent.failed = why
         recorded = sent.step.exchange.answer if sent.step.exchange is not None else None
         if recorded is not None:
-            self.carried.learn(recorded, None)
+            self.substitutions.learn(recorded, None)
 
     def _stop(self, why: str, now: float) -> None:
         """Stop, and leave open requests without a response."""
@@ -374,7 +374,7 @@ class Player:
         late = [number for number, until in self._open.items() if until <= now]
         for number in late:
             why = f"no answer to {self.sent[number].about} within {self._options.timeout:g} s"
-            self.remarks.append(why)
+            self.warnings.append(why)
             self._fail(number, why, now)
             self._timeouts += 1
             if not self.is_answered or self.sent[number].about == "initialize":
@@ -383,12 +383,12 @@ class Player:
                 self._stop(f"{why}, nor to what was asked before: the server hangs", now)
 
     def _receive_request(self, message: Request, now: float) -> None:
-        self._arrivals.add(WaitKind.SERVER_REQUEST, message.method, now)
+        self._received.add(WaitKind.SERVER_REQUEST, message.method, now)
         reply = self._server_requests.reply(message)
         if reply.token is not None:
             self._tokens[reply.token] = message.progress_token or "null"
-        if reply.remark is not None:
-            self.remarks.append(reply.remark)
+        if reply.warning is not None:
+            self.warnings.append(reply.warning)
         if reply.data is not None:
             after = reply.after / self._options.speed if self._options.speed else 0.0
             data = self._restored(one_line(reply.data), f"the answer to {message.method}")
@@ -398,7 +398,7 @@ class Player:
         token = (text(message.body.progress_token) or "").strip('"')
         key = notification_key(message, self._live.get(token))
         if key is not None:
-            self._arrivals.add(WaitKind.NOTIFICATION, key, now)
+            self._received.add(WaitKind.NOTIFICATION, key, now)
 
 
 def _is_cancellation(step: PlanStep) -> bool:

@@ -128,7 +128,7 @@ class Columns:
         """Return the sender; a note has none."""
         return _SIDES[self.what[row] & _SIDE]
 
-    def is_told(self, row: int) -> bool:
+    def is_listable(self, row: int) -> bool:
         """Return whether a list can show this request or result without its message."""
         return bool(self.what[row] & LISTABLE)
 

@@ -237,10 +237,10 @@ class Index(Columns, Correlation[Slot]):
             _KINDS[type(message)] | side, frame.at, len(message.data), self._offset_now, self._length_now
         )
         if frame.stream is not None or frame.http is not None:
-            self._carried(row, frame)
+            self._set_http(row, frame)
         return row
 
-    def _carried(self, row: int, frame: Frame | PlainHead) -> None:
+    def _set_http(self, row: int, frame: Frame | PlainHead) -> None:
         if frame.stream is not None:
             number = self.stream[row] = self._text(frame.stream)
             self.streams.add(number)
@@ -256,7 +256,7 @@ class Index(Columns, Correlation[Slot]):
             self.subject[row] = self._text(subject)
         self._id[row] = int(id_text) << 1 | 1 if len(id_text) <= LONGEST_ID else self._id_code(id_text)
         if head.stream is not None or head.http is not None:
-            self._carried(row, head)
+            self._set_http(row, head)
         return Slot(row, False, is_modern)
 
     def _plain_result(self, head: PlainHead, request: Slot, data: bytes, is_error: bool) -> None:
@@ -269,7 +269,7 @@ class Index(Columns, Correlation[Slot]):
         )
         self._pair[request_row], self._pair[row] = row + 1, request_row + 1
         if head.stream is not None or head.http is not None:
-            self._carried(row, head)
+            self._set_http(row, head)
         if is_error:
             self._state[request_row] = _TOOL_ERROR
             self._mark_failed(row)

@@ -17,7 +17,7 @@ SESSION = "Mcp-Session-Id"
 
 ACCEPTED_TYPES = "application/json, text/event-stream"
 
-OURS = {"Accept-Encoding": "identity", "User-Agent": f"mcpspy/{__version__}"}
+MCPSPY_HEADERS = {"Accept-Encoding": "identity", "User-Agent": f"mcpspy/{__version__}"}
 """Identity, because the user should see in a recording what was sent."""
 
 
@@ -78,7 +78,7 @@ class HttpState:
                 found[SESSION] = self.session
             if self._version is not None:
                 found["MCP-Protocol-Version"] = self._version
-        return {**found, **OURS, **self._extra}
+        return {**found, **MCPSPY_HEADERS, **self._extra}
 
 
 class BodyState:

@@ -154,11 +154,11 @@ class InterceptionAddon:
                 flow.request.stream = False
                 flow.metadata[UNDECIDED] = where
             if verdict is DetectionVerdict.ANSWER:
-                self._hand_over(flow, self._endpoints.probe(*where, request.path, http2=request.is_http2))
+                self._redirect(flow, self._endpoints.probe(*where, request.path, http2=request.is_http2))
             if verdict is not DetectionVerdict.MCP:
                 return
             endpoint = await self._get_or_create(flow, where)
-        self._hand_over(flow, self._endpoints.path(endpoint, request.path))
+        self._redirect(flow, self._endpoints.path(endpoint, request.path))
 
     async def request(self, flow: http.HTTPFlow) -> None:
         """Hand a request over if its body is MCP."""
@@ -166,7 +166,7 @@ class InterceptionAddon:
         if where is None or flow.request.raw_content is None or not by_body(flow.request.raw_content):
             return
         endpoint = await self._get_or_create(flow, where)
-        self._hand_over(flow, self._endpoints.path(endpoint, flow.request.path))
+        self._redirect(flow, self._endpoints.path(endpoint, flow.request.path))
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         """Stream every response."""
@@ -187,7 +187,7 @@ class InterceptionAddon:
         host = shown if port == DEFAULT_PORTS.get(scheme) else f"{shown}:{port}"
         return f"{scheme}://{host}", host
 
-    def _hand_over(self, flow: http.HTTPFlow, path: str) -> None:
+    def _redirect(self, flow: http.HTTPFlow, path: str) -> None:
         request = flow.request
         host = request.host_header
         if flow.server_conn.via is not None:  # The endpoint listener is reached directly.

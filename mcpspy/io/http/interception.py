@@ -75,7 +75,7 @@ class HttpInterception(SessionInterception):
     async def serving_viewers(self) -> AsyncIterator[None]:
         """Apply the rules of the command line and accept viewers while the context lasts."""
         if self._options.is_active:
-            self._interceptor = self._options.desk()
+            self._interceptor = self._options.interceptor()
             opening = self._interceptor.rules_note()
             await self._context.note(opening.kind, opening.fields)
             self._settle()

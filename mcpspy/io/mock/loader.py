@@ -32,7 +32,7 @@ PART = 1 << 48
 class RecordingsLoader:
     def __init__(self, paths: Sequence[Path], ignored: Sequence[Pointer], *, merge: bool) -> None:
         """Read the headers; raise UsageError or CannotStart."""
-        self.remarks: list[str] = []
+        self.warnings: list[str] = []
         """Messages for the user since the last call, one line each."""
         self._merge = merge
         recordings = [Recording(path) for path in paths]
@@ -63,13 +63,13 @@ class RecordingsLoader:
         if not self._is_over:
             self._is_over = True
             for file in self._files:
-                self.remarks += file.remarks
+                self.warnings += file.warnings
             self._same_server()
-            self.remarks += self._recordings.conflicts
+            self.warnings += self._recordings.conflicts
         return False
 
-    def take_remarks(self) -> list[str]:
-        taken, self.remarks = self.remarks, []
+    def take_warnings(self) -> list[str]:
+        taken, self.warnings = self.warnings, []
         return taken
 
     def recordings(self) -> Recordings:
@@ -107,7 +107,7 @@ class _RecordingFile:
         self.loader = FastInteractionLoader(InteractionStore(label, ignored, self._message), header)
         self.bytes = 0
         self.is_over = False
-        self.remarks: list[str] = []
+        self.warnings: list[str] = []
         self._files: list[BinaryIO] = []
         self._scan = RecordingScan(self.path, SLICE)
         finalize(self, self._scan.close)
@@ -135,7 +135,7 @@ class _RecordingFile:
     def _end(self) -> None:
         self._scan.close()
         if torn := self._scan.torn:
-            self.remarks.append(f"{self.path}: the last line is torn ({torn} bytes, left out)")
+            self.warnings.append(f"{self.path}: the last line is torn ({torn} bytes, left out)")
         if not self.loader.exchanges:
             raise UsageError(f"{self.path}: nobody asked anything in it", "so there is nothing to answer")
         if not self.loader.has_server:

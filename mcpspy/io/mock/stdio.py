@@ -147,7 +147,7 @@ def _run(
         if passthrough is not None and upstream is not None:
             for data in passthrough.take_outgoing():
                 upstream.send(data, passthrough.initialize)
-        for text in (*loader.take_remarks(), *session.complaints()):
+        for text in (*loader.take_warnings(), *session.complaints()):
             complain(text)
 
 

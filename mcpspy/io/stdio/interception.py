@@ -120,7 +120,7 @@ class StdioInterception(SessionInterception):
         """Apply the rules of the command line from the first byte on."""
         if self._options.is_active:
             try:
-                self._interceptor = self._options.desk()
+                self._interceptor = self._options.interceptor()
                 opening = self._interceptor.rules_note()
                 self._recorder.note(opening.kind, **opening.fields)
             except Exception as error:

@@ -172,7 +172,7 @@ def _serve_http(
 
     def read_on() -> bool:
         is_more = served.read_on()
-        for line in served.take_remarks():
+        for line in served.take_warnings():
             _warn(line)
         return is_more
 
@@ -180,7 +180,7 @@ def _serve_http(
         if host not in LOOPBACK:
             _warn(f"warning: listening on {host}, so other machines can ask for what was recorded")
         recordings = served.begin()
-        for line in served.take_remarks():
+        for line in served.take_warnings():
             _warn(line)
         allowed = [*args.allow_host, *(() if host in LOOPBACK else (host,))]
         mock = http.Mock(recordings, options, _warn, allowed, real)

@@ -307,7 +307,7 @@ def _compared(session: Session, played: ReplayRun, args: argparse.Namespace) -> 
     if played.unsent:
         sent = {request.step.exchange.number for request in played.sent if request.step.exchange is not None}
         session = reduced(session, sent)
-    new = as_recorded(played.session, played.carried) if args.carry else played.session
+    new = as_recorded(played.session, played.substitutions) if args.carry else played.session
     return compare(session, new, read_comparison(args))
 
 
@@ -322,8 +322,8 @@ def _report(
     played, difference = different[0] if different else results[-1]
     title = played.path or "(not recorded)"
     code = report(difference, (sanitize(str(args.recording)), sanitize(title)), args)
-    for remark in dict.fromkeys(played.remarks):
-        warn(remark)
+    for warning in dict.fromkeys(played.warnings):
+        warn(warning)
     for producer, suggestion in suggestions(played.sent, carry):
         warn(f"{producer}, which is another this time: perhaps --carry '{suggestion}'")
     unsent = "1 request was" if played.unsent == 1 else f"{played.unsent} requests were"

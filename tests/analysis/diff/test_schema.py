@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.analysis.diff.model import ChangeSeverity
-from mcpspy.analysis.diff.schema import judge
+from mcpspy.analysis.diff.schema import compare_schemas
 
 BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
@@ -19,7 +19,9 @@ OBJECT = {"type": "object", "properties": {"a": STRING}, "required": ["a"]}
 
 
 def weights(old: Any, new: Any, *, is_input: bool = True) -> list[tuple[str, ChangeSeverity]]:
-    return [("/".join(found.tokens), found.severity) for found in judge(old, new, is_input=is_input)]
+    return [
+        ("/".join(found.tokens), found.severity) for found in compare_schemas(old, new, is_input=is_input)
+    ]
 
 
 NARROWER = {
@@ -133,5 +135,5 @@ SCHEMAS = st.recursive(
 
 @given(SCHEMAS, SCHEMAS, st.booleans())
 def test_a_schema_is_the_same_as_itself_and_any_two_can_be_judged(old: Any, new: Any, is_input: bool) -> None:
-    assert judge(old, old, is_input=is_input) == []
-    assert all(found.severity in ChangeSeverity for found in judge(old, new, is_input=is_input))
+    assert compare_schemas(old, old, is_input=is_input) == []
+    assert all(found.severity in ChangeSeverity for found in compare_schemas(old, new, is_input=is_input))

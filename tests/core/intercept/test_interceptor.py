@@ -468,15 +468,17 @@ def test_the_opening_note_leaves_out_limits_that_are_not_set() -> None:
 
 
 def test_a_request_that_was_forwarded_before_interception_is_cancelled_when_it_times_out() -> None:
-    heard = interceptor(call_timeout=5)
-    heard.observe(1.0, "client", call(1), stream="s")
-    answer, cancelled = actions(heard.run_due(6.0))
+    received = interceptor(call_timeout=5)
+    received.observe(1.0, "client", call(1), stream="s")
+    answer, cancelled = actions(received.run_due(6.0))
 
     assert isinstance(answer, Inject)
     assert isinstance(cancelled, Inject)
     assert (answer.side, cancelled.side, cancelled.stream) == ("server", "client", "s")
-    assert not heard.process(7.0, "server", result(1)).to_mcpspy  # Of no stream: it answers another request.
-    late = heard.process(7.0, "server", result(1), stream="s", exchange="lane")
+    assert not received.process(
+        7.0, "server", result(1)
+    ).to_mcpspy  # Of no stream: it answers another request.
+    late = received.process(7.0, "server", result(1), stream="s", exchange="lane")
     assert [note["action"] for note in notes(late.steps)] == ["swallowed"]
     assert isinstance(late.steps[0], AddNote)
     assert late.steps[0].exchange == "lane"
@@ -484,13 +486,13 @@ def test_a_request_that_was_forwarded_before_interception_is_cancelled_when_it_t
 
 
 def test_messages_heard_from_the_client_advance_the_handshake() -> None:
-    heard = interceptor()
-    heard.observe(0.0, "server", b'{"jsonrpc":"2.0","method":"notifications/message"}')
-    assert not heard.has_client_message
-    heard.observe(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
-    assert (heard.has_client_message, heard.is_initializing) == (True, True)
-    heard.observe(1.0, "client", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-    assert (heard.has_client_message, heard.is_initializing) == (True, False)
+    received = interceptor()
+    received.observe(0.0, "server", b'{"jsonrpc":"2.0","method":"notifications/message"}')
+    assert not received.has_client_message
+    received.observe(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
+    assert (received.has_client_message, received.is_initializing) == (True, True)
+    received.observe(1.0, "client", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+    assert (received.has_client_message, received.is_initializing) == (True, False)
 
 
 def test_an_intercepted_initialize_opens_the_handshake() -> None:

@@ -84,7 +84,7 @@ class Live:
     def send(self, data: bytes) -> list[Json]:
         """Send bytes; return what comes at once."""
         self.session.receive(data, self.now)
-        return self.heard()
+        return self.received()
 
     def say(self, **members: Any) -> list[Json]:
         return self.send(json.dumps({"jsonrpc": "2.0", **members}).encode())
@@ -110,9 +110,9 @@ class Live:
 
     def wait(self, seconds: float) -> list[Json]:
         self.now += seconds
-        return self.heard()
+        return self.received()
 
-    def heard(self) -> list[Json]:
+    def received(self) -> list[Json]:
         return [json.loads(outgoing.data) for outgoing in self.session.take(self.now)]
 
 

@@ -216,7 +216,7 @@ def test_nothing_that_a_client_sends_stops_it(lines: list[bytes]) -> None:
     for line in lines:
         live.send(line)
     live.now += 60.0
-    live.heard()
+    live.received()
     assert names(live.ask("still here", "ping"))[-1] == "still here"
 
 
@@ -261,7 +261,7 @@ def test_any_conversation_replayed_by_its_own_client_gets_its_own_answers(data: 
         talk.client(id=number, method="tools/call", params={**about, **token})
         waiting.append(number)
         for what in data.draw(
-            st.lists(st.sampled_from(["progress", "log", "ask", "answer", "heard"]), max_size=5)
+            st.lists(st.sampled_from(["progress", "log", "ask", "answer", "received"]), max_size=5)
         ):
             if what == "log":
                 talk.server(**log())
@@ -269,7 +269,7 @@ def test_any_conversation_replayed_by_its_own_client_gets_its_own_answers(data: 
                 last += 1
                 asked.append(last)
                 talk.server(id=last, method="ping", params={"n": last})
-            elif what == "heard" and asked:
+            elif what == "received" and asked:
                 talk.client(id=asked.pop(0), result={})
             elif what == "progress" and (open_ones := [each for each in reporting if each in waiting]):
                 talk.server(**progress(data.draw(st.sampled_from(open_ones)), number))
@@ -295,20 +295,20 @@ Heard = dict[str, list[Any]]
 
 
 def recorded(session: Session) -> Heard:
-    heard: Heard = defaultdict(list)
+    received: Heard = defaultdict(list)
     for change in session.changes:
         if (
             isinstance(change.what, Request | Notification | Result | Failure)
             and change.what.side == "server"
         ):
-            hear(heard, json.loads(change.what.data))
-    return heard
+            hear(received, json.loads(change.what.data))
+    return received
 
 
 def replayed(session: Session, speed: float) -> Heard:
     """Be the client: say what it said when it said it, but answers when they are asked for."""
     client = MockSession(recordings_of([("r.jsonl", session)]), MockOptions(speed=speed), 0.0)
-    heard: Heard = defaultdict(list)
+    received: Heard = defaultdict(list)
     answers: dict[str, list[bytes]] = defaultdict(list)
     for exchange in session.exchanges:
         if exchange.request.side == "server" and exchange.answer is not None:
@@ -320,7 +320,7 @@ def replayed(session: Session, speed: float) -> Heard:
             again = False
             for outgoing in client.take(now):
                 said = json.loads(outgoing.data)
-                hear(heard, said)
+                hear(received, said)
                 if "method" in said and "id" in said and answers[question(said)]:
                     answer = {**json.loads(answers[question(said)].pop(0)), "id": said["id"]}
                     client.receive(json.dumps(answer).encode(), outgoing.at)
@@ -341,22 +341,22 @@ def replayed(session: Session, speed: float) -> Heard:
         if exchange.request.side == "client" and exchange.answer is None and exchange.cancel is None
     ]
     assert client.selector.unused() == []
-    return heard
+    return received
 
 
 def question(said: Json) -> str:
     return json.dumps([said["method"], said.get("params")])
 
 
-def hear(heard: Heard, said: Json) -> None:
+def hear(received: Heard, said: Json) -> None:
     if "method" not in said:
-        heard[f"answer to {said['id']!r}"].append(said)
+        received[f"answer to {said['id']!r}"].append(said)
     elif "id" in said:
-        heard[question(said)].append("asked")
+        received[question(said)].append("asked")
     elif said["method"] == "notifications/progress":
-        heard[f"progress of {said['params']['progressToken']!r}"].append(said)
+        received[f"progress of {said['params']['progressToken']!r}"].append(said)
     else:
-        heard[said["method"]].append(said)
+        received[said["method"]].append(said)
 
 
 class Reading:
@@ -384,20 +384,20 @@ class Reading:
                     loader.end()
                     self._unread.pop(which)
             self.session.resume(0.0)
-        return self.heard()
+        return self.received()
 
     def read_all(self) -> list[Json]:
         return self.read(1 + sum(len(left) for _, left in self._unread))
 
     def say(self, **members: Any) -> list[Json]:
         self.session.receive(json.dumps({"jsonrpc": "2.0", **members}).encode(), 0.0)
-        return self.heard()
+        return self.received()
 
     def call(self, id: Any, tool: str = "echo", **arguments: Any) -> list[Any]:  # noqa: A002
         """Call a tool; return the ids and what is said of what comes at once."""
         return told(self.say(id=id, method="tools/call", params={"name": tool, "arguments": arguments}))
 
-    def heard(self) -> list[Json]:
+    def received(self) -> list[Json]:
         return [json.loads(outgoing.data) for outgoing in self.session.take(0.0)]
 
 
@@ -448,7 +448,7 @@ def test_what_no_recording_has_a_say_in_does_not_wait() -> None:
     reading.read(2)
     reading.call("x")
     reading.session.receive(b"garbage", 0.0)
-    assert [each["error"]["code"] for each in reading.heard()] == [-32700]
+    assert [each["error"]["code"] for each in reading.received()] == [-32700]
     assert reading.say(id=9, result={}) == []
 
 
@@ -583,10 +583,10 @@ def test_who_is_answered_while_it_is_read_is_answered_as_if_all_of_it_had_been(d
     match = data.draw(st.sampled_from(MatchMode))
     whole, part = Reading(talk, match=match), Reading(talk, match=match)
     expected = whole.read_all()
-    heard: list[Json] = []
+    received: list[Json] = []
     for asked in order:
         expected += whole.say(**asked)
-        heard += part.read(data.draw(st.integers(0, 4)))
-        heard += part.say(**asked)
-    assert heard + part.read_all() == expected
+        received += part.read(data.draw(st.integers(0, 4)))
+        received += part.say(**asked)
+    assert received + part.read_all() == expected
     assert part.session.complaints() == whole.session.complaints()

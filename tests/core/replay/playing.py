@@ -30,7 +30,7 @@ class Stage:
     def hears(self, **members: Any) -> list[Json]:
         """Have the server say something; return what is said next."""
         data = json.dumps({"jsonrpc": "2.0", **members}).encode()
-        assert self.player.heard(data, self.now)
+        assert self.player.received(data, self.now)
         return self.takes()
 
     def waits(self) -> float:

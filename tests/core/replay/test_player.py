@@ -71,7 +71,7 @@ def test_an_answer_with_its_id_as_a_text_is_an_answer() -> None:
 def test_an_http_error_answers_what_it_answers_whatever_its_id() -> None:
     stage = two_calls()
     stage.takes()
-    stage.player.heard(
+    stage.player.received(
         b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no"}}', stage.now, "1", 400
     )
 
@@ -150,7 +150,7 @@ def test_a_notice_that_came_is_not_waited_for() -> None:
     talk = Talk().call(1).server(**log()).call(2)
     stage = Stage(talk.session)
     stage.takes()
-    stage.player.heard(b'{"jsonrpc":"2.0","method":"notifications/message"}', stage.now)
+    stage.player.received(b'{"jsonrpc":"2.0","method":"notifications/message"}', stage.now)
 
     assert ids(stage.hears(id=1, result={})) == [2]
 
@@ -172,7 +172,7 @@ def test_an_answer_that_does_not_come_is_a_remark_and_the_rest_goes_on() -> None
 
     assert stage.waits() == pytest.approx(4.0)
     assert ids(stage.takes()) == [3]
-    assert stage.player.remarks == ["no answer to tools/call echo within 4 s"]
+    assert stage.player.warnings == ["no answer to tools/call echo within 4 s"]
     assert stage.player.sent[1].failed is not None
     assert stage.player.stopped is None
 
@@ -194,7 +194,7 @@ def test_a_server_that_says_nothing_any_more_is_not_asked_for_ever() -> None:
 def test_a_server_that_never_answered_gets_one_timeout_and_a_garbled_line_is_no_answer() -> None:
     stage = two_calls(timeout=4.0)
     stage.takes()
-    assert not stage.player.heard(b"Traceback (most recent call last):", stage.now)
+    assert not stage.player.received(b"Traceback (most recent call last):", stage.now)
     stage.waits()
     stage.takes()
 
@@ -263,7 +263,7 @@ def test_an_answer_to_a_question_that_is_not_asked_is_not_given() -> None:
 
     assert stage.hears(id=1, result={"requestState": "s"}) == []
     assert stage.player.is_over
-    assert stage.player.remarks == ["tools/call ask: not asked, for the server had no question this time"]
+    assert stage.player.warnings == ["tools/call ask: not asked, for the server had no question this time"]
     assert len(stage.player.sent) == 1
 
 
@@ -274,7 +274,7 @@ def test_a_page_without_its_cursor_is_not_asked_for() -> None:
     stage.takes()
 
     assert stage.hears(id=1, result={"tools": []}) == []
-    assert stage.player.remarks == ["tools/list p2: not asked, for the server gave no cursor this time"]
+    assert stage.player.warnings == ["tools/list p2: not asked, for the server gave no cursor this time"]
 
 
 def test_a_carried_value_is_the_live_one() -> None:
@@ -337,11 +337,11 @@ def test_whatever_was_recorded_and_whatever_the_server_says_it_comes_to_an_end(
     recorded: list[tuple[bool, str, str]], live: list[str], serial: bool, speed: float
 ) -> None:
     talk = Talk()
-    for number, (is_client, said, heard) in enumerate(recorded):
+    for number, (is_client, said, received) in enumerate(recorded):
         if is_client:
             talk.client(**_said(said, number))
         else:
-            talk.server(**_received(heard, max(0, number - 1)))
+            talk.server(**_received(received, max(0, number - 1)))
     talk.call(99).session.end()
     stage = Stage(talk.session, timeout=2.0, serial=serial, speed=speed)
     begun = stage.now
@@ -386,5 +386,5 @@ def test_live_secrets_take_the_place_of_what_was_redacted_and_one_that_is_not_kn
         id=1, result={"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
     )
     assert asked["params"]["arguments"] == {"api_key": "s3cret", "pin": "[redacted:00000002]"}
-    (remark,) = stage.player.remarks
-    assert remark.endswith("sent with what stands for a secret in the recording: 00000002")
+    (warning,) = stage.player.warnings
+    assert warning.endswith("sent with what stands for a secret in the recording: 00000002")

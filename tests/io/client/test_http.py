@@ -145,11 +145,11 @@ async def test_a_session_that_is_lost_is_reported_and_begun_again_by_the_next_ha
         refused = await next_of(connection, ExchangeRefused)
         await shake_hands(connection)
         await say(connection, id=2, method="ping")
-        heard = await next_of(connection, ReceivedMessage)
+        received = await next_of(connection, ReceivedMessage)
 
     assert (refused.request, refused.status, refused.is_session_lost) == ("1", 404, True)
     assert refused.why == "HTTP 404 Not Found: no such session"
-    assert heard.request == "2"
+    assert received.request == "2"
     assert server.requests("ping")[-1]["mcp-session-id"] == "s2"
     assert "mcp-session-id" not in server.requests("initialize")[-1]
 
@@ -170,13 +170,13 @@ async def test_an_error_status_answers_the_request_with_or_without_a_message(
     server.more |= {"null": null, "page": page, "notifications/line": line}
     async with site(server) as origin, await connect(ServerAddress(origin)) as connection:
         await say(connection, id="a", method="null")
-        heard = await next_of(connection)
+        received = await next_of(connection)
         await say(connection, id=2, method="page")
         refused = await next_of(connection)
         await say(connection, method="notifications/line")
         unasked = await next_of(connection)
 
-    assert (type(heard), heard.request, heard.status) == (ReceivedMessage, '"a"', 400)
+    assert (type(received), received.request, received.status) == (ReceivedMessage, '"a"', 400)
     assert (type(refused), refused.request, refused.is_session_lost) == (ExchangeRefused, "2", False)
     assert refused.why == "HTTP 401 Unauthorized"
     assert (type(unasked), unasked.request) == (ExchangeRefused, None)
@@ -197,10 +197,10 @@ async def test_a_stream_that_ends_before_its_answer_is_taken_up_where_it_was(
     server.more |= {"slow": slow, "GET": resumed}
     async with site(server) as origin, await connect(ServerAddress(origin), kept.recorder) as connection:
         await say(connection, id=1, method="slow")
-        heard = [await next_of(connection) for _ in range(2)]
+        received = [await next_of(connection) for _ in range(2)]
 
-    assert [each.request for each in heard] == ["1", "1"]
-    assert json.loads(heard[1].data)["result"] == {}
+    assert [each.request for each in received] == ["1", "1"]
+    assert json.loads(received[1].data)["result"] == {}
     assert [headers["last-event-id"] for headers in server.requests("GET")] == ["e1", "e2"]
     (exchange,) = kept.session().exchanges
     assert (exchange.state, exchange.flaws) == (State.OK, [])
@@ -338,13 +338,13 @@ async def test_http_with_sse_has_one_stream_for_all_answers(site: Site, kept: Ke
         await connect(ServerAddress(f"{origin}/sse"), kept.recorder) as connection,
     ):
         await say(connection, id=1, method="initialize", params={})
-        heard = await next_of(connection)
+        received = await next_of(connection)
         await say(connection, id=2, method="refuse")
         refused = await next_of(connection)
         await say(connection, method="notifications/initialized")
         ended = await next_of(connection)
 
-    assert (type(heard), heard.request, heard.http) == (ReceivedMessage, None, 1)
+    assert (type(received), received.request, received.http) == (ReceivedMessage, None, 1)
     assert (type(refused), refused.request, refused.why) == (
         ExchangeRefused,
         "2",

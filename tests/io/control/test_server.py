@@ -28,21 +28,21 @@ class Visitor:
     def _leave(self) -> None:
         self.is_out = True
 
-    def heard(self) -> list[dict[str, Any]]:
+    def received(self) -> list[dict[str, Any]]:
         """Return what was said to it since the last time."""
         message, self.message = self.message, b""
         assert message.endswith(b"\n") or not message
         return [json.loads(line) for line in message.splitlines()]
 
     def ask(self, **order: Any) -> dict[str, Any]:
-        self.heard()
+        self.received()
         self.connection.feed(json.dumps(order).encode() + b"\n")
-        (answer,) = self.heard()
+        (answer,) = self.received()
         return answer
 
 
 def test_a_viewer_is_greeted_first(live: ControlTarget) -> None:
-    assert Visitor(ControlServer(live)).heard() == [{"mcpspy": 1, **live.hello()}]
+    assert Visitor(ControlServer(live)).received() == [{"mcpspy": 1, **live.hello()}]
 
 
 def test_an_order_has_its_answer(live: ControlTarget) -> None:
@@ -66,9 +66,9 @@ def test_a_line_that_is_no_order_changes_nothing_and_the_next_one_counts(
     live: ControlTarget, line: bytes
 ) -> None:
     connection = Visitor(ControlServer(live))
-    connection.heard()
+    connection.received()
     connection.connection.feed(line + b'\n{"order":"list"}\n')
-    refused, answered = connection.heard()
+    refused, answered = connection.received()
     assert refused["error"].startswith("no order: ")
     assert (refused["n"], refused["ok"]) == (None, False)
     assert answered == {"n": None, "ok": True, "did": "list"}
@@ -77,11 +77,11 @@ def test_a_line_that_is_no_order_changes_nothing_and_the_next_one_counts(
 
 def test_orders_may_come_in_pieces_and_several_at_once(live: ControlTarget) -> None:
     connection = Visitor(ControlServer(live))
-    connection.heard()
+    connection.received()
     message = b'{"n":1,"order":"a"}\n{"n":2,"order":"b"}\n'
     for at in range(0, len(message), 3):
         connection.connection.feed(message[at : at + 3])
-    assert [answer["n"] for answer in connection.heard()] == [1, 2]
+    assert [answer["n"] for answer in connection.received()] == [1, 2]
 
 
 def test_viewers_have_names_of_their_own(live: ControlTarget) -> None:
@@ -104,15 +104,15 @@ def test_an_event_goes_to_whom_it_is_for(live: ControlTarget) -> None:
     live.tell("tui", {"event": "one"})
     live.tell(None, {"event": "all"})
     inside.end()
-    assert [event["event"] for event in tui.heard()] == ["one", "all", "end"]
-    assert [event["event"] for event in send.heard()] == ["all", "end"]
+    assert [event["event"] for event in tui.received()] == ["one", "all", "end"]
+    assert [event["event"] for event in send.received()] == ["all", "end"]
 
 
 def test_an_event_holds_whatever_a_peer_has_said(live: ControlTarget) -> None:
     connection = Visitor(ControlServer(live))
-    connection.heard()
+    connection.received()
     live.tell(None, {"event": "answer", "message": {"n": 10**30, "text": "\ud800"}})
-    assert connection.heard() == [{"event": "answer", "message": {"n": 10**30, "text": "\ud800"}}]
+    assert connection.received() == [{"event": "answer", "message": {"n": 10**30, "text": "\ud800"}}]
 
 
 def test_the_session_hears_once_that_a_viewer_has_left(live: ControlTarget) -> None:
@@ -135,12 +135,12 @@ def test_a_line_without_end_is_not_kept_for_ever(
 ) -> None:
     monkeypatch.setattr(server, "MAX_LINE", 100)
     connection = Visitor(ControlServer(live))
-    connection.heard()
+    connection.received()
     connection.connection.feed(b'{"order":"list"}\n' + b"x" * 60)
     temporary = connection.is_out
     connection.connection.feed(b"x" * 60)
     assert (temporary, connection.is_out) == (False, True)
-    assert connection.heard()[-1]["error"] == "a line of more than 100 bytes"
+    assert connection.received()[-1]["error"] == "a line of more than 100 bytes"
 
 
 def test_where_a_token_is_asked_for_nothing_is_sent_before_it(live: ControlTarget) -> None:
@@ -149,6 +149,6 @@ def test_where_a_token_is_asked_for_nothing_is_sent_before_it(live: ControlTarge
     live.tell(None, {"event": "all"})
     stranger.connection.feed(b'guess\n{"order":"list"}\n')
     assert stranger.is_out
-    assert (stranger.heard(), live.orders) == ([], [])
+    assert (stranger.received(), live.orders) == ([], [])
     friend.connection.feed(b'secret\n{"order":"list"}\n')
-    assert [set(message) for message in friend.heard()] == [{"mcpspy", *live.hello()}, {"n", "ok", "did"}]
+    assert [set(message) for message in friend.received()] == [{"mcpspy", *live.hello()}, {"n", "ok", "did"}]

@@ -151,7 +151,7 @@ class Raw:
     def __init__(self, spy: Spy, ca: CertificateAuthority, url: str) -> None:
         self._spy, self._ours, self._where = spy, ca, url.removeprefix("https://")
         self._connection = H2Connection()
-        self.heard: dict[int, bytes] = {}
+        self.received: dict[int, bytes] = {}
         self.ended: set[int] = set()
 
     async def open(self) -> None:
@@ -182,7 +182,7 @@ class Raw:
         while not condition():
             for event in self._connection.receive_data(await self._reader.read(1 << 16)):
                 if isinstance(event, DataReceived):
-                    self.heard[event.stream_id] = self.heard.get(event.stream_id, b"") + event.data
+                    self.received[event.stream_id] = self.received.get(event.stream_id, b"") + event.data
                 elif isinstance(event, StreamEnded):
                     self.ended.add(event.stream_id)
             self._writer.write(self._connection.data_to_send())
@@ -203,12 +203,12 @@ async def test_an_event_is_passed_on_when_it_comes_and_many_streams_at_once(
         await raw.until(lambda: 1 in raw.ended)
         for stream in streams:
             raw.ask(stream)
-        await raw.until(lambda: all(raw.heard.get(stream) == event for stream in streams))
+        await raw.until(lambda: all(raw.received.get(stream) == event for stream in streams))
         raw.ask(101, PING)
         await raw.until(lambda: 101 in raw.ended)
         server.go_on.set()
         await raw.until(lambda: raw.ended.issuperset(streams))
-        assert [raw.heard[stream] for stream in streams] == [event * 2] * MAX_CONNECTIONS
+        assert [raw.received[stream] for stream in streams] == [event * 2] * MAX_CONNECTIONS
         raw.close()
     assert server.versions == ["2"] * (MAX_CONNECTIONS + 2)
     assert len(said(spy)) == 4 + 2 * MAX_CONNECTIONS
@@ -224,7 +224,7 @@ async def test_a_client_that_leaves_a_stream_is_seen_upstream(
         raw.ask(1, PING)
         await raw.until(lambda: 1 in raw.ended)
         raw.ask(3)
-        await raw.until(lambda: 3 in raw.heard)
+        await raw.until(lambda: 3 in raw.received)
         if how == "stream":
             raw.reset(3)
             await server.left.wait()

@@ -40,13 +40,13 @@ async def test_mcp_is_recorded_as_if_the_server_had_been_named(
 async def test_an_event_is_passed_on_when_it_comes_and_a_client_that_leaves_is_seen_upstream(
     plain: bool, spying: Spying, serving: Serving
 ) -> None:
-    heard, gone = asyncio.Event(), asyncio.Event()
+    received, gone = asyncio.Event(), asyncio.Event()
 
     async def stream(request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse(headers=EVENTS)
         await answer.prepare(request)
         await answer.write(b"data: %s\n\n" % PONG)
-        await heard.wait()
+        await received.wait()
         await answer.write(b"data: %s\n\n" % PONG)
         try:
             await asyncio.sleep(3600)
@@ -57,7 +57,7 @@ async def test_an_event_is_passed_on_when_it_comes_and_a_client_that_leaves_is_s
     async with serving(stream, plain=plain) as server, spying() as spy:  # noqa: SIM117 - Ends before they do.
         async with spy.client.post(f"{server}/mcp", data=PING, headers=JSON) as answer:
             assert await answer.content.readuntil(b"\n\n") == b"data: %s\n\n" % PONG
-            heard.set()
+            received.set()
             assert await answer.content.readuntil(b"\n\n") == b"data: %s\n\n" % PONG
             answer.close()
             await asyncio.wait_for(gone.wait(), 30)

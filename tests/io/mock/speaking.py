@@ -37,7 +37,7 @@ class Spoken:
     async def say(self, **members: Any) -> tuple[int, Any]:
         """POST a message; return the status, and the body as JSON or as the data of its events."""
         async with await self.send(json.dumps({"jsonrpc": "2.0", **members}).encode()) as response:
-            return response.status, await heard(response)
+            return response.status, await received(response)
 
     async def ask(self, id: Any, method: str, **params: Any) -> Any:  # noqa: A002
         """Ask as a client of 2026-07-28; return what `say` returns."""
@@ -46,7 +46,7 @@ class Spoken:
             headers["Mcp_Name"] = params["name"]
         body = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
         async with await self.send(json.dumps(body).encode(), **headers) as response:
-            return response.status, await heard(response)
+            return response.status, await received(response)
 
     async def call(self, id: Any, tool: str = "echo", **arguments: Any) -> Any:  # noqa: A002
         """Return what a tool says, or the code of its error."""
@@ -74,7 +74,7 @@ class Spoken:
         return await self.client.get(self.url + "/mcp", headers=given)
 
 
-async def heard(response: aiohttp.ClientResponse) -> Any:
+async def received(response: aiohttp.ClientResponse) -> Any:
     """Return a body: as JSON; of a stream, the messages in it; None if there is none."""
     body = await response.read()
     if response.content_type != "text/event-stream":

@@ -22,7 +22,7 @@ from mcpspy.io.mock.http import Mock
 from mcpspy.io.mock.http_client import ClientStream, MockClient
 from mcpspy.io.mock.loader import RecordingsLoader
 from tests.core.mock.talking import VERSION, Json, Talk, asking, entries, modern, progress, slow
-from tests.io.mock.speaking import Spoken, echo, event, heard, recent, spoken
+from tests.io.mock.speaking import Spoken, echo, event, received, recent, spoken
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -65,7 +65,7 @@ async def test_a_server_request_waits_on_the_stream_for_an_answer_by_another_pos
             asked = json.loads((await event(response))[2].removeprefix("data: "))
             assert asked["method"] == "roots/list"
             assert await mock.say(id=asked["id"], result={"roots": []}) == (202, None)
-            assert [message.get("id") for message in await heard(response)] == [None, 7]
+            assert [message.get("id") for message in await received(response)] == [None, 7]
 
 
 async def test_a_stream_that_broke_goes_on_where_it_was_left() -> None:
@@ -78,7 +78,7 @@ async def test_a_stream_that_broke_goes_on_where_it_was_left() -> None:
             response.close()
         assert await mock.say(id=asked["id"], result={"roots": []}) == (202, None)
         async with await mock.get(**{"Last-Event-ID": primed}) as response:
-            methods = [message.get("method", message.get("id")) for message in await heard(response)]
+            methods = [message.get("method", message.get("id")) for message in await received(response)]
         assert methods == ["roots/list", "notifications/message", 7]
         async with await mock.get(**{"Last-Event-ID": "4711"}) as response:
             assert response.status == 400
@@ -168,13 +168,13 @@ async def test_a_batch_is_answered_where_batches_are_part_of_the_revision() -> N
     async with spoken(Talk().handshake("2025-03-26")) as mock:
         await mock.begin("2025-03-26")
         async with await mock.send(batch) as response:
-            assert sorted(message["id"] for message in await heard(response)) == [1, 2]
+            assert sorted(message["id"] for message in await received(response)) == [1, 2]
         async with await mock.send(batch, Accept="application/json") as response:
-            assert [message["id"] for message in await heard(response)] == [1, 2]
+            assert [message["id"] for message in await received(response)] == [1, 2]
     async with spoken(Talk().handshake()) as mock:
         await mock.begin()
         async with await mock.send(batch) as response:
-            assert (response.status, (await heard(response))["error"]["code"]) == (400, -32600)
+            assert (response.status, (await received(response))["error"]["code"]) == (400, -32600)
 
 
 async def test_requests_of_2026_need_no_session_and_each_client_begins_at_the_beginning() -> None:
@@ -209,7 +209,7 @@ async def test_headers_that_do_not_say_what_the_body_says_are_refused() -> None:
         }
         async with await mock.send(json.dumps(body).encode(), Mcp_Method="tools/list") as response:
             assert response.status == 400
-            assert (await heard(response))["error"]["code"] == -32020
+            assert (await received(response))["error"]["code"] == -32020
 
 
 async def test_a_client_of_2026_that_hangs_up_has_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from mcpspy.io.mock import http, http_client
 from tests.core.mock.talking import Talk, modern
-from tests.io.mock.speaking import echo, heard, spoken
+from tests.io.mock.speaking import echo, received, spoken
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -41,7 +41,7 @@ async def test_garbage_and_strangers_are_refused_and_the_session_goes_on(
         async with await mock.send(data, **headers) as response:
             assert response.status == status
             if status != 200:
-                assert "message" in (await heard(response))["error"]
+                assert "message" in (await received(response))["error"]
         assert await mock.call(1) == "first"
 
 

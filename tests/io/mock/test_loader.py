@@ -38,19 +38,19 @@ def test_recordings_of_two_servers_are_one_only_if_that_is_meant(
 def test_recordings_of_one_command_are_one(tmp_path: Path) -> None:
     together = loading(tmp_path, ONE, HEADER % b"x" + call(3))
     assert len(together.recordings().interactions) == 2
-    assert together.remarks == []
+    assert together.warnings == []
 
 
 def test_what_two_recordings_answer_otherwise_is_said(tmp_path: Path) -> None:
     together = loading(tmp_path, ONE, HEADER % b"x" + handshake("one") + call(1, said="no"))
     together.recordings()
-    assert together.remarks == ["tools/call tool 1: answered as in 1.jsonl, not as in 0.jsonl"]
+    assert together.warnings == ["tools/call tool 1: answered as in 1.jsonl, not as in 0.jsonl"]
 
 
 def test_a_torn_last_line_is_left_out_and_said(tmp_path: Path) -> None:
     torn = loading(tmp_path, ONE + b'{"t":9.0,"from":"cli')
     assert len(torn.recordings().interactions) == 1
-    assert "torn (20 bytes, left out)" in torn.remarks[0]
+    assert "torn (20 bytes, left out)" in torn.warnings[0]
 
 
 @pytest.mark.parametrize(
@@ -141,4 +141,4 @@ def test_after_an_error_there_is_no_more_to_read(tmp_path: Path) -> None:
 def test_remarks_are_told_once(tmp_path: Path) -> None:
     torn = loading(tmp_path, ONE + b'{"t":9.0,"from":"cli')
     torn.recordings()
-    assert [len(torn.take_remarks()), torn.take_remarks()] == [1, []]
+    assert [len(torn.take_warnings()), torn.take_warnings()] == [1, []]

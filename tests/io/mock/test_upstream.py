@@ -70,7 +70,7 @@ class World:
 
     def __init__(self) -> None:
         self.server = Server(dict(READY))
-        self.heard: asyncio.Queue[Any] = asyncio.Queue()
+        self.received: asyncio.Queue[Any] = asyncio.Queue()
         self.connected = 0
         self.refuses: str | None = None
         self.real_server = RealServerConnection(
@@ -78,7 +78,7 @@ class World:
         )
 
     def hear(self, data: bytes) -> None:
-        self.heard.put_nowait(json.loads(data))
+        self.received.put_nowait(json.loads(data))
 
     async def connect(self, _target: ServerTarget, _recorder: Recorder | None) -> ServerConnection:
         self.connected += 1
@@ -97,7 +97,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 async def test_the_server_is_met_as_the_client_met_the_mock_once(world: World) -> None:
     for id in (5, 6):  # noqa: A001
         world.real_server.send(line(id=id, method="tools/call"), HELLO)
-        assert await world.heard.get() == {"jsonrpc": "2.0", "id": id, "result": {"said": "new"}}
+        assert await world.received.get() == {"jsonrpc": "2.0", "id": id, "result": {"said": "new"}}
     methods = [message["method"] for message in world.server.sent]
     assert methods == ["initialize", "notifications/initialized", "tools/call", "tools/call"]
     assert world.server.sent[0]["params"] == {"protocolVersion": "2025-11-25"}
@@ -108,7 +108,7 @@ async def test_the_server_is_met_as_the_client_met_the_mock_once(world: World) -
 
 async def test_a_client_of_2026_needs_no_introduction(world: World) -> None:
     world.real_server.send(line(id=5, method="tools/call"), None)
-    assert (await world.heard.get())["id"] == 5
+    assert (await world.received.get())["id"] == 5
     assert [message["method"] for message in world.server.sent] == ["tools/call"]
     await world.real_server.close()
 
@@ -126,7 +126,7 @@ async def test_what_becomes_of_a_request_without_an_answer_is_said(
 ) -> None:
     world.server.answers["tools/call"] = [event]
     world.real_server.send(line(id=5, method="tools/call"), HELLO)
-    said = await world.heard.get()
+    said = await world.received.get()
     assert (said["id"], said["error"]["code"]) == (5, -32603)
     assert said["error"]["message"].endswith(why)
     await world.real_server.close()
@@ -137,7 +137,7 @@ async def test_an_http_error_without_an_id_is_the_answer_of_its_request(world: W
         ReceivedMessage(0.0, line(id=None, error={"code": -32602, "message": "no"}), "5", 1, 400)
     ]
     world.real_server.send(line(id=5, method="tools/call"), None)
-    said = await world.heard.get()
+    said = await world.received.get()
     assert (said["id"], said["error"]["code"]) == (5, -32602)
     await world.real_server.close()
 
@@ -165,7 +165,7 @@ async def test_a_server_that_will_not_be_met_answers_all_that_waits(
     world.server.last_words.append("sorry")
     world.real_server.send(line(id=5, method="tools/call"), HELLO)
     world.real_server.send(line(id=6, method="tools/call"), HELLO)
-    said = [await world.heard.get() for _ in range(2)]
+    said = [await world.received.get() for _ in range(2)]
     assert [message["id"] for message in said] == [5, 6]
     assert all(message["error"]["message"].endswith(why) for message in said)
 
@@ -173,10 +173,10 @@ async def test_a_server_that_will_not_be_met_answers_all_that_waits(
 async def test_a_server_that_cannot_be_reached_is_tried_again_for_the_next_request(world: World) -> None:
     world.refuses = "cannot start server: no such file"
     world.real_server.send(line(id=5, method="tools/call"), None)
-    assert "no such file" in (await world.heard.get())["error"]["message"]
+    assert "no such file" in (await world.received.get())["error"]["message"]
     world.refuses = None
     world.real_server.send(line(id=6, method="tools/call"), None)
-    assert "result" in await world.heard.get()
+    assert "result" in await world.received.get()
     await world.real_server.close()
 
 
@@ -184,7 +184,7 @@ async def test_a_bug_of_ours_is_an_answer_too(world: World) -> None:
     world.server.answers["tools/call"] = [lambda _: "no event"]
     world.real_server.send(line(id=5, method="tools/call"), None)
     world.real_server._take = None  # type: ignore[method-assign, assignment] # What a bug would be like.
-    assert "a bug in mcpspy" in (await world.heard.get())["error"]["message"]
+    assert "a bug in mcpspy" in (await world.received.get())["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -206,9 +206,9 @@ def test_what_it_says_is_recorded_as_a_session_of_its_own(
 
 
 def test_a_caller_without_a_loop_is_served_by_a_thread(world: World) -> None:
-    heard: SimpleQueue[bytes] = SimpleQueue()
-    behind = RealServerThread(RealServer(ServerCommand(["server"]), "server", None), heard.put)
+    received: SimpleQueue[bytes] = SimpleQueue()
+    behind = RealServerThread(RealServer(ServerCommand(["server"]), "server", None), received.put)
     behind.send(line(id=5, method="tools/call"), HELLO)
-    assert json.loads(heard.get(timeout=10))["result"] == {"said": "new"}
+    assert json.loads(received.get(timeout=10))["result"] == {"said": "new"}
     behind.close()
     assert world.server.is_closed

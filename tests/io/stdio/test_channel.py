@@ -64,7 +64,7 @@ class Line:
         except BlockingIOError:
             return 0
 
-    def heard(self) -> bytes | None:
+    def received(self) -> bytes | None:
         """Return what has come, None if that was all, and no more can come."""
         try:
             return os.read(self.target, 4 * MB) or None
@@ -116,9 +116,9 @@ def test_what_is_put_comes_after_what_is_pending(pump: Pump, line: Line) -> None
     assert line.channel.backlog > MB
     got = b""
     while line.channel.backlog:
-        got += line.heard() or b""
+        got += line.received() or b""
         pump.turn()
-    got += line.heard() or b""
+    got += line.received() or b""
     assert got == b"a" * MB + b"b" * 10 + b"c" * MB
 
 
@@ -127,9 +127,9 @@ def test_while_something_is_pending_nothing_more_is_read(pump: Pump, line: Line)
     line.say(b"later")
     assert not pump.turn()
     while line.channel.backlog:
-        assert (line.heard() or b"").strip(b"a") == b""
+        assert (line.received() or b"").strip(b"a") == b""
         pump.turn()
-    while not (got := line.heard()) or got.strip(b"a") == b"":
+    while not (got := line.received()) or got.strip(b"a") == b"":
         pump.turn()
     assert got.endswith(b"later")
 
@@ -139,11 +139,11 @@ def test_a_hand_gets_what_is_read_and_the_leg_when_it_is_gone(pump: Pump, line: 
     line.channel.divert(channel)  # type: ignore[arg-type]
     line.say(b"one")
     pump.turn()
-    assert (channel.got, line.heard()) == ([b"one"], b"")
+    assert (channel.got, line.received()) == ([b"one"], b"")
     line.channel.divert(None)
     line.say(b"two")
     pump.turn()
-    assert (channel.got, line.heard()) == ([b"one"], b"two")
+    assert (channel.got, line.received()) == ([b"one"], b"two")
 
 
 def test_a_hand_hears_of_the_end_before_it_is_passed_on(pump: Pump, line: Line) -> None:
@@ -152,7 +152,7 @@ def test_a_hand_hears_of_the_end_before_it_is_passed_on(pump: Pump, line: Line) 
     os.close(line.source)
     pump.turn()
     assert channel.got == [b"EOF"]
-    assert line.heard() is None
+    assert line.received() is None
     assert not line.channel.is_writable
 
 
@@ -162,7 +162,7 @@ def test_after_the_end_what_was_put_is_still_delivered(pump: Pump, line: Line) -
     line.channel.put(b"b")
     assert not line.channel.is_writable
     got = b""
-    while (more := line.heard()) is not None:
+    while (more := line.received()) is not None:
         got += more
         pump.turn()
     assert got == b"a" * MB + b"b"
@@ -175,18 +175,18 @@ def test_a_channel_waits_for_another_until_that_has_written_all(pump: Pump, line
     line.channel.wait_for(other.channel)
     line.say(b"one")
     pump.turn()
-    assert line.heard() == b""
+    assert line.received() == b""
     while other.channel.backlog:
-        other.heard()
+        other.received()
         pump.turn()
     pump.turn()
-    assert line.heard() == b"one"
+    assert line.received() == b"one"
     other.channel.put(b"a" * MB)
     line.channel.wait_for(other.channel)
     other.channel.close()
     line.say(b"two")
     pump.turn()
-    assert line.heard() == b"two"
+    assert line.received() == b"two"
     other.close()
 
 
@@ -195,7 +195,7 @@ def test_a_channel_does_not_wait_for_one_that_has_nothing_to_write(pump: Pump, l
     line.channel.wait_for(other.channel)
     line.say(b"one")
     pump.turn()
-    assert line.heard() == b"one"
+    assert line.received() == b"one"
     other.close()
 
 

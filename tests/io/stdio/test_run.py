@@ -437,8 +437,8 @@ def test_the_host_sees_eof_when_the_server_closes_its_stdout(start: Start) -> No
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_the_server_dies_of_sigpipe_when_the_host_closes(start: Start, stream: str) -> None:
     spy = start("sh", "-c", "exec yes" if stream == "stdout" else "exec yes >&2")
-    heard = spy.out if stream == "stdout" else spy.err
-    assert heard.line() == b"y\n"
+    received = spy.out if stream == "stdout" else spy.err
+    assert received.line() == b"y\n"
     spy.close(stream)
     assert spy.wait() == -signal.SIGPIPE
     (closed,) = spy.notes("closed")
@@ -662,14 +662,14 @@ def test_inherited_descriptors_stay_blocking_during_and_after(
 
 
 def test_a_socket_that_is_shut_for_writing_is_eof(start: Start) -> None:
-    (ours, stdin), (heard, stdout) = socket.socketpair(), socket.socketpair()
+    (ours, stdin), (received, stdout) = socket.socketpair(), socket.socketpair()
     spy = start("echo.py", 7, stdin=stdin.fileno(), stdout=stdout.fileno())
     stdin.close()
     stdout.close()
     ours.sendall(b'{"id":1}\n')
     ours.shutdown(socket.SHUT_WR)
-    with heard, heard.makefile("rb") as file:
-        heard.settimeout(20)
+    with received, received.makefile("rb") as file:
+        received.settimeout(20)
         assert file.read() == b'{"id":1}\n'
     ours.close()
     assert spy.wait() == 7

@@ -29,7 +29,7 @@ def write(**what: Any) -> None:
 
 
 async def hear(message: object) -> None:
-    write(heard=type(message).__name__)
+    write(received=type(message).__name__)
 
 
 async def no_matter(_done: float, _total: float | None, _message: str | None) -> None:

@@ -19,7 +19,7 @@ def run(*seconds: float | None) -> ReplayRun:
             stage.player.refused(str(number), "HTTP 500", stage.now)
         else:
             stage.now += took
-            stage.player.heard(b'{"jsonrpc":"2.0","id":%d,"result":{}}' % number, stage.now)
+            stage.player.received(b'{"jsonrpc":"2.0","id":%d,"result":{}}' % number, stage.now)
         stage.takes()
     return ReplayRun(talk.session, None, list(stage.player.sent.values()), [], [])
 
@@ -36,7 +36,7 @@ def test_each_kind_of_request_has_its_line_the_slowest_first_and_the_last_is_the
 def test_an_answer_of_another_kind_is_a_failure() -> None:
     stage = Stage(Talk().call(1).session)
     stage.takes()
-    stage.player.heard(b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}', stage.now)
+    stage.player.received(b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}', stage.now)
     played = ReplayRun(Talk().session, None, list(stage.player.sent.values()), [], [])
 
     assert list(latency_table([played], 1.0))[1].split()[2:4] == ["1", "1"]

@@ -176,7 +176,7 @@ class SessionSpans:
         stream = message.frame.stream
         peers = self._peers.get(stream)
         of = StreamAttributes(peers.revision if peers is not None else None, self._sessions.get(stream))
-        carried = transport_attributes(self._header, message.side)
+        transport = transport_attributes(self._header, message.side)
         span = {
             "traceId": context.trace,
             "spanId": number,
@@ -185,7 +185,7 @@ class SessionSpans:
             "kind": KIND_CLIENT,
             "startTimeUnixNano": str(self._clock.nanoseconds(message.at)),
             "endTimeUnixNano": str(self._clock.nanoseconds(max(end, message.at))),
-            "attributes": attributes({**message_attributes(message, of), **carried, **error}),
+            "attributes": attributes({**message_attributes(message, of), **transport, **error}),
         }
         if context.parent:
             span["parentSpanId"] = context.parent
@@ -226,10 +226,10 @@ def attributes(values: dict[str, Value | None]) -> list[dict[str, Any]]:
     return [{"key": key, "value": _value(value)} for key, value in values.items() if value is not None]
 
 
-def resource(header: Header, party: Peer | None, side: str) -> dict[str, Any]:
+def resource(header: Header, peer: Peer | None, side: str) -> dict[str, Any]:
     """Return the resource of one side (semantic conventions, resource/service)."""
-    name = party.name if party is not None else side if side == CLIENT else header.name or side
-    version = party.version if party is not None else None
+    name = peer.name if peer is not None else side if side == CLIENT else header.name or side
+    version = peer.version if peer is not None else None
     values: dict[str, Value | None] = {
         "service.name": name,
         "service.version": version or None,

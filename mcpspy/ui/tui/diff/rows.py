@@ -80,7 +80,7 @@ def whole(row: DiffRow) -> str:
     return diff_text.one_line(change.old if row.mark == diff_text.OLD else change.new)
 
 
-def tally(difference: SessionDiff) -> list[Piece]:
+def change_counts(difference: SessionDiff) -> list[Piece]:
     """Return the counts: `1 breaking · 2 notes · 14 of 17 alike`."""
     parts: list[Piece] = []
     for severity, count in difference.counts.items():

@@ -21,7 +21,7 @@ from mcpspy.io.recording.reader import Summary
 from mcpspy.ui.report.diff_text import short
 from mcpspy.ui.tui.bindings import DIFF_KEYS
 from mcpspy.ui.tui.diff.comparison import ComparablePair, ComparisonRun
-from mcpspy.ui.tui.diff.rows import DiffList, diff_rows, tally, whole
+from mcpspy.ui.tui.diff.rows import DiffList, change_counts, diff_rows, whole
 from mcpspy.ui.tui.session.filter_bar import FilterInput
 from mcpspy.ui.tui.session.labels import CLIPBOARD, plural
 from mcpspy.ui.tui.widgets.base import SplitLine
@@ -73,7 +73,7 @@ class DiffScreen(Screen[int | None]):
         self._options = DiffOptions()
         self._compared: ComparisonRun | None = None
         self._trouble: list[Piece] = []
-        self._tally: list[Piece] = []
+        self._counter: list[Piece] = []
         self._left = ""
         self._title = SplitLine(id="title")
         self._list = DiffList()
@@ -169,7 +169,7 @@ class DiffScreen(Screen[int | None]):
         self.action_reload()
 
     def action_reload(self) -> None:
-        self._compared, self._trouble, self._tally = None, [], []
+        self._compared, self._trouble, self._counter = None, [], []
         self._list.titles = self._pair.titles
         self.run_worker(self._compare(), group="compare", exclusive=True)
         self._fill()
@@ -193,7 +193,7 @@ class DiffScreen(Screen[int | None]):
     async def _compare(self) -> None:
         try:
             self._compared = compared = await self._pair.compare(self._options)
-            self._tally = tally(compared.difference)
+            self._counter = change_counts(compared.difference)
         except McpspyError as error:
             self._trouble = [
                 (sanitize(str(error.args[0])), rows.BAD),
@@ -248,7 +248,7 @@ class DiffScreen(Screen[int | None]):
         what = " · of two exchanges" if self._pair.summaries is None else " · of two sessions"
         what += ", dates and times aside" if self._options.dates else ""
         name: list[Piece] = [("diff", "title"), (what if is_wide else "", None)]
-        self._title.set_text(name, self._tally)
+        self._title.set_text(name, self._counter)
         below: Piece = (self._flash, None)
         if not self._flash:
             below = self._status_line()

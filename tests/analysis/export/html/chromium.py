@@ -65,10 +65,10 @@ class Page:
         if self._session:
             message["sessionId"] = self._session
         await self._socket.send_json(message)
-        while (heard := await self._next()).get("id") != self._sent:
-            self._heard.append(heard)
-        assert "error" not in heard, (method, heard["error"])
-        result: dict[str, Any] = heard["result"]
+        while (received := await self._next()).get("id") != self._sent:
+            self._heard.append(received)
+        assert "error" not in received, (method, received["error"])
+        result: dict[str, Any] = received["result"]
         return result
 
     async def open(self, url: str) -> None:
@@ -76,9 +76,9 @@ class Page:
         self._heard.clear()
         loader = (await self.send("Page.navigate", url=url))["loaderId"]
         while not any(
-            heard.get("method") == "Page.lifecycleEvent"
-            and (heard["params"]["loaderId"], heard["params"]["name"]) == (loader, "load")
-            for heard in self._heard
+            received.get("method") == "Page.lifecycleEvent"
+            and (received["params"]["loaderId"], received["params"]["name"]) == (loader, "load")
+            for received in self._heard
         ):
             self._heard.append(await self._next())
 
@@ -129,23 +129,25 @@ class Page:
         """Return what went wrong since the page was opened: exceptions, complaints in the console, refused or failed requests."""
         bad = ("Runtime.exceptionThrown", "Log.entryAdded", "Network.loadingFailed", "Audits.issueAdded")
         return [
-            json.dumps(heard)
-            for heard in self._heard
-            if heard.get("method") in bad
-            or (heard.get("method") == "Runtime.consoleAPICalled" and heard["params"]["type"] == "error")
+            json.dumps(received)
+            for received in self._heard
+            if received.get("method") in bad
+            or (
+                received.get("method") == "Runtime.consoleAPICalled" and received["params"]["type"] == "error"
+            )
         ]
 
     def requested(self) -> list[str]:
         """Return every address that was asked for anything since then."""
         return [
-            heard["params"]["request"]["url"]
-            for heard in self._heard
-            if heard.get("method") == "Network.requestWillBeSent"
+            received["params"]["request"]["url"]
+            for received in self._heard
+            if received.get("method") == "Network.requestWillBeSent"
         ]
 
     async def _next(self) -> dict[str, Any]:
-        heard: dict[str, Any] = await asyncio.wait_for(self._socket.receive_json(), SECONDS)
-        return heard
+        received: dict[str, Any] = await asyncio.wait_for(self._socket.receive_json(), SECONDS)
+        return received
 
 
 @asynccontextmanager

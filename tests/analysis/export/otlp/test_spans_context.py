@@ -14,7 +14,7 @@ from tests.analysis.export.sessions import HEADER, client
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
-def heard(meta: object) -> SpanContext | None:
+def received(meta: object) -> SpanContext | None:
     data = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "m", "params": {"_meta": meta}}).encode()
     (message,) = read_frame(client(0.1, data))
     assert isinstance(message, Request)
@@ -24,9 +24,9 @@ def heard(meta: object) -> SpanContext | None:
 def test_the_trace_context_of_a_peer_is_kept() -> None:
     said = {"traceparent": f"00-{TRACE}-{PARENT}-00", "tracestate": "a=b"}
 
-    assert heard(said) == SpanContext(TRACE, PARENT, 0x300, "a=b")
-    assert heard({**said, "tracestate": 7}) == SpanContext(TRACE, PARENT, 0x300, "")
-    assert heard({"traceparent": f"cc-{TRACE}-{PARENT}-01-later"}) == SpanContext(TRACE, PARENT, 0x301)
+    assert received(said) == SpanContext(TRACE, PARENT, 0x300, "a=b")
+    assert received({**said, "tracestate": 7}) == SpanContext(TRACE, PARENT, 0x300, "")
+    assert received({"traceparent": f"cc-{TRACE}-{PARENT}-01-later"}) == SpanContext(TRACE, PARENT, 0x301)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_the_trace_context_of_a_peer_is_kept() -> None:
     ],
 )
 def test_what_is_no_context_is_none(traceparent: object) -> None:
-    assert heard({"traceparent": traceparent}) is None
+    assert received({"traceparent": traceparent}) is None
 
 
 def test_numbers_are_the_recordings_own_and_always_the_same() -> None:

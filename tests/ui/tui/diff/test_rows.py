@@ -13,7 +13,7 @@ from mcpspy.analysis.diff import (
     DiffChange,
     SessionDiff,
 )
-from mcpspy.ui.tui.diff.rows import diff_rows, tally, whole
+from mcpspy.ui.tui.diff.rows import change_counts, diff_rows, whole
 
 BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
@@ -132,11 +132,12 @@ def test_what_is_copied_is_the_whole_value_or_else_the_line() -> None:
 
 def test_the_tally_counts_by_weight_and_of_one_thing_shows_whether_it_is_the_same() -> None:
     assert (
-        "".join(text for text, _ in tally(DIFFERENCE)) == "1 breaking · 2 different · 1 note · 1 of 3 alike"
+        "".join(text for text, _ in change_counts(DIFFERENCE))
+        == "1 breaking · 2 different · 1 note · 1 of 3 alike"
     )
-    assert tally(SessionDiff(DIFFERENCE.cases[:1])) == [("the same", "ok")]
-    assert "".join(text for text, _ in tally(SessionDiff(DIFFERENCE.cases[2:]))) == "1 note"
-    assert "".join(text for text, _ in tally(SessionDiff(()))) == "0 of 0 alike"
+    assert change_counts(SessionDiff(DIFFERENCE.cases[:1])) == [("the same", "ok")]
+    assert "".join(text for text, _ in change_counts(SessionDiff(DIFFERENCE.cases[2:]))) == "1 note"
+    assert "".join(text for text, _ in change_counts(SessionDiff(()))) == "0 of 0 alike"
 
 
 def test_what_is_for_a_secret_is_marked() -> None:

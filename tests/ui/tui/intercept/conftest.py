@@ -48,7 +48,7 @@ class Reached:
         self.path = Path(self._writer.path)
         self.session = self._writer.id
         rules = Rules(tuple(read_flag(flag, number) for number, flag in enumerate(flags, 1)), 1)
-        self.desk = Interceptor(rules, prefix="mcpspy-test-", hold_timeout=hold_timeout)
+        self.interceptor = Interceptor(rules, prefix="mcpspy-test-", hold_timeout=hold_timeout)
         self._began = time.monotonic()
         self._is_over = False
         self.sent: list[tuple[str, bytes]] = []
@@ -62,7 +62,7 @@ class Reached:
     def say(self, side: str, data: bytes) -> None:
         """Let one side send a message."""
         at = self.at
-        ruling = self.desk.process(at, side, data)
+        ruling = self.interceptor.process(at, side, data)
         self._record(at, side, data, {"to": MCPSPY} if ruling.to_mcpspy else {})
         self._perform(ruling.steps)
 
@@ -77,7 +77,7 @@ class Reached:
 
     def wake(self, later: float = 0.0) -> None:
         """Let time pass, for the desk."""
-        self._perform(self.desk.run_due(self.at + later))
+        self._perform(self.interceptor.run_due(self.at + later))
 
     def taken(self) -> list[tuple[str, bytes]]:
         """Return what went on since the last time."""
@@ -93,21 +93,21 @@ class Reached:
             "name": "files",
             "transport": "stdio",
             "pid": 1,
-            "state": self.desk.describe(self.at),
+            "state": self.interceptor.describe(self.at),
         }
 
     def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
-        reply = self.desk.execute(self.at, viewer, order)
+        reply = self.interceptor.execute(self.at, viewer, order)
         self._perform(reply.steps)
         return reply.answer
 
     def viewer_left(self, viewer: str) -> None:
-        self._perform(self.desk.viewer_left(self.at, viewer))
+        self._perform(self.interceptor.viewer_left(self.at, viewer))
 
     def end(self) -> None:
         if not self._is_over:
             self._is_over = True
-            self._perform(self.desk.end(self.at))
+            self._perform(self.interceptor.end(self.at))
             self._writer.note(self.at, "exit", code=0, signal=None)
             self._writer.close()
 
