@@ -4,7 +4,7 @@
 
 Says `{"ready": REVISION}`. Then each line of stdin is a tool call, `{"tool": NAME, "arguments": {...}, "timeout": S,
 "times": N}`, and each line of stdout what came of it: `{"text": ...}` (or `"tool_error"`), `{"error": {"code", "message"}}`,
-or `{"exception": NAME}`. What the client's message handler is told besides, as `{"heard": ...}`. `{"list": true}` lists
+or `{"exception": NAME}`. What the client's message handler is told besides, as `{"received": ...}`. `{"list": true}` lists
 the tools. At EOF it leaves, and says `{"left": null}`, or with which exception.
 """
 

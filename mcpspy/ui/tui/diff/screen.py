@@ -73,7 +73,7 @@ class DiffScreen(Screen[int | None]):
         self._options = DiffOptions()
         self._compared: ComparisonRun | None = None
         self._trouble: list[Piece] = []
-        self._counter: list[Piece] = []
+        self._counts: list[Piece] = []
         self._left = ""
         self._title = SplitLine(id="title")
         self._list = DiffList()
@@ -169,7 +169,7 @@ class DiffScreen(Screen[int | None]):
         self.action_reload()
 
     def action_reload(self) -> None:
-        self._compared, self._trouble, self._counter = None, [], []
+        self._compared, self._trouble, self._counts = None, [], []
         self._list.titles = self._pair.titles
         self.run_worker(self._compare(), group="compare", exclusive=True)
         self._fill()
@@ -193,7 +193,7 @@ class DiffScreen(Screen[int | None]):
     async def _compare(self) -> None:
         try:
             self._compared = compared = await self._pair.compare(self._options)
-            self._counter = change_counts(compared.difference)
+            self._counts = change_counts(compared.difference)
         except McpspyError as error:
             self._trouble = [
                 (sanitize(str(error.args[0])), rows.BAD),
@@ -248,7 +248,7 @@ class DiffScreen(Screen[int | None]):
         what = " · of two exchanges" if self._pair.summaries is None else " · of two sessions"
         what += ", dates and times aside" if self._options.dates else ""
         name: list[Piece] = [("diff", "title"), (what if is_wide else "", None)]
-        self._title.set_text(name, self._counter)
+        self._title.set_text(name, self._counts)
         below: Piece = (self._flash, None)
         if not self._flash:
             below = self._status_line()
