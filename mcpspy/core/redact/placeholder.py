@@ -15,7 +15,6 @@ from hashlib import blake2b
 from typing import Any
 
 from mcpspy.core.jsontools import is_number
-from mcpspy.core.redact.text import UnescapedText
 
 TAG = 4
 """Bytes of a tag: eight hex digits."""
@@ -96,6 +95,8 @@ def restored(data: bytes, secrets: Mapping[str, str]) -> tuple[bytes, set[str]]:
 
 
 def _restored(data: bytes, secrets: Mapping[str, str], missing: set[str], depth: int) -> bytes:
+    from mcpspy.core.redact.text import UnescapedText  # Most importers only recognise placeholders.
+
     pieces: list[bytes] = []
     key, done = "", 0
     for found in _STRING.finditer(data):
@@ -111,6 +112,8 @@ def _restored(data: bytes, secrets: Mapping[str, str], missing: set[str], depth:
 
 def _string(raw: bytes, key: str, secrets: Mapping[str, str], missing: set[str], depth: int) -> bytes:
     """Return the inside of a JSON string with live values in it."""
+    from mcpspy.core.redact.text import UnescapedText
+
     text = UnescapedText(raw).text
     if depth < DEEPEST and text.lstrip()[:1] in (b"{", b"["):
         try:

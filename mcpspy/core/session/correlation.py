@@ -39,6 +39,8 @@ P = TypeVar("P", bound=Correlatable)
 
 REPEATED_EVENT = "the same event again: its stream was resumed"
 
+_END = ord("}")
+
 # A look at an Enum's member is Python, and one at a name is not.
 _PENDING, _OK, _TOOL_ERROR = State.PENDING, State.OK, State.TOOL_ERROR
 
@@ -460,8 +462,6 @@ class Correlation(Peers, ABC, Generic[P]):
         head, end = None, len(lines)
         while place < end:
             start, _, payload = lines[place].partition(PAYLOAD)
-            if payload[-2:] != b"}}":
-                break
             data = payload[:-1]
             try:
                 message = decode_message(data)
@@ -469,6 +469,8 @@ class Correlation(Peers, ABC, Generic[P]):
                 if not data.isascii():
                     data.decode()
             except (DecodeError, UnicodeDecodeError, RecursionError):
+                break
+            if payload[-1] != _END:
                 break
             method, result, side, number = message.method, message.result, now.side, message.id
             if number is UNSET:
