@@ -11,17 +11,19 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from mcpspy.core.jsontools import Pointer, pointer
 from mcpspy.core.protocol.http_headers import Upstream, read_upstream
-from mcpspy.core.query.parser import Query, QueryError, parse
 from mcpspy.core.recording.decode import Header
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.reader import find, sessions, summarize
+
+if TYPE_CHECKING:
+    from mcpspy.core.query.parser import Query
 
 HINT = """like '{"name":"echo"}', name=echo, arguments.text=hi, @params.json or - for stdin"""
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
@@ -51,6 +53,8 @@ def query_of(text: str | None, *, linted: bool = False) -> Query | None:
 
     `linted` allows terms on findings.
     """
+    from mcpspy.core.query.parser import QueryError, parse  # Not every command that reads arguments filters.
+
     try:
         return None if text is None else parse(text, linted=linted)
     except QueryError as error:
