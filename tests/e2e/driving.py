@@ -72,27 +72,27 @@ async def reached(peers: Peers, viewer: str) -> AsyncControlClient:
                 await asyncio.to_thread(select.select, [], [], [], 0.01)
 
 
-async def answered(visit: AsyncControlClient, command: str, **fields: Any) -> dict[str, Any]:
+async def answered(control_client: AsyncControlClient, command: str, **fields: Any) -> dict[str, Any]:
     """Return the response of a peer to a command that only this viewer waits for."""
-    request = await visit.order(command, **fields)
+    request = await control_client.order(command, **fields)
     async with asyncio.timeout(SECONDS):
-        async for event in visit.events():
+        async for event in control_client.events():
             if event["event"] == "answer" and event["id"] == request["id"]:
                 message: dict[str, Any] = event["message"]
                 return message
     raise AssertionError("the session has ended")
 
 
-async def all_answered(visit: AsyncControlClient, texts: int, last: str) -> list[dict[str, Any]]:
+async def all_answered(control_client: AsyncControlClient, texts: int, last: str) -> list[dict[str, Any]]:
     """Call `echo` `texts` times and send one more request, concurrently; return the responses in that order."""
     calls = [{"name": "echo", "arguments": {"text": str(n)}} for n in range(texts)]
     requests = await asyncio.gather(
-        *(visit.order("request", method="tools/call", params=params) for params in calls),
-        visit.order("request", method=last),
+        *(control_client.order("request", method="tools/call", params=params) for params in calls),
+        control_client.order("request", method=last),
     )
     found: dict[str, dict[str, Any]] = {}
     async with asyncio.timeout(SECONDS):
-        async for event in visit.events():
+        async for event in control_client.events():
             if event["event"] == "answer":
                 found[event["id"]] = event["message"]
                 if len(found) == len(requests):
@@ -100,10 +100,10 @@ async def all_answered(visit: AsyncControlClient, texts: int, last: str) -> list
     return [found[answer["id"]] for answer in requests]
 
 
-async def next_of(visit: AsyncControlClient, kind: str) -> dict[str, Any]:
+async def next_of(control_client: AsyncControlClient, kind: str) -> dict[str, Any]:
     """Return the next event of a kind."""
     async with asyncio.timeout(SECONDS):
-        async for event in visit.events():
+        async for event in control_client.events():
             if event["event"] == kind:
                 return event
     raise AssertionError("the session has ended")

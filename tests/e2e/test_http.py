@@ -253,7 +253,7 @@ class Answer(NamedTuple):
     body: str
 
 
-class ByHand:
+class Injected:
     """A client that asks what no real one would."""
 
     def __init__(self, url: str) -> None:
@@ -310,10 +310,10 @@ class ByHand:
 async def test_a_refusal_is_the_servers_own(
     server: str, statuses: str, peers: Peers, urls: dict[str, str]
 ) -> None:
-    direct = await asyncio.to_thread(ByHand(urls[server]).refusals)
+    direct = await asyncio.to_thread(Injected(urls[server]).refusals)
     assert " ".join(str(answer.status) for answer in direct.values()) == statuses
     async with peers.proxied(urls[server]) as through_mcpspy:
-        assert await asyncio.to_thread(ByHand(through_mcpspy).refusals) == direct
+        assert await asyncio.to_thread(Injected(through_mcpspy).refusals) == direct
     (read,) = await peers.recorded("recorded")
     codes = [note.fields["status"] for note in read.notes("http")]
     assert [codes[at] for at in (*range(9), 10, 11)] == [answer.status for answer in direct.values()]

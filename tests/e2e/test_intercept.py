@@ -102,11 +102,11 @@ async def test_the_clients_code_gets_what_each_rule_makes_of_its_call(
             patience = 0.5 if text in ("lost", "garbled", "astray") else 30
             got[text] = await client.call("echo", text=text, timeout=patience)
         got["add"] = await client.call("add", a=1, b=2)
-        visit = await reached(peers, "send")
-        roots = await answered(visit, "request", to="client", method="roots/list")
+        control_client = await reached(peers, "send")
+        roots = await answered(control_client, "request", to="client", method="roots/list")
         got["goodbye"] = await client.call("echo", text="goodbye")
-        assert [event["event"] async for event in visit.events()][-1] == "end"
-        await visit.close()
+        assert [event["event"] async for event in control_client.events()][-1] == "end"
+        await control_client.close()
         await client.leave()
     assert got == {
         "plain": {"text": "plain"},
@@ -173,32 +173,34 @@ async def test_a_viewer_asks_holds_and_edits_in_a_session_and_the_host_notices_n
     driven: Callable[..., Any], peers: Peers
 ) -> None:
     async with driven(mode="2026-07-28") as client:
-        visit = await reached(peers, "tui")
+        control_client = await reached(peers, "tui")
         client.send_call(
             "echo", text="load"
         )  # What is said before the client speaks would choose the server's era.
         assert await client.next_message() == {"text": "load"}
         client.send_call("echo", text="load", times=200)
-        *texts, tools = await all_answered(visit, 25, "tools/list")
+        *texts, tools = await all_answered(control_client, 25, "tools/list")
         assert [await client.next_message() for _ in range(200)] == [{"text": "load"}] * 200
         assert [answer["result"]["content"][0]["text"] for answer in texts] == [str(n) for n in range(25)]
         assert "echo" in [tool["name"] for tool in tools["result"]["tools"]]
 
-        await visit.order("hold", query="tool:echo text:mine from:client")
+        await control_client.order("hold", query="tool:echo text:mine from:client")
         got = []
         for order in ("edited", "answer", "drop", "release"):
             client.send_call("echo", text=f"mine {order}", timeout=2 if order == "drop" else 30)
-            held = await next_of(visit, "held")
+            held = await next_of(control_client, "held")
             if order == "edited":
                 message = json.loads(held["text"])
                 message["params"]["arguments"]["text"] = "yours"
-                await visit.order("release", ticket=held["ticket"], message=message)
+                await control_client.order("release", ticket=held["ticket"], message=message)
             elif order == "answer":
-                await visit.order("answer", ticket=held["ticket"], error={"code": 7, "message": "no"})
+                await control_client.order(
+                    "answer", ticket=held["ticket"], error={"code": 7, "message": "no"}
+                )
             else:
-                await visit.order(order, ticket=held["ticket"])
+                await control_client.order(order, ticket=held["ticket"])
             got.append(await client.next_message())
-        await visit.close()
+        await control_client.close()
         stderr = await client.leave()
     assert got == [
         {"text": "yours"},

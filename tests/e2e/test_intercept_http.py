@@ -165,23 +165,23 @@ async def test_the_clients_code_gets_what_rules_and_viewers_make_of_its_calls_an
     assert len(ids) == len(set(ids))
 
 
-async def requested_and_edited(client: Driven, visit: AsyncControlClient) -> list[Any]:
+async def requested_and_edited(client: Driven, control_client: AsyncControlClient) -> list[Any]:
     """Ask the server beside the client's load, edit a call, leave with another one held; return what became of these."""
     client.send_call("echo", text="load", times=40)
-    *texts, tools = await all_answered(visit, 10, "tools/list")
+    *texts, tools = await all_answered(control_client, 10, "tools/list")
     assert [await client.next_message() for _ in range(40)] == [{"text": "load"}] * 40
     assert [answer["result"]["content"][0]["text"] for answer in texts] == [str(n) for n in range(10)]
     assert "echo" in [tool["name"] for tool in tools["result"]["tools"]]
-    await visit.order("hold", query="tool:echo params.arguments.text:mine kind:request")
+    await control_client.order("hold", query="tool:echo params.arguments.text:mine kind:request")
     client.send_call("echo", text="mine")
-    held = await next_of(visit, "held")
+    held = await next_of(control_client, "held")
     message = json.loads(held["text"])
     message["params"]["arguments"]["text"] = "yours"
-    await visit.order("release", ticket=held["ticket"], message=message)
+    await control_client.order("release", ticket=held["ticket"], message=message)
     got = [await client.next_message()]
     client.send_call("echo", text="mine")
-    await next_of(visit, "held")
-    await visit.close()
+    await next_of(control_client, "held")
+    await control_client.close()
     return [*got, await client.next_message()]
 
 
@@ -228,17 +228,17 @@ async def test_a_call_of_ours_and_an_edited_one_have_the_headers_that_a_real_ser
     with serving("mirrored", command, "/mcp", tmp_path) as url:
         async with driven(url, mode=MODERN) as client:
             assert await client.call("where", region="Rome") == {"text": "Rome 0"}  # It has listed the tools.
-            visit = await reached(peers, "tui")
+            control_client = await reached(peers, "tui")
             params = {"name": "where", "arguments": {"region": "Köln", "floor": 4}}
-            ours = await answered(visit, "request", method="tools/call", params=params)
-            await visit.order("hold", query="kind:request")
+            ours = await answered(control_client, "request", method="tools/call", params=params)
+            await control_client.order("hold", query="kind:request")
             client.send_call("where", region="Rome")
-            held = await next_of(visit, "held")
+            held = await next_of(control_client, "held")
             message = json.loads(held["text"])
             message["params"]["arguments"]["floor"] = 5
-            await visit.order("release", ticket=held["ticket"], message=message)
+            await control_client.order("release", ticket=held["ticket"], message=message)
             edited = await client.next_message()
-            await visit.close()
+            await control_client.close()
             await client.leave()
 
     assert ours["result"]["content"][0]["text"] == "Köln 4"

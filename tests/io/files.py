@@ -83,7 +83,7 @@ for line in sys.stdin:
 """
 
 
-class Elsewhere:
+class Upstream:
     """A writer in a process of its own."""
 
     def __init__(self, process: asyncio.subprocess.Process, path: Path) -> None:
@@ -102,7 +102,7 @@ class Elsewhere:
 
 
 @asynccontextmanager
-async def elsewhere(folder: Path) -> AsyncIterator[Elsewhere]:
+async def elsewhere(folder: Path) -> AsyncIterator[Upstream]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
@@ -113,7 +113,7 @@ async def elsewhere(folder: Path) -> AsyncIterator[Elsewhere]:
     )
     try:
         assert process.stdout is not None
-        yield Elsewhere(process, Path((await process.stdout.readline()).decode().rstrip("\n")))
+        yield Upstream(process, Path((await process.stdout.readline()).decode().rstrip("\n")))
     finally:
         if process.returncode is None:
             process.kill()

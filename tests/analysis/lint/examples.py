@@ -65,18 +65,18 @@ def _head(text: str) -> list[str]:
 
 
 def _handshake(revision: str) -> Iterator[str]:
-    params = {"protocolVersion": revision, "capabilities": CLIENT_CAPABILITIES, "clientInfo": _party("host")}
+    params = {"protocolVersion": revision, "capabilities": CLIENT_CAPABILITIES, "clientInfo": _peer("host")}
     result = {
         "protocolVersion": revision,
         "capabilities": SERVER_CAPABILITIES,
-        "serverInfo": _party("server"),
+        "serverInfo": _peer("server"),
     }
     yield "> " + json.dumps({"id": 0, "method": "initialize", "params": params})
     yield "< " + json.dumps({"id": 0, "result": result})
     yield '> {"method":"notifications/initialized"}'
 
 
-def _party(name: str) -> dict[str, str]:
+def _peer(name: str) -> dict[str, str]:
     return {"name": name, "version": "1.0"}
 
 
@@ -193,7 +193,7 @@ class _EntryBuilder:
                 self._methods[json.dumps(message["id"])] = method
                 meta = {
                     META + "protocolVersion": self._revision,
-                    META + "clientInfo": _party("host"),
+                    META + "clientInfo": _peer("host"),
                     META + "clientCapabilities": {"elicitation": {}, "sampling": {}, "roots": {}},
                 }
                 params = message.get("params", {})
@@ -201,6 +201,6 @@ class _EntryBuilder:
             elif side == SERVER and isinstance(result := message.get("result"), dict):
                 method = self._methods.get(json.dumps(message.get("id")))
                 hints = {"ttlMs": 0, "cacheScope": "private"} if method in _CACHED else {}
-                meta = {META + "serverInfo": _party("server")}
+                meta = {META + "serverInfo": _peer("server")}
                 whole["result"] = {"resultType": "complete", **hints, "_meta": meta, **result}
         return json.dumps(whole, ensure_ascii=False).encode()

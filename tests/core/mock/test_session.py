@@ -290,12 +290,12 @@ def test_a_real_conversation_replayed_by_its_own_client_gets_its_own_answers(
     assert replayed(session, speed) == recorded(session)
 
 
-Heard = dict[str, list[Any]]
+Received = dict[str, list[Any]]
 """Under the id of a request its answers, under its token what was reported, under a method what was said besides."""
 
 
-def recorded(session: Session) -> Heard:
-    received: Heard = defaultdict(list)
+def recorded(session: Session) -> Received:
+    received: Received = defaultdict(list)
     for change in session.changes:
         if (
             isinstance(change.what, Request | Notification | Result | Failure)
@@ -305,10 +305,10 @@ def recorded(session: Session) -> Heard:
     return received
 
 
-def replayed(session: Session, speed: float) -> Heard:
+def replayed(session: Session, speed: float) -> Received:
     """Be the client: say what it said when it said it, but answers when they are asked for."""
     client = MockSession(recordings_of([("r.jsonl", session)]), MockOptions(speed=speed), 0.0)
-    received: Heard = defaultdict(list)
+    received: Received = defaultdict(list)
     answers: dict[str, list[bytes]] = defaultdict(list)
     for exchange in session.exchanges:
         if exchange.request.side == "server" and exchange.answer is not None:
@@ -348,7 +348,7 @@ def question(said: Json) -> str:
     return json.dumps([said["method"], said.get("params")])
 
 
-def hear(received: Heard, said: Json) -> None:
+def hear(received: Received, said: Json) -> None:
     if "method" not in said:
         received[f"answer to {said['id']!r}"].append(said)
     elif "id" in said:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpspy.core.protocol import mcp_headers as mirrored_module
+from mcpspy.core.protocol import mcp_headers as mcp_headers_module
 from mcpspy.core.protocol.mcp_headers import (
     NOTHING,
     ToolParamHeaders,
@@ -137,7 +137,7 @@ def test_a_tool_wants_what_it_wanted_when_it_was_listed_last() -> None:
 
 
 def test_only_max_tools_are_kept_those_listed_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mirrored_module, "MAX_TOOLS", 2)
+    monkeypatch.setattr(mcp_headers_module, "MAX_TOOLS", 2)
     tools = ToolParamHeaders()
     tools.learn(listed(t=prop(**REGION), u=prop(**REGION)))
     tools.learn(listed(t=prop(**REGION), v=prop(**REGION)))

@@ -34,35 +34,35 @@ def answer(**members: Any) -> Result | Failure:
 
 
 def test_a_handshake_introduces_both() -> None:
-    parties = Peers()
-    parties.add_request(request("initialize", **INFO, clientInfo={"name": "c", "version": "1"}))
-    assert (parties.client, parties.revision, parties.is_modern) == (Peer("c", "1"), "2025-06-18", False)
+    peers = Peers()
+    peers.add_request(request("initialize", **INFO, clientInfo={"name": "c", "version": "1"}))
+    assert (peers.client, peers.revision, peers.is_modern) == (Peer("c", "1"), "2025-06-18", False)
     result = {**INFO, "protocolVersion": "2025-03-26", "serverInfo": {"name": "s"}}
-    parties.add_response(answer(result=result), "initialize")
-    assert (parties.server, parties.revision) == (Peer("s", ""), "2025-03-26")
-    assert parties.server_capabilities == {"tools": {}}
+    peers.add_response(answer(result=result), "initialize")
+    assert (peers.server, peers.revision) == (Peer("s", ""), "2025-03-26")
+    assert peers.server_capabilities == {"tools": {}}
 
 
 def test_a_modern_request_names_its_client() -> None:
     meta = {P + "protocolVersion": "2026-07-28", P + "clientInfo": {"name": "c", "version": "1"}}
-    parties = Peers()
-    parties.add_request(request("tools/list", _meta=meta))
-    assert (str(parties.client), parties.is_modern) == ("c 1", True)
-    parties.add_response(
+    peers = Peers()
+    peers.add_request(request("tools/list", _meta=meta))
+    assert (str(peers.client), peers.is_modern) == ("c 1", True)
+    peers.add_response(
         answer(result={"_meta": {P + "serverInfo": {"name": "s", "version": "2"}}}), "tools/list"
     )
-    assert str(parties.server) == "s 2"
+    assert str(peers.server) == "s 2"
 
 
 def test_a_refused_introduction_leaves_the_revision_open() -> None:
-    parties = Peers()
-    parties.add_request(request("server/discover", _meta={P + "protocolVersion": "2026-07-28"}))
-    parties.add_response(answer(error={"code": -32601, "message": "no"}), "server/discover")
-    assert parties.revision is None
+    peers = Peers()
+    peers.add_request(request("server/discover", _meta={P + "protocolVersion": "2026-07-28"}))
+    peers.add_response(answer(error={"code": -32601, "message": "no"}), "server/discover")
+    assert peers.revision is None
 
 
 @pytest.mark.parametrize("info", [None, 5, {}, {"name": 5}, {"name": ""}])
 def test_peer_info_without_a_name_is_ignored(info: object) -> None:
-    parties = Peers()
-    parties.add_request(request("initialize", clientInfo=info))
-    assert parties.client is None
+    peers = Peers()
+    peers.add_request(request("initialize", clientInfo=info))
+    assert peers.client is None

@@ -18,14 +18,14 @@ def step(*waits: WaitCondition) -> PlanStep:
 
 
 def test_as_many_of_a_kind_have_to_come_as_had_come() -> None:
-    arrivals = ReceivedMessages()
-    arrivals.add(WaitKind.SERVER_REQUEST, "roots/list", 5.0)
-    assert arrivals.missing(step(QUESTION)) == [QUESTION]
+    received_messages = ReceivedMessages()
+    received_messages.add(WaitKind.SERVER_REQUEST, "roots/list", 5.0)
+    assert received_messages.missing(step(QUESTION)) == [QUESTION]
 
-    arrivals.add(WaitKind.SERVER_REQUEST, "roots/list", 6.0)
-    assert arrivals.missing(step(QUESTION)) == []
-    assert arrivals.since(step(QUESTION), 1.0) == 6.0
-    assert arrivals.since(step(QUESTION), 9.0) == 9.0
+    received_messages.add(WaitKind.SERVER_REQUEST, "roots/list", 6.0)
+    assert received_messages.missing(step(QUESTION)) == []
+    assert received_messages.since(step(QUESTION), 1.0) == 6.0
+    assert received_messages.since(step(QUESTION), 9.0) == 9.0
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def test_patience_is_thrice_what_it_took_a_least_and_a_most(
 
 
 def test_patience_begins_with_the_last_answer() -> None:
-    arrivals = ReceivedMessages()
-    arrivals.settled[7] = 8.0
+    received_messages = ReceivedMessages()
+    received_messages.settled[7] = 8.0
 
-    assert arrivals.waits_until(step(ANSWER, NOTIFICATION), 1.0, 30.0) == 20.0
-    assert arrivals.missing(step(PROGRESS)) == []
+    assert received_messages.waits_until(step(ANSWER, NOTIFICATION), 1.0, 30.0) == 20.0
+    assert received_messages.missing(step(PROGRESS)) == []

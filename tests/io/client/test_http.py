@@ -100,7 +100,7 @@ def server() -> Server:
     return Server()
 
 
-async def shake_hands(connection: ServerConnection) -> None:
+async def handshake(connection: ServerConnection) -> None:
     await say(connection, id=0, method="initialize", params={"protocolVersion": VERSION})
     assert (await next_of(connection, ReceivedMessage)).request == "0"
     await say(connection, method="notifications/initialized")
@@ -110,7 +110,7 @@ async def test_a_session_is_begun_kept_listened_to_and_ended(site: Site, server:
     async with site(server) as origin:
         target = ServerAddress(f"{origin}/mcp", headers=(("Authorization", "Bearer x"),))
         async with await connect(target, kept.recorder) as connection:
-            await shake_hands(connection)
+            await handshake(connection)
             await say(connection, id=1, method="ping")
             pong = await next_of(connection)
             server.unasked.put_nowait(event(id=7, method="roots/list"))
@@ -139,11 +139,11 @@ async def test_a_session_that_is_lost_is_reported_and_begun_again_by_the_next_ha
     site: Site, server: Server
 ) -> None:
     async with site(server) as origin, await connect(ServerAddress(origin)) as connection:
-        await shake_hands(connection)
+        await handshake(connection)
         server.alive.clear()
         await say(connection, id=1, method="ping")
         refused = await next_of(connection, ExchangeRefused)
-        await shake_hands(connection)
+        await handshake(connection)
         await say(connection, id=2, method="ping")
         received = await next_of(connection, ReceivedMessage)
 
@@ -293,7 +293,7 @@ async def test_to_cancel_a_request_of_2026_07_28_is_to_hang_up(
 
 async def test_to_cancel_a_request_of_an_earlier_revision_is_to_say_so(site: Site, server: Server) -> None:
     async with site(server) as origin, await connect(ServerAddress(origin)) as connection:
-        await shake_hands(connection)
+        await handshake(connection)
         await say(connection, method="notifications/cancelled", params={"requestId": 9})
 
     assert len(server.requests("notifications/cancelled")) == 1

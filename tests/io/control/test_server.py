@@ -145,10 +145,10 @@ def test_a_line_without_end_is_not_kept_for_ever(
 
 def test_where_a_token_is_asked_for_nothing_is_sent_before_it(live: ControlTarget) -> None:
     inside = ControlServer(live, b"secret")
-    stranger, friend = Visitor(inside), Visitor(inside)
+    outsider, friend = Visitor(inside), Visitor(inside)
     live.tell(None, {"event": "all"})
-    stranger.connection.feed(b'guess\n{"order":"list"}\n')
-    assert stranger.is_out
-    assert (stranger.received(), live.orders) == ([], [])
+    outsider.connection.feed(b'guess\n{"order":"list"}\n')
+    assert outsider.is_out
+    assert (outsider.received(), live.orders) == ([], [])
     friend.connection.feed(b'secret\n{"order":"list"}\n')
     assert [set(message) for message in friend.received()] == [{"mcpspy", *live.hello()}, {"n", "ok", "did"}]

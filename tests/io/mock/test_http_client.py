@@ -16,7 +16,7 @@ from tests.core.mock.talking import Talk, asking, log, names, progress, slow
 pytestmark = pytest.mark.timeout(60)
 
 
-def visit(talk: Talk, speed: float = 0.0, *, one_stream: bool = False) -> MockClient:
+def control_client(talk: Talk, speed: float = 0.0, *, one_stream: bool = False) -> MockClient:
     now = asyncio.get_running_loop().time()
     said: list[str] = []
     return MockClient(
@@ -34,7 +34,7 @@ def on(stream: ClientStream) -> list[Any]:
 
 
 async def test_an_answer_ends_the_stream_of_its_request_with_all_that_came_before_it() -> None:
-    client = visit(slow())
+    client = control_client(slow())
     stream = post(client, id=1, method="tools/call", params={"name": "slow", "_meta": {"progressToken": 1}})
     assert on(stream) == ["notifications/progress", "notifications/progress", 1]
     assert stream.is_over
@@ -42,13 +42,13 @@ async def test_an_answer_ends_the_stream_of_its_request_with_all_that_came_befor
 
 
 async def test_what_belongs_to_no_request_is_on_the_general_stream() -> None:
-    client = visit(Talk().handshake().server(method="notifications/tools/list_changed").call(1))
+    client = control_client(Talk().handshake().server(method="notifications/tools/list_changed").call(1))
     assert on(post(client, method="notifications/initialized")) == []
     assert on(client.general) == ["notifications/tools/list_changed"]
 
 
 async def test_a_server_request_goes_with_the_call_and_the_answer_to_it_lets_the_call_go_on() -> None:
-    client = visit(asking())
+    client = control_client(asking())
     initialize = {"protocolVersion": "2025-11-25", "capabilities": {"roots": {}}, "clientInfo": {}}
     post(client, id=0, method="initialize", params=initialize)
     stream = post(client, id=5, method="tools/call", params={"name": "ask"})
@@ -59,7 +59,7 @@ async def test_a_server_request_goes_with_the_call_and_the_answer_to_it_lets_the
 
 
 async def test_two_requests_of_one_id_are_answered_in_their_order() -> None:
-    client = visit(slow().call(2, "echo", "quick"), speed=1000.0)
+    client = control_client(slow().call(2, "echo", "quick"), speed=1000.0)
     first = post(client, id=1, method="tools/call", params={"name": "slow"})
     second = post(client, id=1, method="tools/call", params={"name": "slow"})
     while not (first.is_over and second.is_over):
@@ -68,7 +68,7 @@ async def test_two_requests_of_one_id_are_answered_in_their_order() -> None:
 
 
 async def test_what_is_due_later_comes_by_itself() -> None:
-    client = visit(slow(), speed=100.0)
+    client = control_client(slow(), speed=100.0)
     stream = post(client, id=1, method="tools/call", params={"name": "slow"})
     assert on(stream) == []
     while not stream.is_over:
@@ -77,7 +77,7 @@ async def test_what_is_due_later_comes_by_itself() -> None:
 
 
 async def test_a_client_that_hangs_up_hears_no_more_of_it() -> None:
-    client = visit(slow(), speed=1.0)
+    client = control_client(slow(), speed=1.0)
     stream = post(client, id=1, method="tools/call", params={"name": "slow"})
     client.hang_up([b"1"])
     assert not client.session.owes
@@ -85,7 +85,7 @@ async def test_a_client_that_hangs_up_hears_no_more_of_it() -> None:
 
 
 async def test_numbers_go_on_over_all_streams_and_find_theirs_again() -> None:
-    client = visit(slow())
+    client = control_client(slow())
     streams = [
         post(client, id=n, method="tools/call", params={"name": "slow", "_meta": {"progressToken": n}})
         for n in (1, 2)
@@ -101,7 +101,7 @@ async def test_numbers_go_on_over_all_streams_and_find_theirs_again() -> None:
 
 
 async def test_one_stream_has_everything_for_a_client_of_2024() -> None:
-    client = visit(slow(), one_stream=True)
+    client = control_client(slow(), one_stream=True)
     client.post(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}', [])
     client.post(b"nonsense", [])
     assert on(client.general) == [1, None]
@@ -112,7 +112,7 @@ async def test_messages_that_nobody_reads_are_kept_up_to_a_number(monkeypatch: p
     talk = Talk().handshake()
     for _ in range(10):
         talk.server(**log())
-    client = visit(talk)
+    client = control_client(talk)
     post(client, method="notifications/initialized")
     assert len(client.general.messages) == 3
 
@@ -122,13 +122,13 @@ async def test_a_call_with_more_messages_than_are_kept_loses_none(monkeypatch: p
     talk = Talk().client(id=1, method="tools/call", params={"name": "slow", "_meta": {"progressToken": 1}})
     for number in range(10):
         talk.server(**progress(1, number))
-    client = visit(talk.server(id=1, result={}))
+    client = control_client(talk.server(id=1, result={}))
     stream = post(client, id=1, method="tools/call", params={"name": "slow", "_meta": {"progressToken": 1}})
     assert len(stream.messages) == 11
 
 
 async def test_the_end_of_a_session_ends_its_streams() -> None:
-    client = visit(slow(), speed=1.0)
+    client = control_client(slow(), speed=1.0)
     stream = post(client, id=1, method="tools/call", params={"name": "slow"})
     client.close()
     assert stream.is_over

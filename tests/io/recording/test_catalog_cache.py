@@ -37,17 +37,17 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return paths
 
 
-def finish(census: CountCache, sessions: list[Summary]) -> None:
-    census.keep([summary.path for summary in sessions])
-    assert any(census.work(sessions) for _ in range(1000))
+def finish(counts_cache: CountCache, sessions: list[Summary]) -> None:
+    counts_cache.keep([summary.path for summary in sessions])
+    assert any(counts_cache.work(sessions) for _ in range(1000))
 
 
 def test_every_session_is_counted(tmp_path: Path, look: Look) -> None:
     one = write(tmp_path / "a.jsonl", call(1), result(1), EXIT)
     two = write(tmp_path / "b.jsonl", call(1))
-    census = CountCache()
-    finish(census, look())
-    assert census.counts == {one: SessionCounts(2, 0, 0), two: SessionCounts(1, 1, 0)}
+    counts_cache = CountCache()
+    finish(counts_cache, look())
+    assert counts_cache.counts == {one: SessionCounts(2, 0, 0), two: SessionCounts(1, 1, 0)}
 
 
 def test_what_did_not_change_is_counted_once(
@@ -55,23 +55,23 @@ def test_what_did_not_change_is_counted_once(
 ) -> None:
     monkeypatch.setattr(module, "AGAIN", 0)
     path = write(tmp_path / "a.jsonl", call(1), result(1), EXIT)
-    census = CountCache()
-    finish(census, look())
-    finish(census, look())
-    finish(census, Catalog(str(tmp_path)).look())  # Read anew, and the same.
+    counts_cache = CountCache()
+    finish(counts_cache, look())
+    finish(counts_cache, look())
+    finish(counts_cache, Catalog(str(tmp_path)).look())  # Read anew, and the same.
     assert begun == [path]
 
 
 def test_what_is_wanted_first_is_counted_first(tmp_path: Path, look: Look) -> None:
     for name in "abc":
         write(tmp_path / f"{name}.jsonl", call(1), EXIT)
-    census = CountCache()
+    counts_cache = CountCache()
     sessions = look()
     order = [sessions[2], sessions[0], sessions[1]]
     seen: list[set[Path]] = []
     for _ in range(1000):
-        census.work(order, 0)
-        seen.append(set(census.counts))
+        counts_cache.work(order, 0)
+        seen.append(set(counts_cache.counts))
     first, second, third = (summary.path for summary in order)
     for counted in ({first}, {first, second}, {first, second, third}):
         assert counted in seen
@@ -80,21 +80,21 @@ def test_what_is_wanted_first_is_counted_first(tmp_path: Path, look: Look) -> No
 def test_a_live_session_is_counted_on_to_its_end(tmp_path: Path, look: Look, begun: list[Path]) -> None:
     writer = Writer(str(tmp_path), None, {"name": "x"}, say=pytest.fail)
     path = Path(writer.path)
-    census = CountCache()
+    counts_cache = CountCache()
     writer.write(call(1))
-    finish(census, look())
-    assert census.counts[path] == SessionCounts(1, 0, 1)
+    finish(counts_cache, look())
+    assert counts_cache.counts[path] == SessionCounts(1, 0, 1)
     writer.write(result(1))
     writer.write(call(2))
-    finish(census, look())
-    assert census.counts[path] == SessionCounts(3, 0, 1)
+    finish(counts_cache, look())
+    assert counts_cache.counts[path] == SessionCounts(3, 0, 1)
     writer.write(call(3))
     writer.note(9.0, "exit", code=0)
     writer.close()
-    finish(census, look())
-    assert census.counts[path] == SessionCounts(4, 2, 0)
+    finish(counts_cache, look())
+    assert counts_cache.counts[path] == SessionCounts(4, 2, 0)
     assert begun == [path]
-    assert not census._counters
+    assert not counts_cache._counters
 
 
 def test_a_dead_session_that_changes_is_counted_again_but_not_all_the_time(
@@ -102,18 +102,18 @@ def test_a_dead_session_that_changes_is_counted_again_but_not_all_the_time(
 ) -> None:
     path = write(tmp_path / "a.jsonl", call(1))
     monkeypatch.setattr(module, "AGAIN", 1e9)
-    census = CountCache()
-    finish(census, Catalog(str(tmp_path)).look())
+    counts_cache = CountCache()
+    finish(counts_cache, Catalog(str(tmp_path)).look())
     append(path, result(1))
-    finish(census, Catalog(str(tmp_path)).look())
+    finish(counts_cache, Catalog(str(tmp_path)).look())
     assert begun == [path]
     monkeypatch.setattr(module, "AGAIN", 0)
-    census = CountCache()
-    finish(census, Catalog(str(tmp_path)).look())
-    assert census.counts[path] == SessionCounts(2, 0, 0)
+    counts_cache = CountCache()
+    finish(counts_cache, Catalog(str(tmp_path)).look())
+    assert counts_cache.counts[path] == SessionCounts(2, 0, 0)
     append(path, call(2))
-    finish(census, Catalog(str(tmp_path)).look())
-    assert census.counts[path] == SessionCounts(3, 1, 0)
+    finish(counts_cache, Catalog(str(tmp_path)).look())
+    assert counts_cache.counts[path] == SessionCounts(3, 1, 0)
 
 
 def test_another_file_of_the_same_name_and_size_is_counted(
@@ -121,22 +121,22 @@ def test_another_file_of_the_same_name_and_size_is_counted(
 ) -> None:
     monkeypatch.setattr(module, "AGAIN", 0)
     path = write(tmp_path / "a.jsonl", call(1), result(1), EXIT)
-    census = CountCache()
-    finish(census, Catalog(str(tmp_path)).look())
+    counts_cache = CountCache()
+    finish(counts_cache, Catalog(str(tmp_path)).look())
     other = write(tmp_path / "new", call(1), result(1).replace(b'"result"', b'"resume"'), EXIT)
     assert other.stat().st_size == path.stat().st_size
     os.replace(other, path)
-    finish(census, Catalog(str(tmp_path)).look())
-    assert census.counts[path].errors
+    finish(counts_cache, Catalog(str(tmp_path)).look())
+    assert counts_cache.counts[path].errors
 
 
 def test_a_large_session_is_not_counted(tmp_path: Path, look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "a.jsonl", call(1), frame(2, "server", ["x" * 500]), EXIT)
     small = write(tmp_path / "b.jsonl", call(1), EXIT)
     monkeypatch.setattr(module, "LARGEST", 400)
-    census = CountCache()
-    finish(census, look())
-    assert list(census.counts) == [small]
+    counts_cache = CountCache()
+    finish(counts_cache, look())
+    assert list(counts_cache.counts) == [small]
     assert [is_too_large(summary) for summary in look()].count(True) == 1
 
 
@@ -145,21 +145,21 @@ def test_a_live_session_that_grows_too_large_is_let_go(
 ) -> None:
     writer = Writer(str(tmp_path), None, {"name": "x"}, say=pytest.fail)
     writer.write(call(1))
-    census = CountCache()
-    finish(census, look())
+    counts_cache = CountCache()
+    finish(counts_cache, look())
     monkeypatch.setattr(module, "LARGEST", 10)
-    finish(census, look())
-    assert not census.counts
-    assert not census._counters
+    finish(counts_cache, look())
+    assert not counts_cache.counts
+    assert not counts_cache._counters
     writer.close()
 
 
 def test_a_session_that_goes_is_forgotten(tmp_path: Path, look: Look) -> None:
     path = write(tmp_path / "a.jsonl", call(1), EXIT)
-    census = CountCache()
+    counts_cache = CountCache()
     sessions = look()
     path.unlink()
-    finish(census, sessions)  # Deleted before it was counted.
-    finish(census, look())
-    assert not census.counts
-    assert not census._done
+    finish(counts_cache, sessions)  # Deleted before it was counted.
+    finish(counts_cache, look())
+    assert not counts_cache.counts
+    assert not counts_cache._done

@@ -41,7 +41,7 @@ def counted(path: Path) -> SessionCounts:
 
 
 def test_messages_errors_and_pending_requests_are_counted(tmp_path: Path) -> None:
-    tally = SessionCounter(
+    counter = SessionCounter(
         write(
             tmp_path / "a.jsonl",
             call(1),
@@ -52,8 +52,8 @@ def test_messages_errors_and_pending_requests_are_counted(tmp_path: Path) -> Non
             note(4, "stderr", text="x"),
         )
     )
-    assert tally.read()
-    assert tally.counts == SessionCounts(messages=5, errors=1, pending=1)
+    assert counter.read()
+    assert counter.counts == SessionCounts(messages=5, errors=1, pending=1)
 
 
 def test_after_the_end_what_has_no_answer_is_an_error(tmp_path: Path) -> None:
@@ -70,8 +70,8 @@ def test_a_live_session_still_waits(tmp_path: Path) -> None:
 
 def test_what_was_read_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "a.jsonl", call(1), result(1))
-    tally = SessionCounter(path)
-    assert tally.read()
+    counter = SessionCounter(path)
+    assert counter.read()
     append(path, call(2), b'{"t":3,"from":"ser')
     taken: list[bytes] = []
     take = Index.add_lines
@@ -81,21 +81,21 @@ def test_what_was_read_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Mon
         return take(self, lines, offset)
 
     monkeypatch.setattr(Index, "add_lines", spy)
-    assert tally.read()
+    assert counter.read()
     assert len(taken) == 1
     append(path, b'ver","msg":{"jsonrpc":"2.0","id":2,"result":{}}}\n')
-    assert tally.read()
-    assert (len(taken), tally.counts) == (2, SessionCounts(4, 0, 0))
+    assert counter.read()
+    assert (len(taken), counter.counts) == (2, SessionCounts(4, 0, 0))
 
 
 def test_a_long_session_is_counted_in_portions(tmp_path: Path) -> None:
     lines = [line for number in range(1, 5) for line in (call(number), result(number, "y" * PORTION))]
-    tally = SessionCounter(write(tmp_path / "a.jsonl", *lines, EXIT))
+    counter = SessionCounter(write(tmp_path / "a.jsonl", *lines, EXIT))
     steps = 1
-    while not tally.read(0):
+    while not counter.read(0):
         steps += 1
     assert steps > 4
-    assert tally.counts == SessionCounts(8, 0, 0)
+    assert counter.counts == SessionCounts(8, 0, 0)
 
 
 def test_all_parts_are_counted(tmp_path: Path) -> None:
@@ -112,33 +112,33 @@ def test_all_parts_are_counted(tmp_path: Path) -> None:
 
 def test_a_part_that_comes_later_is_counted_on(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", call(1), note(1, "part", next="a.part2.jsonl"))
-    tally = SessionCounter(path)
-    assert tally.read()
+    counter = SessionCounter(path)
+    assert counter.read()
     write(tmp_path / "a.part2.jsonl", result(1), call(2), part=2)
-    assert tally.read()
-    assert tally.counts == SessionCounts(3, 0, 1)
+    assert counter.read()
+    assert counter.counts == SessionCounts(3, 0, 1)
 
 
 def test_parts_that_name_each_other_are_counted_once(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", call(1), note(1, "part", next="b.jsonl"))
     write(tmp_path / "b.jsonl", call(2), note(2, "part", next="a.jsonl"), part=2)
-    tally = SessionCounter(tmp_path / "a.jsonl")
-    assert tally.read()
-    assert tally.counts.messages == 2
+    counter = SessionCounter(tmp_path / "a.jsonl")
+    assert counter.read()
+    assert counter.counts.messages == 2
 
 
 @pytest.mark.parametrize("how", ["cut", "replaced"])
 def test_a_file_that_begins_again_is_counted_again(tmp_path: Path, how: str) -> None:
     path = write(tmp_path / "a.jsonl", call(1), result(1), call(2))
-    tally = SessionCounter(path)
-    assert tally.read()
+    counter = SessionCounter(path)
+    assert counter.read()
     if how == "cut":
         write(path, call(7))
     else:
         write(tmp_path / "new", call(7), result(7), call(8), result(8), call(9))
         os.replace(tmp_path / "new", path)
-    assert any(tally.read() for _ in range(9))
-    assert tally.counts == (SessionCounts(1, 0, 1) if how == "cut" else SessionCounts(5, 0, 1))
+    assert any(counter.read() for _ in range(9))
+    assert counter.counts == (SessionCounts(1, 0, 1) if how == "cut" else SessionCounts(5, 0, 1))
 
 
 def test_a_file_that_is_gone_is_an_error(tmp_path: Path) -> None:
@@ -147,6 +147,6 @@ def test_a_file_that_is_gone_is_an_error(tmp_path: Path) -> None:
 
 
 def test_damaged_lines_are_no_messages(tmp_path: Path) -> None:
-    tally: Any = SessionCounter(write(tmp_path / "a.jsonl", b"noise\n", call(1), b"\n"))
-    assert tally.read()
-    assert tally.counts == SessionCounts(1, 0, 1)
+    counter: Any = SessionCounter(write(tmp_path / "a.jsonl", b"noise\n", call(1), b"\n"))
+    assert counter.read()
+    assert counter.counts == SessionCounts(1, 0, 1)

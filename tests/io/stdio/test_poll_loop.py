@@ -64,11 +64,11 @@ def run(request: pytest.FixtureRequest, start: Start, runtime: Path) -> Callable
 def viewer(processes: Processes, runtime: Path) -> Callable[[Spy], ControlClient]:
     """Reach into a session, as soon as it can be reached."""
 
-    def visit_one(spy: Spy) -> ControlClient:
+    def connect_one(spy: Spy) -> ControlClient:
         processes.eventually(lambda: list(runtime.glob("*.sock")))
         return ControlClient(find(spy.recording), "tui")
 
-    return visit_one
+    return connect_one
 
 
 def call(number: int, method: str = "m") -> bytes:

@@ -865,9 +865,9 @@ class Killed:
     def __init__(self, start: Start, folder: Path, moment: int) -> None:
         self.moment = moment
         self.recording = folder / f"{moment}.jsonl"
-        self.tally = folder / f"{moment}.tally"
+        self.counter = folder / f"{moment}.tally"
         spy = start(
-            "tally.py", self.tally, options=["--record", str(self.recording)], stderr=subprocess.DEVNULL
+            "tally.py", self.counter, options=["--record", str(self.recording)], stderr=subprocess.DEVNULL
         )
         process = spy.process
         assert process.stdin is not None
@@ -909,7 +909,7 @@ def test_kill_9_at_any_moment_loses_nothing_that_a_peer_received(
         said = b"".join(entry.payload for entry in entries if entry.side == "server")
         assert said.startswith(killed.got[: killed.got.rfind(b"\n") + 1]), where
         asked = sum(entry.side == "client" for entry in entries)
-        assert asked >= int(killed.tally.read_text(encoding="ascii")), where
+        assert asked >= int(killed.counter.read_text(encoding="ascii")), where
         assert not any(entry.note for entry in entries), where
         with killed.recording.open("rb") as open_file:
             assert not is_live(open_file.fileno()), where

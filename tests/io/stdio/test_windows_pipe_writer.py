@@ -21,7 +21,7 @@ class Pipe:
 
     def __init__(self) -> None:
         self.read, target = os.pipe()
-        self.outlet = PipeWriter(target)
+        self.pipe_writer = PipeWriter(target)
 
     def some(self, size: int) -> bytes:
         got = b""
@@ -34,60 +34,60 @@ class Pipe:
 def pipe() -> Iterator[Pipe]:
     pipe = Pipe()
     yield pipe
-    pipe.outlet.end()
+    pipe.pipe_writer.end()
     os.close(pipe.read)
 
 
 def test_who_is_alone_writes_by_itself(pipe: Pipe) -> None:
     before = threading.active_count()
-    assert pipe.outlet.reserve()
-    pipe.outlet.write(b"one")
+    assert pipe.pipe_writer.reserve()
+    pipe.pipe_writer.write(b"one")
     assert pipe.some(3) == b"one"
     assert threading.active_count() == before
 
 
 def test_what_others_put_comes_after_what_was_reserved(pipe: Pipe) -> None:
-    assert pipe.outlet.reserve()
-    assert not pipe.outlet.reserve(), "somebody has it"
-    pipe.outlet.put(b"ours")
-    assert not pipe.outlet.reserve(), "there is something before it"
-    pipe.outlet.put(b"theirs")
+    assert pipe.pipe_writer.reserve()
+    assert not pipe.pipe_writer.reserve(), "somebody has it"
+    pipe.pipe_writer.put(b"ours")
+    assert not pipe.pipe_writer.reserve(), "there is something before it"
+    pipe.pipe_writer.put(b"theirs")
     # `reserve` was refused, and changed nothing for who had it first.
-    writer = threading.Thread(target=pipe.outlet.write, args=(b"first",))
+    writer = threading.Thread(target=pipe.pipe_writer.write, args=(b"first",))
     writer.start()
     assert pipe.some(15) == b"firstourstheirs"
     writer.join(20)
-    pipe.outlet.wait()
-    assert pipe.outlet.reserve()
-    pipe.outlet.write(b"last")
+    pipe.pipe_writer.wait()
+    assert pipe.pipe_writer.reserve()
+    pipe.pipe_writer.write(b"last")
     assert pipe.some(4) == b"last"
 
 
 def test_to_put_something_waits_for_no_one(pipe: Pipe) -> None:
     for letter in (b"a", b"b", b"c"):
-        pipe.outlet.put(letter * MB)
-    assert pipe.outlet.backlog == 3 * MB
+        pipe.pipe_writer.put(letter * MB)
+    assert pipe.pipe_writer.backlog == 3 * MB
     assert pipe.some(3 * MB) == b"a" * MB + b"b" * MB + b"c" * MB
-    pipe.outlet.wait()
-    assert pipe.outlet.backlog == 0
+    pipe.pipe_writer.wait()
+    assert pipe.pipe_writer.backlog == 0
 
 
 def test_the_end_comes_after_all_that_was_put(pipe: Pipe) -> None:
-    pipe.outlet.put(b"a" * MB)
-    pipe.outlet.end()
-    pipe.outlet.put(b"too late")
+    pipe.pipe_writer.put(b"a" * MB)
+    pipe.pipe_writer.end()
+    pipe.pipe_writer.put(b"too late")
     assert pipe.some(2 * MB) == b"a" * MB
-    pipe.outlet.wait()
-    assert not pipe.outlet.reserve()
+    pipe.pipe_writer.wait()
+    assert not pipe.pipe_writer.reserve()
 
 
 def test_where_no_one_reads_any_more_all_that_waits_is_counted_and_forgotten(pipe: Pipe) -> None:
     os.close(pipe.read)
     pipe.read = os.open(os.devnull, os.O_RDONLY)
-    pipe.outlet.put(b"a" * 10)
-    pipe.outlet.wait()
-    assert not pipe.outlet.is_open
-    assert pipe.outlet.undelivered == 10
-    pipe.outlet.put(b"in vain")
-    pipe.outlet.wait()
-    assert not pipe.outlet.reserve()
+    pipe.pipe_writer.put(b"a" * 10)
+    pipe.pipe_writer.wait()
+    assert not pipe.pipe_writer.is_open
+    assert pipe.pipe_writer.undelivered == 10
+    pipe.pipe_writer.put(b"in vain")
+    pipe.pipe_writer.wait()
+    assert not pipe.pipe_writer.reserve()

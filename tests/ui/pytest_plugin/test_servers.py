@@ -21,7 +21,7 @@ from tests.ui.pytest_plugin.conversing import call_over_http
 if TYPE_CHECKING:
     from tests.ui.conftest import Make, Said
 
-HEARD: list[Said] = [
+RECEIVED: list[Said] = [
     ("client", b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","arguments":{}}}'),
     ("server", b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"paid"}]}}'),
 ]
@@ -38,7 +38,7 @@ def threads() -> list[str]:
 def test_it_listens_on_loopback_until_it_is_closed_and_records_messages(
     make_recording: Make, tmp_path: Path
 ) -> None:
-    serving = ServedEndpoint(mocked(make_recording(HEARD)), tmp_path / "played", RedactionOptions())
+    serving = ServedEndpoint(mocked(make_recording(RECEIVED)), tmp_path / "played", RedactionOptions())
     assert serving.url.startswith("http://127.0.0.1:")
     assert call_over_http(serving.url, ("pay", {})) == ["paid"]
     assert threads()
@@ -53,7 +53,7 @@ def test_it_listens_on_loopback_until_it_is_closed_and_records_messages(
 
 
 def test_it_stands_before_a_server_that_runs(make_recording: Make, tmp_path: Path) -> None:
-    server = ServedEndpoint(mocked(make_recording(HEARD)), tmp_path / "server", RedactionOptions())
+    server = ServedEndpoint(mocked(make_recording(RECEIVED)), tmp_path / "server", RedactionOptions())
     serving = ServedEndpoint(server.url, tmp_path / "played", RedactionOptions())
     assert call_over_http(serving.url, ("pay", {})) == ["paid"]
     serving.close()
@@ -70,7 +70,7 @@ def test_what_cannot_be_served_is_said_to_who_asks_for_it(make_recording: Make, 
 
 
 def test_a_recording_of_http_and_sse_has_its_url(make_recording: Make, tmp_path: Path) -> None:
-    path = make_recording(HEARD)
+    path = make_recording(RECEIVED)
     text = path.read_bytes().replace(
         b'"transport":"stdio"', b'"transport":"http","upstream":"http://127.0.0.1:1/sse"', 1
     )
@@ -84,7 +84,7 @@ def test_a_recording_of_http_and_sse_has_its_url(make_recording: Make, tmp_path:
 
 
 def test_a_page_of_another_origin_is_refused(make_recording: Make, tmp_path: Path) -> None:
-    serving = ServedEndpoint(mocked(make_recording(HEARD)), tmp_path / "played", RedactionOptions())
+    serving = ServedEndpoint(mocked(make_recording(RECEIVED)), tmp_path / "played", RedactionOptions())
     port = serving.url.rpartition(":")[2].partition("/")[0]
     assert port.isdecimal()
     from urllib.request import Request

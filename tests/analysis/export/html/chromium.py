@@ -48,7 +48,7 @@ class Page:
         self._session = ""
         self._target = target
         self._sent = 0
-        self._heard: list[dict[str, Any]] = []
+        self._received: list[dict[str, Any]] = []
 
     async def attach(self) -> None:
         """Begin to listen to everything that may go wrong."""
@@ -66,21 +66,21 @@ class Page:
             message["sessionId"] = self._session
         await self._socket.send_json(message)
         while (received := await self._next()).get("id") != self._sent:
-            self._heard.append(received)
+            self._received.append(received)
         assert "error" not in received, (method, received["error"])
         result: dict[str, Any] = received["result"]
         return result
 
     async def open(self, url: str) -> None:
         """Load a page, and wait until its script has run; what was wrong with the last one is forgotten."""
-        self._heard.clear()
+        self._received.clear()
         loader = (await self.send("Page.navigate", url=url))["loaderId"]
         while not any(
             received.get("method") == "Page.lifecycleEvent"
             and (received["params"]["loaderId"], received["params"]["name"]) == (loader, "load")
-            for received in self._heard
+            for received in self._received
         ):
-            self._heard.append(await self._next())
+            self._received.append(await self._next())
 
     async def evaluate(self, expression: str) -> Any:
         """Return the value of an expression; a promise is waited for, an exception fails."""
@@ -130,7 +130,7 @@ class Page:
         bad = ("Runtime.exceptionThrown", "Log.entryAdded", "Network.loadingFailed", "Audits.issueAdded")
         return [
             json.dumps(received)
-            for received in self._heard
+            for received in self._received
             if received.get("method") in bad
             or (
                 received.get("method") == "Runtime.consoleAPICalled" and received["params"]["type"] == "error"
@@ -141,7 +141,7 @@ class Page:
         """Return every address that was asked for anything since then."""
         return [
             received["params"]["request"]["url"]
-            for received in self._heard
+            for received in self._received
             if received.get("method") == "Network.requestWillBeSent"
         ]
 

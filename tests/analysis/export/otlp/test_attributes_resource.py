@@ -22,8 +22,8 @@ def test_every_kind_of_value_is_read_as_what_it_is() -> None:
 
 
 def test_a_side_is_a_service_by_the_name_it_gave_itself() -> None:
-    def named(party: Peer | None, side: str) -> dict[str, object]:
-        return read(json_format.ParseDict(resource(HEADER, party, side), Resource()).attributes)
+    def named(peer: Peer | None, side: str) -> dict[str, object]:
+        return read(json_format.ParseDict(resource(HEADER, peer, side), Resource()).attributes)
 
     assert named(Peer("host", "2"), "client") == {
         "service.name": "host",

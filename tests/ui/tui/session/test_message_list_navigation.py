@@ -14,7 +14,7 @@ from tests.ui.tui.session.test_row_filter import ASK, HELLO, OK, all_of
 
 
 @pytest.fixture
-def jumps() -> Any:
+def navigation() -> Any:
     """Return the jumps from a row, over four calls of which the answers come last."""
     file = File()
     file.add(*(ASK % (number, b"xyxx"[number - 1 : number]) for number in range(1, 5)))
@@ -29,25 +29,33 @@ def jumps() -> Any:
     return from_
 
 
-def test_the_next_of_the_same_tool_passes_others_by(jumps: Any) -> None:
-    assert [jumps(0).same_target(1), jumps(2).same_target(1), jumps(2).same_target(-1)] == [2, 3, 0]
-    assert [jumps(3).same_target(1), jumps(1).same_target(1), jumps(0).same_target(-1)] == [None, None, None]
-    assert jumps(3, exchanges=False).same_target(1) == 5, "its answers are about the same"
+def test_the_next_of_the_same_tool_passes_others_by(navigation: Any) -> None:
+    assert [navigation(0).same_target(1), navigation(2).same_target(1), navigation(2).same_target(-1)] == [
+        2,
+        3,
+        0,
+    ]
+    assert [navigation(3).same_target(1), navigation(1).same_target(1), navigation(0).same_target(-1)] == [
+        None,
+        None,
+        None,
+    ]
+    assert navigation(3, exchanges=False).same_target(1) == 5, "its answers are about the same"
 
 
-def test_a_request_is_for_its_answer_where_each_exchange_has_one_row(jumps: Any) -> None:
-    assert jumps(0).next_of([6], 1) == 1
-    assert jumps(0, exchanges=False).next_of([6], 1) == 6
-    assert jumps(2).next_of([6], 1) is None
-    assert jumps(3).next_of([5, 6], -1) == 1
-    assert jumps(0).next_of([], 1) is None
+def test_a_request_is_for_its_answer_where_each_exchange_has_one_row(navigation: Any) -> None:
+    assert navigation(0).next_of([6], 1) == 1
+    assert navigation(0, exchanges=False).next_of([6], 1) == 6
+    assert navigation(2).next_of([6], 1) is None
+    assert navigation(3).next_of([5, 6], -1) == 1
+    assert navigation(0).next_of([], 1) is None
 
 
-def test_the_nearest_mark_is_the_next(jumps: Any) -> None:
+def test_the_nearest_mark_is_the_next(navigation: Any) -> None:
     marked = {0, 2, 3}
-    assert [jumps(0, marked=marked).marked(1), jumps(3, marked=marked).marked(-1)] == [2, 2]
-    assert [jumps(3, marked=marked).marked(1), jumps(0, marked=marked).marked(-1)] == [None, None]
+    assert [navigation(0, marked=marked).marked(1), navigation(3, marked=marked).marked(-1)] == [2, 2]
+    assert [navigation(3, marked=marked).marked(1), navigation(0, marked=marked).marked(-1)] == [None, None]
 
 
-def test_without_a_chain_there_is_nowhere_to_go(jumps: Any) -> None:
-    assert [jumps(0).linked(1), jumps(0).linked(-1), jumps(4).linked(1)] == [None, None, None]
+def test_without_a_chain_there_is_nowhere_to_go(navigation: Any) -> None:
+    assert [navigation(0).linked(1), navigation(0).linked(-1), navigation(4).linked(1)] == [None, None, None]
