@@ -193,6 +193,16 @@ def test_no_modules_import_each_other_in_a_cycle() -> None:
     fail_for(" ".join(cycle) for cycle in cycles(graph))
 
 
+def test_no_two_public_classes_have_one_name() -> None:
+    modules: dict[str, list[str]] = {}
+    for module in MODULES:
+        for node in tree(module).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                modules.setdefault(node.name, []).append(module)
+
+    fail_for(f"{name}: {' '.join(where)}" for name, where in modules.items() if len(where) > 1)
+
+
 def test_a_cycle_is_found_with_all_of_its_modules_and_no_others() -> None:
     graph = {
         "a": {"b"},
