@@ -18,6 +18,7 @@ from mcpspy.core.rules.model import Rules
 from mcpspy.core.rules.parser import read_flag
 from mcpspy.io.control.server_asyncio import AsyncioServer
 from mcpspy.io.recording.writer import Writer
+from mcpspy.ui.tui.session import labels
 
 INITIALIZE = {
     "protocolVersion": "2025-11-25",
@@ -136,8 +137,10 @@ async def hold(screen: Any, query: str) -> None:
 
 
 @pytest.fixture
-def reached(tmp_path: Path, runtime: Path) -> Any:
+def reached(tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Begin a session that can be reached; it has shaken hands, and is over at the end of the block."""
+    # A message is on the screen until the next one: on a busy machine its time is over before a test looks.
+    monkeypatch.setattr(labels, "FLASH", 60.0)
 
     @asynccontextmanager
     async def open_(*flags: str, **options: Any) -> AsyncIterator[Reached]:
