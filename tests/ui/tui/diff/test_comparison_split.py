@@ -41,8 +41,10 @@ async def test_what_the_work_raises_is_raised_where_it_is_waited_for() -> None:
 
 async def test_work_that_no_one_waits_for_is_shown_and_holds_up_no_exit() -> None:
     begun, told, done = threading.Event(), threading.Event(), threading.Event()
+    threads: list[threading.Thread] = []
 
     def work(may_continue: Callable[[], bool]) -> None:
+        threads.append(threading.current_thread())
         begun.set()
         while may_continue():
             done.wait(0.001)
@@ -50,8 +52,9 @@ async def test_work_that_no_one_waits_for_is_shown_and_holds_up_no_exit() -> Non
 
     waiting = asyncio.create_task(run_in_thread(work))
     assert await asyncio.to_thread(begun.wait, BOUND)
-    (thread,) = [thread for thread in threading.enumerate() if thread.name == "mcpspy-diff"]
+    (thread,) = threads
     assert thread.daemon
+    assert thread.name == "mcpspy-diff"
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
