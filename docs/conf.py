@@ -17,6 +17,8 @@ release = __version__
 
 extensions = ["myst_parser", "sphinx.ext.githubpages"]
 root_doc = "docs/index"
+# `--forward` is an option, not a dash.
+smartquotes = False
 include_patterns = ["*.md", "docs/**.md", "recordings/README.md"]
 
 # Anchors as GitHub makes them, down to the headings that pages link to.
