@@ -75,7 +75,7 @@ docs: $(INSTALLED)
 
 # A dead link or anchor is a warning, and a warning is an error.
 site: $(INSTALLED)
-	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --builder html --conf-dir docs . build/site
+	$(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --builder html --conf-dir docs . build/site
 	@echo "build/site/index.html"
 
 clean:

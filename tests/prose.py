@@ -21,6 +21,8 @@ UNITS = (
     "chunk|process|connection|byte|rule|run|method|tool|name|page|target|command|screen|stream|module|package|part"
 )
 
+LINKING = "after|and|as|at|before|by|for|from|has|if|in|into|is|of|on|or|than|that|to|was|when|with|without"
+
 BANNED = {
     r"\b(?:for|to|from|by|with|of|let|lets|than|if|as) who(?:ever)?\b": "name the actor: people who, the client that",
     r"\b(?:told|tells|telling|tell (?:of|it|\w+ apart|apart))\b": "reports, prints, states, recognised, distinguished",
@@ -37,7 +39,7 @@ BANNED = {
     r"\bmend(?:s|ed|ing)?\b": "fix",
     r"\bof (?:its|his|her|their|my|your) own\b": "its own",
     r"\b(?:so many|so long|so much|as asked for)\b": "N, for S seconds, as configured",
-    rf"\b(?:an?|one|no) [\w-]+ an? (?:{UNITS})\b": "one … per …",
+    rf"\b(?:an?|one|no) (?!(?:{LINKING})\b)[\w-]+ an? (?:{UNITS})\b": "one … per …",
     r"\bcosts? (?:a|an|one|no) ": "prints a warning, takes",
     r"\bodd(?:ity|ities|ly)?\b": "protocol issue, unusual",
     r"\bto the byte\b": "byte for byte",
