@@ -1,1 +1,1 @@
-"""A host's configuration: parse JSONC, TOML, YAML with positions; wrap, unwrap, edit."""
+"""Configuration files of hosts: parsers of JSONC, TOML and YAML with positions; wrapping and unwrapping of servers."""

@@ -1,4 +1,1 @@
-"""Files of other tools → lines of a recording, one module per format.
-
-Input is bytes or database rows, output the lines of a recording.
-"""
+"""Importers of other tools' files, one module per format: from bytes or database rows to lines of a recording."""
