@@ -1,1 +1,1 @@
-"""Configuration files of hosts: parsers of JSONC, TOML and YAML with positions; wrapping and unwrapping of servers."""
+"""Configuration files of hosts: parsers that keep positions; wrapping and unwrapping of servers."""

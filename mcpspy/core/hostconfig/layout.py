@@ -1,4 +1,4 @@
-"""Layout of a server's entry: the names of its members, and the source text of new members next to existing ones.
+"""Layout of a server's entry: names of its members, and source text of new members.
 
 New members are written as JSON or YAML flow style between brackets, as YAML lines, or as TOML lines.
 """

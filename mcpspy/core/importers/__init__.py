@@ -1,1 +1,4 @@
-"""Importers of other tools' files, one module per format: from bytes or database rows to lines of a recording."""
+"""Importers of other tools' files, one module per format.
+
+They convert bytes or database rows to lines of a recording.
+"""

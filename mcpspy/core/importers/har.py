@@ -1,4 +1,4 @@
-"""Importer of HTTP Archives 1.2 from browsers, mitmproxy and mcpspy (HAR 1.2 specification, J. Odvarko).
+"""Importer of HTTP Archives (HAR 1.2 specification, J. Odvarko) of browsers, mitmproxy and mcpspy.
 
 In an archive exported by mcpspy, a page is a session, and `stdio://` URLs mean the stdio transport.
 """

@@ -1,4 +1,4 @@
-"""Importer of mcp-recorder cassettes (0.5): one JSON document of requests with their responses, format 1.
+"""Importer of mcp-recorder cassettes (0.5): a JSON document of requests and responses, format 1.
 
 A cassette has the duration of each exchange but not its start, so the exchanges are placed one after the other.
 """

@@ -1,7 +1,7 @@
-"""Importer of mcphawk databases (1.0): SQLite, schema 1, with all sessions; `io.importing` reads the rows.
+"""Importer of mcphawk databases (1.0): SQLite, schema 1, with all sessions.
 
-The tool writes the two directions in two threads, so a response may precede its request. The rows link responses
-to requests, and the importer puts them in order.
+`io.importing` reads the rows. The tool writes the two directions in two threads, so a response may precede its
+request. The rows link responses to requests, and the importer puts them in order.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Interception engine: holds, edits, drops and answers messages; injected requests; watchdog for slow requests."""
+"""Interception engine: holds, edits, drops and answers messages; injected requests; watchdog."""

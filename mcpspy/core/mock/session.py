@@ -1,4 +1,4 @@
-"""Mock session of one client: takes the client's messages and returns the server's messages with their times.
+"""Mock session of one client: takes its messages, and returns the server's messages with times.
 
 A message passes four stages: decode, match, select, play; `Selector.fast_response` is a short cut. The session holds
 the client's open requests, its positions in the queues, and scheduled messages. Messages are handled in order: if the

@@ -1,1 +1,1 @@
-"""MCP on the wire: JSON-RPC messages, tables of the specification, HTTP and MCP headers, client and server info."""
+"""MCP on the wire: JSON-RPC messages, tables of the specification, HTTP and MCP headers, peers."""

@@ -1,4 +1,4 @@
-"""Parser of frames into JSON-RPC 2.0 messages: requests, notifications, results, failures, malformed messages.
+"""Parser of frames into JSON-RPC 2.0 requests, notifications, results, failures, malformed messages.
 
 The members of a message determine its kind (protocol revisions 2024-11-05 to 2026-07-28, basic/messages). The
 parser never raises: unreadable data becomes `Malformed`, and a readable message that violates the protocol has
