@@ -370,7 +370,7 @@ class Interceptor:
 
 
 def _swallowed() -> RuleDecision:
-    """Return the decision for a message that is not forwarded: it responds to mcpspy, or too late."""
+    """Return the decision for a message that is not forwarded: it belongs to an injected request, or is late."""
     decision = RuleDecision()
     decision.is_dropped = True
     return decision

@@ -153,8 +153,8 @@ class Recordings:
     def plain_response(self, digest: bytes, number: int, *, repeats: bool) -> tuple[int, bytes] | None:
         """Return the `order` of an interaction and its response, for a request that has been answered `number` times.
 
-        Return None if the interaction has more than one response, if the response is too large to be kept in memory,
-        or if the unread rest could change it.
+        Return None if the interaction is more than a single response, if the response is too large to be kept in
+        memory, or if the unread rest could change it.
         """
         for store in reversed(self._stores):
             rows = store.index.rows(digest)
