@@ -29,7 +29,7 @@ class ProxyCommand(NamedTuple):
 def run(name: str, options: Sequence[str] = (), *, has_args: bool) -> list[str]:
     """Return the arguments between mcpspy and the server's command.
 
-    The form of `--name` (`--name NAME` or `--name=NAME`) records for `unwrap` whether the entry had `args`.
+    The form of `--name` (with a blank or `=`) records for `unwrap` whether the entry had `args`; `run` accepts both.
     """
     return ["run", *(["--name", name] if has_args else [f"--name={name}"]), *options, "--"]
 
