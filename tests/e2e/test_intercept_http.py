@@ -129,7 +129,7 @@ async def test_the_clients_code_gets_what_rules_and_viewers_make_of_its_calls_an
     assert "Failed to parse" in garbled["error"]["message"]
     assert astray == ({"text": "astray"} if server == "events" else TIMED_OUT)
     timed_out = got.pop("hang")["error"]["message"]
-    assert timed_out == "Request timed out: tools/call hang got no answer within 2 s (mcpspy --call-timeout)"
+    assert timed_out == "Request timed out: no response to tools/call hang within 2 s (mcpspy --call-timeout)"
     assert "text" not in got.pop("slow")
     assert got == {
         "plain": {"text": "plain"},

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MOCKED = [recipe for recipe in make.RECIPES if str(make.DEMO) not in recipe.server]
 """Those whose client names no folder of the machine they were made on."""
 
-NEVER_ANSWERED = r"(mcpspy: \S+ \S+: was never answered .*\n)*"
+NEVER_ANSWERED = r"(mcpspy: \S+ \S+: the recording has no response.*\n)*"
 
 LONG = "trigger-long-running-operation"
 
@@ -115,7 +115,7 @@ async def test_a_real_server_answers_unrecorded_requests_and_is_then_not_needed(
         peers.play(client, *server), peers.play(client, "mcpspy", "mock", recording, *forward)
     )
     assert forwarded.transcript == direct.transcript
-    assert "tools/call slow; the server is asked" in forwarded.complaints
+    assert "tools/call slow; forwarded to the server" in forwarded.complaints
     alone = await peers.play(client, "mcpspy", "mock", recording, "learned.jsonl")
     assert alone.transcript == direct.transcript
 
@@ -125,7 +125,7 @@ async def test_over_http_each_client_has_the_real_server_to_itself(peers: Peers)
     command = f"python {make.SDK_SERVER} --transport streamable-http --port"
     with serving("peer", command, "/mcp", peers.folder) as upstream:
         forward = ("--on-miss", "forward", "--upstream", upstream)
-        asked = "(mcpspy: not recorded: tools/call add; the server is asked\n){2}"
+        asked = "(mcpspy: not recorded: tools/call add; forwarded to the server\n){2}"
         async with peers.mocked(str(make.HERE / "peer-sdk-legacy.jsonl"), *forward, expected=asked) as mocked:
             direct, *played = await asyncio.gather(
                 *(peers.play(client, url) for url in (upstream, mocked, mocked))

@@ -1,4 +1,4 @@
-"""The evaluation of rules for one message."""
+"""Evaluation of the rules for one message."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_the_same_matches_are_taken_every_time(settings: str, taken: list[int]) 
     evaluator = RuleEvaluator(rules(f"tool:echo => {settings} drop"))
     verdicts = []
     for number in range(1, 7):
-        evaluator.evaluate(message(call(0, tool="other")), None)  # What it does not match counts for nothing.
+        evaluator.evaluate(message(call(0, tool="other")), None)  # Only matches count.
         verdicts.append((number, evaluator.evaluate(message(call(number)), None).is_dropped))
 
     assert [number for number, is_dropped in verdicts if is_dropped] == taken

@@ -1,4 +1,4 @@
-"""In-flight messages as filters see them."""
+"""In-flight messages as filter items."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def test_a_message_without_anything_to_carry_goes_out_byte_for_byte() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("result/x", "begins with /"),
+        ("result/x", "must begin with /"),
         ("/params/x", "/result/"),
         ("/result/x=(", "no regular expression"),
         ("/result/x=abc", "one group"),

@@ -88,7 +88,7 @@ def test_how_often_is_read() -> None:
         ({"respond": {"at": datetime.time(1)}}, ("respond",), "JSON has no such value"),
         ({"replace": {}}, ("replace",), "nothing to replace"),
         ({"replace": {"/a": 1, "b": 2}}, ("replace", "b"), "either a merge patch, or pointers"),
-        ({"replace": {"/a~": 1}}, ("replace", "/a~"), "is written ~0"),
+        ({"replace": {"/a~": 1}}, ("replace", "/a~"), "write ~ as ~0"),
         ({"corrupt": "halfline"}, ("corrupt",), 'cannot corrupt by "halfline": did you mean half-line?'),
         ({"corrupt": "x"}, ("corrupt",), "one of bad-json, half-line"),
         ({"corrupt": 1}, ("corrupt",), "corrupt takes one of"),

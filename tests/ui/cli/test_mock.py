@@ -115,7 +115,10 @@ def test_what_a_client_names_is_shown_sanitized(recording: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (["--ignore", "params/a"], "mock: --ignore params/a: a JSON pointer begins with / (like /params/"),
+        (
+            ["--ignore", "params/a"],
+            "mock: --ignore params/a: a JSON pointer must begin with / (like /params/",
+        ),
         (["--ignore", "/id"], "mock: --ignore /id: only /params/… is compared (like /params/"),
     ],
 )
@@ -195,7 +198,7 @@ def test_what_was_not_recorded_is_asked_of_the_server_and_kept_beside(
     sent = (call(1, n=1), call(2, n=2))
     told, (complaint,), code = played(recording, *forward, sent=sent)
     assert (told, code) == (["first", "the server's"], 0)
-    assert complaint == "mcpspy: not recorded: tools/call echo; the server is asked"
+    assert complaint == "mcpspy: not recorded: tools/call echo; forwarded to the server"
     # It is of the same server, which said no name; its command was another.
     more = (*sent, call(3, "other"), call(4, n=1))
     assert played(recording, str(learned), "--merge", "--strict", sent=more) == (

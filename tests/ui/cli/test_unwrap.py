@@ -66,6 +66,6 @@ def test_an_original_that_is_gone_is_a_finding_for_who_named_it(
     config.write_text(config.read_text(encoding="utf-8").replace("MCPSPY_ORIGINAL", "X"), encoding="utf-8")
 
     assert main(["unwrap", str(config), "--server", "b"]) == 1
-    assert "b: left alone: MCPSPY_ORIGINAL is gone from its env" in capsys.readouterr().out
+    assert "b: left alone: MCPSPY_ORIGINAL is missing from its env" in capsys.readouterr().out
     assert main(["unwrap", str(config)]) == 0
     assert '"a": {"command": "x"}' in config.read_text(encoding="utf-8")

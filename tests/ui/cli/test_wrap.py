@@ -82,7 +82,7 @@ def test_it_says_what_became_of_each_server_and_where_the_old_file_is(
 
     first, second, third, changed, kept, last = capsys.readouterr().out.splitlines()
     assert (first, second) == ("memory: wrapped", "remote: wrapped")
-    assert third.startswith("linear: left alone: the host may log in to https://mcp.linear.app by itself")
+    assert third.startswith("linear: left alone: the host may log in to https://mcp.linear.app itself")
     assert changed == f"{config}: changed"
     assert Path(kept.removeprefix("as it was before: ")).read_text(encoding="utf-8") == CONFIG
     assert last.startswith("Cursor goes on as before until")
@@ -97,7 +97,7 @@ def test_on_a_narrow_terminal_a_reason_is_whole(
 
     main(["wrap", "cursor", "--all"])
 
-    assert "or insist with --bridge-oauth" in capsys.readouterr().out
+    assert "or wrap it anyway with --bridge-oauth" in capsys.readouterr().out
 
 
 def test_a_second_time_changes_nothing_and_says_so(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -234,7 +234,7 @@ def test_a_server_that_another_file_of_the_product_has_is_named(
         (["broken.json", "--all"], 2, "broken.json: line 1, column 17: not JSON"),
         (["broken.toml", "--all"], 2, "broken.toml: not TOML"),
         (["broken.yaml", "--all"], 2, "broken.yaml: line 1, column 15: not YAML"),
-        (["list.json", "--all"], 2, "list.json: mcpServers is no object of servers"),
+        (["list.json", "--all"], 2, "list.json: mcpServers is not an object of servers"),
         (["cursor", "--all", "--server", "memory"], 2, "exclude each other"),
         (["cursor", "--server", "memry"], 2, "no server memry (did you mean memory?)"),
     ],

@@ -176,7 +176,7 @@ def test_the_real_server_is_needed_only_to_record(existing: Path, tmp_path: Path
         (mark(match="fuzzy"), "match 'fuzzy' means nothing"),
         (mark(on_exhausted="cry"), "on_exhausted 'cry' means nothing"),
         (mark(ignore="/params/a"), "ignore='/params/a' is no list"),
-        (mark(ignore=["params"]), "ignore 'params': a JSON pointer begins with /"),
+        (mark(ignore=["params"]), "ignore 'params': a JSON pointer must begin with /"),
         (mark(ignore=["/result"]), "ignore '/result': only /params/… is compared"),
         (mark(server=["a"], upstream="http://a"), "one server at a time"),
         (mark(server="python weather.py"), "a command is a list"),
