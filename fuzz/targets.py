@@ -57,7 +57,7 @@ def reading(data: bytes) -> None:
     assert index.pending == len(session.pending)
     for change in session.changes:
         item = ChangeItem(change)
-        for field in ("kind", "method", "subject", "id", "status", "latency", "size", "stream", "odd"):
+        for field in ("kind", "method", "subject", "id", "status", "latency", "size", "stream", "has_issue"):
             getattr(item, field)
         item.text()
 

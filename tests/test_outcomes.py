@@ -71,10 +71,10 @@ def agree(lines: list[bytes], session: Session, index: Index, *, is_over: bool) 
     ]
     assert index.pending == len(session.pending)
     assert (stats.exit, stats.last_at) == (session.exit, session.last_at)
-    odd = StatsCollector(query=parse("is:odd"))
-    odd.add_lines(lines)
-    odd.finish(is_over=is_over)
-    assert sum(each.count for each in odd.groups.all if each.kind is GroupKind.REQUEST) == sum(
+    issues = StatsCollector(query=parse("is:issue"))
+    issues.add_lines(lines)
+    issues.finish(is_over=is_over)
+    assert sum(each.count for each in issues.groups.all if each.kind is GroupKind.REQUEST) == sum(
         bool(each.flaws or each.request.flaws or (each.answer is not None and each.answer.flaws))
         or any(change.flaw for change in session.changes if change.what is each.answer is not None)
         for each in session.exchanges

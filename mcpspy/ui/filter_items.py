@@ -33,8 +33,8 @@ class ChangeItem(MessageItem):
         return exchange.state.value if not isinstance(entry, Request) or exchange.answer is None else ""
 
     @property
-    def odd(self) -> bool:
-        return super().odd or (self._change.flaw is not None and not isinstance(self._entry, Note))
+    def has_issue(self) -> bool:
+        return super().has_issue or (self._change.flaw is not None and not isinstance(self._entry, Note))
 
     def text(self) -> bytes:
         """Return the original bytes; a note without text has the words of its row."""
@@ -54,7 +54,7 @@ def exchange_item(exchange: Exchange, kind: str = "exchange") -> ExchangeItem:
         subject=request.subject or "",
         size=len(request.data),
         stream=request.frame.stream or "",
-        odd=bool(exchange.flaws or request.flaws),
+        has_issue=bool(exchange.flaws or request.flaws),
         data=request.data,
         id=request.id,
         status=exchange.state.value,
@@ -62,7 +62,7 @@ def exchange_item(exchange: Exchange, kind: str = "exchange") -> ExchangeItem:
     )
     if answer is not None:
         item.size += len(answer.data)
-        item.odd |= bool(answer.flaws)
+        item.has_issue |= bool(answer.flaws)
         item.answer = answer.data
         if isinstance(answer, Failure):
             item.error_code, item.answer_member = answer.code, "error"
@@ -172,7 +172,7 @@ class RowItem:
         return self._index.texts[self._index.stream[self.row]]
 
     @property
-    def odd(self) -> bool:
+    def has_issue(self) -> bool:
         index, row = self._index, self.row
         if row in index.flaws:
             return True

@@ -34,6 +34,7 @@ ENTRIES: list[Entry] = [
         ("kind:request", [0, 1, 2, 3]),
         ("kind:exchange", [0, 1, 2, 3]),
         ("kind:result dir:server", [0, 1, 4]),
+        ("is:issue", [4]),
         ("is:odd", [4]),
         ("stderr", [6]),
         ("notifications/*", [5]),

@@ -19,7 +19,7 @@ from mcpspy.ui.session_model import SessionModel
 from tests.ui.test_session_model import CALL, FAILED, PROGRESS, File
 from tests.ui.tui.panels.panels import RECORDINGS, recorded
 
-FIELDS = ("side", "kind", "method", "subject", "id", "status", "size", "stream", "odd", "error_code")
+FIELDS = ("side", "kind", "method", "subject", "id", "status", "size", "stream", "has_issue", "error_code")
 
 
 def found(log: SessionModel, text: str, *, exchanges: bool) -> list[int]:
@@ -80,7 +80,7 @@ def test_what_is_odd_about_an_answer_is_odd_about_the_exchange() -> None:
     file = File()
     log = file.add(CALL, FAILED.replace(b'"2.0"', b'"1.0"'))
 
-    assert (found(log, "is:odd", exchanges=True), found(log, "is:odd", exchanges=False)) == ([0, 1], [1])
+    assert (found(log, "is:issue", exchanges=True), found(log, "is:issue", exchanges=False)) == ([0, 1], [1])
 
 
 def test_a_note_and_a_damaged_line_are_found_by_their_kind_and_text(file: File) -> None:
@@ -102,7 +102,16 @@ def test_a_path_leads_into_the_messages_of_the_row(file: File) -> None:
 
 def test_only_text_reads_the_file(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file.log, "read", lambda *_: pytest.fail("it was read"))
-    for text in ("tool:x", "status:err", "size>10", "latency>1ms", "is:odd", "id:2", "kind:note", "time>1s"):
+    for text in (
+        "tool:x",
+        "status:err",
+        "size>10",
+        "latency>1ms",
+        "is:issue",
+        "id:2",
+        "kind:note",
+        "time>1s",
+    ):
         found(file.log, text, exchanges=True)
 
 
@@ -116,7 +125,7 @@ def test_a_message_on_its_way_answers_as_in_the_session(name: str) -> None:
         asked = None if exchange is None else AwaitedRequest(exchange.request, None, keep=True)
         live, other = LiveItem(what, asked), ChangeItem(change)
         fields = set(FIELDS) - ({"status"} if not isinstance(what, Result | Failure) else set())
-        fields -= {"odd"} if change.flaw is not None else set()
+        fields -= {"has_issue"} if change.flaw is not None else set()
         if exchange is None or (exchange.answer is not what and not isinstance(what, Request)):
             fields -= {"status"}
         assert answers(live, fields) == answers(other, fields), what

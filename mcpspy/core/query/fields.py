@@ -161,8 +161,8 @@ def _is(atom: Atom) -> QueryPart:
     value = atom.value.lower()
     if value == "slow":
         return QueryPart(lambda item: (latency := item.latency) is not None and latency > SLOW, False)
-    if value == "odd":
-        return QueryPart(lambda item: item.odd, False)
+    if value in ("issue", "odd"):  # `odd` is the name of earlier releases.
+        return QueryPart(lambda item: item.has_issue, False)
     if value == "finding":
         return QueryPart(lambda item: bool(_findings(item)), False)
     test = _state(value, exact=False)
@@ -170,7 +170,7 @@ def _is(atom: Atom) -> QueryPart:
         return QueryPart(test, False)
     if value in KINDS or value in _SAME_KIND or value == "note":
         return _kind(atom._replace(op=":" if value in _SAME_KIND else "="))
-    return _unknown(atom, ("slow", "odd", "finding", *STATUSES, *KINDS, "response", "note"))
+    return _unknown(atom, ("slow", "issue", "finding", *STATUSES, *KINDS, "response", "note"))
 
 
 def _lint(atom: Atom) -> QueryPart:

@@ -39,7 +39,7 @@ class FilterItem(Protocol):
     @property
     def stream(self) -> str: ...  # HTTP: the session it belongs to; else empty.
     @property
-    def odd(self) -> bool: ...  # True if it has a protocol issue.
+    def has_issue(self) -> bool: ...  # True if it has a protocol issue.
     @property
     def error_code(self) -> int | None: ...  # The code of a JSON-RPC error.
 
@@ -139,7 +139,7 @@ class MessageItem:
         return "" if isinstance(entry, Damaged) else entry.frame.stream or ""
 
     @property
-    def odd(self) -> bool:
+    def has_issue(self) -> bool:
         entry = self._entry
         if isinstance(entry, Note):
             return False
@@ -177,7 +177,7 @@ class ExchangeItem(Struct, gc=False, eq=False):
     subject: str
     size: int
     stream: str
-    odd: bool
+    has_issue: bool
     data: bytes
     """The request's bytes, or the notification's."""
     id: str = ""

@@ -112,7 +112,7 @@ class Columns:
         return self._count
 
     @property
-    def odd(self) -> int:
+    def issues(self) -> int:
         """Number of rows that have a protocol issue without being an error."""
         return len(self.wrong) - self.failed
 

@@ -85,7 +85,7 @@ STATUS_OKAY = f'unknown status "okay": one of {", ".join(STATUSES)}'
         ("code=-32602", "FAILURE"),
         ("code:>0", "LATE"),
         ("code!=1 code!=-32602 is:err", "TOOL_ERROR REFUSED STRAY"),
-        ("is:odd", "STRAY"),
+        ("is:issue", "STRAY"),
         # Findings.
         ("is:finding", "FOUND"),
         ("lint:env lint:SEC2 lint:* lint:error lint:*1", "FOUND"),
@@ -123,6 +123,16 @@ def test_an_error_is_one_line_with_a_position(text: str, message: str | None, un
 
     assert message is None or str(caught.value) == message
     assert text[caught.value.start : caught.value.end] == underlined
+
+
+def test_is_odd_is_a_hidden_alias_of_is_issue() -> None:
+    issue, alias = parse("is:issue").matches, parse("is:odd").matches
+
+    assert [name for name, row in EVERY.items() if issue(row)] == ["STRAY"]
+    assert [name for name, row in EVERY.items() if alias(row)] == ["STRAY"]
+    with pytest.raises(QueryError, match="one of slow, issue, finding") as caught:
+        parse("is:fast")
+    assert "odd" not in str(caught.value)
 
 
 def test_case_is_nothing_in_any_alphabet() -> None:

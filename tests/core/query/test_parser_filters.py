@@ -23,13 +23,13 @@ ROWS = st.builds(
     latency=st.one_of(st.none(), st.floats(0, 10)),
     size=st.integers(0, 10**7),
     stream=st.sampled_from(["", "1"]),
-    odd=st.booleans(),
+    has_issue=st.booleans(),
     error_code=st.one_of(st.none(), st.just(-32602)),
     data=st.sampled_from([b"", b'{"a":"Needle"}', b'{"params":{"n":5}}', b"\xff"]),
 )
 ATOMS = st.sampled_from(
     """tools echo "a_b" /needle/i /^$/ text:needle method:tools/* tool:echo uri:file id:1 id="1" dir:in kind:result
-    note:stderr status:err status:ok is:slow is:odd stream:1 >200ms <1s lat>=2s size>10kb time<1m code=-32602 code!=1
+    note:stderr status:err status:ok is:slow is:issue stream:1 >200ms <1s lat>=2s size>10kb time<1m code=-32602 code!=1
     method!=ping status!=ok since:-5s until:50s params.n=5 result[]:x""".split()
 )
 QUERIES = st.recursive(

@@ -32,9 +32,9 @@ def test_a_request_that_is_odd_and_then_fails_is_one_error_and_no_oddity() -> No
     index = Index()
     for _ in range(2):
         index.add(Frame(0.0, "client", b'{"jsonrpc":"2.0","id":1,"method":"a"}'), 0, 0)
-    assert (index.failed, index.odd) == (0, 1)
+    assert (index.failed, index.issues) == (0, 1)
     index.end()
-    assert (index.failed, index.odd, list(index.wrong)) == (2, 0, [0, 1])
+    assert (index.failed, index.issues, list(index.wrong)) == (2, 0, [0, 1])
 
 
 def test_of_a_range_all_rows_lead_but_the_answers_that_requests_got() -> None:

@@ -296,9 +296,9 @@ def test_errors_and_protocol_issues_are_counted_apart_and_kept_in_order() -> Non
         ]
     ):
         index.add(Frame(float(number), "client" if number < 2 else "server", data), 0, 0)
-    assert (list(index.wrong), index.failed, index.odd) == ([2, 3], 1, 1)
+    assert (list(index.wrong), index.failed, index.issues) == ([2, 3], 1, 1)
     index.end()
-    assert (list(index.wrong), index.failed, index.odd, index.unanswered) == ([0, 2, 3], 2, 1, 1)
+    assert (list(index.wrong), index.failed, index.issues, index.unanswered) == ([0, 2, 3], 2, 1, 1)
 
 
 def test_a_row_knows_where_its_line_is_in_which_part() -> None:
