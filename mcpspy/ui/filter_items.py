@@ -26,7 +26,7 @@ class ChangeItem(MessageItem):
 
     @property
     def status(self) -> str:
-        """State of a response; of a request only while it is open, so that each failure is found once."""
+        """State of a response, or of an open request: so a filter finds each failure once."""
         entry, exchange = self._entry, self._change.exchange
         if exchange is None or not isinstance(entry, Request | Result | Failure):
             return ""
@@ -37,7 +37,7 @@ class ChangeItem(MessageItem):
         return super().has_issue or (self._change.flaw is not None and not isinstance(self._entry, Note))
 
     def text(self) -> bytes:
-        """Return the original bytes; a note without text has the words of its row."""
+        """Return the original bytes; for a note without text, the words of its row."""
         if isinstance(self._entry, Note) and not self._entry.text:
             shown = row(self._change)
             return f"{shown.subject} {shown.status}".encode()

@@ -85,7 +85,7 @@ class LastLine:
 def warn_incomplete(path: object, torn: int) -> None:
     """Report an incomplete last line of a recording on stderr, if it has any bytes."""
     if torn:
-        sys.stderr.write(sanitize(f"mcpspy: {path}: the last line is torn ({torn} bytes, left out)") + "\n")
+        sys.stderr.write(sanitize(f"mcpspy: {path}: incomplete last line skipped ({torn} bytes)") + "\n")
 
 
 def columns(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -74,7 +74,7 @@ _SUBJECTS = {
 
 
 def _word(atom: Atom) -> QueryPart:
-    # A note has neither method nor subject; its kind is shown in the column of the method.
+    # A note has neither method nor subject; lists show its kind in the method column.
     found = values.cached_text_test(atom)
     return QueryPart(
         lambda item: found(item.method) or found(item.subject) or (not item.side and found(item.kind)), False
@@ -186,7 +186,7 @@ def _findings(item: FilterItem) -> Collection[str]:
 
 
 def _unknown(atom: Atom, known: Iterable[str]) -> NoReturn:
-    atom.fail(f'unknown {atom.field} "{atom.value}": one of {", ".join(known)}')
+    atom.fail(f'unknown {atom.field} "{atom.value}": use one of {", ".join(known)}')
 
 
 _COMPILERS: dict[str, Callable[[Atom], QueryPart]] = {

@@ -37,7 +37,7 @@ _B64 = b',"b64":"'
 
 
 class Redactor:
-    """Redacts one recording. `key` is made for it and never kept."""
+    """Redacts one recording. `key` is generated for it and never stored."""
 
     def __init__(self, key: bytes, rules: RedactionRules | None = None, found: Found | None = None) -> None:
         self._key = key
@@ -140,7 +140,7 @@ class Redactor:
     def _line(self, line: bytes) -> bytes:
         try:
             return self._entry(line)
-        except Exception as error:  # Whatever it is, it must not let the line through.
+        except Exception as error:  # No error may let the line through.
             self.lost += 1
             at = line[5:].partition(b",")[0] if line.startswith(b'{"t":') else b"0"
             why = type(error).__name__.encode()

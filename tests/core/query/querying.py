@@ -1,4 +1,4 @@
-"""Items with fixed values, one of each sort."""
+"""Filter items with fixed values, one of each kind."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Row:
     error_code: int | None = None
     findings: tuple[str, ...] = ()
     data: bytes = b""
-    """Of the message itself."""
+    """Bytes of the message itself."""
     request: bytes = b""
-    """The request of a response."""
+    """Bytes of the request of a response."""
     reads: int = 0
 
     def text(self) -> bytes:
