@@ -130,12 +130,10 @@ def _token(text: str, at: int) -> Token:
             raise QueryError("unclosed regex: end it with /, or put a path in quotes", at, len(text))
         return _atom(text, at, regex)
     if order := _ORDER.match(text, at):
-        operator = order[0]
-        atom = _value(text, _skip_space(text, order.end()), ORDER, "", operator)
+        op = order[0]
+        atom = _value(text, _skip_space(text, order.end()), ORDER, "", op)
         if not atom.raw:
-            raise QueryError(
-                f"expected a value after '{operator}', like {operator}200ms or {operator}10kb", *order.span()
-            )
+            raise QueryError(f"expected a value after '{op}', like {op}200ms or {op}10kb", *order.span())
         return _atom(text, at, atom)
     if (root := _ROOT.match(text, at)) and (path := _path(text, root)):
         return _atom(text, at, path)

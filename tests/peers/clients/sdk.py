@@ -236,7 +236,7 @@ async def everything(play: Play) -> None:
     link = {"url": "https://example.org/login", "elicitationId": "elicitation-1"}
     await play.call("trigger-url-elicitation", link)
     await play.call("trigger-url-elicitation", {**link, "elicitationId": "elicitation-2", "errorPath": True})
-    play.leave_out("error", "data", "elicitations", 0, "elicitationId")  # A random level, whatever the argument is.
+    play.leave_out("error", "data", "elicitations", 0, "elicitationId")  # Random, whatever the argument is.
     await play.call("get-roots-list")
     await play.call("simulate-research-query", {"topic": "wants a task, which this client has not"})
     await play.call("get-sum", {"a": "two"})
@@ -316,7 +316,7 @@ async def sdk(play: Play) -> None:
     else:
         await play.call("touch", {"name": "first"})
         await play.step("ping", client.send_ping())
-    await play.call("echo", {"text": "the last word"})  # So that the transcript shows the end of the subscription, too.
+    await play.call("echo", {"text": "the last word"})  # Shows the end of the subscription, too.
 
 
 async def first_of(events: Subscription) -> dict[str, str]:
