@@ -44,7 +44,7 @@ MOST = 1000
 """Maximum findings per rule with their own message; the others get the rule's summary."""
 
 LONGEST = 300
-GONE = "no longer in the file"
+GONE = "the message is no longer in the file"
 
 Read = Callable[[int, int, int], bytes]
 """Part, offset and length → bytes."""

@@ -137,7 +137,7 @@ def read_header(line: bytes) -> Header:
     try:
         return _read_header(upgrade(line, number))
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"not an mcpspy recording: invalid header: {error}", "see docs/format.md") from None
+        raise UsageError(f"invalid header: {error}", "see docs/format.md") from None
 
 
 def upgrade(line: bytes, number: int) -> bytes:

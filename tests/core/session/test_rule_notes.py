@@ -16,7 +16,7 @@ from mcpspy.core.session.rule_notes import about, words
         ({"action": "delay", "why": "full"}, "buffer full, cannot delay it"),
         ({"action": "drop", "rule": "flaky"}, "dropped (rule flaky)"),
         ({"action": "replace"}, "changed"),
-        ({"action": "replace", "failed": "there is no /x"}, "not changed: there is no /x"),
+        ({"action": "replace", "failed": "/x does not exist"}, "not changed: /x does not exist"),
         ({"action": "corrupt", "how": "bad-json"}, "corrupted: bad-json"),
         ({"action": "hold", "viewer": "tui"}, "held (tui)"),
         ({"action": "hold", "why": "full"}, "buffer full, cannot hold it"),

@@ -137,7 +137,7 @@ def test_json_says_of_a_torn_line_on_stderr(make_recording: Make, capsys: pytest
     path = make_recording(exit_code=None, torn=b'{"t":')
 
     assert main(["show", str(path), "--json"]) == 0
-    assert "the last line is torn (5 bytes" in capsys.readouterr().err
+    assert "incomplete last line skipped (5 bytes)" in capsys.readouterr().err
 
 
 def test_following_shows_what_comes_and_ends_with_the_session(tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def test_a_bad_filter_is_one_line_with_the_place(capsys: pytest.CaptureFixture[s
         (b"\x7fELF\x02\x01\x00\xff\xfe", "not an mcpspy recording", 2),
         (b'{"mcpspy":1,"id":"a"', "its header is cut off", 2),
         (b'{"mcpspy":99,"id":"a","started":"x"}\n', "recorded by a newer mcpspy (format 99", 2),
-        (b'{"mcpspy":1}\n', "its header is not that of a recording", 2),
+        (b'{"mcpspy":1}\n', "invalid header", 2),
         (b"[1]\n", "not an mcpspy recording", 2),
     ],
     ids=["missing", "empty", "binary", "cut header", "newer", "header without keys", "array"],
