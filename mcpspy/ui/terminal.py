@@ -103,13 +103,13 @@ def cut(text: str, width: int) -> str:
     """Return at most `width` columns of a text, with an ellipsis if it was cut."""
     if cells(text) <= width:
         return text
-    kept, room = [], width - 1
+    fitting, room = [], width - 1
     for character in text:
         room -= _cells(character)
         if room < 0:
             break
-        kept.append(character)
-    return "".join(kept) + "…"
+        fitting.append(character)
+    return "".join(fitting) + "…"
 
 
 def _cells(character: str) -> int:

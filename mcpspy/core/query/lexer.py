@@ -201,9 +201,7 @@ def _path(text: str, root: re.Match[str]) -> Atom | None:
     found = _AFTER_PATH.match(text, end)
     if found is None:
         if _COMPARED.match(text, end):
-            raise QueryError(
-                'invalid step: use .name, ["any name"], [0], [-1] or []', end, _word_end(text, end)
-            )
+            raise QueryError('bad step: use .name, ["any name"], [0], [-1] or []', end, _word_end(text, end))
         return None
     if found[1] and (found[2].startswith(":") or end == begin):
         return None  # `error >1s` is two atoms.

@@ -100,15 +100,15 @@ class Redactor:
         from mcpspy.core.redact.command_line import command
 
         rules = self._rules()
-        kept: dict[str, Value] = {}
+        redacted: dict[str, Value] = {}
         for name, value in fields.items():
             if isinstance(value, str):
-                kept[name] = command([value], rules, self._mask, self._report)[0]
+                redacted[name] = command([value], rules, self._mask, self._report)[0]
             elif isinstance(value, list | tuple) and all(isinstance(word, str) for word in value):
-                kept[name] = command(list(map(str, value)), rules, self._mask, self._report)
+                redacted[name] = command(list(map(str, value)), rules, self._mask, self._report)
             else:
-                kept[name] = value
-        return kept
+                redacted[name] = value
+        return redacted
 
     def message(self, data: bytes) -> bytes:
         """Return a message, redacted; as plain text if it is not JSON."""
@@ -157,8 +157,8 @@ class Redactor:
             data = a2b_base64(rest[:-3])
             if not self._is_thorough and not self._prefilter.hits(data):
                 return line
-            kept = self._text(data)
-            return line if kept == data else b"".join((head, found, b2a_base64(kept, newline=False), b'"}\n'))
+            text = self._text(data)
+            return line if text == data else b"".join((head, found, b2a_base64(text, newline=False), b'"}\n'))
         from mcpspy.core.redact.walker import InvalidJson, JsonWalker, apply
 
         try:

@@ -360,7 +360,7 @@ class Correlation(Peers, ABC, Generic[P]):
             if isinstance(message, Notification)
             else self._settle_request(message)
         )
-        if message.frame.is_ours:  # mcpspy responded instead of a peer, and dropped its own response.
+        if message.frame.is_ours:  # mcpspy responded for a peer, whose own response it dropped.
             change.flaw = None
         return change
 
