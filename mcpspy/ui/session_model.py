@@ -1,6 +1,6 @@
 """A session for the screens: rows from the index, messages read from the file on demand.
 
-Caches the last few messages, and stores one line per lint finding; of a rule with very many findings it
+Caches the last few messages, and stores one line per lint finding; for a rule with very many findings it
 stores only the rows.
 """
 

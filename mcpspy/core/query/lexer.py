@@ -54,9 +54,9 @@ class Atom(NamedTuple):
     field: str
     """One of FIELDS' values, or WORD, REGEX, ORDER, PATH."""
     name: str
-    """The field name as typed; of a path, the path."""
+    """The field name as typed; for a path, the path."""
     op: str
-    """`:`, `=`, `!=`, `>` …; of a regex, its flags."""
+    """`:`, `=`, `!=`, `>` …; for a regex, its flags."""
     value: str
     raw: str
     """The value as typed, with quotes."""

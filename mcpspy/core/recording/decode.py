@@ -52,9 +52,9 @@ class Frame(Struct, frozen=True, gc=False):
     http: int | None = None
     """HTTP: number of the exchange that carried it."""
     eol: str = "\n"
-    """Its line end: LF, CR LF, or empty if the end never came."""
+    """Its line end: LF, CR LF, or empty if the end never arrived."""
     event_id: str | None = None
-    """Server-sent events: the `id` field. The same event may come again on another stream."""
+    """Server-sent events: the `id` field. The same event may be repeated on another stream."""
     by: str | None = None
     """`mcpspy` if mcpspy sent it in the name of `side`."""
     to: str | None = None

@@ -1,8 +1,8 @@
 """Placeholders of secrets: writing, comparing, and restoring live values.
 
 A secret has the same tag throughout a recording. The tag is a hash under a key that is generated for
-the recording and not stored, so the tag does not help to guess a secret. It has 32 bits: two of n secrets share a
-tag with a chance of n² / 2³³ (one in 860,000 for a hundred, one in 8,600 for a thousand); they then
+the recording and not stored, so secrets cannot be guessed from it. It has 32 bits: two of n secrets share
+a tag with a chance of n² / 2³³ (one in 860,000 for a hundred, one in 8,600 for a thousand); they then
 merely look equal. To restore a value, the user names its tag, `3f9c01ab`, or its key, `api_key`.
 """
 

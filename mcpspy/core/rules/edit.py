@@ -99,7 +99,7 @@ def _decoded(decode: Callable[[bytes], T], data: bytes) -> T:
 
 
 def corrupted(data: bytes, way: str, id: str | None, size: int) -> CorruptedMessage:  # noqa: A002
-    """Return the message, corrupted in one of `CORRUPTIONS`; `id` is its id's JSON text, `size` the bytes of an oversized one."""
+    """Return the corrupted message; `way` is a key of `CORRUPTIONS`, `id` JSON text, `size` the bytes if oversized."""
     data = data.rstrip()  # A body may end in a line end.
     if way == BAD_JSON:
         return CorruptedMessage(data[:-1] + b"," + data[-1:])

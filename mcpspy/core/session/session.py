@@ -1,6 +1,6 @@
 """A session in memory: entries in, changes and exchanges out.
 
-Owns everything that is known about a session, live or from disk; it changes only through `add`. `core.session.correlation`
+Owns all data of a session, live or from disk; it changes only through `add`. `core.session.correlation`
 decides the outcome of requests.
 """
 
