@@ -17,15 +17,9 @@ class FilterItem(Protocol):
     @property
     def at(self) -> float: ...  # Seconds since the start.
     @property
-    def side(
-        self,
-    ) -> str: ...  # Sender, `client` or `server`; for an exchange, the requester; empty for notes.
+    def side(self) -> str: ...  # Sender, `client` or `server`; for an exchange, the requester; else empty.
     @property
-    def kind(
-        self,
-    ) -> (
-        str
-    ): ...  # `request`, `notification`, `result`, `error`, `malformed`, `exchange`; for a note, its kind.
+    def kind(self) -> str: ...  # One of `core.query.fields.KINDS`, or an unknown kind of note.
     @property
     def method(self) -> str: ...  # For a response, that of its request; empty if there is none.
     @property
