@@ -161,7 +161,7 @@ def _is(atom: Atom) -> QueryPart:
     value = atom.value.lower()
     if value == "slow":
         return QueryPart(lambda item: (latency := item.latency) is not None and latency > SLOW, False)
-    if value in ("issue", "odd"):  # `odd` is the name of earlier releases.
+    if value in ("issue", "odd"):  # `odd` is a hidden alias.
         return QueryPart(lambda item: item.has_issue, False)
     if value == "finding":
         return QueryPart(lambda item: bool(_findings(item)), False)

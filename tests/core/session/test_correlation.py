@@ -278,7 +278,7 @@ PLAIN = ASKED.replace(b'"id":1', b'"id":8')
 
 
 @pytest.mark.parametrize(
-    "odd",
+    "line",
     [
         b'{"t":1,"note":"stderr","text":"x"}',
         ASKED.replace(b'"from"', b'"by":"mcpspy","from"'),
@@ -297,8 +297,8 @@ PLAIN = ASKED.replace(b'"id":1', b'"id":8')
     ],
     ids=range(14),
 )
-def test_a_message_that_needs_a_decision_does_not_take_the_short_cut(odd: bytes) -> None:
-    count, index = taken([PLAIN, odd, PLAIN.replace(b'"id":8', b'"id":9')])
+def test_a_message_that_needs_a_decision_does_not_take_the_short_cut(line: bytes) -> None:
+    count, index = taken([PLAIN, line, PLAIN.replace(b'"id":8', b'"id":9')])
     assert (count, len(index), index.pending, index.last_at) == (1, 3, 1, 1.5)
 
 
