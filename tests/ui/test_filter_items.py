@@ -96,13 +96,8 @@ def test_a_note_has_its_kind_and_the_words_of_its_row() -> None:
     stderr = last(Note(1.0, "stderr", {"text": "\x1b[31mwarm"}))
     refused = last(Note(1.0, "http", {"method": "POST", "path": "/mcp", "status": 404, "stream": "s1"}))
 
-    assert (stderr.kind, stderr.side, stderr.method, stderr.size, stderr.has_issue) == (
-        "stderr",
-        "",
-        "",
-        0,
-        False,
-    )
+    assert (stderr.kind, stderr.side, stderr.method, stderr.size) == ("stderr", "", "", 0)
+    assert not stderr.has_issue
     assert stderr.text() == b"\x1b[31mwarm"
     assert (refused.stream, refused.text()) == ("s1", b"POST /mcp HTTP 404")
 

@@ -102,16 +102,7 @@ def test_a_path_leads_into_the_messages_of_the_row(file: File) -> None:
 
 def test_only_text_reads_the_file(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file.log, "read", lambda *_: pytest.fail("it was read"))
-    for text in (
-        "tool:x",
-        "status:err",
-        "size>10",
-        "latency>1ms",
-        "is:issue",
-        "id:2",
-        "kind:note",
-        "time>1s",
-    ):
+    for text in "tool:x status:err size>10 latency>1ms is:issue id:2 kind:note time>1s".split():
         found(file.log, text, exchanges=True)
 
 

@@ -12,9 +12,7 @@ from mcpspy.core.redact.text import UnescapedText, escape
 
 
 @given(st.text(), st.booleans())
-def test_the_text_equals_that_of_json_and_every_character_has_its_position(
-    text: str, ascii_only: bool
-) -> None:
+def test_the_text_and_the_positions_of_its_characters_are_those_of_json(text: str, ascii_only: bool) -> None:
     raw = json.dumps(text, ensure_ascii=ascii_only)[1:-1].encode("utf-8", "surrogatepass")
     unescaped = UnescapedText(raw)
     assert unescaped.text == text.encode("utf-8", "surrogatepass")
