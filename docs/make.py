@@ -2,8 +2,8 @@
 
     .venv/bin/python docs/make.py [--check]
 
-Owns the marks between which a page's help stands, and how wide it is. With --check nothing is written, and it is an
-error if something would be.
+Owns the marks around the help in a page, and its width. With --check it writes nothing, and fails if a file would
+change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from argparse_manpage.manpage import Manpage  # type: ignore[import-untyped]  # It ships no types.
+from argparse_manpage.manpage import Manpage  # type: ignore[import-untyped]  # It has no types.
 
 from mcpspy import __version__
 from mcpspy.ui.cli.main import COMMANDS, HelpFormatter, described
@@ -25,7 +25,7 @@ from mcpspy.ui.report.lint_docs import page as rules
 DOCS = Path(__file__).resolve().parent
 
 WIDTH = 96
-"""Columns of the help in a page."""
+"""Width of the help in a page, in columns."""
 
 BEGIN = "<!-- what `mcpspy {} --help` says; docs/make.py writes it -->"
 END = "<!-- end of help -->"
@@ -41,7 +41,7 @@ def parser(name: str) -> argparse.ArgumentParser:
 
 
 def with_help(page: str, name: str) -> str:
-    """Return the page with the help of today: between its marks, or at its end if it has none."""
+    """Return the page with the current help: between its marks, or at its end if it has none."""
     begin = BEGIN.format(name)
     block = f"{begin}\n```\n{parser(name).format_help()}```\n{END}\n"
     if begin not in page:
@@ -51,7 +51,7 @@ def with_help(page: str, name: str) -> str:
 
 
 def manual() -> str:
-    """Return the manual page, roff."""
+    """Return the manual page in roff."""
     parser_of_all = argparse.ArgumentParser(
         prog="mcpspy",
         description="Stands between an MCP host and an MCP server: passes every byte on unchanged, records the "
@@ -77,17 +77,17 @@ def manual() -> str:
     )
     for name, (path, _) in COMMANDS.items():
         page.add_section(f"mcpspy {name}", ">", roff(import_module(path).EPILOG))
-    return re.sub("(?m)^'", r"\\&'", str(page))  # A line that begins so would be a command of roff's.
+    return re.sub("(?m)^'", r"\\&'", str(page))  # A line that begins with these would be a roff command.
 
 
 def roff(text: str) -> str:
-    """Return a text that stands as it is, line by line."""
+    """Return a text that roff prints unchanged, line by line."""
     lines = text.strip("\n").replace("\\", r"\e").replace("-", r"\-").split("\n")
     return "\n".join([".nf", *(rf"\&{line}" for line in lines), ".fi"])
 
 
 def made() -> Iterator[tuple[Path, str]]:
-    """Return every file with what should be in it."""
+    """Return every generated file with its content."""
     for name in COMMANDS:
         path = DOCS / f"{name}.md"
         page = rules() if name == "lint" else path.read_text(encoding="utf-8")
@@ -96,12 +96,12 @@ def made() -> Iterator[tuple[Path, str]]:
 
 
 def stale() -> list[Path]:
-    """Return the files that are not what they should be."""
+    """Return the files that are out of date."""
     return [path for path, text in made() if not path.exists() or path.read_text(encoding="utf-8") != text]
 
 
 def main() -> int:
-    """Write the files that are stale, or name them."""
+    """Write the files that are out of date, or list them."""
     outdated = stale()
     for path in outdated:
         print(path.relative_to(DOCS.parent))

@@ -16,7 +16,7 @@ from mcpspy.core.session.session import Change
 FROM_CLIENT, FROM_SERVER, NO_DIRECTION = "→", "←", "·"
 """Direction of a message; the host is on the left."""
 
-OK, BAD, OPEN, QUIET, ISSUE = "ok", "bad", "open", "quiet", "odd"
+OK, BAD, OPEN, QUIET, ISSUE = "ok", "bad", "open", "quiet", "issue"
 """Tones: a colour may emphasise them, but the text alone must be clear without it."""
 
 

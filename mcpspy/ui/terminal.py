@@ -85,7 +85,7 @@ class LastLine:
 def warn_incomplete(path: object, torn: int) -> None:
     """Report an incomplete last line of a recording on stderr, if it has any bytes."""
     if torn:
-        sys.stderr.write(sanitize(f"mcpspy: {path}: the last line is torn ({torn} bytes, left out)") + "\n")
+        sys.stderr.write(sanitize(f"mcpspy: {path}: incomplete last line skipped ({torn} bytes)") + "\n")
 
 
 def columns(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -103,13 +103,13 @@ def cut(text: str, width: int) -> str:
     """Return at most `width` columns of a text, with an ellipsis if it was cut."""
     if cells(text) <= width:
         return text
-    kept, room = [], width - 1
+    fitting, room = [], width - 1
     for character in text:
         room -= _cells(character)
         if room < 0:
             break
-        kept.append(character)
-    return "".join(kept) + "…"
+        fitting.append(character)
+    return "".join(fitting) + "…"
 
 
 def _cells(character: str) -> int:

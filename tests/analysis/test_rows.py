@@ -53,7 +53,7 @@ def test_a_response_row_has_its_outcome_in_words(answer: bytes, status: str, ton
 def test_an_unsolicited_response_is_a_protocol_issue() -> None:
     shown = last_row(said("server", b'{"jsonrpc":"2.0","id":9,"result":{}}'))
 
-    assert (shown.status, shown.tone, shown.id) == ("nobody asked", rows.ISSUE, "9")
+    assert (shown.status, shown.tone, shown.id) == ("unsolicited response", rows.ISSUE, "9")
 
 
 def test_a_line_that_is_no_message_shows_itself() -> None:

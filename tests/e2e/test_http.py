@@ -107,13 +107,13 @@ class Pair(NamedTuple):
         """What the peers do wrong, as their recording has to say."""
         found = set()
         if self.server == "everything" and self.mode != "legacy":
-            found.add("it has no id")
+            found.add("no id")
         if self.client == "sdk" and self.revision == LEGACY:
             if self.server in ("peer", "peer-json"):
                 found.add("answered after it was cancelled")
             if self.server.startswith("peer-stateless"):
                 # The POST that cancels has nothing in common with the one that asked.
-                found |= {"cancels a request nobody made", "no answer"}
+                found |= {"cancels an unknown request", "no answer"}
         return found
 
 

@@ -203,7 +203,7 @@ class StatsCollector(Correlation[StatsCall]):
             self.tables.add_uncounted(message, kind, self.lines)
 
     def _count_request(self, change: RequestOpened[StatsCall], call: StatsCall, message: AnyMessage) -> None:
-        call.odd = bool(change.flaw or message.flaws)
+        call.has_issue = bool(change.flaw or message.flaws)
         if change.continues is not None:
             call.chain = change.continues.chain
         if call.method == "initialize":
@@ -215,7 +215,7 @@ class StatsCollector(Correlation[StatsCall]):
         self, change: RequestAnswered[StatsCall], call: StatsCall, message: AnyMessage
     ) -> None:
         answer = StatsAnswer(message.at, len(message.data), self.lines, isinstance(message, Failure))
-        answer.odd = bool(change.flaw or message.flaws)
+        answer.has_issue = bool(change.flaw or message.flaws)
         if isinstance(message, Failure):
             answer.code = message.code
         if self.tables.reads_text:
@@ -239,7 +239,7 @@ class StatsCollector(Correlation[StatsCall]):
             entries = note.fields.get("entries")
             self.lost += entries if isinstance(entries, int) else 1
         if (call := change.request) is not None:
-            call.odd |= change.flaw is not None
+            call.has_issue |= change.flaw is not None
             if call.state is State.REFUSED:
                 self._settle(call, None)
             elif call.state is State.CANCELLED:

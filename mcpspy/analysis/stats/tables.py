@@ -52,7 +52,7 @@ class StatsCall(Struct, gc=False, eq=False):
     is_out: bool = False
     """True if no one waits for it any more, though it may still be answered."""
     chain: InputChain | None = None
-    odd: bool = False
+    has_issue: bool = False
     data: bytes = b""
 
 
@@ -64,7 +64,7 @@ class StatsAnswer(Struct, gc=False, eq=False):
     line: int
     is_failure: bool = False
     code: int | None = None
-    odd: bool = False
+    has_issue: bool = False
     data: bytes = b""
 
 
@@ -78,7 +78,7 @@ def call_item(call: StatsCall, answer: StatsAnswer | None) -> ExchangeItem:
         subject=call.subject,
         size=call.size,
         stream=call.stream or "",
-        odd=call.odd,
+        has_issue=call.has_issue,
         data=call.data,
         id=call.id,
         status=call.state.value,
@@ -86,7 +86,7 @@ def call_item(call: StatsCall, answer: StatsAnswer | None) -> ExchangeItem:
     if answer is not None:
         item.size += answer.size
         item.latency = answer.at - call.at
-        item.odd |= answer.odd
+        item.has_issue |= answer.has_issue
         item.error_code = answer.code
         item.answer = answer.data
         if answer.is_failure:
@@ -239,7 +239,7 @@ class StatsTables:
                 subject=subject,
                 size=size,
                 stream=message.frame.stream or "",
-                odd=bool(message.flaws),
+                has_issue=bool(message.flaws),
                 data=message.data,
             )
             if not self.matches(item):

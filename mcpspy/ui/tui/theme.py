@@ -77,7 +77,7 @@ PLAIN = replace(
 )
 """For NO_COLOR: with it, Textual sends no colour to the terminal."""
 
-ROLES = ("title", "quiet", "ok", "bad", "open", "odd", "key", "string", "number", "word", "redacted")
+ROLES = ("title", "quiet", "ok", "bad", "open", "issue", "key", "string", "number", "word", "redacted")
 
 COMPONENTS = {f"role--{role}" for role in ROLES}
 """Component classes of the application, where all widgets look the roles up once."""
@@ -88,7 +88,7 @@ CSS = """
 .role--ok { color: $success; }
 .role--bad { color: $error; }
 .role--open { color: $warning; }
-.role--odd { color: $secondary; }
+.role--issue { color: $secondary; }
 .role--key { color: $primary; }
 .role--string { color: $success; }
 .role--number { color: $warning; }
@@ -99,7 +99,7 @@ CSS = """
 .-plain .row--cursor { text-style: underline; }
 .-plain VirtualList:focus > .row--cursor { text-style: reverse; }
 .-plain .role--quiet { text-style: dim; }
-.-plain .role--bad, .-plain .role--odd, .-plain .role--key { text-style: bold; }
+.-plain .role--bad, .-plain .role--issue, .-plain .role--key { text-style: bold; }
 """
 
 

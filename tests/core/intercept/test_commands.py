@@ -66,7 +66,7 @@ def test_a_query_is_that_of_every_filter() -> None:
         ({"order": ["list"]}, 'unknown order \\["list"\\]'),
         ({"order": "list", "all": True}, 'list: unknown key "all"'),
         ({"order": "hold", "query": 1}, "hold: query must be a string or null"),
-        ({"order": "hold", "query": "a ("}, "hold: \\( is never closed \\(column 3\\)"),
+        ({"order": "hold", "query": "a ("}, "hold: unclosed \\( \\(column 3\\)"),
         ({"order": "release"}, "release: ticket must be the number of a held message"),
         ({"order": "release", "ticket": True}, "release: ticket must be the number"),
         ({"order": "release", "tickets": "some"}, 'tickets must be a list of numbers or "all"'),

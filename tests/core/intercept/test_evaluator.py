@@ -143,7 +143,7 @@ def test_a_failed_replacement_is_noted_and_the_message_forwarded_unchanged() -> 
     decision = decide("echo => replace /id/x = 1", call())
 
     assert decision.data is None
-    assert decision.notes[0].fields["failed"] == "there is no /id/x: x would be in 1"
+    assert decision.notes[0].fields["failed"] == "/id/x does not exist: x would be in 1"
 
 
 def test_what_is_corrupted_was_edited_before() -> None:

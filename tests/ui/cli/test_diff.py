@@ -102,7 +102,7 @@ def test_a_torn_line_is_reported(make_recording: Make, capsys: pytest.CaptureFix
     path = str(make_recording(exit_code=None, torn=b'{"t":'))
 
     assert main(["diff", path, path]) == 0
-    assert capsys.readouterr().err.count("the last line is torn (5 bytes, left out)") == 2
+    assert capsys.readouterr().err.count("incomplete last line skipped (5 bytes)") == 2
 
 
 def test_what_peers_say_stays_text(

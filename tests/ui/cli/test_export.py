@@ -103,7 +103,7 @@ def test_a_recording_that_is_still_written_is_exported_as_far_as_it_is(
     assert main(["export", path, "--format", "jsonl"]) == 0
     over = capsys.readouterr()
     assert [json.loads(line)["status"] for line in over.out.splitlines()][-1] == "no answer"
-    assert "the last line is torn (19 bytes, left out)" in over.err
+    assert "incomplete last line skipped (19 bytes)" in over.err
 
     from mcpspy.io.recording.writer import _mark_live
 

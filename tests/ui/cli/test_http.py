@@ -70,7 +70,7 @@ def test_rules_and_the_watchdog_arrive_and_a_wrong_rule_is_reported_before(ran: 
         1,
         60,
     )
-    with pytest.raises(UsageError, match="no => between"):
+    with pytest.raises(UsageError, match="missing => between"):
         main(parsed(*arguments, "--rule", "drop all"))
     assert len(ran) == 1
 

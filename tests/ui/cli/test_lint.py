@@ -266,7 +266,7 @@ def test_a_file_that_cannot_be_read_is_3(make_recording: Make) -> None:
 def test_a_torn_line_is_reported(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
     main(["lint", str(make_recording(exit_code=None, torn=b'{"t":'))])
 
-    assert "the last line is torn (5 bytes, left out)" in capsys.readouterr().err
+    assert "incomplete last line skipped (5 bytes)" in capsys.readouterr().err
 
 
 def test_a_rule_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
@@ -356,4 +356,4 @@ def test_a_filter_leaves_findings_on_what_it_finds(
 
 def test_a_filter_that_cannot_be_read_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lint", "-q", "a is:finding"]) == 2
-    assert "--filter, at character 6: findings are not known here" in capsys.readouterr().err
+    assert "--filter, at character 6: findings are available only in" in capsys.readouterr().err

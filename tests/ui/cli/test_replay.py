@@ -38,7 +38,7 @@ mcpspy:   out of numbers
 """
 
 GARBLED = """\
-mcpspy: {}: no answer to initialize within 1 s; what it says is no JSON-RPC: Hello, this is no JSON-RPC
+mcpspy: {}: no response to initialize within 1 s; what it says is no JSON-RPC: Hello, this is no JSON-RPC
 """
 
 DIED = """\
@@ -68,7 +68,7 @@ def test_the_same_server_gives_the_same_results(recorded: Path, capfd: pytest.Ca
             "tools/call add",
             CRASHED,
         ),
-        ("hang", "tools/call add", "mcpspy: no answer to tools/call add within 2 s\n"),
+        ("hang", "tools/call add", "mcpspy: no response to tools/call add within 2 s\n"),
     ],
 )
 def test_a_server_that_has_changed_is_found_and_what_has_changed_is_named(
@@ -86,7 +86,7 @@ def test_a_server_that_has_changed_is_found_and_what_has_changed_is_named(
 @pytest.mark.parametrize(
     ("how", "err"),
     [
-        ("mute", "mcpspy: {}: no answer to initialize within 1 s\n"),
+        ("mute", "mcpspy: {}: no response to initialize within 1 s\n"),
         (
             "dies",
             DIED,

@@ -41,7 +41,7 @@ def test_a_value_that_is_another_one_now_is_suggested_to_be_carried(
     _, err = capfd.readouterr()
 
     assert code == 1
-    assert "tools/call use gave back" in err
+    assert "tools/call use sent back" in err
     assert "perhaps --carry '/result/content/0/text=session (" in err
 
 

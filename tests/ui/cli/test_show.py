@@ -137,7 +137,7 @@ def test_json_says_of_a_torn_line_on_stderr(make_recording: Make, capsys: pytest
     path = make_recording(exit_code=None, torn=b'{"t":')
 
     assert main(["show", str(path), "--json"]) == 0
-    assert "the last line is torn (5 bytes" in capsys.readouterr().err
+    assert "incomplete last line skipped (5 bytes)" in capsys.readouterr().err
 
 
 def test_following_shows_what_comes_and_ends_with_the_session(tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_a_bad_filter_is_one_line_with_the_place(capsys: pytest.CaptureFixture[s
     assert main(["show", "-q", "a tools:\x1b[2J"]) == 2
     assert capsys.readouterr().err == (
         "mcpspy: --filter, at character 3: unknown field tools: did you mean tool:?"
-        " A word with : in it may stand in quotes (docs/filter.md has the language)\n"
+        " Put a word that contains : in quotes (docs/filter.md has the language)\n"
     )
 
     assert main(["show", "-q", "kind:x status:\x1b[2J\ny"]) == 2
@@ -272,7 +272,7 @@ def test_a_bad_filter_is_one_line_with_the_place(capsys: pytest.CaptureFixture[s
         (b"\x7fELF\x02\x01\x00\xff\xfe", "not an mcpspy recording", 2),
         (b'{"mcpspy":1,"id":"a"', "its header is cut off", 2),
         (b'{"mcpspy":99,"id":"a","started":"x"}\n', "recorded by a newer mcpspy (format 99", 2),
-        (b'{"mcpspy":1}\n', "its header is not that of a recording", 2),
+        (b'{"mcpspy":1}\n', "invalid header", 2),
         (b"[1]\n", "not an mcpspy recording", 2),
     ],
     ids=["missing", "empty", "binary", "cut header", "newer", "header without keys", "array"],
@@ -390,7 +390,7 @@ def test_a_filter_may_ask_for_findings_once_there_are_some(
     assert (late["n"], late["kind"], late["code"]) == (0, "finding", "LIFE201")
 
     assert main(["show", path, "-q", "is:finding"]) == 2
-    assert b"at character 4: findings are not known here" in capfdbinary.readouterr().err
+    assert b"at character 4: findings are available only in" in capfdbinary.readouterr().err
 
 
 def test_what_shows_only_later_is_reported_with_what_it_is_about(

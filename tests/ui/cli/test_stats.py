@@ -99,7 +99,7 @@ def test_what_is_torn_is_named(make_recording: Make, capsys: pytest.CaptureFixtu
 
     assert main(["stats", str(path)]) == 0
     found = capsys.readouterr()
-    assert "the last line is torn (12 bytes, left out)" in found.err
+    assert "incomplete last line skipped (12 bytes)" in found.err
     assert "died: it has no exit note" in found.out
 
 

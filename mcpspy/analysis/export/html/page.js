@@ -9,7 +9,7 @@ const CHIPS = [
   ["errors", isBad, "bad"],
   [`slow ≥ ${duration(slow).replace(/\.0+ /, " ")}`, (row) => row.latency >= slow, "open"],
   ["pending", (row) => row.state === "pending" || row.state === "no answer", "open"],
-  ["odd", (row) => row.flaws.length > 0 || row.tone === "odd", "odd"],
+  ["odd", (row) => row.flaws.length > 0 || row.tone === "issue", "issue"],
   ["notifications", (row) => row.kind === "notification", "quiet"],
   ["stderr", (row) => row.kind === "stderr", "quiet"],
   ["HTTP", (row) => row.kind === "http", "quiet"],

@@ -1,7 +1,7 @@
 // The session along its time: a bar an exchange, a tick for what has no length. One clicks it, drags over it, or
 // walks along it with the arrow keys.
 
-const TONES = ["quiet", "ok", "open", "odd", "bad"]; // What comes later lies above: one error among thousands is seen.
+const TONES = ["quiet", "ok", "open", "issue", "bad"]; // What comes later lies above: one error among thousands is seen.
 const LANES = 8;
 const AXIS = 16;
 const NEAR = 6; // Pixels beside a bar that still count as the bar.

@@ -13,6 +13,7 @@ from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import CALLED, EVERY_LINE, LEGACY, RESPONSES, LintRule, Report, RuleGroup
 from mcpspy.core.protocol.message import Failure, Malformed, Result
 from mcpspy.core.protocol.spec import CLIENT, MODERN, SERVER, other
+from mcpspy.core.session.correlation import NO_ID, UNSOLICITED
 
 RULES: list[LintRule] = []
 
@@ -312,7 +313,7 @@ def unsolicited(event: LintEvent) -> Iterator[Report]:
     """
     if event.side == CLIENT and (event.revision or "") >= MODERN:
         return  # MOD105 says it.
-    if event.flaw is not None and event.flaw.startswith("nobody asked"):
+    if event.flaw is not None and event.flaw.startswith(UNSOLICITED):
         assert isinstance(event.what, Result | Failure)
         yield Report(
             event.flaw if ":" in event.flaw else f"nobody asked under the id {(event.what.id or '')[:40]}"
@@ -396,4 +397,4 @@ def null_id(event: LintEvent) -> Iterator[Report]:
 
 
 def _is_anonymous(event: LintEvent) -> bool:
-    return event.flaw is not None and event.flaw.startswith("answers nothing")
+    return event.flaw == NO_ID

@@ -13,6 +13,7 @@ from mcpspy.analysis.lint.rules.stateless import CALL, DONE
 from mcpspy.analysis.lint.state import KEPT
 from mcpspy.core.protocol.message import decoded, text
 from mcpspy.core.protocol.spec import MODERN, SERVER
+from mcpspy.core.session.correlation import UNKNOWN_PROGRESS
 from mcpspy.core.session.exchange import State
 
 RULES: list[LintRule] = []
@@ -90,7 +91,7 @@ def unsolicited_progress(event: LintEvent) -> Iterator[Report]:
     """Progress is sent only where a request asked for it, with a `progressToken` in its `_meta`. Of 1 and "1" the
     one that was given.
     """
-    if event.flaw == "nobody asked for progress under this token":
+    if event.flaw == UNKNOWN_PROGRESS:
         token = text(event.notification.body.progress_token)
         yield Report(
             "progress without a token" if token is None else f"nobody asked for progress under {token[:40]}"

@@ -68,8 +68,8 @@ def title(loader: SessionLoader, width: int) -> tuple[list[Piece], list[Piece]]:
     counts: list[tuple[int, Piece]] = [(2, (plural(session.messages, "message"), None))]
     if session.failed:
         counts.append((1, (plural(session.failed, "error"), rows.BAD)))
-    if session.odd:
-        counts.append((3, (f"{session.odd} odd", rows.ISSUE)))
+    if session.issues:
+        counts.append((3, (f"{session.issues} odd", rows.ISSUE)))
     if model.findings.count:
         counts.append((4, (plural(model.findings.count, "finding"), rows.ISSUE)))
     if session.pending:

@@ -196,7 +196,7 @@ def test_the_facts_have_the_peers_and_the_exit() -> None:
 def test_a_session_without_an_end_is_marked() -> None:
     facts = Read(said(call(0), is_over=False)).entries.facts()
 
-    assert (facts["ending"], facts["endingTone"]) == ("", "odd")
+    assert (facts["ending"], facts["endingTone"]) == ("", "issue")
 
 
 def test_a_command_can_be_pasted_and_nothing_in_a_header_is_interpreted() -> None:

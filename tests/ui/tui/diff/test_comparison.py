@@ -138,7 +138,7 @@ async def test_exchanges_differ_in_what_was_answered_too_and_in_all_their_progre
 async def test_an_exchange_that_the_file_lost_is_an_error() -> None:
     lines = exchanges()
     lines.data.clear()
-    with pytest.raises(CannotStart, match="does not hold it any more"):
+    with pytest.raises(CannotStart, match="no longer in the file"):
         await ExchangePair(lines.log, 0, 4).compare(DiffOptions())
     lines.log.begin_again(HEADER)
     with pytest.raises(CannotStart):

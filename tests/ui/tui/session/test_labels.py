@@ -135,7 +135,7 @@ def test_a_position_shows_how_much_a_filter_leaves_and_how_far_it_is(loader: Ses
         return "".join(text for text, _ in position(loader, view, 0, follows=False, new=0))
 
     assert shown() == "0 shown of 2,000 rows · searching 0 %"
-    view.want(ViewOptions(query=parse("is:odd")))
+    view.want(ViewOptions(query=parse("is:issue")))
     view.advance(lambda: True)
     assert shown() == "1/1,999 shown of 2,000 rows"
     view.want(ViewOptions(query=parse("tool:x")))

@@ -34,7 +34,7 @@ def test_an_answer_shows_what_it_answers() -> None:
 
 
 def test_what_is_wrong_with_a_message_is_reported_in_full() -> None:
-    assert said(last(ANSWER))[-1] == "odd: nobody asked"
+    assert said(last(ANSWER))[-1] == "odd: unsolicited response"
 
 
 def test_text_of_a_peer_is_sanitized_in_the_facts() -> None:

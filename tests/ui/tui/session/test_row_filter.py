@@ -268,7 +268,7 @@ def test_what_the_end_leaves_without_an_answer_is_found_then() -> None:
         max_size=14,
     ),
     st.integers(0, 14),
-    st.sampled_from(["", "status:ok", "is:pending", "-status:ok", "status:err", "is:odd", "tool:a"]),
+    st.sampled_from(["", "status:ok", "is:pending", "-status:ok", "status:err", "is:issue", "tool:a"]),
     st.booleans(),
 )
 def test_rows_that_came_live_are_those_of_the_whole(
