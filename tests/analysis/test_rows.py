@@ -156,7 +156,7 @@ def test_what_is_no_exchange_is_its_own_row() -> None:
         (
             Note(1.0, "http-end", {"http": 3, "hung_up": "server"}),
             "http-end",
-            "HTTP exchange 3 ended: the server hung up",
+            "HTTP exchange 3 ended: the server disconnected",
             rows.BAD,
         ),
         (Note(1.0, "sse", {"id": "7", "retry": 5, "data": ""}), "sse", "id 7, retry in ms 5", rows.QUIET),

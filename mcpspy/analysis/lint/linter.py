@@ -107,7 +107,7 @@ class Linter:
         self._check = RuleDispatch(rules).check
         self._known = LintState(header.upstream if header is not None else None)
         self._injected: set[int] = set()
-        """HTTP exchanges with messages of mcpspy: the peers are not responsible for them."""
+        """HTTP exchanges with messages that mcpspy injected: the peers are not responsible for them."""
 
     def add(self, change: Change, place: EntryPosition = EntryPosition()) -> list[Finding]:  # noqa: B008 - it is immutable.
         """Return the findings of the next change of the session; `place` is the position of its entry."""

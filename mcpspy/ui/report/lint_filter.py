@@ -1,4 +1,4 @@
-"""Select lint findings by a filter. It needs the outcome of requests: the recording is read before."""
+"""Select lint findings by a filter. A filter needs the outcomes of requests, so the recording is read first."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ def test_latency_is_compared_on_request_and_of_repeated_requests_the_median(reco
     assert (change.kind, change.severity, change.why) == (
         ChangeKind.LATENCY,
         DIFFERENT,
-        "the median of 3 such requests",
+        "median of 3 identical requests",
     )
     assert (change.old, change.new) == (pytest.approx(0.001), pytest.approx(0.003))
 
@@ -309,7 +309,7 @@ def test_what_is_no_message_is_compared_too(record: Make) -> None:
 
     assert [(case.about, change.kind, change.severity) for case, change in difference.changes] == [
         ("(not JSON)", ChangeKind.ADDED, DIFFERENT),
-        ("(nobody asked)", ChangeKind.ADDED, DIFFERENT),
+        ("(unsolicited response)", ChangeKind.ADDED, DIFFERENT),
     ]
 
 

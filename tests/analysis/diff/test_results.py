@@ -113,7 +113,7 @@ def test_what_a_server_adds_for_itself_is_a_note(record: Make) -> None:
         step(record, {"result": {"content": [{"type": "text", "text": '{"a":1}'}]}}),
     )
     assert [(change.severity, change.why) for change in laid_out] == [
-        (NOTE, "the same JSON, written otherwise")
+        (NOTE, "same JSON, formatted differently")
     ]
 
 

@@ -81,7 +81,7 @@ def test_a_rule_needs_an_explanation() -> None:
     def silent(_: LintEvent) -> Iterator[Report]:
         yield from ()
 
-    with pytest.raises(ValueError, match="does not say why"):
+    with pytest.raises(ValueError, match="docstring is missing"):
         RuleGroup([]).info("ENV101", "wrong", **GOOD)(silent)
 
 

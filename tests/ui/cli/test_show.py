@@ -87,7 +87,7 @@ def test_redacted_values_are_counted_and_a_recording_with_secrets_says_so(
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "end"), [(0, "exit 0"), (None, "died: it has no exit note")], ids=["ended", "died"]
+    ("exit_code", "end"), [(0, "exit 0"), (None, "died: no exit note")], ids=["ended", "died"]
 )
 def test_a_request_without_answer_is_named_at_the_end(
     make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes], exit_code: int | None, end: str
@@ -410,7 +410,7 @@ def test_what_shows_only_later_is_reported_with_what_it_is_about(
     assert main(["show", str(path), "--lint", "-f", "-q", "lint:HTTP5"]) == 0
 
     printed = [line for line in capsys.readouterr().out.splitlines() if "HTTP501" in line]
-    assert printed == ["          HTTP501 error: the Origin https://evil.example was let in (ping at 0.100)"]
+    assert printed == ["          HTTP501 error: request with Origin https://evil.example was accepted (ping at 0.100)"]
 
 
 def test_what_was_said_last_is_counted_back_from_the_end(

@@ -26,12 +26,12 @@ def change(**fields: object) -> DiffChange:
 def test_a_report_has_a_verdict_a_table_and_the_gravest_first(difference: SessionDiff) -> None:
     said = markdown(difference, ("old.jsonl", "new.jsonl"))
 
-    assert said.startswith("### mcpspy diff: changed: 1 breaking, 4 different, 2 notes; 3 of 7 alike\n")
+    assert said.startswith("### mcpspy diff: changed: 1 breaking, 4 different, 2 notes; 3 of 7 unchanged\n")
     assert "`old.jsonl` → `new.jsonl`" in said
     assert "| error | 1 |  |  |" in said
     order = re.findall(r"^\*\*(\w+)\*\*", said, re.MULTILINE)
     assert order == ["breaking", "different", "different", "note"]
-    assert "```diff\n@@ removed  only the old session has it @@\n```" in said
+    assert "```diff\n@@ removed  only in the old session @@\n```" in said
     assert "- b\n+ B\n" in said
 
 
@@ -86,7 +86,7 @@ def test_a_report_fits_into_a_comment() -> None:
     said = markdown(SessionDiff(cases), ("a", "b"))
 
     assert len(said) < MOST + 200
-    left = re.search(r"… (\d+) more: `mcpspy diff` shows them all", said)
+    left = re.search(r"… (\d+) more; run `mcpspy diff`", said)
     assert left is not None
     assert said.count("```diff") == 1000 - int(left[1])
 

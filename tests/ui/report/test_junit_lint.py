@@ -19,7 +19,7 @@ def test_a_rule_is_a_case_and_what_is_grave_fails() -> None:
     first, clean = root
     assert first.attrib == {"name": "a b.jsonl", "tests": "2", "failures": "1", "errors": "0", "skipped": "0"}
     grave, lesser = first
-    assert grave.attrib == {"classname": "mcpspy.lint.ENV", "name": "ENV101 a line that is no JSON"}
+    assert grave.attrib == {"classname": "mcpspy.lint.ENV", "name": "ENV101 line that is not JSON"}
     failure = grave.find("failure")
     assert failure is not None
     assert failure.attrib == {"type": "error", "message": "not JSON"}

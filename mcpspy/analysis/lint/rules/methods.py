@@ -22,7 +22,6 @@ _DATED = tuple(
 )
 """Methods that only some revisions have. `server/discover` may be sent to a server of any revision."""
 
-
 _DECLARED = {
     "notifications/tools/list_changed": ("tools", "listChanged"),
     "notifications/prompts/list_changed": ("prompts", "listChanged"),

@@ -67,7 +67,6 @@ LONGEST = 100_000
 _find_redacted = _finder(b"[redacted:")
 """Marks a redacted secret, which was sent in clear text."""
 
-
 announced = RuleGroup(RULES, page=PRACTICES, on=EventKind.RESULT, about=ANNOUNCED)
 rule = RuleGroup(RULES, page=PRACTICES)
 

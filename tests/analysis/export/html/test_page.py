@@ -339,7 +339,7 @@ async def test_what_is_made_to_be_too_much_is_not(browser: Page, tmp_path: Path)
     await browser.write("needle")
     await rows(browser, 1, 2)
     await browser.press("Enter", "n")
-    await browser.until("document.getElementById('said').textContent.startsWith('1 of ')")
+    await browser.until("document.getElementById('announcement').textContent.startsWith('1 of ')")
     assert await browser.evaluate("document.getElementById('detail').textContent.length") < 10_000
     assert browser.wrong() == []
 
@@ -394,7 +394,7 @@ async def test_what_is_found_is_marked_and_can_be_walked_through(browser: Page, 
     assert await browser.evaluate(marked) == ["snow"]
     await browser.press("n")
     assert await browser.evaluate("[...CSS.highlights.get('current')].map(String)") == ["snow"]
-    assert await browser.evaluate("document.getElementById('said').textContent") == "1 of 1"
+    assert await browser.evaluate("document.getElementById('announcement').textContent") == "1 of 1"
     await browser.press("j")
     assert await browser.evaluate(f"{marked}.length") == 2  # Of the status in the head, and of the body.
     await browser.press("/", "Escape", "Escape")
@@ -503,7 +503,7 @@ async def test_a_message_is_copied_as_it_was_sent(browser: Page, tmp_path: Path)
     )
     await browser.press("j", "Enter", "y")
 
-    await browser.until("document.getElementById('said').textContent === 'copied'")
+    await browser.until("document.getElementById('announcement').textContent === 'copied'")
     assert (await browser.evaluate("navigator.clipboard.readText()")).encode() == text
 
 
