@@ -1,4 +1,4 @@
-"""What a message looks like as a row."""
+"""Messages as rows."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_progress_is_shown_as_far_as_it_is() -> None:
 
 
 def exchange(*entries: Entry, sizes: tuple[int, int | None] = (71, None), now: float = 1.25) -> Row:
-    """Return the row of the first message and all that became of it."""
+    """Return the row of the first message with its outcome."""
     return exchange_row(Session().add_all(entries).changes[0], sizes, now)
 
 

@@ -1,4 +1,4 @@
-"""Sessions made for a test: by hand, or from the real ones."""
+"""Sessions for tests: built by hand, or edited from real recordings."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def record() -> Make:
 
 @pytest.fixture
 def edited() -> Edited:
-    """Return a real recording as it would be had each message been what `edit` makes of it; None leaves it out."""
+    """Return a real recording with each message replaced by the result of `edit`; None removes the message."""
 
     def make(name: str, edit: Edit) -> Session:
         recording = Recording(RECORDINGS / f"{name}.jsonl")

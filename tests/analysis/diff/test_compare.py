@@ -1,4 +1,4 @@
-"""Two sessions, whole: every kind of change, in real recordings that were edited."""
+"""Comparison of whole sessions: every kind of change, in edited real recordings."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def said(id_: int, text: str, **more: Any) -> tuple[str, Message]:
 
 
 def only(difference: SessionDiff) -> tuple[ComparedCase, DiffChange]:
-    """Return the one change there is."""
+    """Return the only change."""
     (found,) = difference.changes
     return found
 
@@ -64,7 +64,7 @@ def test_a_recording_is_the_same_as_itself(recorded: Recorded, name: str) -> Non
 
 
 def test_two_recordings_of_one_server_differ_in_what_is_volatile_alone(recorded: Recorded) -> None:
-    """Other ids, a probe that was refused, other random ids in an error: only the time in a text is left."""
+    """Other ids, a refused probe and other random ids in an error are ignored: only the time in a text differs."""
     old, new = recorded("everything-sdk-legacy"), recorded("everything-sdk-auto")
 
     case, change = only(compare(old, new))
@@ -83,7 +83,7 @@ def test_sealed_states_and_subscriptions_of_two_runs_are_no_difference(recorded:
 
 
 def test_sessions_of_two_eras_differ_in_what_the_server_does(recorded: Recorded) -> None:
-    """A question in a result is the request it was before; what a revision does not have is a note."""
+    """An input request in a result equals a server request of earlier revisions; methods a revision lacks are notes."""
     difference = compare(recorded("peer-sdk-legacy"), recorded("peer-sdk-modern"))
 
     told = {(case.about, change.kind, change.severity) for case, change in difference.changes}
@@ -542,7 +542,7 @@ CALLS = st.lists(
 
 
 def acted(calls: list[tuple[str, int, str | None]]) -> Session:
-    """Return a session of such calls: tool, argument, what came of it."""
+    """Return a session of such calls: tool, argument, outcome."""
     session = Session()
     for id_, (name, n, end) in enumerate(calls):
         said_ = [call(id_, name, n=n)]

@@ -1,4 +1,4 @@
-"""How two introduced themselves."""
+"""Comparison of handshakes."""
 
 from __future__ import annotations
 

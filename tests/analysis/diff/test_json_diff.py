@@ -1,4 +1,4 @@
-"""Two values, compared."""
+"""Comparison of two values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VALUES = st.recursive(
 
 
 def applied(value: Any, found: list[ValueChange]) -> Any:
-    """Return a value with the changes made that were found."""
+    """Return a value with the reported changes applied."""
     for delta in found:
         if not delta.tokens:
             return delta.new

@@ -1,4 +1,4 @@
-"""What a server lists, compared by name."""
+"""Comparison of a server's lists by name."""
 
 from __future__ import annotations
 

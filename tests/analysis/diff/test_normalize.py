@@ -1,4 +1,4 @@
-"""What differs from run to run."""
+"""Normalization of values that differ from run to run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may differ."""
+"""Patterns of ignored values."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ TOKENS = st.lists(st.sampled_from(["a", "b", "*", "**", "0", "1"]), min_size=1, 
 
 @given(VALUES, VALUES, TOKENS)
 def test_no_change_is_left_where_a_pattern_names_it(old: Any, new: Any, pattern: tuple[str, ...]) -> None:
-    """Lists shift, so the place of what is left is that of the cut values."""
+    """Lists shift, so positions are those in the reduced values."""
     one, two = {"a": cut(old, [pattern])}, {"a": cut(new, [pattern])}
     whole = deltas(old, new)
 

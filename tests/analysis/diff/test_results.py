@@ -1,4 +1,4 @@
-"""What came of the same request otherwise."""
+"""Comparison of the outcomes of identical requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CANCELLED = {"method": "notifications/cancelled", "params": {"requestId": 1}}
 def step(
     record: Make, answer: dict[str, Any], method: str = "tools/call", between: tuple[Any, ...] = ()
 ) -> RequestStep:
-    """Return a step that came to this."""
+    """Return a step with this outcome."""
     params = {"name": "x", "_meta": {"progressToken": "p"}}
     said: list[Any] = [("client", {"id": 1, "method": method, "params": params}), *between]
     if answer is CANCELLED:

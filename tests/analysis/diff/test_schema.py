@@ -1,4 +1,4 @@
-"""A JSON Schema that changed: what that means, keyword by keyword."""
+"""Severity of JSON Schema changes, keyword by keyword."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_an_output_that_allows_more_is_breaking_and_one_that_allows_less_a_note(
 def test_a_change_of_an_input_weighs(
     old: Any, new: Any, told: list[tuple[str, ChangeSeverity]] | None
 ) -> None:
-    if told is None:  # Any severity, but it is reported and nothing is raised.
+    if told is None:  # The severity does not matter, but the change is reported and nothing is raised.
         assert weights(old, new)
     else:
         assert weights(old, new) == told

@@ -1,4 +1,4 @@
-"""A session as the steps it consists of."""
+"""A session split into steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every exporter is given."""
+"""The input of every exporter."""
 
 from __future__ import annotations
 

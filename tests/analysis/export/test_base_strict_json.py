@@ -1,4 +1,4 @@
-"""JSON that every parser takes."""
+"""JSON that every parser accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The times of a session on the wall clock."""
+"""Wall-clock times of a session."""
 
 from __future__ import annotations
 

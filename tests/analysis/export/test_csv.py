@@ -1,4 +1,4 @@
-"""A table, an exchange a line."""
+"""CSV, one exchange per line."""
 
 from __future__ import annotations
 

@@ -22,15 +22,15 @@ TIMES = ("blocked", "dns", "connect", "ssl", "send", "wait", "receive")
 
 @cache
 def schema() -> jsonschema_rs.Validator:
-    """Return the schema of HAR 1.2 from npm's har-schema: there is no official one, and this is the usual one."""
+    """Return the schema of HAR 1.2 from npm's har-schema, the usual one: there is no official schema."""
     files = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in SCHEMAS.glob("*.json")}
-    # The files refer to each other by name; that of a schema without a base URI is resolved against this one.
+    # The files refer to each other by name; names in a schema without a base URI are resolved against this one.
     registry = jsonschema_rs.Registry([(f"json-schema:///{name}", file) for name, file in files.items()])
     return jsonschema_rs.validator_for(files["har.json"], registry=registry, validate_formats=True)
 
 
 def valid(text: str) -> dict[str, Any]:
-    """Return an archive that is valid, by the schema and by what it cannot say."""
+    """Return an archive that is valid by the schema, and by checks beyond it."""
     archive: dict[str, Any] = json.loads(text)
     assert [str(error) for error in schema().iter_errors(archive)] == []
     pages = [page["id"] for page in archive["log"]["pages"]]

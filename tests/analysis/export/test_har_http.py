@@ -1,4 +1,4 @@
-"""HTTP exchanges as they were."""
+"""HTTP exchanges in HAR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages on pipes as requests that might have carried them."""
+"""Messages over stdio as HTTP requests in HAR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strict JSON lines, an exchange a line."""
+"""Strict JSON lines, one exchange per line."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.analysis.export.sessions import EVERY, call, client, failure, recorde
 
 
 def refused(constant: str) -> NoReturn:
-    raise AssertionError(f"{constant} is no JSON")
+    raise AssertionError(f"{constant} is not JSON")
 
 
 def lines(session: RecordedSession) -> list[dict[str, Any]]:
-    """Return the lines as two strict parsers read them."""
+    """Return the lines as decoded by two strict parsers."""
     text = "".join(export([session]))
     assert text == "" or text.endswith("\n")
     found = [json.loads(line, parse_constant=refused) for line in text.encode().split(b"\n")[:-1]]

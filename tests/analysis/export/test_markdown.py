@@ -63,14 +63,19 @@ def test_what_belongs_to_a_request_is_in_its_section() -> None:
     unwanted = said(*entries, keep=lambda change: isinstance(change.what, Notification))
 
     assert headings(text) == [
-        *("`weather`, recorded 2026-11-21T08:13:03.745Z", "`tools/call` `forecast`", "request", "notifications"),
+        *(
+            "`weather`, recorded 2026-11-21T08:13:03.745Z",
+            "`tools/call` `forecast`",
+            "request",
+            "notifications",
+        ),
         *("`tools/call` `forecast`", "request", "response", "`stderr` ````a ``` word````"),
     ]
     assert "- `0.200 s` `1/2`\n- `0.300 s` `notifications/cancelled 1`\n" in text
     assert "````text\na ``` word\n````" in text
     assert [title for title in headings("".join(export([unwanted]))) if "notifications" in title] == [
         *("`notifications/progress` `1/2`", "`notifications/cancelled` `1`")
-    ], "they stand alone where their request is not wanted"
+    ], "they have their own section if their request is filtered out"
 
 
 def test_sessions_follow_each_other() -> None:

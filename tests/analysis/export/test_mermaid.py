@@ -1,4 +1,4 @@
-"""A sequence diagram, which Mermaid's own parser takes."""
+"""Sequence diagrams, checked by Mermaid's own parser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The linter as a whole: who is asked, what is remembered, and that nothing a peer sends stops it."""
+"""The whole linter: which rules run, what it remembers, and that no input of a peer stops it."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_rules_ask_for_no_more_than_the_latest() -> None:
     assert not session.changes[1:]
 
 
-# Whatever they send.
+# For any input.
 
 SCALARS = st.one_of(
     st.none(),
@@ -314,7 +314,7 @@ def test_no_replaced_part_of_a_session_stops_it(data: st.DataObject) -> None:
     lint(entries)
 
 
-# What the official SDKs do, and docs/lint-findings.md explains.
+# Behaviour of the official SDKs that docs/lint-findings.md explains.
 
 EXPLAINED = {
     "everything-sdk-auto": {"DATA706"},

@@ -1,4 +1,4 @@
-"""The decorators, and what every rule requires."""
+"""The decorators, and their requirements for every rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON Schemas: what they allow, what they are, and that nothing is fetched."""
+"""JSON Schemas: validation, validity, and that nothing is fetched."""
 
 from __future__ import annotations
 

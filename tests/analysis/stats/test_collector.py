@@ -1,4 +1,4 @@
-"""Every message counts once, and as what the session says that it is."""
+"""Every message is counted once, in the same category as in the session model."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Expected:
 
 
 def same(lines: list[bytes]) -> None:
-    """Hold the numbers against a session, which knows each message."""
+    """Compare the numbers with a session, which knows each message."""
     stats = counted(lines)
     session = Session().add_all(map(read_entry, lines))
     session.end()
@@ -125,7 +125,7 @@ def test_real_sessions_add_up(path: Path) -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_a_long_plain_session_adds_up_too(data: st.DataObject) -> None:
-    """Most lines of a real session go the short way, which the odd ones above leave at once."""
+    """Most lines of a real session take the fast path; the unusual ones above leave it at once."""
     talk = Talk().hello()
     waiting: list[int] = []
     for number in range(1, data.draw(st.integers(1, 25))):
@@ -248,7 +248,7 @@ def test_a_client_of_2026_cancels_by_hanging_up() -> None:
 
 
 def test_a_call_that_asks_back_is_timed_in_parts_and_as_a_whole() -> None:
-    """2026-07-28: the server's part are the two requests, not the seven seconds of the person asked."""
+    """2026-07-28: the server's share are the two requests, not the seven seconds of the user."""
     question = {"resultType": "input_required", "requestState": "s", "inputRequests": {"a": {}}}
     talk = Talk().hello().ask(1, 1.0, "tools/call", {"name": "book"}).answer(1, 2.0, question)
     talk.ask(2, 9.0, "tools/call", {"name": "book", "requestState": "s", "inputResponses": {"a": {}}})

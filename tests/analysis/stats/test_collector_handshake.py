@@ -1,4 +1,4 @@
-"""The first introduction is timed, and all of them are counted."""
+"""The first handshake is timed, and all of them are counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many were under way is known at any time, in few numbers."""
+"""The number of pending requests is known for any time, in constant memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mcpspy.analysis.stats.concurrency import BINS, Concurrency
 
 
 def flown(spans: list[tuple[bool, float, float]]) -> Concurrency:
-    """Let requests be under way from one time to another."""
+    """Add requests that are pending from one time to another."""
     flight = Concurrency()
     events = [(begin, 1, is_client) for is_client, begin, _ in spans]
     events += [(end, -1, is_client) for is_client, _, end in spans]

@@ -1,4 +1,4 @@
-"""Groups can be put together, and count as if they had been one."""
+"""Merged groups have the same counts as a single group."""
 
 from __future__ import annotations
 

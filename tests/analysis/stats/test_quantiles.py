@@ -1,4 +1,4 @@
-"""Quantiles are those of the sorted numbers, however they came."""
+"""Quantiles equal those of the sorted numbers, in any order of arrival."""
 
 from __future__ import annotations
 

@@ -136,7 +136,10 @@ def test_a_server_that_leaves_is_reported(tmp_path: Path, capfd: pytest.CaptureF
         process.wait(60)
 
     (finding,) = found(path, capfd)
-    assert (finding["code"], finding["message"]) == ("LIFE401", "the server exited before the client closed stdin, with exit code 3")
+    assert (finding["code"], finding["message"]) == (
+        "LIFE401",
+        "the server exited before the client closed stdin, with exit code 3",
+    )
 
 
 def test_a_clean_session_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

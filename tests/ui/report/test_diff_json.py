@@ -1,4 +1,4 @@
-"""A difference for programs."""
+"""A diff as JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mcpspy.ui.report.diff_json import document
 
 def read(difference: SessionDiff, **options: Any) -> dict[str, Any]:
     def refuse(name: str) -> None:
-        pytest.fail(f"{name} is no JSON")
+        pytest.fail(f"{name} is not JSON")
 
     found: dict[str, Any] = json.loads(document(difference, ("a", "b"), **options), parse_constant=refuse)
     return found
@@ -72,7 +72,7 @@ def test_a_value_that_cannot_be_serialised_is_replaced() -> None:
     )
 
     gc.collect()
-    gc.disable()  # A finalizer that runs where no call is possible is an error of its own.
+    gc.disable()  # A finalizer that runs where no call is possible raises another error.
     try:
         said = read(SessionDiff((ComparedCase(method="a", old=ChangePosition(2), changes=changes),)))[
             "changes"

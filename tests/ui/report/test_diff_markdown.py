@@ -1,4 +1,4 @@
-"""A difference for a pull request."""
+"""A diff as Markdown for a pull request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, ComparedCase, DiffC
 from mcpspy.ui.report.diff_markdown import MOST, SHOWN, fence, markdown, span
 
 GITHUB = MarkdownIt("gfm-like", {"linkify": False, "html": True})
-"""What GitHub reads, but for its own links."""
+"""Rendered as on GitHub, except GitHub's own links."""
 
 
 def blocks(text: str) -> list[str]:
@@ -36,7 +36,7 @@ def test_a_report_has_a_verdict_a_table_and_the_gravest_first(difference: Sessio
 
 
 def test_no_text_of_a_peer_is_markup(difference: SessionDiff, hostile: str) -> None:
-    """All text of peers is in code."""
+    """All text of peers is in code spans and fences."""
     said = markdown(difference, (hostile, "b"))
     tokens = GITHUB.parse(said)
 

@@ -1,4 +1,4 @@
-"""A difference for people."""
+"""A diff for a terminal."""
 
 from __future__ import annotations
 

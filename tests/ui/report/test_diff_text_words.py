@@ -1,4 +1,4 @@
-"""The words of a change."""
+"""The texts of a change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JUnit XML, parsed."""
+"""Lint findings as JUnit XML, parsed."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_texts_of_peers_are_valid_xml() -> None:
 
 COUNTS = {"tests", "failures", "errors"}
 
-# Element → attributes it has to have, others it may have, elements that may be in it: the plain form that the readers
-# of CI servers share. It is our reading of it, not a schema of theirs.
+# Element → required attributes, optional attributes, and elements allowed in it: the plain form that the parsers of CI
+# servers share. It is derived from the parsers, not an official schema.
 FORM: dict[str, tuple[set[str], set[str], set[str]]] = {
     "testsuites": (COUNTS, {"name", "time", "disabled"}, {"testsuite"}),
     "testsuite": (

@@ -1,4 +1,4 @@
-"""Text for XML."""
+"""Text that XML allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/lint.md is current, and whole."""
+"""docs/lint.md is current and complete."""
 
 from __future__ import annotations
 

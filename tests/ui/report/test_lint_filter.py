@@ -1,4 +1,4 @@
-"""Which messages a filter finds, known before they are linted."""
+"""Filter matches are known before the messages are linted."""
 
 from __future__ import annotations
 

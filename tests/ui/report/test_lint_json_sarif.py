@@ -1,4 +1,4 @@
-"""SARIF, held against what its schema requires (OASIS SARIF 2.1.0)."""
+"""SARIF, validated against its schema (OASIS SARIF 2.1.0)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from mcpspy.ui.report.lint_scan import LintedRecording
 from tests.ui.report.linting import HOSTILE, finding, linted
 
 PACKAGE = Path(__file__).parents[3] / ".peers" / "node_modules" / "@microsoft" / "jest-sarif"
-# Says draft 4, but has nothing in it that draft 7, of which the published one is, reads otherwise, and formats that
-# only draft 7 knows. One pattern has a bracket that Rust wants escaped.
+# The schema declares draft 4, but draft 7, which the published one uses, reads all of it the same way; it also uses
+# formats that only draft 7 defines. One pattern has a bracket that Rust wants escaped.
 SCHEMA = (PACKAGE / "lib" / "schemas" / "sarif-2.1.0-rtm.5.json").read_text(encoding="utf-8")
 VALIDATOR = Draft7Validator(json.loads(SCHEMA.replace("{2}]?$", "{2}\\\\]?$")), validate_formats=True)
 
@@ -24,7 +24,7 @@ URI = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+")
 
 
 def checked(*recordings: LintedRecording) -> dict[str, Any]:
-    """Return the log, having held it against the schema, and looked at what that does not say."""
+    """Return the log after validation by the schema, and by checks beyond it."""
     log: dict[str, Any] = json.loads(sarif(recordings))
     VALIDATOR.validate(log)
     assert log.keys() == {"$schema", "version", "runs"}

@@ -1,4 +1,4 @@
-"""Findings stand where their line does, and a session that goes on has no end."""
+"""Findings have the line of their entry, and a live session has no end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings on a session that is being read."""
+"""Findings in a session that is being read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings for people."""
+"""Findings for a terminal."""
 
 from __future__ import annotations
 

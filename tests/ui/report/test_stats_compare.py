@@ -1,4 +1,4 @@
-"""Several sessions: each method and tool has all of them, one below the other."""
+"""Statistics of several sessions: each method and tool lists all sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers in few columns, and who it was."""
+"""Numbers in few columns, and the header."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same numbers for programs."""
+"""Statistics as JSON."""
 
 from __future__ import annotations
 

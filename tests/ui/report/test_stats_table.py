@@ -1,4 +1,4 @@
-"""The table fits the width and puts the largest first."""
+"""The table fits the width and lists the largest first."""
 
 from __future__ import annotations
 

@@ -62,9 +62,7 @@ def test_every_protocol_issue_is_reported() -> None:
     talk = Talk().hello().answer(77, 1.0).note(2.0, "lost", entries=4, why="full")
     talk.lines += [b"torn", b'{"t":3.0,"from":"server","why":"not JSON","raw":"DEBUG"}']
 
-    assert "1 malformed, 1 unsolicited responses, 1 damaged lines, 4 lost entries" in "\n".join(
-        told(talk)
-    )
+    assert "1 malformed, 1 unsolicited responses, 1 damaged lines, 4 lost entries" in "\n".join(told(talk))
 
 
 def test_a_call_that_hangs_is_named() -> None:

@@ -1,4 +1,4 @@
-"""The page in Chromium: no text of a peer is more than text in it."""
+"""The page in Chromium: text of a peer is never interpreted."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NASTY = """</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)> "
 
 
 class Reader(HTMLParser):
-    """What a parser sees of a page: its elements, and the texts of scripts and styles."""
+    """A page as a parser sees it: its elements, and the texts of scripts and styles."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -108,17 +108,17 @@ async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pag
 
 
 async def opened(browser: Page, folder: Path, session: RecordedSession, anchor: str = "") -> str:
-    """Have a browser open the page of a session; return its address."""
+    """Open the page of a session in the browser; return its address."""
     path = folder / "page.html"
     path.write_text(made(session), encoding="utf-8", newline="\n")
-    await browser.open("about:blank")  # Or an address that differs by its hash only would load nothing.
+    await browser.open("about:blank")  # Otherwise an address that differs only in its hash would load nothing.
     await browser.open(path.as_uri() + anchor)
     await browser.until("/row/.test(document.getElementById('found').textContent)")
     return path.as_uri()
 
 
 async def rows(browser: Page, count: int, of: int | None = None) -> list[str]:
-    """Wait until so many rows are found, of how many if there is a search or filter; return those in view."""
+    """Wait until `count` rows are found (of `of`, with a search or filter); return those in view."""
     words = f"{count:,} of {of:,} row" if of is not None else f"{count:,} row"
     await browser.until(f"document.getElementById('found').textContent.startsWith('{words}')")
     found: list[str] = await browser.evaluate(
@@ -216,8 +216,7 @@ LAYOUT = """(() => {
     beside: new Set(all(".side").map((side) => side.getBoundingClientRect().top)).size < all(".side").length,
   };
 })()"""
-"""How wide the page is, how much of a message is out of sight sideways, how many rows are current, and whether
-request and answer are side by side."""
+"""Width of the page, elements cut off sideways, current rows, and True if request and response are side by side."""
 
 
 @in_chromium
@@ -368,7 +367,7 @@ QUERIES = {
     ".*": [],
     "-": ["report"],
 }
-"""What is searched for, and the tools whose calls are found."""
+"""Query → tools whose calls match."""
 
 
 @in_chromium
@@ -396,7 +395,7 @@ async def test_what_is_found_is_marked_and_can_be_walked_through(browser: Page, 
     assert await browser.evaluate("[...CSS.highlights.get('current')].map(String)") == ["snow"]
     assert await browser.evaluate("document.getElementById('announcement').textContent") == "1 of 1"
     await browser.press("j")
-    assert await browser.evaluate(f"{marked}.length") == 2  # Of the status in the head, and of the body.
+    assert await browser.evaluate(f"{marked}.length") == 2  # One in the status in the header, one in the body.
     await browser.press("/", "Escape", "Escape")
     assert await browser.evaluate("CSS.highlights.has('found')") is False
 

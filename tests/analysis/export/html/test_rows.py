@@ -1,4 +1,4 @@
-"""Rows, bodies and facts, as the page's script is given them."""
+"""Rows, bodies and facts, as passed to the page's script."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from tests.analysis.export.sessions import (
 SCRIPT = Path(entries_module.__file__).with_name("session.js").read_text(encoding="utf-8")
 
 MEMBERS = re.findall(r'"(\w+)"', SCRIPT.partition("MEMBERS = [")[2].partition("]")[0])
-"""What the script calls the members of a row."""
+"""Names of a row's members in the script."""
 
 
 class Read:
-    """Entries, as a reader of the page would have them."""
+    """Entries, as the page decodes them."""
 
     def __init__(self, session: RecordedSession) -> None:
         self.entries = HtmlRows(session)

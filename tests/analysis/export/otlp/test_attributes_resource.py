@@ -1,4 +1,4 @@
-"""Whose telemetry it is, and values as OTLP/JSON has them."""
+"""Resource attributes, and values in OTLP/JSON."""
 
 from __future__ import annotations
 

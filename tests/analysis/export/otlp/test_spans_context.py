@@ -1,4 +1,4 @@
-"""Which trace a span belongs to."""
+"""Trace context of spans."""
 
 from __future__ import annotations
 
