@@ -136,20 +136,20 @@ class Linter:
     def end(self) -> list[Finding]:
         """Return the findings of the end; to be called once, after the session's own `end`."""
         findings = []
-        for asked in self._known.open.values():
-            exchange, request = asked.exchange, asked.exchange.request
+        for pending in self._known.open.values():
+            exchange, request = pending.exchange, pending.exchange.request
             if exchange.state is State.UNANSWERED and request.frame.to is None:
                 event = LintEvent(
                     request,
                     self._known,
-                    asked.conversation,
-                    asked.place,
-                    asked.number,
-                    asked.revision,
+                    pending.conversation,
+                    pending.place,
+                    pending.number,
+                    pending.revision,
                     request.method,
                     request.side,
                     exchange,
-                    pending=asked,
+                    pending=pending,
                 )
                 findings += self._check(EventKind.END, event)
         return findings

@@ -29,13 +29,14 @@ def test_a_question_and_the_call_that_answers_it_are_one_call_and_a_request_of_t
     steps = SessionSteps(recorded("peer-sdk-modern")).steps
 
     calls = [step for step in steps if step.subject == "ask"]
-    asked = [step for step in steps if step.side == "server"]
+    server_requests = [step for step in steps if step.side == "server"]
     assert [(step.state, len(step.results), step.position.line) for step in calls] == [
         (State.OK, 1, 29),
         (State.OK, 1, 33),
     ]
     assert [
-        (step.method, step.params["message"], step.result["action"], step.position) for step in asked
+        (step.method, step.params["message"], step.result["action"], step.position)
+        for step in server_requests
     ] == [
         ("elicitation/create", "Which colour?", "accept", ChangePosition(30, 11)),
         ("elicitation/create", "Will you decline?", "decline", ChangePosition(34, 13)),
@@ -60,7 +61,7 @@ def test_an_input_request_without_a_response_is_an_unanswered_request(record: Ma
 
 
 def test_pages_are_one_list_and_the_last_cursor_is_its_own(record: Make) -> None:
-    said = [
+    messages = [
         ask(1, "tools/list"),
         answer(1, tools=[{"name": "a"}], nextCursor="é1", _meta={"v": 1}),
         ask(2, "tools/list", cursor="é1"),
@@ -69,7 +70,7 @@ def test_pages_are_one_list_and_the_last_cursor_is_its_own(record: Make) -> None
         answer(3, tools=[]),
     ]
 
-    whole, alone = SessionSteps(record(said)).steps
+    whole, alone = SessionSteps(record(messages)).steps
 
     assert whole.result == {"tools": [{"name": "a"}, {"name": "b"}], "nextCursor": "2", "_meta": {"v": 1}}
     assert whole.latency is not None

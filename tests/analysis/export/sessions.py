@@ -37,7 +37,7 @@ def recorded(path: Path, keep: Callable[[Change], bool] = everything) -> Recorde
     return RecordedSession(recording.header, path.stem, session.changes, keep)
 
 
-def said(
+def session_of(
     *entries: Entry,
     header: Header = HEADER,
     keep: Callable[[Change], bool] = everything,

@@ -13,7 +13,7 @@ import jsonschema_rs
 import pytest
 
 from mcpspy.analysis.export.har import entry_request, entry_response, entry_times, export
-from tests.analysis.export.sessions import EVERY, call, recorded, result, said
+from tests.analysis.export.sessions import EVERY, call, recorded, result, session_of
 
 SCHEMAS = Path(__file__).parents[3] / ".peers" / "node_modules" / "har-schema" / "lib"
 
@@ -57,14 +57,14 @@ def test_the_archive_of_every_recording_is_valid(path: Path) -> None:
 
 
 def test_the_schema_is_one_that_finds_something() -> None:
-    archive = json.loads("".join(export([said(call(0.1), result(0.2))])))
+    archive = json.loads("".join(export([session_of(call(0.1), result(0.2))])))
     del archive["log"]["entries"][0]["request"]["headersSize"]
 
     assert not schema().is_valid(archive)
 
 
 def test_several_sessions_and_none_are_valid_too() -> None:
-    two = valid("".join(export([said(call(0.1)), said(call(0.2), result(0.3))])))
+    two = valid("".join(export([session_of(call(0.1)), session_of(call(0.2), result(0.3))])))
 
     assert [entry["pageref"] for entry in two["log"]["entries"]] == [
         page["id"] for page in two["log"]["pages"]

@@ -8,12 +8,12 @@ import pytest
 
 from mcpspy.analysis.export.har import export, stdio_entries
 from mcpspy.core.recording.decode import Entry, Frame
-from tests.analysis.export.sessions import HEADER, call, client, failure, result, said, server
+from tests.analysis.export.sessions import HEADER, call, client, failure, result, server, session_of
 from tests.analysis.export.test_har_entry import valid
 
 
 def archived(*of: Entry, **more: Any) -> list[dict[str, Any]]:
-    session = said(*of, **more)
+    session = session_of(*of, **more)
     assert list(stdio_entries(session))
     found: list[dict[str, Any]] = valid("".join(export([session])))["log"]["entries"]
     return found

@@ -78,11 +78,11 @@ def test_a_schema_is_read_once() -> None:
 
 
 def test_nothing_is_fetched() -> None:
-    asked = []
+    requested = []
 
     class Trap(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
+            requested.append(self.path)
             self.send_response(200)
             self.end_headers()
             self.wfile.write(b"{}")
@@ -93,7 +93,7 @@ def test_nothing_is_fetched() -> None:
         checked = SchemaCache().check({"properties": {"a": {"$ref": reference}}})
         server.shutdown()
 
-    assert asked == []
+    assert requested == []
     assert checked.validator is None
     assert outside_references({"anyOf": [{"$ref": reference}]}) == [reference]
     assert outside_references({"$ref": "#/x"}) == []

@@ -91,10 +91,10 @@ def same(lines: list[bytes]) -> None:
         request = exchange.request
         about = (request.subject or "") if request.method in BY_SUBJECT else None
         expected[request.side, request.method, about].add(exchange)
-    told: Counter[tuple[str, str]] = Counter()
+    by_method: Counter[tuple[str, str]] = Counter()
     for what, flaw in messages:
         if isinstance(what, Notification) and flaw != REPEATED_EVENT:
-            told[what.side, what.method] += 1
+            by_method[what.side, what.method] += 1
     found = [each for each in stats.groups.all if each.kind is GroupKind.REQUEST]
     assert {(each.side, each.method, each.subject) for each in found} == set(expected)
     for each in found:
@@ -104,7 +104,7 @@ def same(lines: list[bytes]) -> None:
         assert (each.errors, each.sent, each.back) == (wanted.errors, wanted.sent, wanted.back)
         assert sorted(took for run in each.took._all() for took in run) == sorted(wanted.took)
     others = [each for each in stats.groups.all if each.kind is GroupKind.NOTIFICATION]
-    assert {(each.side, each.method): each.count for each in others} == dict(told)
+    assert {(each.side, each.method): each.count for each in others} == dict(by_method)
     assert (stats.client, stats.server, stats.revision) == (session.client, session.server, session.revision)
     assert (stats.exit, stats.last_at) == (session.exit, session.last_at)
     assert table(counted(lines, plainly=False)) == table(stats)
@@ -194,8 +194,8 @@ def test_of_a_live_session_there_is_what_has_been_so_far() -> None:
 
 def test_the_members_of_a_batch_count_each() -> None:
     talk = Talk().hello()
-    asked = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in (1, 2)]
-    talk.say(1.0, "client", asked)
+    batch = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in (1, 2)]
+    talk.say(1.0, "client", batch)
     talk.say(2.0, "server", [{"jsonrpc": "2.0", "id": number, "result": {}} for number in (2, 1)])
 
     stats = talk.stats()
@@ -228,7 +228,7 @@ def test_a_request_that_its_http_exchange_refuses_is_an_error_without_an_answer(
 
 
 def test_a_client_of_2026_cancels_by_hanging_up() -> None:
-    said = {
+    meta = {
         "io.modelcontextprotocol/" + key: value
         for key, value in {
             "protocolVersion": "2026-07-28",
@@ -237,7 +237,7 @@ def test_a_client_of_2026_cancels_by_hanging_up() -> None:
     }
     talk = Talk()
     for number, at in ((1, 0.0), (2, 1.0)):
-        params = {"name": "echo", "_meta": said}
+        params = {"name": "echo", "_meta": meta}
         talk.ask(number, at, "tools/call", params, stream=str(number), http=number)
     talk.note(3.0, "http-end", http=2, hung_up="client").note(9.0, "stderr", text="")
 

@@ -30,7 +30,7 @@ def hostile() -> str:
 
 @pytest.fixture
 def difference() -> SessionDiff:
-    """Return a difference of seven cases; four of them changed, and two changes are breaking."""
+    """Return a difference of seven cases; four of them changed, two of these only with notes."""
     return SessionDiff(
         (
             ComparedCase(method="handshake", changes=(change(NOTE, kind=ChangeKind.HANDSHAKE, pointer="/v", old="1", new="2"),)),

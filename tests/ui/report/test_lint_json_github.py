@@ -10,9 +10,9 @@ from tests.ui.report.linting import HOSTILE, finding, linted
 
 
 def test_a_finding_is_a_command_at_its_file_and_line() -> None:
-    said = list(github(linted(finding(), finding("DATA205", Severity.INFO, excerpt=""))))
+    commands = list(github(linted(finding(), finding("DATA205", Severity.INFO, excerpt=""))))
 
-    assert said == [
+    assert commands == [
         "::error file=a b.jsonl,line=7,title=ENV101 line that is not JSON::not JSON%0ADEBUG",
         "::notice file=a b.jsonl,line=7,title=DATA205 tool without a description::not JSON",
     ]

@@ -179,12 +179,12 @@ async def chromium(folder: Path) -> AsyncIterator[Page]:
 async def _address(process: asyncio.subprocess.Process) -> str:
     """Return the address on which it listens, which is in the first lines of its output."""
     assert process.stderr is not None
-    said = b""
+    output = b""
     while line := await process.stderr.readline():
         if found := re.search(rb"ws://\S+", line):
             return found[0].decode()
-        said += line
-    pytest.fail(f"Chromium did not start: {said.decode()}", pytrace=False)
+        output += line
+    pytest.fail(f"Chromium did not start: {output.decode()}", pytrace=False)
 
 
 def _program() -> tuple[str, dict[str, str]]:

@@ -24,8 +24,8 @@ from tests.analysis.export.sessions import (
     note,
     recorded,
     result,
-    said,
     server,
+    session_of,
 )
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -41,7 +41,7 @@ GOOD = (State.OK, State.INPUT_REQUIRED, State.CLOSED)
 
 
 def made(*entries: Entry, **more: Any) -> list[Span]:
-    return [span for _, span in spans("".join(export([said(*entries, **more)])))]
+    return [span for _, span in spans("".join(export([session_of(*entries, **more)])))]
 
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
@@ -171,7 +171,7 @@ def test_both_sides_are_services_and_report_their_own_requests() -> None:
     text = "".join(
         export(
             [
-                said(
+                session_of(
                     client(
                         0.1,
                         b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{%b}}'
@@ -195,7 +195,7 @@ def test_both_sides_are_services_and_report_their_own_requests() -> None:
 
 
 def test_batches_are_requests_of_their_own_and_hold_all_there_is() -> None:
-    sessions = [said(*(each for n in range(1, 8) for each in (call(n, n), result(n + 0.5, n))))]
+    sessions = [session_of(*(each for n in range(1, 8) for each in (call(n, n), result(n + 0.5, n))))]
     found = list(batches(sessions, 3))
 
     assert [count for count, _ in found] == [3, 3, 1]
@@ -206,8 +206,8 @@ def test_batches_are_requests_of_their_own_and_hold_all_there_is() -> None:
 
 
 def test_nothing_and_several_sessions_are_one_request() -> None:
-    two = decoded("".join(export([said(call(0.1), result(0.2)), said(call(0.1), result(0.2))])))
+    two = decoded("".join(export([session_of(call(0.1), result(0.2)), session_of(call(0.1), result(0.2))])))
 
     assert len(two.resource_spans) == 2
     assert json.loads("".join(export([]))) == {"resourceSpans": []}
-    assert not decoded("".join(export([said()]))).resource_spans
+    assert not decoded("".join(export([session_of()]))).resource_spans

@@ -22,10 +22,10 @@ def received(meta: object) -> SpanContext | None:
 
 
 def test_the_trace_context_of_a_peer_is_kept() -> None:
-    said = {"traceparent": f"00-{TRACE}-{PARENT}-00", "tracestate": "a=b"}
+    session_of = {"traceparent": f"00-{TRACE}-{PARENT}-00", "tracestate": "a=b"}
 
-    assert received(said) == SpanContext(TRACE, PARENT, 0x300, "a=b")
-    assert received({**said, "tracestate": 7}) == SpanContext(TRACE, PARENT, 0x300, "")
+    assert received(session_of) == SpanContext(TRACE, PARENT, 0x300, "a=b")
+    assert received({**session_of, "tracestate": 7}) == SpanContext(TRACE, PARENT, 0x300, "")
     assert received({"traceparent": f"cc-{TRACE}-{PARENT}-01-later"}) == SpanContext(TRACE, PARENT, 0x301)
 
 
