@@ -87,7 +87,7 @@ def test_redacted_values_are_counted_and_a_recording_with_secrets_says_so(
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "end"), [(0, "exit 0"), (None, "died: no exit note")], ids=["ended", "died"]
+    ("exit_code", "end"), [(0, "exit 0"), (None, "died: it has no exit note")], ids=["ended", "died"]
 )
 def test_a_request_without_answer_is_named_at_the_end(
     make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes], exit_code: int | None, end: str

@@ -57,7 +57,7 @@ def test_a_line_is_never_wider_than_the_terminal_and_bars_grow_with_it(width: in
     assert max(map(cells, texts)) <= width
     assert max(text.count("█") for text in texts) >= {80: 6, 120: 6, 200: 30}[width]
     assert "canc" in texts[0]
-    assert "none" in texts[0]
+    assert "unans" in texts[0]
     assert "open" not in texts[0]
 
 

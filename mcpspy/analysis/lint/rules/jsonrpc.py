@@ -327,8 +327,8 @@ def unsolicited(event: LintEvent) -> Iterator[Report]:
     invalid='> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}\n< {"id":2,"result":{}}',
 )
 def second_response(event: LintEvent) -> Iterator[Report]:
-    """Peers use the first response; another request may be pending by the time of the second. Typical causes: a handler
-    both returns and sends a result, or an error is written after the result.
+    """Only the first response counts; no request waits for the second. Typical causes: a handler both returns and
+    sends a result, or an error is written after the result.
     """
     if event.flaw is not None and event.flaw.endswith("was answered before"):
         yield Report(event.flaw)
