@@ -56,7 +56,7 @@ def test_an_unsolicited_response_is_a_protocol_issue() -> None:
     assert (shown.status, shown.tone, shown.id) == ("nobody asked", rows.ISSUE, "9")
 
 
-def test_a_line_that_is_no_message_shows_itself() -> None:
+def test_a_malformed_line_shows_its_text() -> None:
     shown = last_row(frame("server", b"DEBUG: \x1b[31mhello"))
 
     assert (shown.method, shown.subject, shown.tone) == (
@@ -125,7 +125,7 @@ def test_an_exchange_that_ended_without_an_answer_has_no_latency() -> None:
     assert (shown.latency, shown.status, shown.tone) == ("", "no answer", rows.BAD)
 
 
-def test_what_is_no_exchange_is_its_own_row() -> None:
+def test_a_message_outside_exchanges_has_its_own_row() -> None:
     note = Note(1.0, "stderr", {"text": "up"})
 
     assert exchange(note) == last_row(note)

@@ -312,7 +312,7 @@ def test_progress_that_is_less_and_a_log_message_that_is_other(edited: Edited, r
     assert not difference.is_same()
 
 
-def test_what_is_no_message_is_compared_too(record: Make) -> None:
+def test_malformed_lines_are_compared_too(record: Make) -> None:
     old = record([call(1), text_result(1, "a")])
     new = record([call(1), ("server", b"DEBUG: on"), text_result(1, "a"), text_result(9, "b")])
 
@@ -324,7 +324,7 @@ def test_what_is_no_message_is_compared_too(record: Make) -> None:
     ]
 
 
-def test_an_answer_that_never_comes_is_breaking_and_the_exit_a_note(record: Make) -> None:
+def test_a_missing_response_is_breaking_and_the_exit_a_note(record: Make) -> None:
     old = record([call(1), text_result(1, "a")], exit_code=0)
     new = record([call(1)], exit_code=3)
 
@@ -380,7 +380,7 @@ def test_an_interface_change_is_reported_once_however_often_it_is_listed(record:
     assert (change.why, case.new) == ("lost the tool b", ChangePosition(2, 0))
 
 
-def test_of_an_interface_it_is_no_matter_how_often_it_was_listed(record: Make) -> None:
+def test_the_number_of_listings_of_an_interface_does_not_matter(record: Make) -> None:
     def session(times: int) -> Session:
         requests = [("client", {"id": n, "method": "tools/list"}) for n in range(times)]
         answers = [("server", {"id": n, "result": {"tools": []}}) for n in range(times)]
@@ -502,7 +502,7 @@ def test_the_same_tool_with_other_arguments_is_one_change_and_its_result_none(re
     )
 
 
-def test_another_request_that_fails_breaks_nothing(record: Make) -> None:
+def test_another_failing_request_is_not_breaking(record: Make) -> None:
     old = record([call(1, city="Oslo"), text_result(1, "cold")])
     new = record([call(1, city="Rome"), text_result(1, "no such city", isError=True)])
 

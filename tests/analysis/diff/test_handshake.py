@@ -109,7 +109,7 @@ def test_a_handshake_that_fails_is_breaking(record: Make) -> None:
     assert case.changes[0].kind is ChangeKind.RECOVERED
 
 
-def test_a_probe_that_was_refused_is_no_difference(record: Make) -> None:
+def test_a_refused_probe_is_not_a_difference(record: Make) -> None:
     probe = [
         ("client", {"id": "p", "method": "server/discover", "params": {}}),
         ("server", {"id": "p", "error": {"code": -32601, "message": "no"}}),

@@ -33,7 +33,7 @@ def test_a_pattern_is_read(text: str, means: Ignored) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "  ", "/", "/answer/a", "/result/~2", "tools/call /a"], ids=repr)
-def test_a_pattern_that_means_nothing_is_refused(text: str) -> None:
+def test_an_invalid_pattern_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"empty pattern|a pointer must begin|a ~ in"):
         ignored(text)
 

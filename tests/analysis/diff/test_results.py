@@ -68,7 +68,7 @@ def test_the_same_end_is_no_change(record: Make, end: dict[str, Any]) -> None:
     assert changes(step(record, end), step(record, end)) == []
 
 
-def test_an_answer_that_came_too_late_is_no_change(record: Make) -> None:
+def test_a_late_response_is_not_a_change(record: Make) -> None:
     late = step(record, OK, between=(("client", CANCELLED),))
 
     assert (late.state, len(late.results)) == (State.LATE, 1)
@@ -158,7 +158,7 @@ def test_roots_have_no_order(record: Make) -> None:
     assert [change.pointer for change in changes(roots("a/b"), roots())] == ["/result/roots/a~1b"]
 
 
-def test_a_list_of_nameless_items_is_compared_all_the_same(record: Make) -> None:
+def test_lists_of_items_without_names_are_compared_too(record: Make) -> None:
     def tools(items: Any) -> RequestStep:
         return step(record, {"result": {"tools": items}}, method="tools/list")
 

@@ -23,7 +23,7 @@ def answer(id_: int, **result: Any) -> tuple[str, dict[str, Any]]:
     return "server", {"id": id_, "result": result}
 
 
-def test_a_question_and_the_call_that_answers_it_are_one_call_and_a_request_of_the_server(
+def test_an_input_required_result_and_its_retry_are_one_call_and_a_server_request(
     recorded: Recorded,
 ) -> None:
     steps = SessionSteps(recorded("peer-sdk-modern")).steps
@@ -111,7 +111,7 @@ def test_an_event_that_comes_again_counts_once(record: Make) -> None:
     assert len(SessionSteps(session).standalone) == 1
 
 
-def test_which_thing_a_step_is_about(record: Make) -> None:
+def test_the_name_of_a_step(record: Make) -> None:
     steps = SessionSteps(
         record(
             [

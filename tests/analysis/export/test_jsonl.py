@@ -111,7 +111,7 @@ def test_what_is_not_strict_json_is_there_as_text_or_bytes(params: bytes, member
     assert line["response"]["id"] == 1
 
 
-def test_an_id_that_is_no_json_and_an_error_that_is_no_text_are_no_error() -> None:
+def test_an_id_that_is_not_json_and_an_error_that_is_not_text_are_accepted() -> None:
     odd = b'{"jsonrpc":"2.0","id":NaN,"method":"m"}'
     text = b'{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"\\ud800"}}' % 10**30
     nan, big = lines(session_of(client(0.1, odd), call(0.2), server(0.3, text)))

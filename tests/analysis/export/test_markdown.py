@@ -87,7 +87,7 @@ def test_sessions_follow_each_other() -> None:
 
 
 @pytest.mark.parametrize("name", ["``` # x", "`", "<script>", "[a](b)", "x\\n# y", "\\u202e"])
-def test_a_name_is_no_markup(name: str) -> None:
+def test_a_name_is_never_markup(name: str) -> None:
     text = "".join(
         export([session_of(call(0.1, name=name.encode()), result(0.2, members=b'"a":"```\\n# no"'))])
     )

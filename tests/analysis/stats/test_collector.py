@@ -113,7 +113,7 @@ def same(lines: list[bytes]) -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(ENTRY, max_size=30))
-def test_whatever_comes_it_adds_up_to_what_the_session_says(entries: list[Entry]) -> None:
+def test_any_input_adds_up_to_the_counts_of_the_session(entries: list[Entry]) -> None:
     same([line_of(entry) for entry in entries])
 
 
@@ -181,7 +181,7 @@ def test_what_became_of_a_request_is_counted_as_that() -> None:
     assert echo.took.times()[2:] == pytest.approx((0.2, 1.0, 1.0, 1.0))
 
 
-def test_of_a_live_session_there_is_what_has_been_so_far() -> None:
+def test_a_live_session_is_counted_so_far() -> None:
     talk = Talk().hello().call(1, 1.0, 2.0).ask(3, 4.0, "tools/call", {"name": "slow"}).ask(2, 3.0, "ping")
 
     live, over = talk.stats(is_over=False), talk.stats()
@@ -247,7 +247,7 @@ def test_a_client_of_2026_cancels_by_hanging_up() -> None:
     assert stats.flight.area == 9.0 + 2.0
 
 
-def test_a_call_that_asks_back_is_timed_in_parts_and_as_a_whole() -> None:
+def test_a_call_with_input_required_is_timed_in_parts_and_in_total() -> None:
     """2026-07-28: the server's share are the two requests, not the seven seconds of the user."""
     question = {"resultType": "input_required", "requestState": "s", "inputRequests": {"a": {}}}
     talk = Talk().hello().ask(1, 1.0, "tools/call", {"name": "book"}).answer(1, 2.0, question)
@@ -264,7 +264,7 @@ def test_a_call_that_asks_back_is_timed_in_parts_and_as_a_whole() -> None:
     assert stats.flight.served == 0.5 + 1.0 + 3.0
 
 
-def test_a_subscription_is_open_by_design_and_nobody_waits_for_it() -> None:
+def test_a_subscription_is_open_by_design_and_not_in_flight() -> None:
     talk = Talk().hello().ask(1, 1.0, SUBSCRIBE, {}).answer(1, 100.0)
 
     stats = talk.stats()
@@ -296,7 +296,7 @@ def test_notifications_take_the_short_cut_unless_a_filter_asks_for_them() -> Non
         assert stats.take_plain([line.replace(b"message", method.encode()) for line in lines], 0) == count
 
 
-def test_an_answer_that_mcpspy_kept_is_no_stray() -> None:
+def test_a_response_that_mcpspy_consumed_is_not_unsolicited() -> None:
     talk = Talk().hello().ask(1, 1.0, "ping").answer(1, 2.0, code=-1, by="mcpspy").answer(1, 3.0, to="mcpspy")
 
     assert (talk.stats().strays, talk.answer(1, 4.0).stats().strays) == (0, 1)
@@ -345,7 +345,7 @@ def test_a_place_is_counted_in_its_own_file() -> None:
     assert [stats.place(line) for line in range(5)] == [(0, 2), (0, 3), (0, 4), (1, 2), (1, 3)]
 
 
-def test_what_is_no_message_is_counted_as_what_it_is() -> None:
+def test_malformed_lines_are_counted_as_malformed() -> None:
     talk = (
         Talk()
         .hello()

@@ -91,7 +91,7 @@ def test_a_report_fits_into_a_comment() -> None:
     assert report.count("```diff") == 1000 - int(left[1])
 
 
-def test_of_very_many_changes_of_one_request_some_are_shown() -> None:
+def test_many_changes_of_one_request_are_cut() -> None:
     case = ComparedCase(
         method="a", changes=tuple(change(pointer=f"/result/{n}", new=n) for n in range(SHOWN + 7))
     )

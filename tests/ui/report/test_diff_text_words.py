@@ -44,7 +44,7 @@ def test_equal_positions_are_shown_once(
     assert places(ComparedCase(method="a", old=old, new=new)) == words
 
 
-def test_a_place_for_a_program() -> None:
+def test_a_position_in_json() -> None:
     assert place(ChangePosition(3, 0)) == {"line": 3, "exchange": 0}
     assert place(ChangePosition(3)) == {"line": 3}
     assert place(None) == {}

@@ -11,7 +11,7 @@ from mcpspy.ui.report.junit import lint_junit
 from tests.ui.report.linting import HOSTILE, finding, linted
 
 
-def test_a_rule_is_a_case_and_what_is_grave_fails() -> None:
+def test_a_rule_is_a_case_and_severe_findings_fail() -> None:
     mixed = linted(finding(), finding(), finding("LIFE201", Severity.WARNING))
     root = ET.fromstring(lint_junit([mixed, linted(title="clean")]))
 
@@ -29,7 +29,7 @@ def test_a_rule_is_a_case_and_what_is_grave_fails() -> None:
     assert [case.attrib["name"] for case in clean] == ["no findings"]
 
 
-def test_from_which_severity_on_a_case_fails_is_the_callers() -> None:
+def test_fail_on_sets_the_severity_at_which_a_case_fails() -> None:
     root = ET.fromstring(lint_junit([HOSTILE], fail_on=Severity.WARNING))
 
     assert root.attrib["failures"] == "2"

@@ -18,7 +18,7 @@ def test_a_finding_is_a_command_at_its_file_and_line() -> None:
     ]
 
 
-def test_nothing_of_a_peer_begins_a_command_of_its_own() -> None:
+def test_no_text_of_a_peer_begins_a_command() -> None:
     for line in github(linted(*HOSTILE.findings, parts=("a:b,c%.jsonl", "d\n.jsonl"))):
         assert re.fullmatch(r"::(error|warning) file=[^:,]+,line=\d+,title=[^:,]+::[^\r\n]*", line)
         assert "%0A::error" not in line

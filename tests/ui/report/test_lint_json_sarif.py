@@ -67,7 +67,7 @@ def test_a_finding_is_a_result_at_its_line() -> None:
     }
 
 
-def test_every_rule_makes_a_log_that_holds() -> None:
+def test_every_rule_makes_a_valid_log() -> None:
     run = checked(linted(*(finding(rule.code, rule.severity, excerpt="") for rule in RULES)))
 
     assert len(run["results"]) == len(RULES)
@@ -85,7 +85,7 @@ def test_an_absolute_path_is_a_file_uri_and_texts_of_peers_are_escaped() -> None
     assert checked(HOSTILE)["results"][0]["message"]["text"].isprintable()
 
 
-def test_the_schema_refuses_what_is_no_log() -> None:
+def test_the_schema_refuses_an_invalid_log() -> None:
     log = json.loads(sarif([linted(finding())]))
     log["runs"][0]["results"][0]["level"] = "grave"
 

@@ -51,7 +51,7 @@ def test_what_is_never_answered_is_found_at_the_end_and_only_if_there_is_one(
     assert over - live == {"LIFE201"}
 
 
-def test_a_torn_last_line_is_counted_and_not_read(
+def test_an_incomplete_last_line_is_counted_and_not_read(
     record: Callable[[bytes], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = record(ASKED + GARBAGE[:20])

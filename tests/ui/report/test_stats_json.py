@@ -51,7 +51,7 @@ def test_what_waits_is_there_with_its_id_as_it_was() -> None:
     assert [(each["id"], each["seconds"]) for each in waiting] == [("a", 3.0), (10**30, 2.0)]
 
 
-def test_what_json_has_no_word_for_is_written_all_the_same() -> None:
+def test_values_that_json_cannot_represent_are_written_too() -> None:
     talk = Talk().ask(0, 0.0, "initialize", {"clientInfo": {"name": "\ud800", "version": "1"}})
     talk.lines.append(b'{"t":1.0,"from":"client","msg":{"jsonrpc":"2.0","id":NaN,"method":"ping"}}')
 

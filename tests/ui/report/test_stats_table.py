@@ -77,7 +77,7 @@ def test_open_requests_are_highlighted() -> None:
     assert (tones["hangs"], tones["tools/call"], tones["slow"]) == (rows.OPEN, rows.OPEN, None)
 
 
-def test_a_text_among_the_rows_is_a_line_of_its_own() -> None:
+def test_a_text_between_rows_has_its_own_line() -> None:
     row = found("time")[0][0]
 
     assert [text for text, _ in lines("", ["one", row, "two"], TableStyle(80, BarStyle(), "time", 10))][

@@ -136,7 +136,7 @@ def _why_not_plain(field: Any, revision: str | None) -> str | None:
     ),
 )
 def filled(event: LintEvent) -> Iterator[Report]:
-    """When the user accepts, `content` must match the schema that the form requested. Clients should validate it before
+    """If the user accepts, `content` must match the schema that the form requested. Clients should validate it before
     they send it.
     """
     request = event.request.params

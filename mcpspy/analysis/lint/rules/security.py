@@ -103,7 +103,7 @@ def _invisible(event: LintEvent) -> Iterator[Report]:
     "prompt-injection text",
     valid=(
         LIST % GOOD,
-        LIST % GOOD.replace('"b"', '"Ignores previous results; tells the user about the weather."'),
+        LIST % GOOD.replace('"b"', '"Ignores previous results; shows the user the weather."'),
     ),
     invalid=(
         LIST

@@ -45,7 +45,7 @@ class Read:
         return found
 
 
-def test_a_request_and_its_answer_are_one_row() -> None:
+def test_a_request_and_its_response_are_one_row() -> None:
     read = Read(session_of(call(1.0, 1), result(1.25, 1, b'"ok":true')))
 
     (row,) = read.rows
@@ -98,7 +98,7 @@ def test_bytes_that_are_no_text_are_escapes() -> None:
     ],
     ids=["stderr", "exit", "http", "damaged", "answer", "notification"],
 )
-def test_what_is_no_request_has_a_row_of_its_own(entry: Any, kind: str, body: str | None) -> None:
+def test_other_messages_have_their_own_rows(entry: Any, kind: str, body: str | None) -> None:
     read = Read(session_of(entry))
 
     assert [row["kind"] for row in read.rows] == [kind]
@@ -126,7 +126,7 @@ def test_progress_and_an_answered_question_know_their_request() -> None:
     assert second["tone"] == "bad"
 
 
-def test_a_call_that_was_called_off_ends_there() -> None:
+def test_a_cancelled_call_ends_at_its_cancellation() -> None:
     cancel = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}'
     read = Read(session_of(call(0, 1), client(2.5, cancel)))
 
@@ -139,7 +139,7 @@ def test_flaws_of_both_messages_are_listed_once() -> None:
     assert read.rows[0]["flaws"] == ['jsonrpc is not "2.0"']
 
 
-def test_a_row_holds_nothing_that_turns_a_line_around() -> None:
+def test_a_row_contains_no_bidirectional_controls() -> None:
     read = Read(session_of(call(0, name="a\u202eb".encode())))
 
     assert read.rows[0]["subject"] == "a\\u202eb"

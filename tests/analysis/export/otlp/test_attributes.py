@@ -86,7 +86,7 @@ def test_only_spans_of_the_client_have_the_address() -> None:
     assert transport_attributes(replace(header, upstream="http://[no"), "client")["server.address"] is None
 
 
-def test_an_error_without_a_code_is_of_no_known_type() -> None:
+def test_an_error_without_a_code_has_the_type_other() -> None:
     (exchange,) = session_of(call(0.1), server(0.2, b'{"jsonrpc":"2.0","id":1,"error":"no"}')).exchanges()
     (good,) = session_of(call(0.1), result(0.2)).exchanges()
 

@@ -122,7 +122,7 @@ def test_a_request_that_still_waits_has_no_span() -> None:
     assert made(call(0.1, 1), is_over=False) == []
 
 
-def test_it_hangs_under_the_span_that_the_peer_names() -> None:
+def test_the_parent_is_the_span_that_the_peer_names() -> None:
     (span,) = made(call(0.1, more=THEIRS), result(0.2))
 
     assert (span.trace_id.hex(), span.parent_span_id.hex()) == (TRACE, PARENT)
@@ -130,7 +130,7 @@ def test_it_hangs_under_the_span_that_the_peer_names() -> None:
     assert span.flags == 0x301
 
 
-def test_progress_hangs_under_its_request_in_the_same_trace() -> None:
+def test_the_parent_of_progress_is_its_request() -> None:
     progress = (
         b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}'
     )
@@ -143,7 +143,7 @@ def test_progress_hangs_under_its_request_in_the_same_trace() -> None:
     assert reported.start_time_unix_nano == reported.end_time_unix_nano
 
 
-def test_what_comes_in_the_stream_of_a_post_hangs_under_its_request() -> None:
+def test_the_parent_of_messages_in_a_post_stream_is_its_request() -> None:
     ask = b'{"jsonrpc":"2.0","id":9,"method":"roots/list"}'
     header = replace(HEADER, transport="http", upstream="http://h:1/mcp")
     by_name = {
@@ -194,7 +194,7 @@ def test_both_sides_are_services_and_report_their_own_requests() -> None:
     assert {attributes(span.attributes)["mcp.protocol.version"] for _, span in spans(text)} == {"2025-11-25"}
 
 
-def test_batches_are_requests_of_their_own_and_hold_all_there_is() -> None:
+def test_batches_are_separate_requests_and_contain_all_spans() -> None:
     sessions = [session_of(*(each for n in range(1, 8) for each in (call(n, n), result(n + 0.5, n))))]
     found = list(batches(sessions, 3))
 

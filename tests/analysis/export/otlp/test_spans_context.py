@@ -44,7 +44,7 @@ def test_the_trace_context_of_a_peer_is_kept() -> None:
         "[redacted:0123abcd]",
     ],
 )
-def test_what_is_no_context_is_none(traceparent: object) -> None:
+def test_an_invalid_trace_context_is_ignored(traceparent: object) -> None:
     assert received({"traceparent": traceparent}) is None
 
 
