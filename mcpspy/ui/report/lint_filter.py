@@ -1,4 +1,4 @@
-"""Select lint findings by a filter. A filter needs the outcomes of requests, so the recording is read first."""
+"""Select lint findings by a filter. It needs outcomes of requests, so it reads the recording first."""
 
 from __future__ import annotations
 

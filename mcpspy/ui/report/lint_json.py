@@ -1,4 +1,4 @@
-"""Lint findings as JSON, as SARIF 2.1.0 (OASIS, from section 3.13), and as GitHub Actions workflow commands."""
+"""Lint findings as JSON, SARIF 2.1.0 (OASIS, from section 3.13), and GitHub workflow commands."""
 
 from __future__ import annotations
 

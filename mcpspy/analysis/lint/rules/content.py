@@ -1,4 +1,4 @@
-"""Content blocks, resources, icons and annotations: the payload that reaches a model or a user interface."""
+"""Content blocks, resources, icons and annotations: payloads that reach a model or a user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Life cycle of a session: handshake until 2025-11-25, requests, cancellations, and the end over stdio.
+"""Life cycle of a session: handshake until 2025-11-25, requests, cancellations, end over stdio.
 
 Also reports entries that are missing in the recording, since they may cause other findings.
 """

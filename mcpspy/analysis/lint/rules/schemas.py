@@ -213,7 +213,7 @@ def misused(event: LintEvent) -> Iterator[Report]:
 
 @failure.warning(
     "DATA603",
-    "method not found error for a declared capability",
+    '"method not found" for a declared capability',
     by=SERVER,
     valid=(
         _CALL_FAILS % -32602,

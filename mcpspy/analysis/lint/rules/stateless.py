@@ -1,4 +1,4 @@
-"""2026-07-28: no handshake, everything in `_meta`; input requests in results, and the responses to them."""
+"""2026-07-28: no handshake, everything in `_meta`; input requests in results, and responses to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools that a server lists: names, schemas and annotations; and calls of tools, checked against these."""
+"""Tools that a server lists: names, schemas, annotations; and tool calls, checked against these."""
 
 from __future__ import annotations
 
