@@ -177,9 +177,9 @@ function leaf(plan, at, end) {
   const start = text.slice(at, Math.min(end, at + 100_000));
   const type = PICTURES.find(([, sign]) => start.startsWith(sign, 1))?.[0];
   if (type && end - at > LONG) {
-    nodes.push(...reader("picture", () => make("img", { src: `data:${type};base64,${JSON.parse(text.slice(at, end))}`, alt: "" })));
+    nodes.push(...reader("image", () => make("img", { src: `data:${type};base64,${JSON.parse(text.slice(at, end))}`, alt: "" })));
   } else if (/^"\s*[{[]/.test(start) || /\\[nt]/.test(start)) {
-    nodes.push(...reader("read", () => readable(plan, JSON.parse(text.slice(at, end)))));
+    nodes.push(...reader("decoded", () => readable(plan, JSON.parse(text.slice(at, end)))));
   }
   return nodes;
 }

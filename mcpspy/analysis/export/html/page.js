@@ -197,8 +197,8 @@ function setUpHead() {
   ending.classList.add(facts.endingTone);
   if (!facts.ending) ending.title = "The session was still running, or mcpspy stopped before the server.";
   const { counts } = facts;
-  const fates = [[counts.errors, "failed"], [counts.unanswered, "without a response"]];
-  const outcomes = fates.filter(([count]) => count).map(([count, words]) => `${count.toLocaleString("en")} ${words}`);
+  const counted = [[counts.errors, "failed"], [counts.unanswered, "without a response"]];
+  const outcomes = counted.filter(([count]) => count).map(([count, words]) => `${count.toLocaleString("en")} ${words}`);
   const requests = plural(counts.requests, "request") + (outcomes.length ? ` (${outcomes.join(", ")})` : "");
   const pairs = [
     ["server", facts.server],
@@ -206,9 +206,9 @@ function setUpHead() {
     ["protocol", facts.revision],
     ["transport", facts.transport],
     ["started", clock(facts.started, 0).replace(/\.\d+/, "") || facts.started],
-    ["lasted", duration(facts.lasted)],
+    ["duration", duration(facts.lasted)],
     ["contents", `${plural(counts.messages, "message")}, ${requests}`],
-    ["in", facts.cwd],
+    ["directory", facts.cwd],
     ["session", facts.id],
   ];
   for (const [name, value] of pairs) {

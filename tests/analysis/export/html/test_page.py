@@ -306,14 +306,14 @@ async def test_a_large_body_is_laid_out_as_far_as_one_looks(browser: Page, tmp_p
     )
     assert before < await browser.evaluate(lines) < before + 1000
     await browser.evaluate(
-        "[...document.querySelectorAll('#detail .more')].find((more) => more.textContent === 'read').click()"
+        "[...document.querySelectorAll('#detail .more')].find((more) => more.textContent === 'decoded').click()"
     )
     assert '"deep"' in await browser.evaluate("document.querySelector('#detail .read').textContent")
     await browser.press("/")
     await browser.write("deep")
     await browser.until("CSS.highlights.get('found')?.size === 1")
     await browser.evaluate(
-        "[...document.querySelectorAll('#detail .more')].find((more) => more.textContent === 'read').click()"
+        "[...document.querySelectorAll('#detail .more')].find((more) => more.textContent === 'decoded').click()"
     )
     assert await browser.evaluate("CSS.highlights.get('found').size") == 2
     await browser.press("Escape")
