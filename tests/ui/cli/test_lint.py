@@ -277,7 +277,7 @@ def test_a_rule_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
 
     assert printed.startswith("ENV101 (error): line that is not JSON\n")
-    assert "Write to stderr instead" in printed
+    assert "Write to stderr instead" in " ".join(printed.split())
     assert (
         "specification: https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio"
         in printed
