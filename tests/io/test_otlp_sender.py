@@ -15,7 +15,7 @@ from mcpspy.io import otlp_sender
 from mcpspy.io.client.base import ServerAddress
 from mcpspy.io.otlp_sender import OtlpResult, send, traces_url
 from tests.analysis.export.otlp.decoded import decoded
-from tests.analysis.export.sessions import call, result, said
+from tests.analysis.export.sessions import call, result, session_of
 
 
 class Collector:
@@ -59,7 +59,9 @@ async def receiver() -> AsyncIterator[Collector]:
 def calls(count: int) -> list[tuple[int, bytes]]:
     """Return requests of two spans each."""
     numbers = range(1, count + 1)
-    return list(batches([said(*(each for n in numbers for each in (call(n, n), result(n + 0.5, n))))], 2))
+    return list(
+        batches([session_of(*(each for n in numbers for each in (call(n, n), result(n + 0.5, n))))], 2)
+    )
 
 
 def sent(address: ServerAddress, count: int = 5) -> Awaitable[OtlpResult]:

@@ -1,7 +1,7 @@
 """Selection of rules, by option and for each event, and the findings made from their reports.
 
 `RuleDispatch` owns one table: the rules for each kind, method, side and revision, filled at the first such event.
-Of code prefixes the longer one wins, as in ruff: `--select ENV --ignore ENV1 --select ENV101` leaves ENV101.
+The longer code prefix wins, as in ruff: `--select ENV --ignore ENV1 --select ENV101` leaves ENV101.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from mcpspy.core.protocol.message import AnyMessage, Message, text
 from mcpspy.core.recording.decode import Damaged, Note
 
 EXCERPT = 200
-"""Characters of an excerpt."""
+"""Maximum characters of an excerpt."""
 
 MOST = 1000
-"""Entries of the table: a peer may send any method."""
+"""Maximum entries of the table: a peer may send any method."""
 
 
 class RuleDispatch:

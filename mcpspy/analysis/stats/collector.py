@@ -33,7 +33,7 @@ from mcpspy.core.session.correlation import (
 from mcpspy.core.session.exchange import SUBSCRIBE, Event, State
 
 MOST = 100
-"""Clients that are counted separately."""
+"""Maximum number of clients that are counted separately."""
 
 
 class Handshake(NamedTuple):
@@ -152,7 +152,7 @@ class StatsCollector(Correlation[StatsCall]):
         self.lines += 1
 
     def finish(self, *, is_over: bool) -> None:
-        """Count open requests. `is_over`: the session ended, so they never get a response."""
+        """Count open requests. `is_over`: the session ended, so they get no response."""
         if is_over:
             self.end()
         else:
@@ -226,7 +226,7 @@ class StatsCollector(Correlation[StatsCall]):
         if change.event is not Event.QUESTION:
             self._settle(call, answer)
             return
-        # The call continues: the same request is sent again, with the answers.
+        # The call continues: the client sends the same request again, with the input responses.
         chain, call.chain = call.chain or InputChain(call.at), None
         self._settle(call, answer)
         call.chain, call.data = chain, b""

@@ -38,7 +38,7 @@ def test_a_message_is_decoded_once() -> None:
     ],
     ids=["NaN", "surrogate", "bytes", "number", "none", "list"],
 )
-def test_what_is_not_strict_is_read_all_the_same(data: bytes, value: str) -> None:
+def test_lax_json_is_read_too(data: bytes, value: str) -> None:
     assert ascii(event(data).result.get("n")) == ascii(eval(value, {"nan": float("nan")}))
 
 

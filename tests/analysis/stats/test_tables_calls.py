@@ -1,4 +1,4 @@
-"""A filter sees a request and its answer as one."""
+"""A filter sees a request and its response as one item."""
 
 from __future__ import annotations
 

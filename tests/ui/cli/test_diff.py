@@ -27,7 +27,7 @@ def recording(name: str) -> str:
 
 def test_two_that_are_the_same_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", recording("peer-sdk-auto"), recording("peer-sdk-modern")]) == 0
-    assert capsys.readouterr().out == "same: 33 of 33 alike\n"
+    assert capsys.readouterr().out == "same: 33 of 33 unchanged\n"
 
 
 def test_a_change_is_reported_with_its_place_and_its_values(capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,7 +42,7 @@ def test_a_change_is_reported_with_its_place_and_its_values(capsys: pytest.Captu
     assert old.startswith('    - "Resource 1: This is a plaintext')
     assert "8:28:02" in old
     assert "8:28:04" in new
-    assert verdict == "changed: 1 different; 44 of 45 alike"
+    assert verdict == "changed: 1 different; 44 of 45 unchanged"
 
     assert main([*arguments, "--dates"]) == 0
     assert (

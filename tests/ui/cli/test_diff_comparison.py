@@ -53,9 +53,9 @@ def test_options_mean_what_they_say() -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("--ignore", "/oops"), "--ignore /oops: a pointer begins with"),
-        (("--ignore", "\x1b[2J /\n"), "--ignore \\x1b[2J /\\n: a pointer begins with"),
-        (("--slower-than", "fast"), "--slower-than fast: like 2x"),
+        (("--ignore", "/oops"), "--ignore /oops: a pointer must begin with"),
+        (("--ignore", "\x1b[2J /\n"), "--ignore \\x1b[2J /\\n: a pointer must begin with"),
+        (("--slower-than", "fast"), "--slower-than fast: expected a limit like 2x"),
     ],
     ids=["pointer", "hostile", "limit"],
 )
@@ -72,11 +72,11 @@ def test_notes_alone_are_fine_unless_they_are_to_count(capsys: pytest.CaptureFix
     assert report(NOTED, TITLES, parsed("--fail-on", "note")) == 1
     assert report(CHANGED, TITLES, parsed()) == 1
     assert report(CHANGED, TITLES, parsed("--fail-on", "breaking")) == 0
-    assert [line for line in capsys.readouterr().out.splitlines() if line.endswith("alike")] == [
-        "same: 1 note; 0 of 1 alike",
-        "changed: 1 note; 0 of 1 alike",
-        "changed: 1 different; 0 of 1 alike",
-        "same: 1 different; 0 of 1 alike",
+    assert [line for line in capsys.readouterr().out.splitlines() if line.endswith("unchanged")] == [
+        "same: 1 note; 0 of 1 unchanged",
+        "changed: 1 note; 0 of 1 unchanged",
+        "changed: 1 different; 0 of 1 unchanged",
+        "same: 1 different; 0 of 1 unchanged",
     ]
 
 

@@ -101,9 +101,9 @@ def test_every_mistake_of_a_real_server_is_found_where_it_is(
             assert excerpt in recorded[finding["line"] - 1]
     # An answer under another id leaves a request without one.
     assert {finding["message"] for finding in findings if finding["code"] == "LIFE201"} == {
-        "tools/call LIFE201 was never answered by the server",
-        "tools/call ENV204 was never answered by the server",
-        "roots/list was never answered by the client",
+        "no response to tools/call LIFE201 from the server",
+        "no response to tools/call ENV204 from the server",
+        "no response to roots/list from the client",
     }
 
 
@@ -122,7 +122,7 @@ def test_how_a_server_ends_is_reported(
     assert [finding["code"] for finding in found(path, capfd, "--ignore", "ENV113")] == [code]
     assert main(["lint", str(path)]) == (1 if how == "crashing" else 0)
     if how == "crashing":
-        assert f"the server died by {signal.SIGSEGV.name}" in capfd.readouterr().out
+        assert f"the server was killed by {signal.SIGSEGV.name}" in capfd.readouterr().out
 
 
 def test_a_server_that_leaves_is_reported(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -136,7 +136,10 @@ def test_a_server_that_leaves_is_reported(tmp_path: Path, capfd: pytest.CaptureF
         process.wait(60)
 
     (finding,) = found(path, capfd)
-    assert (finding["code"], finding["message"]) == ("LIFE401", "the server left by itself, with exit code 3")
+    assert (finding["code"], finding["message"]) == (
+        "LIFE401",
+        "the server exited before the client closed stdin, with exit code 3",
+    )
 
 
 def test_a_clean_session_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -273,8 +276,8 @@ def test_a_rule_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lint", "--explain", "env101"]) == 0
     printed = capsys.readouterr().out
 
-    assert printed.startswith("ENV101 (error): a line that is no JSON\n")
-    assert "Send it to stderr" in printed
+    assert printed.startswith("ENV101 (error): line that is not JSON\n")
+    assert "Write to stderr instead" in " ".join(printed.split())
     assert (
         "specification: https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio"
         in printed

@@ -410,7 +410,9 @@ def test_what_shows_only_later_is_reported_with_what_it_is_about(
     assert main(["show", str(path), "--lint", "-f", "-q", "lint:HTTP5"]) == 0
 
     printed = [line for line in capsys.readouterr().out.splitlines() if "HTTP501" in line]
-    assert printed == ["          HTTP501 error: the Origin https://evil.example was let in (ping at 0.100)"]
+    assert printed == [
+        "          HTTP501 error: request with Origin https://evil.example was accepted (ping at 0.100)"
+    ]
 
 
 def test_what_was_said_last_is_counted_back_from_the_end(

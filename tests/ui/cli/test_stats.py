@@ -100,7 +100,7 @@ def test_what_is_torn_is_named(make_recording: Make, capsys: pytest.CaptureFixtu
     assert main(["stats", str(path)]) == 0
     found = capsys.readouterr()
     assert "incomplete last line skipped (12 bytes)" in found.err
-    assert "died: it has no exit note" in found.out
+    assert "died: no exit note" in found.out
 
 
 def test_a_live_session_is_reported_as_far_as_it_is(
@@ -117,9 +117,9 @@ def test_a_live_session_is_reported_as_far_as_it_is(
     main(["stats", writer.path])
     died = capsys.readouterr().out
 
-    assert "live: what has been so far" in while_it_lives
+    assert "live: numbers so far" in while_it_lives
     assert "requests    → 1: 1 pending" in while_it_lives
-    assert "no answer yet: ping, id 1" in while_it_lives
+    assert "pending: ping, id 1" in while_it_lives
     assert "requests    → 1: 1 no answer" in died
 
 

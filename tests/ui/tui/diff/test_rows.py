@@ -155,4 +155,4 @@ def test_what_only_one_session_has_is_reported_where_a_pointer_would_stand() -> 
         changes=(DiffChange(kind=ChangeKind.REMOVED, severity=DIFFERENT),),
     )
     *_, row = diff_rows(SessionDiff((case,)), 80)
-    assert row.text == "  removed       only the old session has it"
+    assert row.text == "  removed       only in the old session"
