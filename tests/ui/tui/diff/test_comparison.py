@@ -1,4 +1,4 @@
-"""Two sessions, or two exchanges, read whole; and the way from a difference to its row."""
+"""Tests of comparing two sessions or two exchanges, and of the rows of their changes."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ async def test_a_change_leads_to_its_row_on_both_sides(make_recording: Make) -> 
             assert (exchange.request.method, exchange.request.subject) == (case.method, case.subject)
             assert changes[rows[place]].what is exchange.request
     assert [case.subject for case in found.difference.changed] == ["echo", "forecast", "words", "alerts"]
-    assert found.warning == "the last line of tested is torn (10 bytes, left out)"
+    assert found.warning == "tested: skipped its incomplete last line (10 bytes)"
 
 
-async def test_requests_of_one_batch_have_rows_of_their_own(make_recording: Make) -> None:
+async def test_requests_of_one_batch_have_separate_rows(make_recording: Make) -> None:
     batch = b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"roots/list"}]'
     answer = b'[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"%b":%b}]'
     old, new = (
@@ -103,12 +103,14 @@ async def test_nothing_more_is_read_once_no_one_waits(
 
     monkeypatch.setattr(Recording, "__iter__", counted)
     found = pair._compare(DiffOptions(), lambda: len(taken) < 3)
-    assert (found.difference.cases, len(taken)) == ((), 4), "the third of the one, the first of the other"
+    assert (found.difference.cases, len(taken)) == ((), 4), (
+        "the third entry of one file, the first of the other"
+    )
     assert pair.progress.startswith("reading tested, ")
 
 
 def exchanges() -> Lines:
-    """Two calls of one tool with other arguments, each with two words of progress."""
+    """Return two calls of one tool with different arguments, each with two progress notifications."""
     lines = Lines()
     for number, answer in ((1, b"one"), (2, b"two")):
         at, last = number / 10, 2 * number

@@ -1,4 +1,4 @@
-"""The lines of a difference: their order, what has room, what a filter leaves; all inert."""
+"""Tests of the lines of a diff: order, width, filter, and sanitizing."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_the_tally_counts_by_weight_and_of_one_thing_shows_whether_it_is_the_sam
         "".join(text for text, _ in change_counts(DIFFERENCE))
         == "1 breaking · 2 different · 1 note · 1 of 3 alike"
     )
-    assert change_counts(SessionDiff(DIFFERENCE.cases[:1])) == [("the same", "ok")]
+    assert change_counts(SessionDiff(DIFFERENCE.cases[:1])) == [("no differences", "ok")]
     assert "".join(text for text, _ in change_counts(SessionDiff(DIFFERENCE.cases[2:]))) == "1 note"
     assert "".join(text for text, _ in change_counts(SessionDiff(()))) == "0 of 0 alike"
 

@@ -1,4 +1,4 @@
-"""The cursor stays on its change, and the two titles share the first line."""
+"""Tests of the list of changes: the cursor stays on its change, and both titles share the first line."""
 
 from __future__ import annotations
 

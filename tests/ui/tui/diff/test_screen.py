@@ -1,4 +1,4 @@
-"""What differs, on a screen: every key, and every state it can be in."""
+"""Tests of the diff screen: every key and every state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Make = Callable[..., Path]
 
 
 class Fixed:
-    """A pair whose difference is known."""
+    """A pair with a known diff."""
 
     summaries: tuple[Summary, Summary] | None = None
 
@@ -36,19 +36,19 @@ class Fixed:
         self.progress = ""
         self.asked: list[DiffOptions] = []
         self.was_left = False
-        self.may_go_on = asyncio.Event()
-        self.may_go_on.set()
+        self.may_continue = asyncio.Event()
+        self.may_continue.set()
 
     @property
     def reversed(self) -> Fixed:
-        changed_options = Fixed(*self._found, titles=self.titles[::-1])
-        changed_options.asked = self.asked
-        return changed_options
+        pair = Fixed(*self._found, titles=self.titles[::-1])
+        pair.asked = self.asked
+        return pair
 
     async def compare(self, options: DiffOptions) -> ComparisonRun:
         self.asked.append(options)
         try:
-            await self.may_go_on.wait()
+            await self.may_continue.wait()
         except asyncio.CancelledError:
             self.was_left = True
             raise
@@ -100,7 +100,7 @@ async def test_a_line_is_copied_a_value_whole(monkeypatch: pytest.MonkeyPatch) -
         assert shown.app.copied[1] == f'"{LONG}a"'
         monkeypatch.setattr(screen, "CLIPBOARD", 10)
         await shown.press("y")
-        await shown.shows("not copied: 203B is more than a clipboard takes from here")
+        await shown.shows("not copied: 203B exceeds the clipboard limit")
         assert len(shown.app.copied) == 2
 
 
@@ -137,7 +137,7 @@ async def test_what_has_no_place_is_not_gone_to() -> None:
     async with alone(shown_of(Fixed(placeless))) as shown:
         await shown.shows("12 → 15", "1 different")
         await shown.press("enter")
-        await shown.shows("it stands for the whole session")
+        await shown.shows("this change concerns the whole session")
 
 
 async def test_the_same_is_reported_to_be_the_same() -> None:
@@ -148,7 +148,7 @@ async def test_the_same_is_reported_to_be_the_same() -> None:
         )
     )
     async with alone(shown_of(Fixed(same))) as shown:
-        await shown.shows("They say the same.", "2 of 2 alike")
+        await shown.shows("No differences.", "2 of 2 alike")
         await shown.press("enter", "o", "y", "n", "j", "G")
         await shown.shows("no change below")
 
@@ -156,19 +156,19 @@ async def test_the_same_is_reported_to_be_the_same() -> None:
 async def test_it_shows_how_far_it_is_and_takes_keys_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(screen, "TICK", 0.01)
     pair = Fixed(DIFFERENCE)
-    pair.may_go_on.clear()
+    pair.may_continue.clear()
     async with alone(shown_of(pair)) as shown:
         pair.progress = "reading weather, 12MB … 40 %"
         await shown.shows("reading weather, 12MB … 40 %")
         await shown.press("n", "enter", "y", "o", "j")
         await shown.shows("no change below")
-        pair.may_go_on.set()
+        pair.may_continue.set()
         await shown.shows("12 → 15")
 
 
 async def test_who_leaves_while_it_reads_does_not_wait() -> None:
     pair = Fixed(DIFFERENCE)
-    pair.may_go_on.clear()
+    pair.may_continue.clear()
     async with alone(shown_of(pair)) as shown:
         await shown.until(lambda: pair.asked)
         await shown.press("q")
@@ -179,7 +179,7 @@ async def test_what_cannot_be_read_is_reported_and_read_again() -> None:
     trouble = CannotStart("a\x1b.jsonl: No such file or directory", "look again with r")
     pair = Fixed(trouble, CannotStart("b.jsonl: Input/output error"), DIFFERENCE)
     async with alone(shown_of(pair)) as shown:
-        await shown.shows("a\\x1b.jsonl: No such file", "look again with r", "r reads both again")
+        await shown.shows("a\\x1b.jsonl: No such file", "look again with r", "r reloads both")
         await shown.press("enter", "n", "y", "r")
         await shown.shows("b.jsonl: Input/output error")
         await shown.press("r")
@@ -193,7 +193,7 @@ async def test_s_turns_it_round_and_t_leaves_dates_out() -> None:
         await shown.press("S")
         await shown.shows("- the new   + the old", "12 → 15")
         await shown.press("t")
-        await shown.shows("dates and times in texts are not compared", "dates and times aside")
+        await shown.shows("dates and times are ignored", "ignoring dates and times")
         await shown.press("t")
         await shown.until(lambda: len(pair.asked) == 4)
         assert [options.dates for options in pair.asked] == [False, False, True, False]
@@ -267,7 +267,7 @@ async def test_the_newer_session_is_opened_where_it_differs(opened: Any, make_re
         await screen.press("q")
         old.unlink()
         await screen.press("r")
-        await screen.shows(old.name, "r reads both again")
+        await screen.shows(old.name, "r reloads both")
 
 
 async def test_d_in_a_session_compares_with_the_one_before_and_enter_goes_there(
@@ -277,9 +277,9 @@ async def test_d_in_a_session_compares_with_the_one_before_and_enter_goes_there(
     async with opened(make_recording(said), size=(100, 30)) as screen:
         await screen.shows("ended: exit 0")
         await screen.press("d")
-        await screen.shows("no initialize before this one: mark another (m), then d")
+        await screen.shows("no earlier initialize: mark another exchange (m), then press d")
         await screen.press("j", "j", "j", "j", "d")
-        await screen.shows("of two exchanges", '"Oslo" → "Rome"', "calm", "id 10", "id 20")
+        await screen.shows("· two exchanges", '"Oslo" → "Rome"', "calm", "id 10", "id 20")
         await screen.press("o")
         await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
         await screen.until(lambda: screen.cursor == 1)

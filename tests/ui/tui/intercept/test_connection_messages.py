@@ -1,4 +1,4 @@
-"""What a session says of a held message."""
+"""Tests of reading held messages from control events."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def read(**other: Any) -> HeldMessage:
     return held
 
 
-def test_its_times_are_on_our_clock_whenever_it_was_held() -> None:
+def test_its_times_are_on_the_local_clock_whenever_it_was_held() -> None:
     assert (read().since, read().until) == (100.0, 400.0)
     assert (read(age=30.0).since, read(age=30.0).until) == (70.0, 370.0)
 
 
 def test_it_is_called_what_it_is() -> None:
     assert (read().name, read().is_request) == ("tools/call write_file", True)
-    answer = read(text=result(1).decode(), **{"from": "server"})
-    assert (answer.name, answer.is_request) == ("answer to tools/call write_file", False)
+    response = read(text=result(1).decode(), **{"from": "server"})
+    assert (response.name, response.is_request) == ("response to tools/call write_file", False)
     assert read(text="[]", method="", subject="", id=None).name == "message"
 
 

@@ -1,4 +1,4 @@
-"""Another program edits a text."""
+"""Tests of editing in an external editor."""
 
 from __future__ import annotations
 

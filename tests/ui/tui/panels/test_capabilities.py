@@ -1,4 +1,4 @@
-"""What a server listed last, page after page, and how its lists changed."""
+"""Tests of the last listings of a server, their pages, and changes between listings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.ui.tui.panels.panels import Lines, every_recording, recorded
 
 
 class Session(Lines):
-    """A session in which things are listed."""
+    """A session with list requests."""
 
     number = 0
 
@@ -25,7 +25,7 @@ class Session(Lines):
         more: str | None = None,
         stream: str | None = None,
     ) -> None:
-        """Have a page asked for and answered."""
+        """Record a request for a page, and its response."""
         self.number += 1
         params = {"cursor": cursor} if cursor is not None else {}
         result: dict[str, Any] = {module.LISTS[method]: list(capabilities)}
@@ -185,7 +185,7 @@ def test_a_page_that_is_too_large_is_reported_and_not_read(monkeypatch: pytest.M
 
 
 def test_of_a_very_large_tool_the_name_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LARGE_THING", 100)
+    monkeypatch.setattr(module, "LARGE_ITEM", 100)
     session = Session()
     session.list(tool("huge", description="x" * 2000), tool("small"))
     huge, small = offered(session).last["tools/list"].capabilities
@@ -195,7 +195,7 @@ def test_of_a_very_large_tool_the_name_is_read(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_line_that_is_gone_is_trouble() -> None:
-    assert "any more" in read(b'{"t":1,"from":"serv', 0, "tools/list").trouble
+    assert "no longer" in read(b'{"t":1,"from":"serv', 0, "tools/list").trouble
 
 
 def test_of_many_listings_the_last_ones_are_read(monkeypatch: pytest.MonkeyPatch) -> None:

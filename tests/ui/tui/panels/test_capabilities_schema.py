@@ -1,4 +1,4 @@
-"""A schema is read as far as it goes, and says its types in few words."""
+"""Tests of the fields of a JSON schema, and of the short text for a type."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ JSON = st.recursive(
         ),
         ({"$ref": "#/$defs/City"}, "City"),
         ({"properties": {}}, "object"),
-        (True, "anything"),
+        (True, "any"),
         ({}, ""),
         (7, ""),
     ],
@@ -79,7 +79,7 @@ def test_objects_within_are_named_by_their_path() -> None:
 
 def test_there_is_an_end_to_properties() -> None:
     schema: dict[str, Any] = {"properties": {f"p{n}": {} for n in range(MOST + 5)}}
-    assert (len(fields(schema)), fields(schema)[-1].about) == (MOST + 1, "there are more than 300")
+    assert (len(fields(schema)), fields(schema)[-1].about) == (MOST + 1, "more than 300 fields")
 
 
 def test_a_schema_that_holds_itself_deep_within_ends() -> None:

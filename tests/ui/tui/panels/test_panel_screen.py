@@ -1,4 +1,4 @@
-"""What all screens over a session do: catch up in slices, look again, and leave."""
+"""Tests of the base screen of panels: it catches up in slices, polls, and can be left."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.ui.tui.panels.panels import Lines, alone
 
 
 class Counting(PanelScreen[int | None]):
-    """Counts rows, one a slice."""
+    """A panel that counts one row per slice."""
 
     NAME = "counting"
     BINDINGS = [*leaving("counting")]  # noqa: RUF012 - typed so by Screen.

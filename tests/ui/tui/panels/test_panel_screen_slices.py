@@ -1,4 +1,4 @@
-"""A fold over the rows stops in time, goes on where it was, and begins anew with the log."""
+"""Tests of incremental builds: they stop in time, resume, and restart with the session."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.ui.tui.panels.panels import HEADER, Lines
 
 
 class Seen(IncrementalBuild):
-    """The rows that were taken."""
+    """A model of the processed rows."""
 
     def _begin(self) -> None:
         self.rows: list[int] = []

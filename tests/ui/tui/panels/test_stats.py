@@ -1,4 +1,4 @@
-"""Calls are counted in groups, and each group has a filter that shows just its rows."""
+"""Tests of the groups that calls are counted in, and of the filter of each group."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def found(log: SessionModel, text: str) -> list[int]:
 
 
 def members(log: SessionModel, group: StatsGroup) -> list[int]:
-    """Return the rows of a group, by its definition."""
+    """Return the rows of a group, computed from its definition."""
     index = log.index
 
     def belongs(row: int) -> bool:

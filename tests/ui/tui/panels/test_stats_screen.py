@@ -1,4 +1,4 @@
-"""The table of numbers: its order, its cursor and the filter it leaves."""
+"""Tests of the statistics screen: sort order, cursor, and the filter it returns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def test_groups_have_their_numbers_below_the_total() -> None:
         await shown.shows("3 requests · 0 notifications")
         head, total, often, slow = shown.lines[1:5]
         assert head.split() == [
-            "what",
+            "method",
             "count▾",
             "errors",
             "pending",
@@ -34,7 +34,7 @@ async def test_groups_have_their_numbers_below_the_total() -> None:
             "p95",
             "max",
             "sent",
-            "back",
+            "received",
             "progress",
         ]
         assert total.split()[:6] == ["▸", "→", "all", "requests", "3", "1"]
@@ -45,16 +45,16 @@ async def test_groups_have_their_numbers_below_the_total() -> None:
 async def test_s_sorts_by_the_next_column_and_capital_s_turns_it_round() -> None:
     screen = StatsScreen(called().log)
     async with alone(screen, (120, 12)) as shown:
-        await shown.shows("by count, largest first")
+        await shown.shows("sorted by count, descending")
         assert order(shown.lines) == ["often", "slow"]
         await shown.press("s")
-        await shown.shows("errors▾", "by errors, largest first")
+        await shown.shows("errors▾", "sorted by errors, descending")
         assert order(shown.lines) == ["slow", "often"]
         await shown.press("S")
-        await shown.shows("errors▴", "by errors, least first")
+        await shown.shows("errors▴", "sorted by errors, ascending")
         assert order(shown.lines) == ["often", "slow"]
         await shown.press(*["s"] * (len(SORTABLE) - 1))
-        await shown.shows("by count, largest first")
+        await shown.shows("sorted by count, descending")
 
 
 async def test_the_cursor_stays_with_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ async def test_it_can_be_left_without_a_filter(key: str) -> None:
 
 async def test_a_session_without_requests_shows_so() -> None:
     async with alone(StatsScreen(Lines().log)) as shown:
-        await shown.shows("no request yet")
+        await shown.shows("no requests yet")
         await shown.press("s", "S", "j", "enter")
         await shown.until(lambda: shown.app.results == [None])
 
@@ -106,7 +106,7 @@ async def test_a_file_that_begins_again_begins_new_numbers(monkeypatch: pytest.M
         lines.data.clear()
         lines.log.begin_again(HEADER)
         lines.log.begin_part()
-        await shown.shows("no request yet")
+        await shown.shows("no requests yet")
         lines.call(1, 0.1, 0.2, name="after")
         await shown.shows("tools/call after")
 

@@ -1,4 +1,4 @@
-"""Which exchanges overlap is known from the rows alone."""
+"""Tests of the timeline model: begin, end and concurrency of exchanges, from the rows alone."""
 
 from __future__ import annotations
 
@@ -72,12 +72,14 @@ def test_the_requests_of_both_sides_are_there() -> None:
 
 def test_progress_ends_nothing() -> None:
     lines = Lines()
-    asked = (
+    request = (
         b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":7}}}'
     )
-    said = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}'
-    lines.say(0.1, "client", asked)
-    lines.say(0.2, "server", said)
+    progress = (
+        b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}'
+    )
+    lines.say(0.1, "client", request)
+    lines.say(0.2, "server", progress)
     lines.call(2, 0.3)
 
     assert list(processed(lines).depths) == [1, 2]

@@ -1,4 +1,4 @@
-"""Time as columns: bars lie where they belong, labels stand over their moments."""
+"""Tests of the mapping from time to columns: bars, labels, and the visible window."""
 
 from __future__ import annotations
 

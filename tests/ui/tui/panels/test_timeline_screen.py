@@ -1,4 +1,4 @@
-"""The timeline on a screen: rows, bars, the window and where enter leads."""
+"""Tests of the timeline screen: rows, bars, the window, and the target of enter."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def overlapping() -> Lines:
 
 async def test_each_exchange_is_a_bar_over_the_axis() -> None:
     async with alone(TimelineScreen(overlapping().log), (80, 12)) as shown:
-        await shown.shows("at most 2 in flight (at 2.0 s) · 3 requests", "the whole session")
+        await shown.shows("peak concurrency 2 (at 2.0 s) · 3 requests", "(whole session)")
         axis, first, second, third = shown.lines[1:5]
         left = axis.index("╷0 s")
         width = len(first.rstrip()) - left
@@ -52,7 +52,7 @@ async def test_it_can_be_left(key: str) -> None:
 
 async def test_enter_where_there_is_nothing_goes_nowhere() -> None:
     async with alone(TimelineScreen(Lines().log)) as shown:
-        await shown.shows("no request yet")
+        await shown.shows("no requests yet")
         await shown.press("z", "a", "m", "plus", "left", "enter")
         await shown.until(lambda: shown.app.results == [None])
 
@@ -74,7 +74,7 @@ async def test_keys_move_the_window(keys: tuple[str, ...], window: TimeWindow) -
     lines.end()
     screen = TimelineScreen(lines.log)
     async with alone(screen) as shown:
-        await shown.shows("the whole session")
+        await shown.shows("(whole session)")
         await shown.press(*keys)
         assert screen.window == pytest.approx(window)
 
@@ -84,7 +84,7 @@ async def test_a_window_that_was_moved_away_stays_until_the_cursor_moves() -> No
     lines.end()
     screen = TimelineScreen(lines.log)
     async with alone(screen) as shown:
-        await shown.shows("the whole session")
+        await shown.shows("(whole session)")
         await shown.press("plus", "right", "right")
         moved = screen.window
         screen.look()
@@ -135,7 +135,7 @@ async def test_a_file_that_begins_again_begins_a_new_timeline(monkeypatch: pytes
         lines.data.clear()
         lines.log.begin_again(HEADER)
         lines.log.begin_part()
-        await shown.shows("no request yet")
+        await shown.shows("no requests yet")
         lines.call(1, 0.1, 0.2, name="after")
         await shown.shows("tools/call after")
 

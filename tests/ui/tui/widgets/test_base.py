@@ -1,4 +1,4 @@
-"""Lines are drawn in their colours, and again only where something has changed."""
+"""Tests of the base widget: colours, and drawing only changed lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mcpspy.ui.tui.widgets.base import BaseWidget
 
 
 class Counted(BaseWidget):
-    """Lines that say how often they were drawn."""
+    """A widget that counts how often each line is drawn."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A line gives up what is on its left."""
+"""Tests of the split line, which truncates its left part first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines that scroll are moved, not drawn again, and the bar says where one is."""
+"""Tests of scrolling: visible lines are moved instead of drawn again, and the scrollbar follows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcpspy.ui.tui.widgets.base import LineScrollView
 
 
 class Numbers(LineScrollView):
-    """A heading, and a number a line."""
+    """A heading, and one number per line."""
 
     HEADS = 1
 
@@ -63,7 +63,7 @@ async def test_the_bar_moves_where_that_is_seen_and_reaches_both_ends() -> None:
         numbers.jump(1)
         first = bar.position
         numbers.jump(2)
-        assert bar.position == first, "nobody would see it"
+        assert bar.position == first, "the change is not visible"
         numbers.jump(500_000)
         assert bar.position == 500_000
         numbers.jump(2_000_000)

@@ -1,4 +1,4 @@
-"""Columns share the width there is."""
+"""Tests of columns sharing the available width."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text has the width it is said to have."""
+"""Tests of text with a given width: cut, padded and wrapped."""
 
 from __future__ import annotations
 

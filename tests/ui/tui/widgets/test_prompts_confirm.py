@@ -1,4 +1,4 @@
-"""Only y is a yes."""
+"""Tests of the confirmation: only y confirms."""
 
 from __future__ import annotations
 

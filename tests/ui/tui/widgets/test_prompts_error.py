@@ -1,4 +1,4 @@
-"""The question for an error."""
+"""Tests of the prompt for an error response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A list of any length: its cursor, its end, the mouse."""
+"""Tests of the virtual list: cursor, following, and mouse."""
 
 from __future__ import annotations
 
