@@ -167,7 +167,7 @@ class SessionPair:
                     break
         if recording.state is not RecordingState.LIVE:
             session.end()
-        torn = f"{name}: skipped its incomplete last line ({recording.torn} bytes)" if recording.torn else ""
+        torn = f"{name}: incomplete last line skipped ({recording.torn} bytes)" if recording.torn else ""
         return session, torn
 
 

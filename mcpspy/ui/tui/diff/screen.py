@@ -185,7 +185,7 @@ class DiffScreen(Screen[int | None]):
         text = await asyncio.to_thread(whole, row)
         size = len(text.encode())
         if size > CLIPBOARD:
-            self._flash_message(f"not copied: {rows.size(size)}B exceeds the clipboard limit of 256 kB")
+            self._flash_message(f"not copied: {rows.size(size)}B is too large for the clipboard")
         else:
             self.app.copy_to_clipboard(text)
             self._flash_message(f"copied {size:,} bytes")

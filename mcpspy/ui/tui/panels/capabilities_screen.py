@@ -348,7 +348,7 @@ class CapabilitiesScreen(PanelScreen[None]):
             self._flash_message("nothing to copy: move the cursor to a tool, resource or prompt")
         elif len(capability.data) > CLIPBOARD:
             self._flash_message(
-                f"not copied: {rows.size(len(capability.data))}B exceeds the clipboard limit of 256 kB"
+                f"not copied: {rows.size(len(capability.data))}B is too large for the clipboard"
             )
         else:
             self.app.copy_to_clipboard(capability.data.decode("utf-8", "backslashreplace"))

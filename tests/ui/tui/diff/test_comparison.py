@@ -47,7 +47,7 @@ async def test_a_change_leads_to_its_row_on_both_sides(make_recording: Make) -> 
             assert (exchange.request.method, exchange.request.subject) == (case.method, case.subject)
             assert changes[rows[place]].what is exchange.request
     assert [case.subject for case in found.difference.changed] == ["echo", "forecast", "words", "alerts"]
-    assert found.warning == "tested: skipped its incomplete last line (10 bytes)"
+    assert found.warning == "tested: incomplete last line skipped (10 bytes)"
 
 
 async def test_requests_of_one_batch_have_separate_rows(make_recording: Make) -> None:

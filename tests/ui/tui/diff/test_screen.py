@@ -100,7 +100,7 @@ async def test_a_line_is_copied_a_value_whole(monkeypatch: pytest.MonkeyPatch) -
         assert shown.app.copied[1] == f'"{LONG}a"'
         monkeypatch.setattr(screen, "CLIPBOARD", 10)
         await shown.press("y")
-        await shown.shows("not copied: 203B exceeds the clipboard limit")
+        await shown.shows("not copied: 203B is too large for the clipboard")
         assert len(shown.app.copied) == 2
 
 
