@@ -64,13 +64,13 @@ async def test_requests_of_one_batch_have_separate_rows(make_recording: Make) ->
     assert found.new[case.new] == 1
 
 
-async def test_a_pair_shows_which_is_which_and_turns_round(make_recording: Make) -> None:
+async def test_a_pair_has_titles_and_can_be_reversed(make_recording: Make) -> None:
     pair = SessionPair(summary(make_recording(OLD, name="o\x1bld")), summary(make_recording(NEW, name="new")))
     assert [title.split()[0] for title in pair.titles] == ["o\\x1bld", "new"]
     assert [title.split()[0] for title in pair.reversed.titles] == ["new", "o\\x1bld"]
 
 
-async def test_a_file_that_is_gone_or_cannot_be_read_is_an_error_with_its_name(
+async def test_a_missing_or_unreadable_file_is_an_error_with_its_name(
     make_recording: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, other = make_recording(OLD), make_recording(NEW)
@@ -89,7 +89,7 @@ async def test_a_file_that_is_gone_or_cannot_be_read_is_an_error_with_its_name(
         await pair.compare(DiffOptions())
 
 
-async def test_nothing_more_is_read_once_no_one_waits(
+async def test_reading_stops_when_the_result_is_not_needed(
     make_recording: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(comparison, "COMPARISON_SLICE", 1)
@@ -122,7 +122,7 @@ def exchanges() -> Lines:
     return lines
 
 
-async def test_exchanges_differ_in_what_was_answered_too_and_in_all_their_progress() -> None:
+async def test_a_diff_of_exchanges_includes_results_and_all_progress() -> None:
     pair = ExchangePair(exchanges().log, 0, 4)
     assert pair.titles == ("at 0.100 s, id 1", "at 0.200 s, id 2")
     assert pair.reversed.titles == ("at 0.200 s, id 2", "at 0.100 s, id 1")
@@ -137,7 +137,7 @@ async def test_exchanges_differ_in_what_was_answered_too_and_in_all_their_progre
     assert (found.old[case.old], found.new[case.new]) == (0, 4)
 
 
-async def test_an_exchange_that_the_file_lost_is_an_error() -> None:
+async def test_an_exchange_missing_from_the_file_is_an_error() -> None:
     lines = exchanges()
     lines.data.clear()
     with pytest.raises(CannotStart, match="does not hold it any more"):

@@ -39,7 +39,7 @@ def log_of_calls() -> Lines:
         (0, [0, 2, 4], "3 exchanges are marked: mark two to compare (m removes a mark)"),
     ],
 )
-async def test_marks_come_first_and_then_the_one_before(
+async def test_marked_exchanges_come_before_the_previous_one(
     monkeypatch: pytest.MonkeyPatch, row: int | None, marked: list[int], found: tuple[int, int] | str
 ) -> None:
     monkeypatch.setattr(comparison, "CHOICE_SLICE", 3)

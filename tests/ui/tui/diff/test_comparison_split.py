@@ -30,7 +30,7 @@ async def test_the_event_loop_runs_while_the_work_is_done() -> None:
     assert gc.isenabled()
 
 
-async def test_what_the_work_raises_is_raised_where_it_is_waited_for() -> None:
+async def test_an_exception_of_the_work_is_raised_by_the_caller() -> None:
     def work(may_continue: Callable[[], bool]) -> int:
         raise OSError(5, "Input/output error")
 
@@ -39,7 +39,7 @@ async def test_what_the_work_raises_is_raised_where_it_is_waited_for() -> None:
     assert gc.isenabled()
 
 
-async def test_work_that_no_one_waits_for_is_shown_and_holds_up_no_exit() -> None:
+async def test_cancelled_work_stops_and_does_not_delay_the_exit() -> None:
     begun, stopped, done = threading.Event(), threading.Event(), threading.Event()
 
     def work(may_continue: Callable[[], bool]) -> None:

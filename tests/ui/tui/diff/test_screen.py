@@ -65,7 +65,7 @@ def shown_of(pair: Fixed) -> DiffScreen:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
-async def test_changes_stand_under_what_they_are_of_and_keys_go_from_one_to_the_next(
+async def test_changes_are_below_their_case_and_keys_move_between_them(
     size: tuple[int, int],
 ) -> None:
     async with alone(shown_of(Fixed(DIFFERENCE)), size) as shown:
@@ -90,7 +90,7 @@ async def test_changes_stand_under_what_they_are_of_and_keys_go_from_one_to_the_
         assert all(line.isprintable() for line in shown.lines)
 
 
-async def test_a_line_is_copied_a_value_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_line_is_copied_and_a_value_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     async with alone(shown_of(Fixed(DIFFERENCE))) as shown:
         await shown.shows("12 → 15")
         await shown.press("y", "G", "k")
@@ -104,7 +104,7 @@ async def test_a_line_is_copied_a_value_whole(monkeypatch: pytest.MonkeyPatch) -
         assert len(shown.app.copied) == 2
 
 
-async def test_a_filter_is_typed_kept_and_dropped() -> None:
+async def test_a_filter_is_typed_kept_and_cleared() -> None:
     async with alone(shown_of(Fixed(DIFFERENCE))) as shown:
         await shown.shows("12 → 15")
         await shown.press("slash", *"nothing")
@@ -125,14 +125,14 @@ async def test_a_filter_is_typed_kept_and_dropped() -> None:
     ("keys", "row"),
     [(["enter"], 60), (["o"], 5), (["G", "o"], 90), (["G", "enter"], 90), (["q"], None)],
 )
-async def test_enter_and_o_say_which_row_is_wanted_below(keys: list[str], row: int | None) -> None:
+async def test_enter_and_o_return_the_row_to_go_to(keys: list[str], row: int | None) -> None:
     async with alone(shown_of(Fixed(DIFFERENCE))) as shown:
         await shown.shows("12 → 15")
         await shown.press(*keys)
         await shown.until(lambda: shown.app.results == [row])
 
 
-async def test_what_has_no_place_is_not_gone_to() -> None:
+async def test_a_change_without_a_position_has_no_target() -> None:
     placeless = SessionDiff((ComparedCase(method="handshake", changes=DIFFERENCE.cases[1].changes[:1]),))
     async with alone(shown_of(Fixed(placeless))) as shown:
         await shown.shows("12 → 15", "1 different")
@@ -140,7 +140,7 @@ async def test_what_has_no_place_is_not_gone_to() -> None:
         await shown.shows("this change concerns the whole session")
 
 
-async def test_the_same_is_reported_to_be_the_same() -> None:
+async def test_equal_sessions_have_no_differences() -> None:
     same = SessionDiff(
         (
             ComparedCase(method="ping", old=ChangePosition(2, 0), new=ChangePosition(2, 0)),
@@ -153,7 +153,7 @@ async def test_the_same_is_reported_to_be_the_same() -> None:
         await shown.shows("no change below")
 
 
-async def test_it_shows_how_far_it_is_and_takes_keys_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_progress_is_shown_and_keys_work_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(screen, "TICK", 0.01)
     pair = Fixed(DIFFERENCE)
     pair.may_continue.clear()
@@ -166,7 +166,7 @@ async def test_it_shows_how_far_it_is_and_takes_keys_meanwhile(monkeypatch: pyte
         await shown.shows("12 → 15")
 
 
-async def test_who_leaves_while_it_reads_does_not_wait() -> None:
+async def test_leaving_while_reading_does_not_wait() -> None:
     pair = Fixed(DIFFERENCE)
     pair.may_continue.clear()
     async with alone(shown_of(pair)) as shown:
@@ -175,7 +175,7 @@ async def test_who_leaves_while_it_reads_does_not_wait() -> None:
         await shown.until(lambda: shown.app.results == [None] and pair.was_left)
 
 
-async def test_what_cannot_be_read_is_reported_and_read_again() -> None:
+async def test_unreadable_files_are_reported_and_can_be_reloaded() -> None:
     trouble = CannotStart("a\x1b.jsonl: No such file or directory", "look again with r")
     pair = Fixed(trouble, CannotStart("b.jsonl: Input/output error"), DIFFERENCE)
     async with alone(shown_of(pair)) as shown:
@@ -186,7 +186,7 @@ async def test_what_cannot_be_read_is_reported_and_read_again() -> None:
         await shown.shows("12 → 15")
 
 
-async def test_s_turns_it_round_and_t_leaves_dates_out() -> None:
+async def test_capital_s_swaps_the_sides_and_t_ignores_dates() -> None:
     pair = Fixed(DIFFERENCE)
     async with alone(shown_of(pair)) as shown:
         await shown.shows("- the old   + the new")
@@ -199,7 +199,7 @@ async def test_s_turns_it_round_and_t_leaves_dates_out() -> None:
         assert [options.dates for options in pair.asked] == [False, False, True, False]
 
 
-async def test_lines_are_made_again_when_the_window_changes() -> None:
+async def test_lines_are_built_again_when_the_window_is_resized() -> None:
     async with alone(shown_of(Fixed(DIFFERENCE)), (200, 24)) as shown:
         await shown.shows('xa"')
         assert all(line.index('xa"') > 60 for line in shown.lines if 'xa"' in line), "it would be cut at 60"
@@ -207,7 +207,7 @@ async def test_lines_are_made_again_when_the_window_changes() -> None:
         await shown.shows('xa"', "▸   result        /result/wind")
 
 
-async def test_d_on_one_and_on_another_compares_them(opened: Any, make_recording: Make) -> None:
+async def test_d_on_two_sessions_compares_them(opened: Any, make_recording: Make) -> None:
     make_recording(OLD, name="weather")
     make_recording(NEW, name="weather")
     same = make_recording(OLD, name="weather")
@@ -244,7 +244,7 @@ async def test_d_on_one_and_on_another_compares_them(opened: Any, make_recording
         assert "esc forget" not in screen.text
 
 
-async def test_the_newer_session_is_opened_where_it_differs(opened: Any, make_recording: Make) -> None:
+async def test_enter_opens_the_newer_session_at_the_change(opened: Any, make_recording: Make) -> None:
     old = make_recording(OLD, name="old")
     new = make_recording([*NEW[:2], *call(9, "more", "x"), *NEW[2:]], name="new")
     async with opened(size=(120, 30)) as screen:
@@ -270,9 +270,7 @@ async def test_the_newer_session_is_opened_where_it_differs(opened: Any, make_re
         await screen.shows(old.name, "r reloads both")
 
 
-async def test_d_in_a_session_compares_with_the_one_before_and_enter_goes_there(
-    opened: Any, make_recording: Make
-) -> None:
+async def test_d_in_a_session_compares_with_the_previous_exchange(opened: Any, make_recording: Make) -> None:
     said = [*OLD, *call(20, "forecast", "calm", city="Rome")]
     async with opened(make_recording(said), size=(100, 30)) as screen:
         await screen.shows("ended: exit 0")
@@ -289,7 +287,7 @@ async def test_d_in_a_session_compares_with_the_one_before_and_enter_goes_there(
         await screen.until(lambda: isinstance(screen.app.screen, SessionScreen) and screen.cursor == 3)
 
 
-async def test_the_page_of_keys_has_those_of_the_difference() -> None:
+async def test_the_help_page_contains_the_keys_of_the_diff() -> None:
     from mcpspy.ui.tui.help import lines
 
     words = {what for _, what in lines([("", DiffScreen.BINDINGS)])}

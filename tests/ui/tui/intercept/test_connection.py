@@ -20,7 +20,7 @@ async def until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_only_what_others_decided_is_shown_and_the_end_empties_it(reached: Any) -> None:
+async def test_only_decisions_of_others_are_reported_and_the_end_clears_the_messages(reached: Any) -> None:
     reported: list[tuple[int, str]] = []
 
     def released(held: HeldMessage, why: str) -> None:
@@ -57,9 +57,7 @@ async def test_only_what_others_decided_is_shown_and_the_end_empties_it(reached:
         await connection.hold("")
 
 
-async def test_it_tries_again_until_the_session_is_there(
-    reached: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_it_retries_until_the_session_exists(reached: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RETRY", 0.01)
     async with reached() as session:
         elsewhere = session.path.with_name("elsewhere.jsonl")

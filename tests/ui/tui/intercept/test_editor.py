@@ -58,7 +58,7 @@ async def test_invalid_json_is_sent_after_a_second_ctrl_s() -> None:
         assert app.sent == ["Qx" + app.original]
 
 
-async def test_another_program_edits_what_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_text_is_edited_externally(monkeypatch: pytest.MonkeyPatch) -> None:
     original = json.dumps(json.loads(call(1, text="x" * LARGEST)), indent=2)
     app = Alone(original)
     monkeypatch.setattr(editor, "editor", lambda: "")

@@ -25,7 +25,7 @@ class Opened:
         self.editor, self.leave = editor, left
 
 
-def test_a_text_that_was_not_sent_is_kept_under_its_key_and_gone_once_sent() -> None:
+def test_an_unsent_text_is_kept_under_its_key_until_sent() -> None:
     screen: Any = Opened()
     drafts = Drafts(screen)
 

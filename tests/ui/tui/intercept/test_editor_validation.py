@@ -54,7 +54,7 @@ def test_a_changed_id_and_a_changed_kind_are_warnings() -> None:
     assert kind == "was a request: its sender may wait forever for the response"
 
 
-def test_a_request_to_be_sent_is_a_method_with_params() -> None:
+def test_a_request_to_send_has_a_method_and_params() -> None:
     assert request_problems('{"method": "ping"}') == []
     assert request_problems('{"method": "x", "params": {}}') == []
     for text in ("[]", '{"method": ""}', '{"params": {}}', '{"method": "x", "params": []}', "{"):
@@ -63,7 +63,7 @@ def test_a_request_to_be_sent_is_a_method_with_params() -> None:
     assert ignored == ("ignored: id (only method and params are sent)", True)
 
 
-def test_text_to_edit_is_laid_out_and_means_the_same() -> None:
+def test_text_to_edit_is_indented_and_equivalent() -> None:
     data = '{"a":"caf\u00e9 \u009b31m \u202e\x7f","b":1E5,"b":1.0}'.encode()
     text = editable(data)
     assert text is not None

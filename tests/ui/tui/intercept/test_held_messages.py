@@ -9,9 +9,7 @@ from tests.ui.tui.intercept.conftest import call, hold, result
 SIZE = (130, 18)
 
 
-async def test_an_answer_is_held_in_the_row_of_its_exchange_and_cannot_be_answered(
-    opened: Any, reached: Any
-) -> None:
+async def test_a_response_is_held_on_the_row_of_its_exchange(opened: Any, reached: Any) -> None:
     async with reached() as session, opened(session.path, size=(140, 18)) as screen:
         await hold(screen, "tool:write_file from:server")
         session.say("client", call(1))

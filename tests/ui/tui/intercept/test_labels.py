@@ -32,13 +32,13 @@ def test_a_clock_counts_down_to_zero() -> None:
     ]
 
 
-def test_the_row_has_the_age_and_the_line_the_time_that_is_left() -> None:
+def test_the_row_shows_the_age_and_the_line_the_remaining_time() -> None:
     assert cell(read(), 112.5)[0] == "HELD 0:12"
     assert countdown(read(), 112.5) == ("auto-releases in 4:47", "quiet")
     assert countdown(read(), 390.0) == ("auto-releases in 0:10", "bad")
 
 
-def test_the_line_shows_what_matters_most_for_as_long_as_there_is_room() -> None:
+def test_the_line_drops_the_least_important_parts_first() -> None:
     whole = "intercepting tool:x · 1 held · tools/call write_file · auto-releases in 4:50 · Cline times out in 0:48"
     assert line("tool:x", 1) == whole
     assert line("tool:x", 1, len(whole)) == whole
@@ -52,7 +52,7 @@ def test_the_line_shows_what_matters_most_for_as_long_as_there_is_room() -> None
     assert line(None, 0) == ""
 
 
-def test_what_peers_sent_is_sanitized_and_short() -> None:
+def test_text_of_peers_is_sanitized_and_truncated() -> None:
     assert short_name(read(subject="\x1b]0;x")) == "tools/call \\x1b]0;x"
     assert len(short_name(read(subject="x" * 100))) == 40
     assert "\x1b" not in line("tool:\x1b", 0)

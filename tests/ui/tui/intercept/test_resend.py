@@ -12,9 +12,7 @@ from tests.ui.tui.intercept.conftest import call, result
 SIZE = (130, 18)
 
 
-async def test_a_request_is_sent_again_and_its_answer_lands_beside_the_first(
-    opened: Any, reached: Any
-) -> None:
+async def test_a_request_is_resent_and_compared_with_the_original(opened: Any, reached: Any) -> None:
     async with reached() as session, opened(session.path, size=SIZE) as screen:
         await screen.shows("● LIVE")
         session.say("client", call(1, path="a.txt"))
@@ -55,7 +53,7 @@ async def test_a_request_is_sent_again_and_its_answer_lands_beside_the_first(
         await screen.shows('"one" → "three"', "id 1")
 
 
-async def test_what_cannot_be_reached_shows_so_in_a_line(
+async def test_an_unreachable_session_is_reported_in_the_status_line(
     opened: Any, reached: Any, make_recording: Any, live: Any
 ) -> None:
     async with opened(make_recording(), size=(100, 24)) as screen:

@@ -32,7 +32,7 @@ class Lines:
         self.lines += line + b"\n"
 
 
-def test_a_request_is_sent_to_whom_it_went_from_any_of_its_rows() -> None:
+def test_a_request_is_resent_to_its_receiver_from_any_of_its_rows() -> None:
     lines = Lines()
     lines.say("client", call(1, path="a"), stream="2")
     lines.say("server", result(1), stream="2")
@@ -45,7 +45,7 @@ def test_a_request_is_sent_to_whom_it_went_from_any_of_its_rows() -> None:
     assert wanted.edited('{"method":"ping"}')[2:4] == ("ping", None)
 
 
-def test_what_a_server_asked_and_what_needs_no_answer_can_be_sent_again() -> None:
+def test_server_requests_and_notifications_can_be_resent() -> None:
     lines = Lines()
     lines.say("server", b'{"jsonrpc":"2.0","id":1,"method":"roots/list"}')
     lines.say("client", b'{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}')
@@ -58,7 +58,7 @@ def test_what_a_server_asked_and_what_needs_no_answer_can_be_sent_again() -> Non
     )
 
 
-def test_what_cannot_be_sent_again_is_reported() -> None:
+def test_rows_that_cannot_be_resent_are_reported() -> None:
     lines = Lines()
     lines.say("server", b'{"jsonrpc":"2.0","id":9,"result":{}}')
     lines.say("client", b'{"jsonrpc":"2.0","id":1,"method":"x","params":[1]}')
@@ -71,7 +71,7 @@ def test_what_cannot_be_sent_again_is_reported() -> None:
     assert "not an object" in str(resend_request(lines.log, 1))
 
 
-async def test_the_answer_is_waited_for_in_the_recording() -> None:
+async def test_the_response_is_found_in_the_recording() -> None:
     lines, why = Lines(), [""]
     lines.say("client", call(1))
     waiting = asyncio.ensure_future(wait_for_response(lines.log, INJECTED, 0, lambda: why[0] or None))
@@ -84,7 +84,7 @@ async def test_the_answer_is_waited_for_in_the_recording() -> None:
         assert await waiting == 1
 
 
-async def test_an_answer_that_will_not_come_is_not_waited_for() -> None:
+async def test_the_wait_ends_if_no_response_can_arrive() -> None:
     lines = Lines()
     async with asyncio.timeout(30):
         assert await wait_for_response(lines.log, INJECTED, 0, lambda: "closed") == "closed"

@@ -50,7 +50,7 @@ async def test_a_tool_unfolds_and_folds_again(key: str) -> None:
         assert "forecast" in shown.selected
 
 
-async def test_a_list_folds_as_a_whole() -> None:
+async def test_a_whole_list_folds_and_unfolds() -> None:
     screen = CapabilitiesScreen(listed().log)
     async with alone(screen, (100, 30)) as shown:
         await shown.shows("▾ Tools (2")
@@ -91,7 +91,7 @@ async def test_y_copies_the_json_of_a_tool() -> None:
         assert json.loads(text)["inputSchema"] == SCHEMA
 
 
-async def test_more_than_a_terminal_takes_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_too_much_text_for_the_clipboard_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capabilities_screen, "CLIPBOARD", 10)
     screen = CapabilitiesScreen(listed().log)
     async with alone(screen, (100, 30)) as shown:
@@ -102,7 +102,7 @@ async def test_more_than_a_terminal_takes_is_not_copied(monkeypatch: pytest.Monk
         assert shown.app.copied == []
 
 
-async def test_lists_that_come_meanwhile_are_shown_with_what_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_new_listings_are_shown_with_their_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(panel_screen, "TICK", 0.01)
     session = Session()
     async with alone(CapabilitiesScreen(session.log), (100, 30)) as shown:
@@ -113,7 +113,7 @@ async def test_lists_that_come_meanwhile_are_shown_with_what_changed(monkeypatch
         await shown.shows("▸ second", "listed 2 times", "Tools at 0.200 s: added second; removed first")
 
 
-async def test_a_file_that_begins_again_begins_with_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_replaced_file_clears_the_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(panel_screen, "TICK", 0.01)
     session = listed()
     async with alone(CapabilitiesScreen(session.log), (100, 30)) as shown:
@@ -126,7 +126,7 @@ async def test_a_file_that_begins_again_begins_with_nothing(monkeypatch: pytest.
         await shown.shows("▸ after")
 
 
-async def test_keys_are_taken_while_a_large_list_is_read() -> None:
+async def test_keys_work_while_a_large_list_is_read() -> None:
     session = Session()
     session.list(*(tool(f"tool{number}", description="x" * 1000) for number in range(3000)))
     screen = CapabilitiesScreen(session.log)
@@ -136,7 +136,7 @@ async def test_keys_are_taken_while_a_large_list_is_read() -> None:
         await shown.shows("Tools (3,000")
 
 
-async def test_what_peers_sent_is_sanitized() -> None:
+async def test_text_of_peers_is_sanitized() -> None:
     session = Session()
     session.list(tool("a\x1b[31m", description="b\x1b]0;t\x07"))
     async with alone(CapabilitiesScreen(session.log), (100, 30)) as shown:

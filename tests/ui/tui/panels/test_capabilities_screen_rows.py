@@ -45,22 +45,22 @@ def test_a_tool_is_one_line_until_it_is_opened() -> None:
     ]
 
 
-def test_a_list_can_be_folded_as_a_whole() -> None:
+def test_a_folded_list_hides_its_items() -> None:
     assert not any("echo" in line for line in text(offer(PageContents([TOOL], False)), {("tools/list", -1)}))
 
 
-def test_what_was_never_listed_shows_so() -> None:
+def test_a_missing_list_is_reported() -> None:
     assert "Prompts: not listed" in text(Capabilities())
 
 
-def test_a_list_shows_when_and_what_lacks() -> None:
+def test_a_list_shows_its_time_and_missing_pages() -> None:
     assert "▾ Tools (1, listed at 0.500 s, further pages not requested)" in text(
         offer(PageContents([TOOL], True))
     )
     assert "  too large" in text(offer(PageContents([], False, "too large")))
 
 
-def test_what_changed_is_one_sentence_and_wrapped() -> None:
+def test_a_change_is_one_wrapped_sentence() -> None:
     other = TOOL._replace(key="new", name="new")
     found = offer(PageContents([TOOL], False), PageContents([other], False))
     said = text(found)
@@ -68,7 +68,7 @@ def test_what_changed_is_one_sentence_and_wrapped() -> None:
     assert all(len(line) <= 30 for line in text(found, width=30)[-3:])
 
 
-def test_that_nothing_changed_is_reported_if_it_was_listed_twice() -> None:
+def test_equal_listings_are_reported_as_unchanged() -> None:
     assert (
         text(offer(PageContents([TOOL], False), PageContents([TOOL], False)))[-1]
         == "No changes between listings"

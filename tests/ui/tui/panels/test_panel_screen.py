@@ -36,7 +36,7 @@ class Counting(PanelScreen[int | None]):
         self.dismiss(self.counted)
 
 
-async def test_rows_are_taken_in_slices_and_new_ones_are_noticed() -> None:
+async def test_rows_are_processed_in_slices_including_new_ones() -> None:
     lines = Lines()
     for number in range(5):
         lines.call(number, number, number + 0.5)

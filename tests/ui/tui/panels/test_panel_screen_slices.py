@@ -36,14 +36,14 @@ def test_every_row_is_taken_once_in_order() -> None:
     assert seen.rows == list(range(PORTION + 11))
 
 
-def test_it_stops_after_a_portion_when_its_time_is_up() -> None:
+def test_it_stops_after_a_portion_when_time_is_up() -> None:
     seen = Seen(filled(PORTION + 10).log)
     seen.advance(lambda: False)
 
     assert (seen.processed, len(seen.rows), seen.is_behind) == (PORTION, PORTION, True)
 
 
-def test_it_begins_again_with_the_log() -> None:
+def test_it_restarts_with_the_session() -> None:
     lines = filled(20)
     seen = Seen(lines.log)
     seen.advance(lambda: True)

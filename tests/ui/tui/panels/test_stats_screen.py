@@ -21,7 +21,7 @@ def order(lines: list[str]) -> list[str]:
     return [line.lstrip("▸").split()[2] for line in lines if "tools/call" in line]
 
 
-async def test_groups_have_their_numbers_below_the_total() -> None:
+async def test_groups_are_listed_below_the_total() -> None:
     async with alone(StatsScreen(called().log), (120, 12)) as shown:
         await shown.shows("3 requests · 0 notifications")
         head, total, often, slow = shown.lines[1:5]
@@ -42,7 +42,7 @@ async def test_groups_have_their_numbers_below_the_total() -> None:
         assert slow.split()[1:5] == ["tools/call", "slow", "1", "1"]
 
 
-async def test_s_sorts_by_the_next_column_and_capital_s_turns_it_round() -> None:
+async def test_s_sorts_by_the_next_column_and_capital_s_reverses() -> None:
     screen = StatsScreen(called().log)
     async with alone(screen, (120, 12)) as shown:
         await shown.shows("sorted by count, descending")
@@ -75,7 +75,7 @@ async def test_the_cursor_stays_with_its_group(monkeypatch: pytest.MonkeyPatch) 
     ("keys", "text"),
     [((), "is:request dir:client"), (("j",), 'is:request tool="often"'), (("G",), 'is:request tool="slow"')],
 )
-async def test_enter_leaves_the_filter_of_a_group(keys: tuple[str, ...], text: str) -> None:
+async def test_enter_returns_the_filter_of_a_group(keys: tuple[str, ...], text: str) -> None:
     async with alone(StatsScreen(called().log)) as shown:
         await shown.shows("3 requests")
         await shown.press(*keys, "enter")
@@ -90,14 +90,14 @@ async def test_it_can_be_left_without_a_filter(key: str) -> None:
         await shown.until(lambda: shown.app.results == [None])
 
 
-async def test_a_session_without_requests_shows_so() -> None:
+async def test_a_session_without_requests_has_an_empty_table() -> None:
     async with alone(StatsScreen(Lines().log)) as shown:
         await shown.shows("no requests yet")
         await shown.press("s", "S", "j", "enter")
         await shown.until(lambda: shown.app.results == [None])
 
 
-async def test_a_file_that_begins_again_begins_new_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_replaced_file_restarts_the_statistics(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(panel_screen, "TICK", 0.01)
     lines = called()
     async with alone(StatsScreen(lines.log)) as shown:

@@ -55,7 +55,7 @@ async def test_lines_that_stay_in_view_are_drawn_once(steps: tuple[int, ...]) ->
             seen = {-1, *range(top, top + 5)}
 
 
-async def test_the_bar_moves_where_that_is_seen_and_reaches_both_ends() -> None:
+async def test_the_scrollbar_moves_if_visible_and_reaches_both_ends() -> None:
     async with (app := Page()).run_test(size=(10, 6)) as pilot:
         numbers, bar = app.numbers, app.numbers.vertical_scrollbar
         numbers.extend(1_000_001)

@@ -18,7 +18,7 @@ from mcpspy.ui.tui.widgets.prompts import TextPrompt
         (["ctrl+u", "enter"], ""),
     ],
 )
-async def test_a_question_is_answered_or_left(keys: list[str], answer: str | None) -> None:
+async def test_a_text_prompt_returns_the_text_or_none(keys: list[str], answer: str | None) -> None:
     app: App[None] = App()
     results: list[str | None] = []
     async with app.run_test() as pilot:

@@ -8,7 +8,7 @@ from mcpspy.ui.tui.widgets.prompts import ErrorPrompt
 from tests.ui.tui.conftest import Screen
 
 
-async def test_enter_takes_the_defaults_and_escape_leaves_it() -> None:
+async def test_enter_accepts_the_defaults_and_escape_cancels() -> None:
     app = App[None]()
     left: list[tuple[int, str] | None] = []
     async with app.run_test(size=(60, 16)) as pilot:

@@ -126,9 +126,7 @@ def _wheel() -> Any:
 
 
 @pytest.mark.parametrize("size", [(160, 60), (90, 14)])
-async def test_another_size_of_the_window_does_not_pause(
-    opened: Any, live: Any, size: tuple[int, int]
-) -> None:
+async def test_resizing_does_not_pause(opened: Any, live: Any, size: tuple[int, int]) -> None:
     live.calls(1, 100)
     async with opened(live.path, size=(100, 20)) as screen:
         await screen.wire()
