@@ -188,7 +188,7 @@ def _term(field: str, text: str) -> str:
 LONG = 400
 STATS_COLUMNS = (
     Column("arrow", "", 1, 1, 0),
-    Column("what", "method", 20, 60, 1),
+    Column("what", "method", 30, 60, 1),
     Column("count", "count", 7, 9, 2, right=True),
     Column("errors", "errors", 7, 8, 3, right=True),
     Column("pending", "pending", 8, 8, 7, right=True),
@@ -271,7 +271,7 @@ class StatsScreen(PanelScreen[str | None]):
         sort_column, reverse = listing.order
         head = next(column.head for column in STATS_COLUMNS if column.name == sort_column)
         order = f"sorted by {head}, {'descending' if reverse else 'ascending'}"
-        below: list[Piece] = [("latency: 50 % of responses took at most p50, 95 % at most p95", rows.QUIET)]
+        below: list[Piece] = [("p50, p95, max: latency of responses", rows.QUIET)]
         if (behind := self.progress(numbers.processed))[0]:
             below = [behind]
         self.set_lines([(counted, None)], below, [(order, rows.QUIET)])

@@ -270,8 +270,8 @@ class TimelineScreen(PanelScreen[int | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", "go to", tooltip="go to this request in the session", id="timeline.open"),
-        Binding("+,=", "zoom(0.5)", "in", key_display="+", tooltip="zoom in", id="timeline.zoom-in"),
-        Binding("-", "zoom(2)", "out", tooltip="zoom out", id="timeline.zoom-out"),
+        Binding("+,=", "zoom(0.5)", "zoom in", key_display="+", id="timeline.zoom-in"),
+        Binding("-", "zoom(2)", "zoom out", id="timeline.zoom-out"),
         Binding("left,h", "pan(-0.25)", "earlier", show=False, id="timeline.earlier"),
         Binding("right,l", "pan(0.25)", "later", show=False, id="timeline.later"),
         Binding("0", "whole", "all", tooltip="show the whole session", id="timeline.whole"),
@@ -397,8 +397,7 @@ class TimelineScreen(PanelScreen[int | None]):
             peak = label(timeline.begin_of(timeline.peak_place), span)
             right = [(f"peak concurrency {timeline.peak:,} (at {peak})", None), (" · ", rows.QUIET), *right]
             depth = timeline.depths[cursor]
-            text = f"{depth:,} requests in flight" if depth > 1 else "no other request in flight"
-            below = [(f"started at {label(timeline.begin_of(cursor), span)}, {text}", None)]
+            below = [(f"started at {label(timeline.begin_of(cursor), span)}, concurrency {depth:,}", None)]
         if (behind := self.progress(timeline.processed))[0]:
             below = [behind]
         whole = " (whole session)" if self._is_whole is not False else f" of {label(self._total, span)}"

@@ -22,7 +22,7 @@ def order(lines: list[str]) -> list[str]:
 
 
 async def test_groups_are_listed_below_the_total() -> None:
-    async with alone(StatsScreen(called().log), (120, 12)) as shown:
+    async with alone(StatsScreen(called().log), (140, 12)) as shown:
         await shown.shows("3 requests · 0 notifications")
         head, total, often, slow = shown.lines[1:5]
         assert head.split() == [
