@@ -116,7 +116,7 @@ class HeldRows:
         )
 
 
-_ALL = "Intercept messages that match a filter, such as tool:write_file (empty: all messages):"
+_ALL = "Filter of messages to intercept, such as tool:write_file (empty: all):"
 
 
 class HeldActions:
@@ -207,7 +207,7 @@ class HeldActions:
     def released(self, held: HeldMessage, why: str) -> None:
         """Report a message that was released for other reasons than a key here."""
         self._drafts.forget(held.ticket)
-        self._screen.flash_message(f"{short_name(held)} {RELEASED.get(why, 'is no longer held')}")
+        self._screen.flash_message(f"{short_name(held)}: {RELEASED.get(why, 'no longer held')}")
 
     def _heading(self, held: HeldMessage) -> list[Piece]:
         line: list[Piece] = [(short_name(held), "title")]
@@ -236,7 +236,7 @@ class HeldActions:
 
     async def _hold(self, connection: InterceptConnection, text: str) -> str:
         await connection.hold(text)
-        return "intercepting; messages wait for your decision or the hold timeout; i stops"
+        return "matching messages are held; i stops"
 
     async def _stop_holding(self, connection: InterceptConnection) -> str:
         count = len(connection.held_here)

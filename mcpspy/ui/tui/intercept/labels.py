@@ -19,15 +19,15 @@ from mcpspy.ui.tui.widgets.columns import Piece
 URGENT = 15.0
 NAMED = 40
 RELEASED = {
-    "timeout": "was released automatically: hold timeout",
-    "viewer left": "was released: the viewer that held it disconnected",
-    "hold off": "was released: its viewer stopped intercepting",
-    "session ended": "was released: the session ended",
-    "connection closed": "was not forwarded: sender disconnected",
-    "accepted": "was released by another viewer",
-    "edited": "was edited by another viewer",
-    "dropped": "was dropped by another viewer",
-    "answered": "was answered by another viewer",
+    "timeout": "released (hold timeout)",
+    "viewer left": "released (viewer disconnected)",
+    "hold off": "released (interception off)",
+    "session ended": "released (session ended)",
+    "connection closed": "not forwarded (sender disconnected)",
+    "accepted": "released by another viewer",
+    "edited": "edited by another viewer",
+    "dropped": "dropped by another viewer",
+    "answered": "answered by another viewer",
 }
 
 

@@ -97,7 +97,7 @@ class ErrorPrompt(ModalScreen[tuple[int, str] | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="refusal"):
-            yield Static(f"Answer {self._name} with this error. The request is not forwarded.", markup=False)
+            yield Static(f"Answer {self._name} with an error instead of forwarding it:", markup=False)
             yield Static("code (integer):", classes="role--quiet", markup=False)
             yield self._code
             yield Static("message:", classes="role--quiet", markup=False)

@@ -15,7 +15,7 @@ SIZE = (130, 18)
 async def test_a_call_is_held_edited_and_forwarded(opened: Any, reached: Any) -> None:
     async with reached() as session, opened(session.path, size=(130, 34)) as screen:
         await hold(screen, "tool:write_file from:client")
-        await screen.shows("intercepting; messages wait for your decision")
+        await screen.shows("matching messages are held")
         session.say("client", call(1, path="a.txt", text="one"))
         assert session.taken() == []
         await screen.shows("HELD 0:", "· 1 held", "auto-releases in 4:", "Cline times out in 0:")
@@ -59,7 +59,7 @@ async def test_interception_keys_apply_on_held_rows_only(opened: Any, reached: A
         await screen.shows("tools/call write_file: released", "4 held")
         assert session.taken() == [("client", call(2))]
         await screen.press("H", "e")
-        await screen.shows("Answer tools/call write_file with this error")
+        await screen.shows("Answer tools/call write_file with an error")
         await screen.press("home", "x", "enter")
         await screen.shows("error code: not an integer")
         await screen.press("home", "delete", "enter", "end", *" x", "enter")
@@ -86,7 +86,7 @@ async def test_leaving_asks_first_and_releases(opened: Any, reached: Any) -> Non
     async with reached() as session, opened(session.path, size=SIZE) as screen:
         await screen.shows("● LIVE")
         await screen.press("i")
-        await screen.shows("Intercept messages that match a filter")
+        await screen.shows("Filter of messages to intercept")
         await screen.press("enter")
         await screen.shows("intercepting all messages")
         session.say("client", call(1))
