@@ -81,7 +81,7 @@ def whole(row: DiffRow) -> str:
 
 
 def change_counts(difference: SessionDiff) -> list[Piece]:
-    """Return the counts: `1 breaking · 2 notes · 14 of 17 alike`."""
+    """Return the counts: `1 breaking · 2 notes · 14 of 17 unchanged`."""
     parts: list[Piece] = []
     for severity, count in difference.counts.items():
         if count:
@@ -90,7 +90,7 @@ def change_counts(difference: SessionDiff) -> list[Piece]:
     compared = len(difference.cases)
     if compared == 1:
         return parts[:-1] or [("no differences", rows.OK)]
-    return [*parts, (f"{compared - len(difference.changed):,} of {compared:,} alike", None)]
+    return [*parts, (f"{compared - len(difference.changed):,} of {compared:,} unchanged", None)]
 
 
 def _tests(query: str) -> list[tuple[str, bool]]:

@@ -19,7 +19,7 @@ from mcpspy.ui.tui.widgets.columns import Piece
 URGENT = 15.0
 NAMED = 40
 RELEASED = {
-    "timeout": "released (hold timeout)",
+    "timeout": "auto-released (timeout)",
     "viewer left": "released (viewer disconnected)",
     "hold off": "released (interception off)",
     "session ended": "released (session ended)",

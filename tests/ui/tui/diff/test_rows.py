@@ -133,11 +133,11 @@ def test_the_whole_value_or_else_the_line_is_copied() -> None:
 def test_changes_are_counted_by_severity() -> None:
     assert (
         "".join(text for text, _ in change_counts(DIFFERENCE))
-        == "1 breaking · 2 different · 1 note · 1 of 3 alike"
+        == "1 breaking · 2 different · 1 note · 1 of 3 unchanged"
     )
     assert change_counts(SessionDiff(DIFFERENCE.cases[:1])) == [("no differences", "ok")]
     assert "".join(text for text, _ in change_counts(SessionDiff(DIFFERENCE.cases[2:]))) == "1 note"
-    assert "".join(text for text, _ in change_counts(SessionDiff(()))) == "0 of 0 alike"
+    assert "".join(text for text, _ in change_counts(SessionDiff(()))) == "0 of 0 unchanged"
 
 
 def test_placeholders_of_secrets_are_marked() -> None:

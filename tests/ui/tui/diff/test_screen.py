@@ -70,7 +70,7 @@ async def test_changes_are_below_their_case_and_keys_move_between_them(
 ) -> None:
     async with alone(shown_of(Fixed(DIFFERENCE)), size) as shown:
         await shown.shows(
-            "1 breaking · 2 different · 1 note · 1 of 3 alike",
+            "1 breaking · 2 different · 1 note · 1 of 3 unchanged",
             "- the old   + the new",
             "breaking  tools/call forecast  · exchange 2 → 3, line 5 → 6",
             "  12 → 15",
@@ -148,7 +148,7 @@ async def test_equal_sessions_have_no_differences() -> None:
         )
     )
     async with alone(shown_of(Fixed(same))) as shown:
-        await shown.shows("No differences.", "2 of 2 alike")
+        await shown.shows("No differences.", "2 of 2 unchanged")
         await shown.press("enter", "o", "y", "n", "j", "G")
         await shown.shows("no change below")
 

@@ -35,7 +35,7 @@ async def test_a_message_held_by_a_rule_is_shown_at_once_and_released_by_timeout
             assert "intercepting" not in screen.text
             assert screen.session.leave_question == "", "this viewer does not hold it"
             session.wake(301.0)
-            await screen.shows("tools/call write_file: released (hold timeout)")
+            await screen.shows("tools/call write_file: auto-released (timeout)")
             await screen.until(lambda: "1 held" not in screen.text)
             assert session.taken() == [("client", call(1))]
 
