@@ -245,8 +245,8 @@ class DiffScreen(Screen[int | None]):
         listing, is_wide = self._list, self.size.width >= NARROW
         if time.monotonic() > self._flash_until:
             self._flash = ""
-        kind = " · two exchanges" if self._pair.summaries is None else " · two sessions"
-        kind += ", ignoring dates and times" if self._options.dates else ""
+        kind = " · dates ignored" if self._options.dates else ""
+        kind += " · two exchanges" if self._pair.summaries is None else " · two sessions"
         name: list[Piece] = [("Diff", "title"), (kind if is_wide else "", None)]
         self._title.set_text(name, self._counts)
         below: Piece = (self._flash, None)

@@ -193,7 +193,7 @@ async def test_capital_s_swaps_the_sides_and_t_ignores_dates() -> None:
         await shown.press("S")
         await shown.shows("- the new   + the old", "12 → 15")
         await shown.press("t")
-        await shown.shows("dates and times are ignored", "ignoring dates and times")
+        await shown.shows("dates and times are ignored", "· dates ignored")
         await shown.press("t")
         await shown.until(lambda: len(pair.asked) == 4)
         assert [options.dates for options in pair.asked] == [False, False, True, False]
