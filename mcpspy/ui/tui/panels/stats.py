@@ -15,7 +15,7 @@ from mcpspy.core.session.columns import NOTIFICATION, REQUEST, RowKind
 from mcpspy.core.session.exchange import State
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.panels.panel_screen import IncrementalBuild, PanelScreen, leaving
-from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn
+from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, cut_middle
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 BY_SUBJECT = {"tools/call": "tool", "prompts/get": "prompt", "resources/read": "uri"}
@@ -227,7 +227,10 @@ class StatsList(VirtualList):
 
     def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:
         group = self.groups[index]
-        return [(_cell(group, column.name), _role(group, column.name)) for column, _ in placed]
+        return [
+            (cut_middle(_cell(group, column.name), width), _role(group, column.name))
+            for column, width in placed
+        ]
 
     def fill(self, groups: list[StatsGroup]) -> None:
         held = self.groups[self.cursor] if self.cursor < len(self.groups) and self.cursor else None
