@@ -51,14 +51,14 @@ async def test_a_call_is_edited_repeated_and_not_lost_with_its_viewer(
         terminal.press("Enter")
         await shows(terminal, "q back")
         terminal.press("i")
-        await shows(terminal, "holding tool:echo from:client · 0 held")
+        await shows(terminal, "intercepting tool:echo from:client · 0 held")
 
         calling = asyncio.ensure_future(host.call("echo", "before"))
-        await shows(terminal, "HELD 0:0", "1 held · tools/call echo · goes on in 4:5")
+        await shows(terminal, "HELD 0:0", "1 held · tools/call echo · auto-releases in 4:5")
         terminal.press("Enter")
-        await shows(terminal, '"text": "before"', "nothing was changed")
+        await shows(terminal, '"text": "before"', "unchanged; ctrl-s sends")
         terminal.press("C-o")
-        await shows(terminal, '"text": "after"', "ctrl-s sends it")
+        await shows(terminal, '"text": "after"', "ctrl-s sends")
         assert not calling.done()
         terminal.press("C-s")
         assert await calling == "done"
@@ -69,14 +69,14 @@ async def test_a_call_is_edited_repeated_and_not_lost_with_its_viewer(
         assert '"text":"after"' in lines[-2], "what the server was asked for"
 
         terminal.press("i")
-        await shows(terminal, "nothing is held any more")
+        await shows(terminal, "interception off")
         terminal.press("r")
         await shows(terminal, '"after" → "before"', "mcpspy-")
         terminal.press("q")
         await shows(terminal, "2/2 shown")
 
         terminal.press("i")
-        await shows(terminal, "holding tool:echo")
+        await shows(terminal, "intercepting tool:echo")
         calling = asyncio.ensure_future(host.call("echo", "again"))
         await shows(terminal, "1 held")
         assert not calling.done()
