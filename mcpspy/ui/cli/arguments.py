@@ -44,11 +44,11 @@ def recordings(names: list[str], folder: str | None) -> Iterator[tuple[str, Path
                     sanitize(f"{name}: this folder contains no recordings"),
                     "record one with mcpspy run -- COMMAND",
                 )
-        for which in found:
-            path = find(which, folder)
+        for session in found:
+            path = find(session, folder)
             if path not in yielded:
                 yielded.add(path)
-                yield which, path
+                yield session, path
 
 
 def query_of(text: str | None, *, linted: bool = False) -> Query | None:
@@ -66,9 +66,9 @@ def query_of(text: str | None, *, linted: bool = False) -> Query | None:
         ) from None
 
 
-def title_of(which: str) -> str:
+def title_of(name: str) -> str:
     """Return the title of a session by its name on the command line; a file name loses its suffix."""
-    return Path(which).stem if which.endswith(".jsonl") else which
+    return Path(name).stem if name.endswith(".jsonl") else name
 
 
 def counted_back(query: Query | None, path: Path, header: Header) -> None:

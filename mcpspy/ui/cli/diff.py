@@ -169,23 +169,23 @@ def _rendered(form: str, difference: SessionDiff, titles: tuple[str, str], fail_
     return text.encode("utf-8", "backslashreplace")
 
 
-def _read(which: str, args: argparse.Namespace, options: DiffOptions) -> Session:
-    recording = Recording(find(which, args.dir))
+def _read(name: str, args: argparse.Namespace, options: DiffOptions) -> Session:
+    recording = Recording(find(name, args.dir))
     session = recording.session()
     warn_incomplete(recording.path, recording.torn)
     if missing := unlisted(session, options):
         raise UsageError(
-            f"{which}: its client never listed the {' and '.join(missing)}",
+            f"{name}: its client never listed the {' and '.join(missing)}",
             "record a session that lists them",
         )
     return session
 
 
-def _title(which: str, session: Session) -> str:
+def _title(name: str, session: Session) -> str:
     """Return the name on the command line, followed by the session id unless the name is the id."""
     header = session.header
     assert header is not None
-    return sanitize(which if header.id.startswith(which) else f"{which} ({header.id})")
+    return sanitize(name if header.id.startswith(name) else f"{name} ({header.id})")
 
 
 def _write(path: str, data: bytes) -> None:

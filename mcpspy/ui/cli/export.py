@@ -120,8 +120,8 @@ class _Sessions:
         self.count = 0
 
     def __iter__(self) -> Iterator[RecordedSession]:
-        for which, path in self._paths:
-            recorded = _read(which, path, self._query)
+        for name, path in self._paths:
+            recorded = _read(name, path, self._query)
             self.count += 1
             self.exchanges += sum(1 for _ in recorded.exchanges())
             yield recorded
@@ -133,7 +133,7 @@ class _Sessions:
         return f"{requests}{found} in {self.count} session{'s' * (self.count != 1)}"
 
 
-def _read(which: str, path: Path, query: Query | None) -> RecordedSession:
+def _read(name: str, path: Path, query: Query | None) -> RecordedSession:
     """Return the current state of a session."""
     recording = Recording(path)
     # Before the read: a session that ends during the read counts as live, with pending requests.
@@ -145,7 +145,7 @@ def _read(which: str, path: Path, query: Query | None) -> RecordedSession:
             session.add_all(map(read_entry, block.lines))
     if not is_live:
         session.end()
-    return RecordedSession(recording.header, title_of(which), session.changes, exchange_filter(query))
+    return RecordedSession(recording.header, title_of(name), session.changes, exchange_filter(query))
 
 
 def _refuse_recording(path: Path) -> None:

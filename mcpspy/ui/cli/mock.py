@@ -104,7 +104,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     ignored = [ignored_parameter(f"--ignore-path {text}", text) for text in args.ignore_path]
-    served = RecordingsLoader([find(which, args.dir) for which in args.recordings], ignored, merge=args.merge)
+    served = RecordingsLoader([find(name, args.dir) for name in args.recordings], ignored, merge=args.merge)
     real = _real(args)
     options = MockOptions(
         match=MatchMode(args.match),

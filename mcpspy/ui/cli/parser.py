@@ -94,8 +94,8 @@ class CommandParser(argparse.ArgumentParser):
     def _see_help(self) -> str:
         return f"see {self.prog} --help"
 
-    def _fail(self, what: str, hint: str = "") -> NoReturn:
-        raise UsageError(sanitize(f"{self.prog.removeprefix('mcpspy ')}: {what}"), hint) from None
+    def _fail(self, message: str, hint: str = "") -> NoReturn:
+        raise UsageError(sanitize(f"{self.prog.removeprefix('mcpspy ')}: {message}"), hint) from None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

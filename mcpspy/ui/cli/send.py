@@ -122,29 +122,29 @@ def _print_progress(message: dict[str, Any]) -> None:
         )
 
 
-def _socket(which: str) -> str:
+def _socket(name: str) -> str:
     """Return the control socket of a session, by its name, id or file. Raises UsageError or CannotStart."""
-    if os.sep in which or which.endswith(".jsonl"):
-        return find(which)
+    if os.sep in name or name.endswith(".jsonl"):
+        return find(name)
     live = sessions()[::-1]
     for path, hello in live:
-        if which in ("last", hello["session"], hello["name"]):
+        if name in ("last", hello["session"], hello["name"]):
             return path
-    matching = [path for path, hello in live if len(which) >= 2 and hello["session"].startswith(which)]
+    matching = [path for path, hello in live if len(name) >= 2 and hello["session"].startswith(name)]
     if len(matching) == 1:
         return matching[0]
     if matching:
         raise UsageError(
-            f"send: {which}: {len(matching)} live sessions have ids like this", "use more characters"
+            f"send: {name}: {len(matching)} live sessions have ids like this", "use more characters"
         )
-    if which == "last":
+    if name == "last":
         raise CannotStart("send: no session is live", "start one with mcpspy run -- COMMAND")
-    state = Recording(find_recording(which)).state
+    state = Recording(find_recording(name)).state
     if state is RecordingState.LIVE:
         raise CannotStart(
-            f"send: {which} is live, but not reachable", "its mcpspy printed the reason on stderr"
+            f"send: {name} is live, but not reachable", "its mcpspy printed the reason on stderr"
         )
-    raise CannotStart(f"send: {which} is not live (state: {state})", "mcpspy send --list shows live sessions")
+    raise CannotStart(f"send: {name} is not live (state: {state})", "mcpspy send --list shows live sessions")
 
 
 def _print_sessions(found: list[LiveSession], *, as_json: bool) -> None:

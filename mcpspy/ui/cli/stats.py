@@ -63,7 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     query = query_of(args.filter)
     paths = list(recordings(args.sessions, args.dir))
-    counted = (_counted(path, title_of(which), query, args.top) for which, path in paths)
+    counted = (_counted(path, title_of(name), query, args.top) for name, path in paths)
     if args.format == "json":
         from mcpspy.ui.report.stats_json import document
 

@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Open the terminal UI; sessions that cannot be read are reported before."""
-    paths = [find(which, args.dir) for which in args.session]
+    paths = [find(name, args.dir) for name in args.session]
     summaries = [summarize(path, read_header_of(path), counts=False) for path in dict.fromkeys(paths)]
     # All three streams: Textual reads keys from stdin and draws on stderr.
     if (

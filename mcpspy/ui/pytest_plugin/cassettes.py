@@ -72,20 +72,20 @@ def sessions(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: start_order(path, read_header_of(path)))
 
 
-def replace(made: Sequence[Path], target: Path, redaction: RedactionOptions) -> list[Path]:
+def replace(new_sessions: Sequence[Path], target: Path, redaction: RedactionOptions) -> list[Path]:
     """Replace a recording by sessions; return its files."""
     existing = recorded(target)
-    paths = [path for _, path in zip(made, numbered(target), strict=False)]
-    for source, path in zip(made, paths, strict=True):
+    paths = [path for _, path in zip(new_sessions, numbered(target), strict=False)]
+    for source, path in zip(new_sessions, paths, strict=True):
         _redacted(source, path, redaction).replace(path)
     for path in existing[len(paths) :]:
         path.unlink(missing_ok=True)
     return paths
 
 
-def add(made: Sequence[Path], target: Path, redaction: RedactionOptions) -> list[Path]:
+def add(new_sessions: Sequence[Path], target: Path, redaction: RedactionOptions) -> list[Path]:
     """Add sessions to a recording without overwriting the files of other processes; return the new files."""
-    return [_add(_redacted(source, target, redaction), target) for source in made]
+    return [_add(_redacted(source, target, redaction), target) for source in new_sessions]
 
 
 def is_served(path: Path) -> bool:

@@ -115,11 +115,11 @@ class McpRecording:
 
     def report_discarded(self) -> str:
         """Return the paths of the sessions of a failed test; empty without any."""
-        made = cassettes.sessions(self._new_folder) if self._options.records else []
-        if not made:
+        discarded = cassettes.sessions(self._new_folder) if self._options.records else []
+        if not discarded:
             return ""
-        shown = "\n".join(f"  mcpspy show {shown_path(path)}" for path in made)
-        return f"not saved as {shown_path(self.path)}, because the test did not pass:\n{shown}"
+        commands = "\n".join(f"  mcpspy show {shown_path(path)}" for path in discarded)
+        return f"not saved as {shown_path(self.path)}, because the test did not pass:\n{commands}"
 
     def finish(self) -> str:
         """End the server, and save the recording of a test that passed; return an error, or an empty string."""

@@ -88,9 +88,9 @@ def _found(
     """Return the recorded request that the mock refers to: the first that differs at the same pointers."""
     for request in recorded:
         if request.method == near["method"] == live["method"] and request.subject == near.get("about"):
-            its = compared_request(request, ignored)
-            if list(islice(differences(live, its), DIFFERENCES)) == near["differs"]:
-                return its
+            known = compared_request(request, ignored)
+            if list(islice(differences(live, known), DIFFERENCES)) == near["differs"]:
+                return known
     return None
 
 

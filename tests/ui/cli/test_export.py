@@ -155,7 +155,7 @@ def test_a_terminal_gets_nothing_that_it_acts_on(
         ),
         (["--endpoint", "h:4318"], "--endpoint h:4318: "),
         (["--endpoint", "http://h", "--header", "nothing"], "--header: not a valid header"),
-        (["--format", "csv", "nobody"], "nobody: no such file or session"),
+        (["--format", "csv", "absent"], "absent: no such file or session"),
     ],
 )
 def test_a_wrong_command_line_is_one_line(

@@ -155,7 +155,7 @@ REFUSED = {
         b'{"ts":1,"dir":"client->server","msg":{}}\n{"ts":1,"dir":"up","msg":{}}\n',
         "mcp-rec, but line 2: invalid enum value 'up' - at `$.dir` (see docs/import.md)",
     ),
-    "nothing said": (
+    "no messages": (
         b'{"ts":1,"dir":"client->server","msg":{"_raw":" ","_unparsed":true}}',
         "mcp-rec, but there is no message in it",
     ),

@@ -50,8 +50,8 @@ def played(recording: Path, *arguments: str, sent: tuple[bytes, ...]) -> tuple[l
         timeout=30,
     )
     answers = [json.loads(each) for each in done.stdout.splitlines()]
-    told = [each["result"]["said"] if "result" in each else each["error"]["code"] for each in answers]
-    return told, done.stderr.decode().splitlines(), done.returncode
+    results = [each["result"]["said"] if "result" in each else each["error"]["code"] for each in answers]
+    return results, done.stderr.decode().splitlines(), done.returncode
 
 
 def test_it_answers_as_recorded_and_says_nothing(recording: Path) -> None:
@@ -60,7 +60,7 @@ def test_it_answers_as_recorded_and_says_nothing(recording: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "results"),
     [
         ((), [-32603, -32603]),
         (("--on-miss", "method-not-found"), [-32601, -32601]),
@@ -71,30 +71,30 @@ def test_it_answers_as_recorded_and_says_nothing(recording: Path) -> None:
     ],
 )
 def test_what_has_to_be_the_same_is_as_one_says(
-    options: tuple[str, ...], told: list[Any], recording: Path
+    options: tuple[str, ...], results: list[Any], recording: Path
 ) -> None:
-    assert played(recording, *options, sent=(call(1, n=2), call(2, "third")))[0] == told
+    assert played(recording, *options, sent=(call(1, n=2), call(2, "third")))[0] == results
 
 
 def test_a_used_up_answer_is_an_error_if_one_wants_it(recording: Path) -> None:
-    told, complaints, code = played(
+    results, lines, code = played(
         recording, "--on-exhausted", "error", sent=(call(1, "other"), call(2, "other"))
     )
-    assert told == ["other", -32603]
-    assert complaints == ["mcpspy: every recorded answer is used up: tools/call other"]
+    assert results == ["other", -32603]
+    assert lines == ["mcpspy: every recorded answer is used up: tools/call other"]
     assert code == 0
 
 
 def test_a_miss_is_a_line_on_stderr(recording: Path) -> None:
-    _, (complaint,), code = played(recording, sent=(call(1, n=2),))
-    assert complaint.startswith("mcpspy: not recorded: tools/call echo; nearest: ")
-    assert "tools/call echo differs at /params/arguments/n" in complaint
+    _, (warning,), code = played(recording, sent=(call(1, n=2),))
+    assert warning.startswith("mcpspy: not recorded: tools/call echo; nearest: ")
+    assert "tools/call echo differs at /params/arguments/n" in warning
     assert code == 0
 
 
 def test_strict_lists_misses_and_what_was_never_requested(recording: Path) -> None:
-    _, complaints, code = played(recording, "--strict", sent=(call(1, n=1), call(2, n=2)))
-    assert complaints[1:] == [
+    _, lines, code = played(recording, "--strict", sent=(call(1, n=1), call(2, n=2)))
+    assert lines[1:] == [
         "mcpspy: strict: not recorded: tools/call echo",
         f"mcpspy: strict: never sent: tools/call echo (request 1 of {recording.name})",
         f"mcpspy: strict: never sent: tools/call other (request 2 of {recording.name})",
@@ -108,8 +108,8 @@ def test_strict_lets_the_recorded_conversation_pass(recording: Path) -> None:
 
 
 def test_what_a_client_names_is_shown_sanitized(recording: Path) -> None:
-    _, (complaint,), _ = played(recording, sent=(call(1, "\x1b[31m"),))
-    assert "\\x1b[31m" in complaint
+    _, (warning,), _ = played(recording, sent=(call(1, "\x1b[31m"),))
+    assert "\\x1b[31m" in warning
 
 
 @pytest.mark.parametrize(
@@ -142,9 +142,9 @@ def test_a_speed_that_is_none_is_refused(
 
 def test_a_recording_without_a_server_is_one_line(make_recording: Make) -> None:
     path = make_recording([("client", call(1))])
-    told, complaints, code = played(path, sent=())
-    assert (told, code) == ([], 2)
-    assert complaints == [f"mcpspy: {path}: no server says anything in it (did its command start?)"]
+    results, lines, code = played(path, sent=())
+    assert (results, code) == ([], 2)
+    assert lines == [f"mcpspy: {path}: no server says anything in it (did its command start?)"]
 
 
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -199,9 +199,9 @@ def test_what_was_not_recorded_is_asked_of_the_server_and_kept_beside(
     learned = tmp_path / "learned.jsonl"
     forward = ("--on-miss", "forward", "--record", str(learned), "--", sys.executable, "-c", SERVER)
     sent = (call(1, n=1), call(2, n=2))
-    told, (complaint,), code = played(recording, *forward, sent=sent)
-    assert (told, code) == (["first", "the server's"], 0)
-    assert complaint == "mcpspy: not recorded: tools/call echo; the server is asked"
+    results, (warning,), code = played(recording, *forward, sent=sent)
+    assert (results, code) == (["first", "the server's"], 0)
+    assert warning == "mcpspy: not recorded: tools/call echo; the server is asked"
     # Both recordings are of one server without a name; the commands differ.
     more = (*sent, call(3, "other"), call(4, n=1))
     assert played(recording, str(learned), "--merge", "--strict", sent=more) == (

@@ -143,7 +143,7 @@ def test_a_session_is_recorded_where_the_options_say(
         (["--sse", "--", "x"], "--sse requires --upstream"),
         (["--carry", "/params/x", "--", "x"], "--carry /params/x"),
         (["--filter", "tool:", "--", "x"], "--filter"),
-        (["--filter", "tool:nobody", "--", "x"], "replay: --filter tool:nobody: matches no request"),
+        (["--filter", "tool:absent", "--", "x"], "replay: --filter tool:absent: matches no request"),
         (["--update", "--filter", "tool:add", "--", "x"], "--update and --filter exclude each other"),
         (["--update", "--no-record", "--", "x"], "--update and --no-record"),
         (["--update", "--clients", "2", "--", "x"], "--update and --clients"),

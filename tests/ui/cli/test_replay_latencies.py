@@ -8,7 +8,7 @@ from tests.core.replay.playing import Stage, Talk
 
 
 def run(*seconds: float | None) -> ReplayRun:
-    """Return a run whose calls took these times; None stands for a refused call."""
+    """Return a run whose calls took these times; None means a refused call."""
     talk = Talk()
     for number in range(len(seconds)):
         talk.call(number, "echo")

@@ -39,7 +39,7 @@ class Live:
 
     def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
         if order["method"] == "refused":
-            raise CommandError("the server cannot be told anything")
+            raise CommandError("the server is not reachable")
         self.orders.append({key: value for key, value in order.items() if key != "n"})
         assert viewer == "send"
         if order["order"] == "notify":
@@ -152,8 +152,8 @@ def test_an_error_is_printed_and_the_exit_code_1(
         (["last"], 2, "send: missing METHOD"),
         (["last", "--list"], 2, "--list takes no SESSION"),
         (["last", "m", "{"], 2, "not JSON"),
-        (["last", "refused"], 2, "the server cannot be told anything"),
-        (["nobody", "m"], 2, "no such file or session"),
+        (["last", "refused"], 2, "the server is not reachable"),
+        (["absent", "m"], 2, "no such file or session"),
         (["ended", "m"], 3, "send: ended is not live (state: died) (mcpspy send --list"),
         (["0", "m"], 2, "no such file or session"),
     ],
