@@ -3,7 +3,7 @@
 A table maps a flag (`-q --filter` has two) or an argument to its metavar (None for a switch) and its help. argparse's
 own `parents=` would put these options before a command's own, and change the order of the help.
 
-Imports next to nothing: `mcpspy run` reads its options by hand, from the same tables, before it starts the server.
+Imports next to nothing: `mcpspy run` parses its options without argparse, from the same tables, before it starts the server.
 """
 
 from __future__ import annotations

@@ -232,7 +232,7 @@ def warn(line: str) -> None:
 
 
 def _matching(session: Session, query: Query) -> set[int]:
-    """Return the numbers of the client's requests that the filter finds; raise UsageError if it finds none."""
+    """Return the numbers of the client's requests that match the filter; raise UsageError if none does."""
     query.end = session.last_at
     matching = {
         exchange.number

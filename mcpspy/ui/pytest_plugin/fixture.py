@@ -49,7 +49,7 @@ class McpRecording:
         self.records_all = options.records_all
         """True if the real server responds and is recorded, False if the recording is served."""
         self.has_passed = False
-        """The outcome of the test, set by the plugin."""
+        """True after the test has passed; set by the plugin."""
         self._options = options
         self._played = folder / "played"
         self._added = folder / "added"

@@ -115,9 +115,9 @@ async def _mocking(mocked: MockedRecordings) -> AsyncIterator[str]:
                 await mock.close()
 
 
-def real(command: Sequence[str], url: str | None, append: str) -> RealServer:
-    """Return the real server for unrecorded requests; its session is recorded into the folder `append`."""
+def real(command: Sequence[str], url: str | None, folder: str) -> RealServer:
+    """Return the real server for unrecorded requests; its session is recorded into `folder`."""
     if url is None:
-        return RealServer(ServerCommand(list(command)), session_name(list(command)), append)
+        return RealServer(ServerCommand(list(command)), session_name(list(command)), folder)
     upstream = read_upstream(url)
-    return RealServer(ServerAddress(url), upstream.host if upstream is not None else url, append)
+    return RealServer(ServerAddress(url), upstream.host if upstream is not None else url, folder)
