@@ -38,6 +38,11 @@ class CommandParser(argparse.ArgumentParser):
         self._words = args or ()
         return super().parse_known_args(args, namespace)
 
+    def parse_known_intermixed_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse as argparse does, and keep the words: since 3.13 argparse does not call `parse_known_args` here."""
+        self._words = args or ()
+        return super().parse_known_intermixed_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
         """Raise UsageError for a message of argparse."""
         if (unknown := self._unknown_option()) is not None:

@@ -144,7 +144,9 @@ def _socket(name: str) -> str:
         raise CannotStart(
             f"send: {name} is live, but not reachable", "its mcpspy printed the reason on stderr"
         )
-    raise CannotStart(f"send: {name} is not live (state: {state})", "mcpspy send --list shows live sessions")
+    raise CannotStart(
+        f"send: {name} is not live, its state is {state}", "mcpspy send --list shows live sessions"
+    )
 
 
 def _print_sessions(found: list[LiveSession], *, as_json: bool) -> None:

@@ -154,7 +154,7 @@ def test_an_error_is_printed_and_the_exit_code_1(
         (["last", "m", "{"], 2, "not JSON"),
         (["last", "refused"], 2, "the server is not reachable"),
         (["absent", "m"], 2, "no such file or session"),
-        (["ended", "m"], 3, "send: ended is not live (state: died) (mcpspy send --list"),
+        (["ended", "m"], 3, "send: ended is not live, its state is died (mcpspy send --list"),
         (["0", "m"], 2, "no such file or session"),
     ],
 )
