@@ -151,7 +151,7 @@ usage: mcpspy COMMAND [OPTIONS]
 {ABOUT}
 
 {groups}
-`mcpspy` and `mcpspy --dir DIR` open the sessions of a folder in the terminal UI.
+`mcpspy` and `mcpspy --dir DIR` open the sessions in the terminal UI.
 `mcpspy COMMAND --help` shows the options of a command.
 
   mcpspy demo                                               try it
