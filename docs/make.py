@@ -19,7 +19,8 @@ from pathlib import Path
 from argparse_manpage.manpage import Manpage  # type: ignore[import-untyped]  # It has no types.
 
 from mcpspy import __version__
-from mcpspy.ui.cli.main import COMMANDS, HelpFormatter, described
+from mcpspy.ui.cli.main import ABOUT, COMMANDS, EXIT_CODES, described
+from mcpspy.ui.cli.parser import HelpFormatter
 from mcpspy.ui.report.lint_docs import page as rules
 
 DOCS = Path(__file__).resolve().parent
@@ -54,9 +55,8 @@ def manual() -> str:
     """Return the manual page in roff."""
     parser_of_all = argparse.ArgumentParser(
         prog="mcpspy",
-        description="Stands between an MCP host and an MCP server: passes every byte on unchanged, records the "
-        "session, shows it. `mcpspy` alone opens the list of sessions.",
-        epilog="exit codes: 0 fine, 1 findings or differences, 2 usage, 3 could not start; `run`: the server's own",
+        description=f"{ABOUT} `mcpspy` alone opens the list of sessions.",
+        epilog=EXIT_CODES,
     )
     parser_of_all.formatter_class = partial(argparse.HelpFormatter, width=WIDTH)
     commands = parser_of_all.add_subparsers(metavar="COMMAND", title="commands")

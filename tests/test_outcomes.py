@@ -168,7 +168,7 @@ def test_all_agree_on_every_way_to_end_without_a_response(
     said = [orjson.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
     (status,) = [each["status"] for each in said if each["kind"] == "request" and each["id"] == 7]
     assert (status == "no answer") == is_unanswered
-    assert main(["stats", str(path), "--json"]) == 0
+    assert main(["stats", str(path), "--format", "json"]) == 0
     numbers = orjson.loads(capfdbinary.readouterr().out)["requests"]
     assert sum(side["states"]["no answer"] for side in numbers.values()) == is_unanswered
     assert main(["lint", str(path), "--select", NEVER_ANSWERED]) in {0, 1}

@@ -110,7 +110,7 @@ async def test_a_recording_of_two_clients_over_http_serves_each_of_them_on_stdio
 async def test_a_real_server_answers_unrecorded_requests_and_is_then_not_needed(peers: Peers) -> None:
     client, server = "sdk.py --script sdk --mode 2026-07-28", ("python", str(make.SDK_SERVER))
     recording = str(make.HERE / "peer-ts-auto-2.jsonl")
-    forward = ("--on-miss", "forward", "--append", "learned.jsonl", "--", *server)
+    forward = ("--on-miss", "forward", "--record", "learned.jsonl", "--", *server)
     direct, forwarded = await asyncio.gather(
         peers.play(client, *server), peers.play(client, "mcpspy", "mock", recording, *forward)
     )

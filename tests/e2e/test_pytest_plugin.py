@@ -103,5 +103,5 @@ async def test_a_suite_is_recorded_then_served_offline_and_fails_for_what_is_new
     assert "test_sums.py ..." in output, "as it was recorded, all of it is served"
     (example,) = re.findall(r"^```\n(mcpspy: 1 request .+?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     assert example.replace("test_sums.py::", "test_changed.py::") in output
-    assert "    /params/arguments/b: 5 was recorded, 6 was asked\n" in output
+    assert "    /params/arguments/b: recorded 5, sent 6\n" in output
     assert {path.name: path.read_bytes() for path in recordings.iterdir()} == before

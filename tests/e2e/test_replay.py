@@ -48,7 +48,9 @@ def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def replay(recording: object, *options: str) -> int:
-    ignored = [word for rule in VOLATILE.get(Path(str(recording)).stem, ()) for word in ("--ignore", rule)]
+    ignored = [
+        word for rule in VOLATILE.get(Path(str(recording)).stem, ()) for word in ("--ignore-path", rule)
+    ]
     return main(["replay", str(recording), *ignored, *options])
 
 

@@ -156,7 +156,7 @@ async def test_wrapped_entries_serve_a_client_in_a_bare_environment_and_are_reco
         assert len(read.exchanges("tools/call")) > 5
         assert "k3y" not in read.path.read_text(encoding="utf-8")
 
-    out, _ = await ran(MCPSPY, "hosts", "--json", home=home, cwd=elsewhere)
+    out, _ = await ran(MCPSPY, "hosts", "--format", "json", home=home, cwd=elsewhere)
     hosts = [json.loads(line) for line in out.splitlines()]
     assert [host["host"] for host in hosts] == ["cursor", "codex", "gemini", "continue"]
     assert [server["last"]["state"] for host in hosts for server in host["servers"]] == ["fine"] * len(

@@ -92,6 +92,10 @@ def _excerpt(value: Any, what: AnyMessage | Note | Damaged) -> str:
     return written if len(written) <= EXCERPT else written[: EXCERPT - 1] + "…"
 
 
+ALL = "ALL"
+"""The code that selects every rule."""
+
+
 def selected(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[LintRule, ...]:
     """Return the selected rules, all if `select` is empty; raise ValueError with the first word that matches no code.
 
@@ -104,9 +108,9 @@ def selected(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[Li
 def _codes(words: Iterable[str]) -> list[str]:
     codes = [code.strip().upper() for word in words for code in word.split(",") if code.strip()]
     for code in codes:
-        if not any(rule.code.startswith(code) for rule in RULES):
+        if code != ALL and not any(rule.code.startswith(code) for rule in RULES):
             raise ValueError(code)
-    return codes
+    return ["" if code == ALL else code for code in codes]
 
 
 def _longest(rule: LintRule, codes: list[str], none: int) -> int:

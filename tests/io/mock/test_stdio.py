@@ -191,7 +191,7 @@ def test_what_strict_does_not_let_pass_is_said_after_a_signal_too(recording: Pat
         process.terminate()
         assert process.wait(BOUND) == 1
         assert process.stderr is not None
-        assert process.stderr.read().count(b"never asked for") == 2
+        assert process.stderr.read().count(b"never sent") == 2
 
 
 @pytest.mark.timeout(60)

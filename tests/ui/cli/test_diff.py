@@ -46,7 +46,9 @@ def test_a_change_is_reported_with_its_place_and_its_values(capsys: pytest.Captu
 
     assert main([*arguments, "--dates"]) == 0
     assert (
-        main([*arguments, "--ignore", "resources/read demo://resource/dynamic/* /result/contents/*/text"])
+        main(
+            [*arguments, "--ignore-path", "resources/read demo://resource/dynamic/* /result/contents/*/text"]
+        )
         == 0
     )
     assert main([*arguments, "--fail-on", "breaking"]) == 0
@@ -59,7 +61,7 @@ def test_sessions_are_named_as_everywhere(
     make_recording([("client", REQUEST), ("server", ANSWER % b"one")], name="first")
     make_recording([("client", REQUEST), ("server", ANSWER % b"two")], name="second")
 
-    assert main(["diff", "first", "second", "--dir", str(tmp_path), "--json"]) == 1
+    assert main(["diff", "first", "second", "--dir", str(tmp_path), "--format", "json"]) == 1
 
     printed = orjson.loads(capfdbinary.readouterr().out)
     assert printed["old"].startswith("first (")
@@ -75,8 +77,7 @@ def test_what_was_never_listed_cannot_be_the_same(
 
     assert main(["diff", path, path, "--only", "tools"]) == 2
     assert capsys.readouterr().err == (
-        f"mcpspy: {path}: its client never asked for the tools"
-        " (there is nothing to compare: record a session that lists them)\n"
+        f"mcpspy: {path}: its client never listed the tools (record a session that lists them)\n"
     )
 
 
@@ -123,7 +124,7 @@ def test_what_peers_say_stays_text(
         assert not set(printed) & set("\x1b\u202e")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="a pty is POSIX's")
+@pytest.mark.skipif(os.name == "nt", reason="ptys exist on POSIX only")
 def test_colours_are_for_terminals_that_want_them() -> None:
     import pty
 
@@ -145,7 +146,7 @@ def test_colours_are_for_terminals_that_want_them() -> None:
             try:
                 while chunk := os.read(controller, 65536):
                     printed += chunk
-            except OSError:  # Linux's word for the end of a terminal.
+            except OSError:  # EIO: the end of a terminal on Linux.
                 pass
             os.close(controller)
             assert process.wait(timeout=30) == 1

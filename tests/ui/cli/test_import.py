@@ -1,4 +1,4 @@
-"""`mcpspy import`: files of the tools themselves become recordings; what is none of them becomes one line."""
+"""`mcpspy import`: files written by other tools become recordings; other files are reported in one line."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ EVERY_FILE = pytest.mark.parametrize("name", SESSIONS)
 
 
 def imported(name: str, folder: Path, *options: str) -> list[Path]:
-    """Import a file; return what was written, in the order of its sessions."""
+    """Import a file; return the recordings, in the order of its sessions."""
     before = set(folder.glob("*.jsonl"))
     source = FILES / name
     assert main(["import", str(source), "-o", f"{folder}/", *options]) == 0
@@ -80,14 +80,14 @@ def test_an_imported_session_is_whole_lints_and_exports_and_mocks(
         f"{messages} messages" for messages in SESSIONS[name]
     ]
     assert printed.err.startswith("mcpspy: ")
-    assert " does not keep: " in printed.err
+    assert " does not contain: " in printed.err
     for path in paths:
         about = header(path)["imported"]
         assert about["from"] in FORMATS
         assert about["lacks"]
         assert Recording(path).state == RecordingState.ENDED
         session = read(path)
-        # What a file has no answer to is no fault of the import, and neither is what the peers did wrong.
+        # Missing responses in a file are not a fault of the import, and neither are mistakes of the peers.
         assert main(["lint", str(path), "--format", "json"]) in (0, 1)
         rules = {finding["code"] for finding in json.loads(capfd.readouterr().out)["findings"]}
         assert not rules & {"LIFE401", "REC101"}
@@ -108,12 +108,14 @@ def test_one_of_another_tool_is_replayed_against_a_real_server(tmp_path: Path) -
     (path,) = imported("inspector-protocol.json", tmp_path)
     assert main(["replay", str(path), "--no-record", "--", *server]) == 0
     (path,) = imported("mcp-recorder.json", tmp_path)
-    # It kept no progress, so there is more to hear now than there was.
-    done = main(["replay", str(path), "--no-record", "--ignore", "notifications/progress", "--", *server])
+    # The file has no progress notifications, so the live server sends more messages.
+    done = main(
+        ["replay", str(path), "--no-record", "--ignore-path", "notifications/progress", "--", *server]
+    )
     assert done == 0
 
 
-# Not all of it is there
+# Incomplete and unknown files
 
 
 HEAD = b'{"mcpspy":1,"id":"00000000","started":"2026-11-21T08:00:00.000Z"}\n'
@@ -156,7 +158,7 @@ REFUSED = {
         b'{"ts":1,"dir":"client->server","msg":{}}\n{"ts":1,"dir":"up","msg":{}}\n',
         "invalid mcp-rec line 2: invalid enum value 'up' - at `$.dir` (see docs/import.md)",
     ),
-    "nothing said": (
+    "no messages": (
         b'{"ts":1,"dir":"client->server","msg":{"_raw":" ","_unparsed":true}}',
         "mcp-rec, but there is no message in it",
     ),
@@ -167,7 +169,7 @@ REFUSED = {
 def refused(
     name: str, arguments: list[str], folder: Path, capsys: pytest.CaptureFixture[str], code: int = 2
 ) -> str:
-    """Import what cannot be; return the one line that is said."""
+    """Import an invalid file; return the one line of the error."""
     out = folder / "written"
     assert main(["import", *arguments, "--dir", str(out)]) == code
     printed = capsys.readouterr()
@@ -242,7 +244,7 @@ def test_a_disk_that_is_full_leaves_nothing(
     assert not out.exists()
 
 
-# Which of them, and where to
+# Selection of sessions, and output files
 
 
 def test_one_session_of_several_is_chosen_by_its_id(
@@ -250,9 +252,9 @@ def test_one_session_of_several_is_chosen_by_its_id(
 ) -> None:
     source, out = str(FILES / "mcpsnoop.jsonl"), tmp_path / "one.jsonl"
     line = refused(source, [source, "-o", str(out)], tmp_path, capsys)
-    assert line == "2 sessions do not go into one file (--session ID: 1f0c52aa9be4, 77aa01c4d2ef)"
+    assert line == "2 sessions cannot be written to one file (use --session with 1f0c52aa9be4, 77aa01c4d2ef)"
     line = refused(source, [source, "--session", "nope"], tmp_path, capsys)
-    assert line == "no session nope (there are 1f0c52aa9be4, 77aa01c4d2ef)"
+    assert line == "contains no session nope (use 1f0c52aa9be4, 77aa01c4d2ef)"
     assert main(["import", source, "--session", "77aa01c4d2ef", "-o", str(out), "--name", "mine"]) == 0
     assert header(out)["name"] == "mine"
     assert [exchange.request.frame.stream for exchange in read(out).exchanges] == ["1", "2"]
@@ -266,7 +268,7 @@ def test_a_pipe_is_read_and_a_program_told(
 ) -> None:
     data = (FILES / "mcp-rec.jsonl").read_bytes()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
-    assert main(["import", "-", "--json", "--dir", str(tmp_path)]) == 0
+    assert main(["import", "-", "--format", "json", "--dir", str(tmp_path)]) == 0
     report = json.loads(capsys.readouterr().out)
     (session,) = report.pop("sessions")
     assert report == {"in": "-", "format": "mcp-rec", "lost": 0}
@@ -282,9 +284,9 @@ def test_a_pipe_is_read_and_a_program_told(
 
 def test_a_format_that_is_named_is_not_looked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = str(FILES / "mcp-rec.jsonl")
-    line = refused(source, [source, "--format", "mcpsnoop"], tmp_path, capsys)
+    line = refused(source, [source, "--from", "mcpsnoop"], tmp_path, capsys)
     assert line.startswith("invalid mcpsnoop line 1: expected `str`, got `float` - at `$.ts`")
-    line = refused(source, [source, "--format", "mcphawk"], tmp_path, capsys)
+    line = refused(source, [source, "--from", "mcphawk"], tmp_path, capsys)
     assert line.startswith("mcphawk's database, but file is not a database")
 
 
@@ -306,7 +308,7 @@ def test_a_secret_of_another_tools_file_does_not_reach_ours(
     assert b"swordfish" in Path(f"{out}2").read_bytes()
 
 
-# There and back
+# Export and import again
 
 
 MCPSPY_LINES = [
@@ -341,12 +343,12 @@ def test_what_we_export_of_http_comes_back_with_its_heads_and_streams(tmp_path: 
 
 
 def shorn(line: bytes) -> bytes:
-    """Return a line of a recording without its times, which are rounded, and what exports leave out: an event's name."""
+    """Return a line of a recording without its times, which are rounded, and event names, which exports omit."""
     gone = (b'{"t":', b'"asked_at":', b'"event":"message"')
     return b",".join(part for part in line.split(b",") if not part.startswith(gone))
 
 
-# Whatever it is
+# Any content
 
 
 BROKEN = st.sampled_from(sorted(SESSIONS)).flatmap(
