@@ -77,7 +77,7 @@ class McpspyApp(App[None]):
         Binding("Q,ctrl+c,ctrl+q", "quit", "quit", show=False, priority=True, id="app.quit"),
     ]
 
-    HELP_NAME = "Global"
+    HELP_NAME = "global"
 
     def __init__(
         self,

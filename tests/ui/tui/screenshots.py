@@ -36,7 +36,7 @@ SHOTS: list[tuple[str, str, tuple[int, int], str, list[str]]] = [
     ("diff", "", (120, 26), DARK.name, [*"jdjd", *"nnnnnn"]),
     ("session-80x24", "everything-sdk-auto.jsonl", (80, 24), LIGHT.name, ["e"] * 3),
 ]
-"""Name, recording (none: the list), size, theme, keys; no key is time for something to happen."""
+"""Name, recording (empty: the session list), size, theme, keys; an empty key is a pause."""
 
 MISTAKEN = """\
 > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"host","version":"1.4"}}}
@@ -49,7 +49,7 @@ MISTAKEN = """\
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"forecast","arguments":{"city":"Rome"}}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"json","json":{"sky":"clear"}}]}}
 """
-"""A server with three mistakes."""
+"""A session whose server makes three mistakes."""
 
 LISTED = (
     "peer-sdk-auto",
@@ -61,7 +61,7 @@ LISTED = (
 
 
 def main() -> None:
-    """Make all of them."""
+    """Make all screenshots."""
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "screenshots"
     for name, recording, size, theme, keys in SHOTS:
         svg = asyncio.run(_shot(recording, size, theme, keys))
@@ -89,7 +89,7 @@ async def _shot(recording: str, size: tuple[int, int], theme: str, keys: list[st
                 await pilot.press(key)
                 await pilot.pause(0.1)
             await _settle(pilot)
-            if not recording and not keys:  # The real folder is this machine's own affair.
+            if not recording and not keys:  # Do not show the temporary folder.
                 app.screen.query_one("#status", SplitLine).set_text(
                     [("watching ~/.local/share/mcpspy/sessions", "quiet")]
                 )
@@ -100,7 +100,7 @@ async def _shot(recording: str, size: tuple[int, int], theme: str, keys: list[st
 
 
 async def _held(folder: str, size: tuple[int, int], theme: str, keys: list[str]) -> str:
-    """Return a picture of a session of which two calls are held."""
+    """Return a screenshot of a session with two held calls."""
     sys.path.insert(0, str(ROOT))
     os.environ["MCPSPY_RUNTIME"] = f"{folder}/live"
     from mcpspy.io.control.server_asyncio import AsyncioServer
@@ -152,7 +152,7 @@ async def _settle(pilot: Pilot[None]) -> None:
 
 
 def _own(svg: str) -> str:
-    """Return a picture that loads no font from elsewhere and keeps its blanks in every viewer."""
+    """Return an SVG that loads no remote font and keeps its spaces in every viewer."""
     svg = re.sub(r"\s*@font-face \{.*?\}", "", svg, flags=re.DOTALL)
     return svg.replace("<text ", '<text xml:space="preserve" ')
 

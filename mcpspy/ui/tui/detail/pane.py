@@ -47,7 +47,7 @@ class DetailPane(Widget, can_focus=True):
 
     BINDINGS: ClassVar[list[BindingType]] = DETAIL_KEYS
 
-    HELP_NAME = "Message"
+    HELP_NAME = "message"
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)

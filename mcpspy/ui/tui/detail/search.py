@@ -216,7 +216,7 @@ class SearchBox(Input):
         Binding("escape,tab,shift+tab", "close", "close search", show=False, id="search.close"),
     ]
 
-    HELP_NAME = "Search"
+    HELP_NAME = "search"
 
     class Closed(Message):
         """The input was closed without a search."""

@@ -31,7 +31,7 @@ class FilterInput(Input):
         Binding("escape", "clear", "clear filter", id="filter.clear"),
     ]
 
-    HELP_NAME = "Filter"
+    HELP_NAME = "filter"
 
     class Left(Message):
         """The user left the filter line; `clear` drops the filter."""

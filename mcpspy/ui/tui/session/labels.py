@@ -115,7 +115,7 @@ def position(
     count = len(view)
     text = f"{cursor + 1:,}/{count:,}" if count else ""
     if view.options.query.text:
-        text = f"{text or 0} of {plural(len(loader.model), 'row')}"
+        text = f"{text or 0} matches in {plural(len(loader.model), 'row')}"
         if view.is_behind and len(loader.model):
             text += f" · filtering {view.processed * 100 // len(loader.model)} %"
     place: list[Piece] = [(text, rows.QUIET)] if text else []
@@ -182,7 +182,7 @@ _KINDS = {
     Notification: "notification",
     Result: "response",
     Failure: "error response",
-    Malformed: "not a JSON-RPC message:",
+    Malformed: "not a JSON-RPC message",
 }
 
 

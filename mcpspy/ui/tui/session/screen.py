@@ -64,7 +64,7 @@ class SessionScreen(SessionBase):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings.before(SESSION_KEYS)
 
-    HELP_NAME = "Session"
+    HELP_NAME = "session"
 
     def __init__(self, *summaries: Summary, row: int | None = None) -> None:
         """Show one session, or several merged, with the cursor on `row`."""

@@ -36,7 +36,7 @@ FLASH = 4.0
 class SessionsScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = SESSIONS_KEYS
 
-    HELP_NAME = "Session list"
+    HELP_NAME = "sessions"
 
     AUTO_FOCUS = "#list"
 

@@ -177,7 +177,7 @@ class SessionList(VirtualList, inherit_bindings=False):
 
 
 EMPTY: list[Piece] = [
-    ("No sessions yet. Put mcpspy in front of a server, in your host's config or shell:", None),
+    ("No sessions yet. Run a server through mcpspy, in your host's config or shell:", None),
     ("", None),
     ("    mcpspy run -- npx -y @modelcontextprotocol/server-memory", "title"),
     ("    mcpspy http --upstream http://localhost:3001/mcp", "title"),
