@@ -19,7 +19,7 @@ from textual.screen import Screen
 
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import Summary
-from mcpspy.ui.tui.bindings import checked, in_force, names
+from mcpspy.ui.tui.bindings import INTERCEPT_KEYS, checked, in_force, names
 from mcpspy.ui.tui.help import name
 from mcpspy.ui.tui.theme import COMPONENTS, CSS, DARK, LIGHT, PLAIN, chosen_theme, wants_colour
 
@@ -64,15 +64,8 @@ class McpspyApp(App[None]):
     ALLOW_SELECT = False
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "colon,ctrl+p",
-            "command_palette",
-            "commands",
-            tooltip="command palette",
-            show=False,
-            id="app.commands",
-        ),
-        Binding("ctrl+t", "change_theme", "themes", tooltip="select theme", show=False, id="app.themes"),
+        Binding("colon,ctrl+p", "command_palette", "command palette", show=False, id="app.commands"),
+        Binding("ctrl+t", "change_theme", "select theme", show=False, id="app.themes"),
         Binding("T", "theme", "toggle light and dark theme", show=False, id="app.theme"),
         Binding("Q,ctrl+c,ctrl+q", "quit", "quit", show=False, priority=True, id="app.quit"),
     ]
@@ -152,11 +145,15 @@ class McpspyApp(App[None]):
     def action_help(self) -> None:
         from mcpspy.ui.tui.help import Group, HelpScreen
 
-        nodes = [self.screen, *self.screen.focus_chain, self]
-        groups: list[Group] = [
-            (getattr(node, "HELP_NAME", ""), in_force(node.BINDINGS, self._chosen)) for node in nodes
-        ]
-        self.push_screen(HelpScreen(group for group in groups if group[0]))
+        groups: list[Group] = []
+        held = in_force(INTERCEPT_KEYS, self._chosen)
+        for node in (self.screen, *self.screen.focus_chain, self):
+            bindings = in_force(node.BINDINGS, self._chosen)
+            others = [binding for binding in bindings if binding not in held]
+            groups.append((getattr(node, "HELP_NAME", ""), others))
+            if len(others) < len(bindings):
+                groups.append(("held messages", held))
+        self.push_screen(HelpScreen(group for group in groups if all(group)))
 
     def _handle_exception(self, error: Exception) -> None:
         """Exit and keep the error for the caller."""

@@ -50,7 +50,7 @@ SESSION_KEYS: list[BindingType] = [
     _session_key("o", "change_view('notifications')", "toggle notifications", "notifications"),
     _session_key("a", "change_view('events')", "toggle stderr and events", "asides"),
     _session_key("h", "change_view('http')", "toggle HTTP exchanges", "http"),
-    _session_key("t", "time", "cycle time: relative, absolute, delta", "time"),
+    _session_key("t", "time", "cycle time format: relative, absolute, delta", "time"),
     _session_key("s", "change_view('order')", "cycle sort order: time, latency, size", "sort"),
     _session_key("S", "change_view('reverse')", "reverse sort order", "reverse"),
     _session_key("m", "mark", "mark or unmark row", "mark"),
@@ -68,9 +68,7 @@ SESSION_KEYS: list[BindingType] = [
     _session_key("L", "show('timeline')", "timeline", "timeline"),
     _session_key("number_sign", "show('numbers')", "statistics", "numbers"),
     _session_key("I", "show('server')", "server info and capabilities", "server"),
-    _session_key(
-        "i", "held('hold')", "intercept messages that match the filter (toggle)", "hold", "intercept"
-    ),
+    _session_key("i", "held('hold')", "intercept messages that match the filter (toggle)", "hold", "hold"),
     _session_key("r", "resend(False)", "resend request into the live session", "resend"),
     _session_key("R", "resend(True)", "edit and resend request", "resend-edited"),
     _session_key("x", "show('export')", "export marked rows, or all shown rows", "export"),
@@ -79,7 +77,7 @@ SESSION_KEYS: list[BindingType] = [
     _session_key("3", "view('raw')", "raw view: exact bytes", "raw"),
     _session_key("4", "view('headers')", "headers view: HTTP headers", "headers"),
     _session_key("y", "copy", "copy message", "copy", "copy"),
-    _session_key("Y", "copy_command", "copy mcpspy command for these rows", "copy-command"),
+    _session_key("Y", "copy_command", "copy mcpspy show command", "copy-command"),
     _session_key("z", "zoom", "toggle zoom of this pane", "zoom"),
     help_key("session"),
     _session_key("escape", "leave", "leave zoom, message, filter, then session", "leave"),
@@ -160,13 +158,13 @@ DIFF_KEYS: list[BindingType] = [
 _intercept_key = partial(key, "held")
 
 INTERCEPT_KEYS: list[BindingType] = [
-    _intercept_key("enter", "held('edit')", "held message: edit, then forward", "edit", "edit"),
-    _intercept_key("a", "held('accept')", "held message: forward unchanged", "accept", "forward"),
+    _intercept_key("enter", "held('edit')", "edit held message, then forward it", "edit", "edit"),
+    _intercept_key("a", "held('accept')", "forward held message unchanged", "accept", "forward"),
     _intercept_key(
         "A", "held('accept_all')", "forward all held messages, in order", "accept-all", "forward all"
     ),
-    _intercept_key("d", "held('drop')", "held message: drop", "drop", "drop"),
-    _intercept_key("e", "held('refuse')", "held request: answer with an error", "answer", "answer error"),
+    _intercept_key("d", "held('drop')", "drop held message", "drop", "drop"),
+    _intercept_key("e", "held('refuse')", "answer held request with an error", "answer", "answer error"),
     _intercept_key("H", "held('next')", "next held message", "next", "next held"),
 ]
 

@@ -124,7 +124,7 @@ async def test_t_cycles_three_time_formats(opened: Any, make_recording: Make) ->
         assert time_of_the_second() == "0.002"
         await screen.press("t")
         await screen.until(lambda: re.fullmatch(r"\d\d:\d\d:\d\d\.\d\d\d", time_of_the_second()))
-        await screen.shows("time: time of day")
+        await screen.shows("time: absolute (time of day)")
         await screen.press("t")
         await screen.until(lambda: time_of_the_second() == "+0.002")
         assert screen.places[2].split()[0] == "+0.001"

@@ -103,6 +103,14 @@ async def test_every_binding_can_be_read_by_scrolling(
         await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
 
 
+async def test_keys_of_held_messages_have_their_own_group(opened: Any, make_recording: Make) -> None:
+    async with opened(make_recording(), size=(80, 80)) as screen:
+        await screen.press("question_mark")
+        await screen.shows("held messages")
+        keys = screen.lines[next(n for n, line in enumerate(screen.lines) if "held messages" in line) + 1 :]
+        assert [line.split()[1] for line in keys[:7]] == ["enter", "a", "A", "d", "e", "H", "│"]
+
+
 async def test_it_is_laid_out_again_when_the_window_changes(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(), size=(80, 24)) as screen:
         await screen.press("question_mark")

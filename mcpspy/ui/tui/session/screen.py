@@ -389,9 +389,8 @@ class SessionScreen(SessionBase):
     def _update_status(self) -> None:
         loader, view, listing = self.loader, self.view, self.listing
         if not len(view) and not view.is_behind and len(loader.model):
-            listing.empty = [
-                ("No matching rows. Press esc to clear the filter; v, o, a or h to show more rows.", None)
-            ]
+            hint = "Press esc to clear the filter, or v, o, a, h for more rows."
+            listing.empty = [("No matching rows.", None), (hint, None)]
         self._title.set_text(*title(loader, self.size.width - 2))
         unseen = self._list_updates.unseen
         self._status.show_status(

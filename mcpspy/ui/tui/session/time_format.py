@@ -20,8 +20,8 @@ class Cycle(StrEnum):
 
 class TimeFormat(Cycle):
     RELATIVE = "relative to start"
-    ABSOLUTE = "time of day"
-    DELTA = "since previous row"
+    ABSOLUTE = "absolute (time of day)"
+    DELTA = "delta to previous row"
 
 
 BLOCKS = "▏▎▍▌▋▊▉█"

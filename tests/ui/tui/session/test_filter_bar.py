@@ -144,7 +144,7 @@ async def test_the_row_is_restored_after_a_filter_without_matches(opened: Any, t
         await screen.press("G", *"kkkkkkkkk")
         row, selected = screen.session.listing.row, screen.selected[:60]
         await screen.press("slash", *"no-such-word")
-        await screen.shows("0 matches in 201 rows", "No matching rows. Press esc to clear the filter")
+        await screen.shows("0 matches in 201 rows", "No matching rows.", "Press esc to clear the filter")
         await screen.press("escape")
         await screen.until(lambda: screen.count == 101)
         await screen.processed()
