@@ -66,11 +66,11 @@ def _test(found: re.Match[str]) -> Test:
             raise QueryError(f"unknown field {field}: did you mean {near[0]}:?", *found.span("field"))
         field, value = "", f"{found['field']}:{value}"  # A word with a colon: `http://x`, `localhost:80`.
     if value.startswith('"') and (len(value) == 1 or not value.endswith('"')):
-        raise QueryError('missing closing "', *found.span("value"))
+        raise QueryError("unclosed quote", *found.span("value"))
     value = value.strip('"').lower()
     if not value:
-        after = f"expected a value after '{field}:'" if field else "expected a term after '-'"
-        message = after if field or (found["no"] and not found["value"]) else "empty quotes"
+        after = f"expected a value after '{field}:'" if field else "expected a condition after '-'"
+        message = after if field or (found["no"] and not found["value"]) else "empty quotes: expected a value"
         raise QueryError(f"{message} ({STATES})" if field == "state" else message, *found.span())
     if field == "state":
         return _state(value, found)
@@ -84,7 +84,7 @@ def _test(found: re.Match[str]) -> Test:
 def _state(value: str, found: re.Match[str]) -> Test:
     wanted = {state for state in RecordingState if state.startswith(value)}  # Prefixes match while typing.
     if not wanted:
-        raise QueryError(f"unknown state '{value}' ({STATES})", *found.span("value"))
+        raise QueryError(f'unknown state "{value}": use one of {STATES}', *found.span("value"))
     return lambda summary: summary.state in wanted
 
 

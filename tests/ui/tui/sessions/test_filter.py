@@ -80,13 +80,13 @@ def test_sessions_are_found(text: str, found: str) -> None:
     ("text", "message", "at"),
     [
         ("state:", "expected a value after 'state:' (live, ended, died)", (0, 6)),
-        ("x state:gone", "unknown state 'gone' (live, ended, died)", (8, 12)),
+        ("x state:gone", 'unknown state "gone": use one of live, ended, died', (8, 12)),
         ("name:", "expected a value after 'name:'", (0, 5)),
         ("stat:live", "unknown field stat: did you mean state:?", (0, 4)),
-        ("a -", "expected a term after '-'", (2, 3)),
-        ('name:"x', 'missing closing "', (5, 7)),
-        ('"', 'missing closing "', (0, 1)),
-        ('""', "empty quotes", (0, 2)),
+        ("a -", "expected a condition after '-'", (2, 3)),
+        ('name:"x', "unclosed quote", (5, 7)),
+        ('"', "unclosed quote", (0, 1)),
+        ('""', "empty quotes: expected a value", (0, 2)),
     ],
 )
 def test_an_invalid_filter_reports_the_error_and_its_position(

@@ -86,10 +86,10 @@ async def test_an_invalid_filter_is_reported_and_the_matches_stay(opened: Any) -
     async with opened() as screen:
         await screen.shows("3 sessions")
         await screen.press("slash", *'beta "')
-        await screen.shows('missing closing "')
+        await screen.shows("unclosed quote")
         assert listed(screen) == ["beta"]
         await screen.press("backspace", *"state:x")
-        await screen.shows("unknown state 'x' (live, ended, died)")
+        await screen.shows('unknown state "x": use one of live, ended, died')
         await screen.press("backspace", "e")
         await screen.until(lambda: "unknown state" not in screen.text)
         assert listed(screen) == ["beta"]
