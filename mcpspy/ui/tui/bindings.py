@@ -164,8 +164,8 @@ INTERCEPT_KEYS: list[BindingType] = [
         "A", "held('accept_all')", "forward all held messages, in order", "accept-all", "forward all"
     ),
     _intercept_key("d", "held('drop')", "drop held message", "drop", "drop"),
-    _intercept_key("e", "held('refuse')", "answer held request with an error", "answer", "answer error"),
-    _intercept_key("H", "held('next')", "next held message", "next", "next held"),
+    _intercept_key("e", "held('refuse')", "answer held request with an error", "answer", "answer"),
+    _intercept_key("H", "held('next')", "next held message", "next", "held"),
 ]
 
 
