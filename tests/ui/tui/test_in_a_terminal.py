@@ -99,7 +99,7 @@ def test_a_session_that_grows_is_followed_paused_and_left(terminal: Tmux, live: 
     terminal.press("k")
     terminal.shows("79/80", "paused")
     live.calls(41, 45)
-    terminal.shows("paused, 10 new (End)")
+    terminal.shows("paused, +10 new (End)")
     terminal.press("End")
     terminal.shows("90/90  following")
     live.say("server", b"\x1b]0;owned\x07 [red]not json[/red]")

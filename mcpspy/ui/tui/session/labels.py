@@ -123,7 +123,7 @@ def position(
         return place
     if follows:
         return [*place, ("  following", rows.OK)]
-    badge = f"  paused, {new:,} new (End)" if new else "  paused (End to follow)"
+    badge = f"  paused, +{new:,} new (End)" if new else "  paused (End to follow)"
     return [*place, (badge, rows.OPEN)]
 
 

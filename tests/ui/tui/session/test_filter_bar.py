@@ -235,7 +235,7 @@ async def test_new_rows_are_filtered_and_followed(opened: Any, tools: Any) -> No
         assert "tool3" in screen.selected
         await screen.press("k")
         tools.say("client", CALL % (213, b"tool3"), CALL % (223, b"tool3"))
-        await screen.shows("10/13 matches in 204 rows  paused, 2 new (End)")
+        await screen.shows("10/13 matches in 204 rows  paused, +2 new (End)")
 
 
 async def test_rows_that_appear_and_vanish_above_do_not_move_the_selection(opened: Any, live: Any) -> None:

@@ -124,7 +124,7 @@ def test_a_position_shows_the_follow_state_and_new_rows(loader: SessionLoader) -
         return "".join(text for text, _ in position(loader, view, 0, **how))
 
     assert shown(follows=True, new=0) == "1/1  following"
-    assert shown(follows=False, new=37) == "1/1  paused, 37 new (End)"
+    assert shown(follows=False, new=37) == "1/1  paused, +37 new (End)"
     fed(loader, over=True)
     assert shown(follows=False, new=0) == "1/1"
 

@@ -93,7 +93,7 @@ async def test_new_exchanges_do_not_move_the_selection(opened: Any, live: Any, k
         await screen.shows("paused")
         row, before = screen.session.listing.row, screen.lines[1:10]
         live.calls(61, 97)
-        await screen.shows("paused, 37 new (End)")
+        await screen.shows("paused, +37 new (End)")
         await screen.until(lambda: screen.count == 97)
         assert screen.session.listing.row == row
         assert [line[:95] for line in screen.lines[1:10]] == [line[:95] for line in before]
