@@ -61,7 +61,7 @@ SESSION_KEYS: list[BindingType] = [
     _session_key(
         "d",
         "show('diff')",
-        "diff with the marked or the previous similar exchange",
+        "diff with marked or previous similar exchange",
         "diff",
         "diff",
     ),
