@@ -215,10 +215,12 @@ async def test_d_on_one_and_on_another_compares_them(opened: Any, make_recording
         await screen.shows("3 sessions")
         listed = screen.app.screen
         await screen.press("d")
-        await screen.shows("±", "compare weather with …  d on another one, esc forgets it", "esc forget")
+        await screen.shows(
+            "±", "diff weather with … (d on another session, esc to cancel)", "esc cancel diff"
+        )
         await screen.press("escape")
         await screen.shows("watching")
-        assert not any(word in screen.text for word in ("±", "esc forget"))
+        assert not any(word in screen.text for word in ("±", "esc cancel"))
         await screen.press("d", "d")
         await screen.shows("watching")
         chosen = {one.path: place for place, one in enumerate(listed._list._sessions)}
@@ -235,13 +237,13 @@ async def test_d_on_one_and_on_another_compares_them(opened: Any, make_recording
         await screen.press("escape")
         await screen.shows("2 marked")
         await screen.press("G", "space", "d")
-        await screen.shows("3 are marked, and two are compared")
+        await screen.shows("3 sessions marked; a diff needs two")
         await screen.press("escape", "d")
-        await screen.shows("compare weather with …")
+        await screen.shows("diff weather with …")
         listed._list.chosen.path.unlink()
         await screen.press("r")
         await screen.shows("2 sessions", "watching")
-        assert "esc forget" not in screen.text
+        assert "esc cancel" not in screen.text
 
 
 async def test_the_newer_session_is_opened_where_it_differs(opened: Any, make_recording: Make) -> None:
@@ -293,4 +295,4 @@ async def test_the_page_of_keys_has_those_of_the_difference() -> None:
     from mcpspy.ui.tui.help import lines
 
     words = {what for _, what in lines([("", DiffScreen.BINDINGS)])}
-    assert {"next change", "previous change", "read both again"} <= words
+    assert {"next change", "previous change", "reload both"} <= words
