@@ -40,7 +40,7 @@ SHOTS: list[tuple[str, str, tuple[int, int], str, list[str]]] = [
     ("diff", "", (120, 26), DARK.name, [*"jdjd", *"nnnnnn"]),
     ("session-80x24", "everything-sdk-auto.jsonl", (80, 24), LIGHT.name, ["e"] * 3),
 ]
-"""Name, recording (none: the list), size, theme, keys; no key is time for something to happen."""
+"""Name, recording (empty: the session list), size, theme, keys; an empty key is a pause."""
 
 TOUR: list[tuple[float, list[str]]] = [
     (2.0, []),
@@ -70,7 +70,7 @@ MISTAKEN = """\
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"forecast","arguments":{"city":"Rome"}}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"json","json":{"sky":"clear"}}]}}
 """
-"""A server with three mistakes."""
+"""A session whose server makes three mistakes."""
 
 LISTED = (
     "peer-sdk-auto",
@@ -82,7 +82,7 @@ LISTED = (
 
 
 def main() -> None:
-    """Make all of them."""
+    """Make all screenshots."""
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "screenshots"
     for name, recording, size, theme, keys in SHOTS:
         svg = asyncio.run(_shot(recording, size, theme, keys))
@@ -169,7 +169,7 @@ async def _hide_folder(pilot: Pilot[None]) -> None:
 
 
 async def _held(folder: str, size: tuple[int, int], theme: str, keys: list[str]) -> str:
-    """Return a picture of a session of which two calls are held."""
+    """Return a screenshot of a session with two held calls."""
     sys.path.insert(0, str(ROOT))
     os.environ["MCPSPY_RUNTIME"] = f"{folder}/live"
     from mcpspy.io.control.server_asyncio import AsyncioServer
@@ -221,7 +221,7 @@ async def _settle(pilot: Pilot[None]) -> None:
 
 
 def _own(svg: str) -> str:
-    """Return a picture that loads no font from elsewhere and keeps its blanks in every viewer."""
+    """Return an SVG that loads no remote font and keeps its spaces in every viewer."""
     svg = re.sub(r"\s*@font-face \{.*?\}", "", svg, flags=re.DOTALL)
     return svg.replace("<text ", '<text xml:space="preserve" ')
 

@@ -215,10 +215,12 @@ async def test_d_on_two_sessions_compares_them(opened: Any, make_recording: Make
         await screen.shows("3 sessions")
         listed = screen.app.screen
         await screen.press("d")
-        await screen.shows("±", "compare weather with …  d on another one, esc forgets it", "esc forget")
+        await screen.shows(
+            "±", "diff weather with … (d on another session, esc to cancel)", "esc cancel diff"
+        )
         await screen.press("escape")
         await screen.shows("watching")
-        assert not any(word in screen.text for word in ("±", "esc forget"))
+        assert not any(word in screen.text for word in ("±", "esc cancel"))
         await screen.press("d", "d")
         await screen.shows("watching")
         chosen = {one.path: place for place, one in enumerate(listed._list._sessions)}
@@ -235,13 +237,13 @@ async def test_d_on_two_sessions_compares_them(opened: Any, make_recording: Make
         await screen.press("escape")
         await screen.shows("2 marked")
         await screen.press("G", "space", "d")
-        await screen.shows("3 are marked, and two are compared")
+        await screen.shows("3 sessions marked; a diff needs two")
         await screen.press("escape", "d")
-        await screen.shows("compare weather with …")
+        await screen.shows("diff weather with …")
         listed._list.chosen.path.unlink()
         await screen.press("r")
         await screen.shows("2 sessions", "watching")
-        assert "esc forget" not in screen.text
+        assert "esc cancel" not in screen.text
 
 
 async def test_enter_opens_the_newer_session_at_the_change(opened: Any, make_recording: Make) -> None:
@@ -291,4 +293,4 @@ async def test_the_help_page_contains_the_keys_of_the_diff() -> None:
     from mcpspy.ui.tui.help import lines
 
     words = {what for _, what in lines([("", DiffScreen.BINDINGS)])}
-    assert {"next change", "previous change", "read both again"} <= words
+    assert {"next change", "previous change", "reload both"} <= words

@@ -35,12 +35,12 @@ async def test_a_call_is_held_edited_and_forwarded(opened: Any, reached: Any) ->
         await screen.until(lambda: isinstance(screen.app.screen, EditorScreen))
         assert screen.app.screen.text == good
         await screen.press("ctrl+s")
-        await screen.shows("forwarded as edited", "0 held", "edited after", "what went on in its place")
+        await screen.shows("forwarded as edited", "0 held", "edited after", "forwarded instead")
         ((side, sent),) = session.taken()
         assert (side, json.loads(sent)) == ("client", json.loads(call(1, path="a.txt", text="two")))
         session.say("server", result(1))
         assert session.taken() == [("server", result(1))]
-        await screen.shows("answer: ok after")
+        await screen.shows("response: ok in")
 
 
 async def test_interception_keys_apply_on_held_rows_only(opened: Any, reached: Any) -> None:
@@ -48,8 +48,8 @@ async def test_interception_keys_apply_on_held_rows_only(opened: Any, reached: A
         await hold(screen, "tool:write_file from:client")
         for number in range(1, 7):
             session.say("client", call(number))
-        await screen.shows("6 held", "6/6 shown")
-        await screen.shows("⏎ edit", "e answer", "a accept", "d drop", "A all H held")
+        await screen.shows("6 held", "6/6 matches")
+        await screen.shows("⏎ edit", "e answer", "a forward", "d drop", "A forward all")
         await screen.press("g", "d")
         await screen.shows("tools/call write_file: dropped", "5 held")
         assert session.taken() == []
@@ -79,7 +79,7 @@ async def test_interception_keys_apply_on_held_rows_only(opened: Any, reached: A
         await screen.shows("released 2 messages", "0 held")
         assert session.taken() == [("client", call(number)) for number in (5, 6)]
         await screen.press("a")
-        await screen.shows("stderr and other asides are hidden")
+        await screen.shows("stderr and events hidden")
 
 
 async def test_leaving_asks_first_and_releases(opened: Any, reached: Any) -> None:
