@@ -91,6 +91,20 @@ def describe(parser: argparse._ActionsContainer, options: Options, *, repeated: 
             parser.add_argument(*flags.split(), metavar=metavar, help=text)
 
 
+def describe_format(parser: argparse._ActionsContainer, about: str, *, choices: tuple[str, ...] = ()) -> None:
+    """Add `--format`: text, or one of `choices` (default: json)."""
+    text = f"output format (default: text); {about}"
+    parser.add_argument("--format", choices=["text", *(choices or ("json",))], default="text", help=text)
+    old_spelling(parser, "--json", "format", action="store_const", const="json")
+
+
+def old_spelling(parser: argparse._ActionsContainer, flag: str, dest: str, **action: Any) -> None:
+    """Add the old name of an option: it works for one more release, and help and completion do not show it."""
+    from argparse import SUPPRESS
+
+    parser.add_argument(flag, dest=dest, help=SUPPRESS, default=SUPPRESS, **action)
+
+
 def describe_rules(parser: argparse.ArgumentParser) -> None:
     describe(parser, RULES, repeated=_RULE_LISTS)
 
