@@ -36,6 +36,8 @@ _ENDINGS = frozenset("bat cjs cmd cts dll exe jar js mjs mts phar php pl ps1 py 
 _BOUNDARIES = ("node_modules", "site-packages", "dist-packages")
 
 _MANIFESTS = ("package.json", "pyproject.toml", "Cargo.toml")
+_PYTHON_FIRST = ("pyproject.toml", "package.json", "Cargo.toml")
+_PYTHON_LAUNCHERS = frozenset("python py pypy uv uvx pipx fastmcp mcp poetry pdm hatch rye pipenv".split())
 _TOML_KEYS = frozenset({"project.name", "tool.poetry.name", "package.name"})
 
 
@@ -62,6 +64,7 @@ class _Namer:
     def __init__(self, reads_files: bool) -> None:
         self._reads_files = reads_files
         self._depth = 0
+        self._manifests = _MANIFESTS
 
     def name(self, words: list[str], folder: str) -> str:
         """Return the name of the server that these words start in a folder; "" if nothing identifies it."""
@@ -71,6 +74,8 @@ class _Namer:
         program = _stem(words[0]).lower()
         launcher = program if program in _HANDLERS else program.rstrip("0123456789.")
         handler = _HANDLERS.get(launcher)
+        if handler is not None:
+            self._manifests = _PYTHON_FIRST if launcher in _PYTHON_LAUNCHERS else _MANIFESTS
         return self.file(words[0], folder) if handler is None else handler(self, words[1:], folder, launcher)
 
     def file(self, path: str, folder: str) -> str:
@@ -84,7 +89,7 @@ class _Namer:
         """Return the name of the package that a folder belongs to, else of the folder."""
         if self._reads_files:
             for each in _upwards(path):
-                for manifest in _MANIFESTS:
+                for manifest in self._manifests:
                     name = _declared(f"{each}/{manifest}")
                     if name and not _is_generic(name):
                         return name

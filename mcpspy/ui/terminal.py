@@ -96,7 +96,7 @@ def columns(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 def cells(text: str) -> int:
     """Return the number of columns that a text takes on a terminal."""
-    if text.translate(_PLAIN).isascii():
+    if text.isascii() or text.translate(_PLAIN).isascii():
         return len(text)
     from rich.cells import cell_len  # Takes 14 ms, and most text does not need it.
 

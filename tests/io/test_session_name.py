@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -178,6 +180,14 @@ def test_pyproject_above_the_script_names_it(tmp_path: Path, text: str) -> None:
     assert session_name(["uv", "run", "--directory", str(script.parent), "main.py"]) == "weather"
 
 
+def test_a_package_file_of_the_language_of_the_script_goes_first(tmp_path: Path) -> None:
+    write(tmp_path / "checkout" / "package.json", '{"name": "page"}')
+    write(tmp_path / "checkout" / "pyproject.toml", '[project]\nname = "weather"\n')
+
+    assert session_name(["python", str(tmp_path / "checkout" / "main.py")]) == "weather"
+    assert session_name(["node", str(tmp_path / "checkout" / "index.js")]) == "page"
+
+
 def test_an_installed_package_is_not_named_after_the_project_around_it(tmp_path: Path) -> None:
     write(tmp_path / "mine" / "package.json", '{"name": "mine"}')
     script = write(tmp_path / "mine" / "node_modules" / "tides" / "dist" / "index.js")
@@ -222,6 +232,38 @@ def test_no_command_makes_it_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert session_name(["python", "a\x00b/main.py"])
     assert session_name([]) == "session"
     assert session_name([""]) == "session"
+
+
+def test_run_finds_the_name_without_the_import_of_a_parser(tmp_path: Path) -> None:
+    project = tmp_path / "checkout"
+    write(project / "pyproject.toml", '[project]\nversion = "1"\n')
+    write(project / "package.json", '{"version": "1", "name": "@acme/weather"}')
+    write(project / "main.py", "import sys\nsys.stdout.write(sys.stdin.read())\n")
+    run = [
+        sys.executable,
+        "-X",
+        "importtime",
+        "-m",
+        "mcpspy",
+        "run",
+        "--dir",
+        str(tmp_path / "sessions"),
+        "--",
+    ]
+
+    done = subprocess.run(
+        [*run, sys.executable, "main.py"],
+        cwd=project,
+        input=b"{}\n",
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+
+    (recording,) = (tmp_path / "sessions").glob("*.jsonl")
+    assert json.loads(recording.read_bytes().splitlines()[0])["name"] == "weather"
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
+    assert imported & {"mcpspy.io.session_name", "json", "tomllib", "re"} == {"mcpspy.io.session_name"}
 
 
 WORDS = st.sampled_from(

@@ -33,7 +33,7 @@ _NUMBERS = itertools.count()
 
 
 class Shell:
-    """A shell in tmux, with a home folder of its own."""
+    """A shell in tmux, with its own home folder."""
 
     def __init__(self, name: str, home: Path, **variables: str) -> None:
         for program in (name, "tmux"):
