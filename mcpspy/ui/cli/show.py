@@ -24,6 +24,7 @@ from mcpspy.io.recording.tail import follow
 from mcpspy.ui.cli.arguments import counted_back, query_of
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format
 from mcpspy.ui.cli.show_format import JsonFormatter, TextFormatter
+from mcpspy.ui.cli.show_layout import elide, shorten_subject
 from mcpspy.ui.filter_items import ChangeItem
 from mcpspy.ui.terminal import Output, columns
 
@@ -143,10 +144,16 @@ def _print_mock(recordings: Recordings, args: argparse.Namespace) -> None:
             sys.stdout.write(orjson.dumps(entry._asdict()).decode() + "\n")
         return
     output = Output(args.color, args.width)
-    output.line(columns(MOCK_HEADS, MOCK_WIDTHS), rows.QUIET)
+    method, target, *numbers = MOCK_WIDTHS
+    if output.width:  # The numbers stay visible.
+        method = method if output.width >= 80 else 16
+        target = max(8, min(target, output.width - method - 3 * 2 + sum(numbers)))
+    widths = (method, target, *numbers)
+    output.line(columns(MOCK_HEADS, widths), rows.QUIET)
     for entry in found:
-        cells = sanitize(entry.method), sanitize(entry.about or ""), str(entry.requests), str(entry.answers)
-        output.line(columns(cells, MOCK_WIDTHS))
+        numbers_of = str(entry.requests), str(entry.answers)
+        subject = shorten_subject(sanitize(entry.about or ""), target)
+        output.line(columns((elide(sanitize(entry.method), method), subject, *numbers_of), widths))
     output.line()
     output.line(f"{sum(entry.requests for entry in found)} requests, plus the handshake")
 

@@ -20,7 +20,7 @@ _LONGEST_METHOD = 40
 
 _SUBJECT = 34
 _STEPS = (
-    *(("method", 14), ("status", 12), ("id", LONGEST_ID), ("subject", 8), ("status", 14)),
+    *(("method", 14), ("status", 10), ("id", LONGEST_ID), ("subject", 8), ("status", 14)),
     *(("method", 18), ("subject", 16), ("method", 24), ("subject", 20), ("status", 18)),
     *(
         ("latency", 9),
@@ -143,7 +143,7 @@ def message_line(row: Row, stream: str, widths: Widths) -> str:
         subject = widths.subject + beside
         parts += [
             pad(elide(row.method, widths.method), widths.method),
-            pad(_short_subject(row.subject, subject), subject),
+            pad(shorten_subject(row.subject, subject), subject),
         ]
     else:
         method = widths.method + (widths.gap + widths.subject if widths.subject else 0) + beside
@@ -171,7 +171,7 @@ def heads(widths: Widths) -> str:
     return message_line(row._replace(latency="latency" if widths.latency else ""), "", widths)
 
 
-def _short_subject(subject: str, width: int) -> str:
+def shorten_subject(subject: str, width: int) -> str:
     """Return a subject in at most N columns; the end of a URI identifies it."""
     if "://" not in subject or cells(subject) <= width:
         return subject

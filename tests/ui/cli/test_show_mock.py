@@ -34,6 +34,13 @@ def test_people_get_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert total == "26 requests, plus the handshake"
 
 
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_numbers_are_visible_on_a_narrow_terminal(width: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", RECORDING, "--mock", "--width", str(width)]) == 0
+    _, *table, _, _ = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= width and all(map(str.isdecimal, line.split()[-2:])) for line in table)
+
+
 def test_programs_get_one_json_object_per_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", RECORDING, "--mock", "--json"]) == 0
     first, *_ = map(json.loads, capsys.readouterr().out.splitlines())
