@@ -33,7 +33,7 @@ WORLD = frozenset(
 )
 
 IO_LEVELS = (
-    ("settings",),
+    ("settings", "session_name"),
     ("recording",),
     ("interception", "control", "hosts", "importing"),
     ("stdio",),

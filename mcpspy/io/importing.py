@@ -22,7 +22,7 @@ from mcpspy.core.redact.redactor import Redactor
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.writer import Writer
-from mcpspy.io.settings import session_name
+from mcpspy.io.session_name import session_name
 
 if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Value
@@ -130,10 +130,15 @@ def header(session: ImportedSession, name: str) -> dict[str, Value]:
         "command": session.command,
         "upstream": session.upstream,
         "cwd": session.cwd,
-        "name": session.name or (session_name(session.command) if session.command else name),
+        "name": session.name or (_name_of(session.command, session.cwd) if session.command else name),
         "imported": {"from": session.format, "lacks": session.lacks, "changed": session.changed},
     }
     return {key: value for key, value in fields.items() if value is not None}
+
+
+def _name_of(command: list[str], folder: str | None) -> str:
+    """Return the name by the words alone: the session may have run on another machine."""
+    return session_name(command, folder or "", reads_files=False)
 
 
 def _wall_clock(seconds: float) -> str:

@@ -36,7 +36,7 @@ from mcpspy.io.client import (
 )
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
 from mcpspy.io.recording.redaction import redactor
-from mcpspy.io.settings import session_name
+from mcpspy.io.session_name import session_name
 
 if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Lines, Value

@@ -1,4 +1,4 @@
-"""The user's settings in `mcpspy.toml`, and the default folder and names of recordings.
+"""The user's settings in `mcpspy.toml`, and the default folder of recordings.
 
 Computes what `platformdirs.user_data_dir` returns (a test checks that) without its import, which
 takes 21 ms: every host starts `mcpspy run` once per server.
@@ -15,15 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-LAUNCHERS = frozenset(
-    "bash bun bunx cmd deno docker env node npm npx pipx pnpm podman python python3 sh tsx uv uvx yarn".split()
-)
-"""Commands that start a server and are not one: sessions are not named after them."""
-
-LAUNCHER_WORDS = frozenset("dlx exec run tool x".split())
-
-_ENDINGS = frozenset("bat cjs cmd exe js mjs ps1 py rb sh ts".split())
-
 
 def config_file() -> str:
     """Return the path of the user's `mcpspy.toml`."""
@@ -35,19 +26,6 @@ def sessions_folder(chosen: str | None = None) -> str:
     if chosen or (chosen := os.environ.get("MCPSPY_DIR")):
         return os.path.abspath(os.path.expanduser(chosen))
     return os.path.join(_user_folder("XDG_DATA_HOME", "~/.local/share"), "mcpspy", "sessions")
-
-
-def session_name(command: list[str]) -> str:
-    """Return the name of a session of this command: the server's name, not its launcher's.
-
-    `npx -y @modelcontextprotocol/server-memory` is `server-memory`;
-    `python -m weather.server` is `weather.server`; `/opt/bin/thing --x` is `thing`.
-    """
-    program = _stem(command[0])
-    if program.rstrip("0123456789.") not in LAUNCHERS and program not in LAUNCHERS:
-        return program
-    words = [word for word in command[1:] if not word.startswith("-") and word not in LAUNCHER_WORDS]
-    return _stem(words[0]) if words else program
 
 
 def slug(name: str) -> str:
@@ -86,10 +64,3 @@ def _user_folder(variable: str, default: str) -> str:
     if os.path.isabs(base):  # A relative one counts as unset (XDG base directories).
         return base
     return os.path.expanduser("~/Library/Application Support" if sys.platform == "darwin" else default)
-
-
-def _stem(word: str) -> str:
-    base = word.replace("\\", "/").rstrip("/").rpartition("/")[2]
-    package, at, _version = base.partition("@")
-    stem, dot, ending = (package if at and package else base).rpartition(".")
-    return stem if dot and stem and ending.lower() in _ENDINGS else package or base

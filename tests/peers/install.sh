@@ -17,15 +17,23 @@ stop() {
     exit 1
 }
 
-# The terminal in which the terminal UI is tested. No Python or Node package contains it.
-terminal() {
-    command -v tmux >/dev/null && return
+# The terminal that the terminal UI is tested in, and the shells that completion is tested in. No package of Python or
+# Node contains them.
+programs() {
+    missing=
+    for program in tmux bash zsh fish; do
+        command -v $program >/dev/null || missing="$missing $program"
+    done
+    [ -n "$missing" ] || return 0
     if command -v brew >/dev/null; then
-        brew install --quiet tmux
+        brew install --quiet $missing
     elif [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        apt-get update -qq && apt-get install -y -qq tmux >/dev/null
+        apt-get update -qq && apt-get install -y -qq $missing >/dev/null
     fi
-    command -v tmux >/dev/null || stop "tmux is missing; install it (on Debian and Ubuntu: apt install tmux)"
+    for program in $missing; do
+        command -v $program >/dev/null ||
+            stop "$program is missing; install it (on Debian and Ubuntu: apt install $program)"
+    done
 }
 
 current() {
@@ -50,7 +58,7 @@ layer() {
         stop "pip could not install $name"
 }
 
-terminal
+programs
 if current; then
     echo "peers: up to date in .peers/"
     exit 0

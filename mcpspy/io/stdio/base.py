@@ -41,7 +41,7 @@ class RunOptions(RecordingTarget):
 
     @property
     def session_name(self) -> str:
-        from mcpspy.io.settings import session_name
+        from mcpspy.io.session_name import session_name
 
         return self.name or session_name(self.command)
 

@@ -143,7 +143,7 @@ def _real(args: argparse.Namespace) -> RealServer | None:
     # Not at the top: without a real server the mock does not wait for asyncio.
     from mcpspy.io.client import ServerAddress, ServerCommand
     from mcpspy.io.mock.upstream import RealServer
-    from mcpspy.io.settings import session_name
+    from mcpspy.io.session_name import session_name
 
     if args.command:
         if args.header:

@@ -29,7 +29,7 @@ from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.mock.upstream import RealServer
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import RedactionOptions
-from mcpspy.io.settings import session_name
+from mcpspy.io.session_name import session_name
 
 HOST = "127.0.0.1"
 

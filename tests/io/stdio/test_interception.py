@@ -88,7 +88,7 @@ class Spy:
     """A session between nobody and nobody."""
 
     def __init__(self, path: Path | None = None, *, noise: str = "pass", **interception: Any) -> None:
-        options = RunOptions(["server"])
+        options = RunOptions(["weather"])
         options.recording = path is not None
         options.record = str(path)
         options.redaction.off = True
@@ -494,7 +494,7 @@ def test_a_session_says_what_it_is(path: Path) -> None:
     hello = spy.live.hello()
     assert hello["session"] == spy.recorder.id
     assert hello["file"] == str(path)
-    assert (hello["name"], hello["transport"], hello["state"]) == ("server", "stdio", {})
+    assert (hello["name"], hello["transport"], hello["state"]) == ("weather", "stdio", {})
     spy.live.order("tui", {"order": "hold", "query": "tool:x"})
     assert spy.live.hello()["state"]["holds"] == {"tui": "tool:x"}
 
