@@ -120,12 +120,10 @@ def find(which: str, folder: str | None = None) -> Path:
         return matching[0]
     if matching:
         raise UsageError(
-            f"{which}: {len(matching)} session ids start with this", "give more characters; mcpspy ls lists the ids"
+            f"{which}: {len(matching)} session ids start with this", "add characters; mcpspy ls lists the ids"
         )
     if Path(which).is_dir():
-        raise UsageError(
-            f"{which}: a folder, not a recording", f"mcpspy ls --dir {which} lists its sessions"
-        )
+        raise UsageError(f"{which}: a folder, not a recording", f"mcpspy ls --dir {which} lists its sessions")
     if not newest:
         raise UsageError(
             f"no sessions in {home}", "record one with mcpspy run -- COMMAND, or try mcpspy demo"

@@ -106,9 +106,11 @@ def clean(source: str, target: str | None, redacting: Redactor) -> int:
                 os.unlink(target)
                 raise
     except FileExistsError:
-        raise UsageError(f"{target}: file exists", "choose another name") from None
+        raise UsageError(f"{target}: file exists", "use another name") from None
     except OSError as error:
-        raise CannotStart(f"{error.filename or target or source}: {error.strerror}", "check the permissions") from None
+        raise CannotStart(
+            f"{error.filename or target or source}: {error.strerror}", "check the path"
+        ) from None
 
 
 def _copy(source: str, lines: BinaryIO, out: BinaryIO | None, redacting: Redactor) -> int:

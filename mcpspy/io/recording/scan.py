@@ -247,6 +247,6 @@ def part_after(path: Path, last: Entry | None) -> Path | None:
         return None
     try:
         following = path.with_name(str(last.fields.get("next")))
-    except ValueError:  # Reject paths: a recording from elsewhere must not choose the files that mcpspy reads.
+    except ValueError:  # A path: a recording from elsewhere must not choose the files that mcpspy reads.
         return None
     return following if following.is_file() else None

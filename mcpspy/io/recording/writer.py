@@ -284,7 +284,7 @@ def _mark_live(fd: int) -> None:
             msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
             os.lseek(fd, 0, os.SEEK_END)
         else:
-            fcntl.flock(fd, fcntl.LOCK_EX)  # Blocks for a microsecond at most, while a reader checks the lock.
+            fcntl.flock(fd, fcntl.LOCK_EX)  # A reader's check holds the lock for a microsecond.
     except OSError:  # A file system without locks: the session appears as died until its exit note.
         pass
 

@@ -37,7 +37,7 @@ class RunOptions(RecordingTarget):
         self.name: str | None = None
         self.interception = InterceptionOptions()
         self.noise = THROUGH
-        """How to treat a server line that is not a JSON-RPC message: `pass`, `drop` or `stderr`."""
+        """Treatment of server lines that are not JSON-RPC messages: `pass`, `drop` or `stderr`."""
 
     @property
     def session_name(self) -> str:

@@ -41,7 +41,7 @@ GROUP_SIGNAL_WAIT = 0.05
 """Seconds to wait until the guard reports that a signal reached the whole group; then the signal is forwarded."""
 
 EXIT_TIMEOUT = 1.0
-"""Seconds that the host gets to read the final output after it told mcpspy to stop. Contract: exit within 2 s."""
+"""Seconds that the host gets to read the final output after it requested mcpspy to stop. Contract: exit within 2 s."""
 
 QUIET_TIME = 100
 """Milliseconds without traffic after which the control socket is opened. Opening it takes some time."""
