@@ -163,7 +163,7 @@ async def test_a_session_that_was_lost_is_begun_again_unseen_and_the_request_rep
     ]
     assert sent == [("initialize", 0), ("tools/call", 1), *again]
     assert world.written.empty()
-    assert "a new one was begun" in capfd.readouterr().err
+    assert "started a new one" in capfd.readouterr().err
 
 
 async def test_a_404_with_an_error_in_it_is_a_lost_session_too(world: World) -> None:
@@ -217,7 +217,7 @@ async def test_it_is_repeated_once(world: World) -> None:
             ReceivedMessage(
                 0.0, line(id=json.loads(INITIALIZE_ID), error={"code": -1, "message": "no more"})
             ),
-            "refuses initialize: no more",
+            "refused initialize: no more",
         ),
         (ExchangeLost(0.0, INITIALIZE_ID, 1, "it is gone"), f"{URL}: it is gone"),
     ],
@@ -267,7 +267,7 @@ async def test_the_end_waits_for_answers_but_not_for_subscriptions(
     monkeypatch.setattr(module, "DRAIN", 0.01)
     await world.bridge.forward(CALL.replace(b'"id": 1', b'"id": 3'))
     await world.bridge.drain()
-    assert "1 requests had no answer" in capfd.readouterr().err
+    assert "1 requests still had no response" in capfd.readouterr().err
 
 
 @asynccontextmanager
@@ -310,7 +310,7 @@ async def test_the_program_outlives_a_session_and_ends_with_stdin(tmp_path: Path
     assert [json.loads(each)["id"] for each in said.splitlines()] == [0, 1]
     assert json.loads(said.splitlines()[1])["result"] == {"said": "yes"}
     assert sessions == ["s0", "s1"]
-    assert b"a new one was begun" in complaints
+    assert b"started a new one" in complaints
     assert process.returncode == 0
     recording = Recording(tmp_path / "r.jsonl")
     assert recording.state is RecordingState.ENDED

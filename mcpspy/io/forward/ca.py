@@ -44,15 +44,11 @@ class CertificateAuthority:
         try:
             self._x509 = x509.load_pem_x509_certificate(self.key.read_bytes())
         except ValueError:
-            raise CannotStart(
-                f"{self.key}: contains no certificate", "remove it, and mcpspy creates a new one"
-            ) from None
+            raise CannotStart(f"{self.key}: contains no certificate", "remove it to get a new one") from None
         except OSError as error:
             raise CannotStart(f"{self.key}: {error.strerror}", "check the permissions") from None
         if self.until < datetime.now(UTC):
-            raise CannotStart(
-                f"{self.key}: expired on {self.until:%Y-%m-%d}", "remove it, and mcpspy creates a new one"
-            )
+            raise CannotStart(f"{self.key}: expired on {self.until:%Y-%m-%d}", "remove it to get a new one")
         pem = self._x509.public_bytes(serialization.Encoding.PEM)
         self._put(self.certificate, pem)
         # Without this CA's own certificate: inside `mcpspy exec`, the system's bundle is this very file.

@@ -43,9 +43,9 @@ class RedactionOptions:
 def redactor(
     options: RedactionOptions, say: Callable[[str], None], found: Found | None = None
 ) -> Redactor | None:
-    """Return the redactor of a recording, or None if redaction is off. Raises UsageError or CannotStart.
+    """Return the redactor of a recording, or None if redaction is off. `say` reports variables that are not set.
 
-    `say` is called for each variable that is not set.
+    Raises UsageError or CannotStart.
     """
     if options.off:
         return None
@@ -108,9 +108,7 @@ def clean(source: str, target: str | None, redacting: Redactor) -> int:
     except FileExistsError:
         raise UsageError(f"{target}: file exists", "use another name") from None
     except OSError as error:
-        raise CannotStart(
-            f"{error.filename or target or source}: {error.strerror}", "check the path"
-        ) from None
+        raise CannotStart(f"{error.filename or target or source}: {error.strerror}", "is it yours?") from None
 
 
 def _copy(source: str, lines: BinaryIO, out: BinaryIO | None, redacting: Redactor) -> int:

@@ -231,8 +231,8 @@ async def test_a_stream_that_cannot_be_taken_up_is_lost(site: Site, server: Serv
             assert lost.request == f'"{method}"'
             found[method] = lost.why
 
-    assert found["ends"] == found["primes"] == "the stream ended without an answer"
-    assert found["accepted"] == "HTTP 202 without an answer"
+    assert found["ends"] == found["primes"] == "the stream ended without a response"
+    assert found["accepted"] == "HTTP 202 without a response"
     assert found["breaks"].startswith("the stream broke off: ")
     assert len(server.requests("GET")) == 2  # Twice in a row without anything new is enough.
 
@@ -356,7 +356,7 @@ async def test_http_with_sse_has_one_stream_for_all_answers(site: Site, kept: Ke
 
 @pytest.mark.parametrize(
     ("endpoint", "why"),
-    [("http://127.0.0.1:1/steal", "to another origin"), (None, "is no HTTP.SSE server: HTTP 405")],
+    [("http://127.0.0.1:1/steal", "at another origin"), (None, "is not an HTTP.SSE server: HTTP 405")],
 )
 async def test_what_is_no_http_with_sse_is_reported(endpoint: str | None, why: str, site: Site) -> None:
     async def serve(request: web.Request) -> web.StreamResponse:

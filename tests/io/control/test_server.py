@@ -69,7 +69,7 @@ def test_a_line_that_is_no_order_changes_nothing_and_the_next_one_counts(
     connection.received()
     connection.connection.feed(line + b'\n{"order":"list"}\n')
     refused, answered = connection.received()
-    assert refused["error"].startswith("no order: ")
+    assert refused["error"].startswith("not a command: ")
     assert (refused["n"], refused["ok"]) == (None, False)
     assert answered == {"n": None, "ok": True, "did": "list"}
     assert [order for _, order in live.orders] == [{"order": "list"}]
@@ -140,7 +140,7 @@ def test_a_line_without_end_is_not_kept_for_ever(
     temporary = connection.is_out
     connection.connection.feed(b"x" * 60)
     assert (temporary, connection.is_out) == (False, True)
-    assert connection.received()[-1]["error"] == "a line of more than 100 bytes"
+    assert connection.received()[-1]["error"] == "the line exceeds 100 bytes"
 
 
 def test_where_a_token_is_asked_for_nothing_is_sent_before_it(live: ControlTarget) -> None:

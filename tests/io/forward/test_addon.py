@@ -86,8 +86,8 @@ async def test_a_client_that_does_not_trust_us_gets_through_the_next_time(
                 pass
     assert spy.recorded() == {}
     assert capfd.readouterr().err == (
-        "mcpspy: localhost: a client does not trust mcpspy's certificate (mcpspy ca says how); "
-        "from now on its traffic passes unread\n"
+        "mcpspy: localhost: a client does not trust mcpspy's CA (see mcpspy ca); "
+        "its traffic is no longer decrypted\n"
     )
 
 

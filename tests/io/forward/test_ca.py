@@ -63,7 +63,7 @@ def test_openssl_checks_a_certificate_by_it_as_strictly_as_it_can(
 
 
 @pytest.mark.parametrize(
-    ("content", "why"), [(b"nonsense", "no certificate in it"), (None, "Is a directory")]
+    ("content", "why"), [(b"nonsense", "contains no certificate"), (None, "Is a directory")]
 )
 def test_a_file_that_is_none_is_reported_with_the_way_out(
     content: bytes | None, why: str, tmp_path: Path

@@ -49,7 +49,7 @@ def test_signals_are_the_programs_each_once_and_its_end_is_ours(start: Start, pr
     assert out == b""
     assert process.returncode == -signal.SIGKILL
     assert err.decode().startswith(
-        f"mcpspy: nothing recorded: {sys.executable} said no MCP through the proxy"
+        f"mcpspy: nothing recorded: {sys.executable} sent no MCP through the proxy"
     )
 
 

@@ -102,7 +102,7 @@ def test_a_file_that_changed_meanwhile_is_not_replaced(path: Path) -> None:
     file = ConfigFile(path)
     path.write_text("theirs", encoding="utf-8")
 
-    with pytest.raises(CannotStart, match="somebody else changed it meanwhile"):
+    with pytest.raises(CannotStart, match="another program has changed it"):
         file.replace("ours")
 
     assert path.read_text(encoding="utf-8") == "theirs"
@@ -171,7 +171,7 @@ def test_what_fails_half_way_leaves_nothing_behind(
 def test_without_a_backup_nothing_is_replaced(path: Path, sessions: Path) -> None:
     sessions.write_text("a file where a folder should be", encoding="utf-8")
 
-    with pytest.raises(CannotStart, match="no backup could be kept"):
+    with pytest.raises(CannotStart, match="no backup could be written"):
         ConfigFile(path).replace("ours")
 
     assert path.read_bytes() == "\ufeff{\r\n}".encode()

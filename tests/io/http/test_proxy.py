@@ -266,7 +266,7 @@ async def test_a_full_disk_costs_a_line_and_no_traffic(start: Start) -> None:
         assert await spy.wait(20) == 0
         assert spy.line() == ""
     assert [line for line in spy.said if " -> " not in line] == [
-        "mcpspy: cannot write /dev/full: No space left on device; traffic goes on unrecorded\n",
+        "mcpspy: cannot write /dev/full: No space left on device; traffic continues unrecorded\n",
         "",
     ]
 
@@ -292,7 +292,7 @@ async def test_a_disk_that_fills_up_and_is_cleared_costs_what_was_said_meanwhile
         resource.prlimit(spy.process.pid, resource.RLIMIT_FSIZE, (full, hard))
         for _ in range(10):
             await ask()
-        assert spy.line().endswith(": File too large; traffic goes on unrecorded\n")
+        assert spy.line().endswith(": File too large; traffic continues unrecorded\n")
         resource.prlimit(spy.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
         async with asyncio.timeout(30):
             while not spy.notes("lost"):

@@ -149,7 +149,7 @@ async def test_an_http_error_without_an_id_is_the_answer_of_its_request(world: W
             ReceivedMessage(
                 0.0, line(id=json.loads(INITIALIZE_ID), error={"code": -1, "message": "go away"})
             ),
-            "refuses initialize: go away",
+            "refused initialize: go away",
         ),
         (
             ExchangeRefused(0.0, INITIALIZE_ID, 1, 401, "HTTP 401 Unauthorized"),

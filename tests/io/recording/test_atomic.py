@@ -31,7 +31,7 @@ def test_a_file_is_its_owners_and_utf_8(tmp_path: Path, force: bool) -> None:
 def test_a_file_is_never_overwritten_unasked(tmp_path: Path) -> None:
     path = tmp_path / "there"
     path.write_text("mine")
-    with pytest.raises(UsageError, match=r"there is such a file already \(use force\)"):
+    with pytest.raises(UsageError, match=r"file exists \(use force\)"):
         save(path, ["x"], way_out="use force")
     assert path.read_text() == "mine"
     assert save(path, ["yours"], force=True) == 5

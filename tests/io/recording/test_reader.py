@@ -176,8 +176,8 @@ def header_only(**more: Any) -> bytes:
 UNREADABLE: dict[str, tuple[bytes, str, str]] = {
     "empty": (b"", "empty", "disk full"),
     "newer": (header_only(mcpspy=2) + b"\n", "newer mcpspy (format 2", "upgrade mcpspy"),
-    "cut off": (header_only()[:20], "cut off", "nothing can be read"),
-    "cut off at its line end": (header_only(), "cut off", "nothing can be read"),
+    "cut off": (header_only()[:20], "incomplete", "cannot be read"),
+    "cut off at its line end": (header_only(), "incomplete", "cannot be read"),
     "cut off at once": (b'{"mcp', "not an mcpspy recording", "first line"),
     "binary": (bytes(range(256)) * 20, "not an mcpspy recording", "first line"),
     "binary without a line end": (b"\x00" * 3000, "not an mcpspy recording", "first line"),
@@ -236,7 +236,7 @@ def test_a_file_that_is_not_ours_to_read_is_no_fault_of_the_command(
     locked(write(path))
     with pytest.raises(CannotStart, match="Permission denied") as caught:
         Recording(path)
-    assert "yours to read" in one_line_with_a_way_out(caught.value, path, 3)
+    assert "check the permissions" in one_line_with_a_way_out(caught.value, path, 3)
 
 
 def test_a_file_under_what_is_no_folder_is_named_too(path: Path) -> None:
@@ -299,7 +299,7 @@ def test_a_session_is_found_by_what_a_person_calls_it(
 @pytest.mark.parametrize(
     ("which", "what", "hint"),
     [
-        ("ab", "ab: 2 sessions have such an id", "give more of it"),
+        ("ab", "ab: 2 session ids start with this", "add characters"),
         ("f", "f: no such file or session", "mcpspy ls"),
         ("mem", "mem: no such file or session", "mcpspy ls"),
         ("ab12cd345", "ab12cd345: no such file or session", "mcpspy ls"),
@@ -339,7 +339,7 @@ def test_a_newer_session_of_an_older_ones_id_or_name_does_not_hide_it(home: Path
 def test_where_nothing_was_recorded_yet_it_says_how_to(home: Path, which: str, exists: bool) -> None:
     if not exists:
         home.rmdir()
-    with pytest.raises(UsageError, match="no session in") as caught:
+    with pytest.raises(UsageError, match="no sessions in") as caught:
         find(which)
     assert str(home) in str(caught.value)
     assert "mcpspy run -- " in caught.value.hint

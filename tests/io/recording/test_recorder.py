@@ -75,5 +75,5 @@ def test_a_bug_in_mcpspy_is_one_line_and_ends_the_recording(
     recorder.finish(0, None)
 
     assert capfd.readouterr().err == (
-        "mcpspy: recording stopped by a bug in mcpspy: ZeroDivisionError: oops; traffic goes on unrecorded\n"
+        "mcpspy: recording stopped by a bug in mcpspy: ZeroDivisionError: oops; traffic continues unrecorded\n"
     )

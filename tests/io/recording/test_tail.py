@@ -122,7 +122,7 @@ async def test_a_torn_line_of_a_dead_writer_is_reported_at_the_end(path: Path, i
     write(path, note(1, "stderr", text="a"), torn)
     *before, last = await followed(path, idle)
     assert kinds(before) == ["stderr"]
-    assert last == Damaged(torn, "torn: its writer was stopped while writing")
+    assert last == Damaged(torn, "incomplete: its writer was stopped while writing")
 
 
 async def test_the_end_of_the_writer_is_the_end_and_its_last_words_are_heard(path: Path, idle: Idle) -> None:
@@ -151,7 +151,7 @@ async def test_a_file_that_was_cut_is_read_from_its_start(path: Path, idle: Idle
     )
     assert [entry.at for entry in entries] == [1, 2, 0, 3]
     assert isinstance(entries[2], Damaged)
-    assert "cut or replaced" in entries[2].why
+    assert "truncated or replaced" in entries[2].why
 
 
 async def test_a_file_that_was_cut_to_nothing_loses_its_header_and_no_entry(

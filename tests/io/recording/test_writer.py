@@ -269,7 +269,7 @@ def test_a_full_disk_costs_lines_and_leaves_none_half_in_the_file(
     created.note(1, "half")
     created.write([b"one\n", b"two\n"])
     assert [note.get("note") for note in notes(created.path)] == [None, "before"]
-    assert said == [f"cannot write {created.path}: No space left on device; traffic goes on unrecorded"]
+    assert said == [f"cannot write {created.path}: No space left on device; traffic continues unrecorded"]
     disk.room = 1 << 40
     created.note(2, "after")
     assert [note.get("note") for note in notes(created.path)] == [None, "before", "lost", "after"]

@@ -294,10 +294,10 @@ def test_a_thousand_held_messages_keep_their_order(path: Path) -> None:
 
 def test_nothing_is_sent_into_a_handshake(path: Path) -> None:
     spy = Spy(path)
-    with pytest.raises(CommandError, match="not begun"):
+    with pytest.raises(CommandError, match="not started"):
         spy.live.order("send", {"n": 2, "order": "request", "method": "tools/list"})
     spy.client(b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\n')
-    with pytest.raises(CommandError, match="not begun"):
+    with pytest.raises(CommandError, match="not started"):
         spy.live.order("send", {"n": 3, "order": "request", "method": "tools/list"})
     spy.client(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
     assert spy.live.order("send", {"n": 4, "order": "request", "method": "tools/list"})
@@ -385,7 +385,7 @@ def test_a_bug_in_the_interceptor_costs_the_rules_and_never_the_traffic(
     out, err = capfd.readouterr()
     assert out == ""
     assert err == (
-        "mcpspy: rules and holds stopped by a bug in mcpspy: ZeroDivisionError: oh; traffic goes on without them\n"
+        "mcpspy: interception stopped by a bug in mcpspy: ZeroDivisionError: oh; traffic continues without it\n"
     )
     assert [entry["note"] for entry in spy.entries() if "note" in entry][-1] == "error"
     with pytest.raises(CommandError, match="stopped by a bug"):
@@ -472,10 +472,10 @@ def test_who_makes_us_answer_and_does_not_read_is_not_listened_to(path: Path) ->
 def test_no_one_can_be_told_anything_where_the_way_is_closed_or_no_one_reads(path: Path) -> None:
     spy = Spy(path)
     spy.to_server.is_writable = False
-    with pytest.raises(CommandError, match="the server cannot be told anything any more"):
+    with pytest.raises(CommandError, match="cannot send to the server: its pipe is closed"):
         spy.live.order("send", {"order": "request", "method": "ping"})
     spy.to_client.backlog = 1 << 30
-    with pytest.raises(CommandError, match="the client does not read: 1073741824 bytes wait for it"):
+    with pytest.raises(CommandError, match="the client is not reading: 1073741824 bytes are queued"):
         spy.live.order("send", {"order": "notify", "to": "client", "method": "x"})
     assert spy.entries() == []
 

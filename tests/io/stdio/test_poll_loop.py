@@ -122,7 +122,7 @@ def test_who_waits_for_viewers_imports_nothing_heavy_and_does_nothing(
 
 
 @on_one_pump
-@pytest.mark.parametrize("why", ["too long", "open to others"])
+@pytest.mark.parametrize("why", ["too long", "accessible to other users"])
 def test_a_socket_that_cannot_be_made_costs_a_line_and_nothing_else(
     run: Callable[..., Spy], runtime: Path, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
@@ -132,7 +132,7 @@ def test_a_socket_that_cannot_be_made_costs_a_line_and_nothing_else(
         runtime.chmod(0o755)
     spy = run("echo.py")
     line = spy.err.line().decode()
-    assert line.startswith("mcpspy: no viewer can reach this session: ")
+    assert line.startswith("mcpspy: viewers cannot connect to this session: ")
     assert why in line
     assert spy.finish(call(1)) == (call(1), b"")
     assert spy.wait() == 0

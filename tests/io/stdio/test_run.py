@@ -553,7 +553,7 @@ def test_a_pipe_is_no_recording(start: Start, tmp_path: Path) -> None:
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux has a disk that is always full")
 def test_a_full_disk_costs_a_line(start: Start) -> None:
     err = unrecorded(start("echo.py", 7, options=["--record", "/dev/full"]))
-    assert err == b"mcpspy: cannot write /dev/full: No space left on device; traffic goes on unrecorded\n"
+    assert err == b"mcpspy: cannot write /dev/full: No space left on device; traffic continues unrecorded\n"
 
 
 def test_several_may_record_to_the_null_device(start: Start) -> None:
@@ -582,7 +582,7 @@ def test_a_disk_that_recovers_gets_a_note_of_what_was_lost(start: Start, process
     resource.prlimit(spy.pid, resource.RLIMIT_FSIZE, (spy.recording.stat().st_size + 250, hard))
     for _ in range(50):
         exchange()
-    assert b": File too large; traffic goes on unrecorded\n" in spy.err.line()
+    assert b": File too large; traffic continues unrecorded\n" in spy.err.line()
     resource.prlimit(spy.pid, resource.RLIMIT_FSIZE, (hard, hard))
 
     def recovered() -> bool:
@@ -616,7 +616,7 @@ def test_a_bug_in_the_recorder_costs_a_line(start: Start) -> None:
     err = unrecorded(start("echo.py", 7, interpreter=["-c", RECORDER_WITH_A_BUG]))
     assert (
         err
-        == b"mcpspy: recording stopped by a bug in mcpspy: ZeroDivisionError: a bug; traffic goes on unrecorded\n"
+        == b"mcpspy: recording stopped by a bug in mcpspy: ZeroDivisionError: a bug; traffic continues unrecorded\n"
     )
 
 

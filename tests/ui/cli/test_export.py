@@ -35,7 +35,7 @@ def test_every_format_is_written_to_a_file_that_is_its_owners(
         assert capsys.readouterr() == (f"{out}: 2 requests in 1 session, {out.stat().st_size:,} bytes\n", "")
         assert os.name != "posix" or stat.S_IMODE(out.stat().st_mode) == 0o600
         assert main(["export", str(path), "-o", str(out)]) == 2
-        assert "there is such a file already (name another, or --force)" in capsys.readouterr().err
+        assert "file exists (name another, or --force)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -150,7 +150,7 @@ def test_a_terminal_gets_nothing_that_it_acts_on(
         (["--format", "otlp", "--cacert", "x"], "--header and --cacert are for --endpoint URL"),
         (["--endpoint", "http://h", "-o", "x.har"], "--endpoint sends spans, and writes no file"),
         (["--endpoint", "http://h", "--format", "har"], "--endpoint sends spans, and writes no file"),
-        (["--endpoint", "h:4318"], "--endpoint h:4318: no URL"),
+        (["--endpoint", "h:4318"], "--endpoint h:4318: not a URL"),
         (["--endpoint", "http://h", "--header", "nothing"], "--header takes 'Name: value'"),
         (["--format", "csv", "nobody"], "nobody: no such file or session"),
     ],

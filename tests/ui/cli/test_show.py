@@ -270,7 +270,7 @@ def test_a_bad_filter_is_one_line_with_the_place(capsys: pytest.CaptureFixture[s
         (None, "no such file", 2),
         (b"", "empty, so not a recording", 2),
         (b"\x7fELF\x02\x01\x00\xff\xfe", "not an mcpspy recording", 2),
-        (b'{"mcpspy":1,"id":"a"', "its header is cut off", 2),
+        (b'{"mcpspy":1,"id":"a"', "its header is incomplete", 2),
         (b'{"mcpspy":99,"id":"a","started":"x"}\n', "recorded by a newer mcpspy (format 99", 2),
         (b'{"mcpspy":1}\n', "its header is not that of a recording", 2),
         (b"[1]\n", "not an mcpspy recording", 2),
@@ -295,7 +295,7 @@ def test_a_file_that_is_no_recording_is_one_line_and_what_to_do(
 def test_a_folder_is_one_line_and_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", f"{tmp_path}/"]) == 2
     assert capsys.readouterr().err == (
-        f"mcpspy: {tmp_path}: a folder, not a recording (mcpspy ls --dir {tmp_path} lists what is in it)\n"
+        f"mcpspy: {tmp_path}: a folder, not a recording (mcpspy ls --dir {tmp_path} lists its sessions)\n"
     )
 
 

@@ -65,7 +65,7 @@ async def test_what_cannot_be_reached_shows_so_in_a_line(
     async with opened(live.path, size=(100, 24)) as screen:  # Recorded, with nobody to answer for it.
         await screen.shows("● LIVE", "1/1")
         await screen.press("r")
-        await screen.shows("the session cannot be reached:", "nobody answers for this session")
+        await screen.shows("the session cannot be reached:", "not a live session")
     async with reached() as session, opened(session.path, size=(100, 24)) as screen:
         await screen.shows("● LIVE")
         screen.session.filter.put("is:finding")
