@@ -32,15 +32,15 @@ STDIN = "-"
 BATCH = 1 << 20
 
 
-def read(file: str, asked: str | None) -> tuple[ImportFormat, list[ImportedSession]]:
-    """Return the format of a file and its sessions. `asked` names the format; otherwise the content decides.
+def read(file: str, format_name: str | None) -> tuple[ImportFormat, list[ImportedSession]]:
+    """Return the format of a file and its sessions. `format_name` names the format; otherwise the content decides.
 
     Raise UsageError, with the file's name, if it cannot be read in full.
     """
-    shown = "stdin" if file == STDIN else file
+    label = "stdin" if file == STDIN else file
     try:
         data = _bytes(file)
-        format = FORMATS[asked] if asked is not None else recognise(data[:HEAD])  # noqa: A001 - it is one.
+        format = FORMATS[format_name] if format_name is not None else recognise(data[:HEAD])  # noqa: A001 - it is one.
         if format.opening == DATABASE:
             if file == STDIN:
                 raise UsageError("a database cannot be read from a pipe", "name the file")
@@ -50,9 +50,9 @@ def read(file: str, asked: str | None) -> tuple[ImportFormat, list[ImportedSessi
         if not any(session.messages for session in sessions):
             raise UsageError(f"{format.name} file without messages")
     except UsageError as error:
-        raise UsageError(sanitize(f"{shown}: {error.args[0]}"), error.hint) from None
+        raise UsageError(sanitize(f"{label}: {error.args[0]}"), error.hint) from None
     except MemoryError:
-        raise CannotStart(f"{shown}: does not fit into memory") from None
+        raise CannotStart(f"{label}: does not fit into memory") from None
     return format, sessions
 
 

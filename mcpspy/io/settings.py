@@ -52,8 +52,8 @@ def session_name(command: list[str]) -> str:
 
 def slug(name: str) -> str:
     """Return the name in a form that fits into a file name."""
-    kept = "".join(c if c.isascii() and (c.isalnum() or c in "._") else "-" for c in name)
-    return kept.strip("-._")[:40] or "session"
+    safe = "".join(c if c.isascii() and (c.isalnum() or c in "._") else "-" for c in name)
+    return safe.strip("-._")[:40] or "session"
 
 
 def table(name: str, path: str | None = None) -> dict[str, Any]:

@@ -183,8 +183,8 @@ class InterceptionAddon:
         scheme, name, port = request.scheme, request.pretty_host, request.port
         if not self._hosts.is_open(name, port):
             return None
-        shown = f"[{name}]" if ":" in name else name
-        host = shown if port == DEFAULT_PORTS.get(scheme) else f"{shown}:{port}"
+        address = f"[{name}]" if ":" in name else name
+        host = address if port == DEFAULT_PORTS.get(scheme) else f"{address}:{port}"
         return f"{scheme}://{host}", host
 
     def _redirect(self, flow: http.HTTPFlow, path: str) -> None:

@@ -34,7 +34,7 @@ class Host(NamedTuple):
         given = {"win32": self.windows, "darwin": self.macos}.get(platform, self.linux)
         folders = {
             # A relative path counts as unset (XDG base directories).
-            name: set_ if (set_ := environ.get(variable, "")) and os.path.isabs(set_) else default
+            name: value if (value := environ.get(variable, "")) and os.path.isabs(value) else default
             for name, (variable, default) in _FOLDERS.items()
         }
         return [Path(os.path.expanduser(path.format_map(folders))) for path in given]

@@ -100,15 +100,15 @@ def end_by_signals() -> None:
 
 def _undisturbed(step: Callable[[], bool]) -> bool:
     """Run a step that a signal must not interrupt. Raise the signal again after it."""
-    came: list[int] = []
-    before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in ENDING}
+    received: list[int] = []
+    before = {number: signal.signal(number, lambda number, _: received.append(number)) for number in ENDING}
     try:
         return step()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        if came:
-            signal.raise_signal(came[0])
+        if received:
+            signal.raise_signal(received[0])
 
 
 def _run(

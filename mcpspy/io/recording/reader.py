@@ -270,12 +270,12 @@ def _count_lines(path: Path) -> int:
         return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(BLOCK), b""))
 
 
-def _same_session(folder: Path, mine: Header) -> list[tuple[Path, Header]]:
+def _same_session(folder: Path, wanted: Header) -> list[tuple[Path, Header]]:
     try:
         return [
             (path, header)
             for path, header in headers(folder)
-            if (header.id, header.started) == (mine.id, mine.started)
+            if (header.id, header.started) == (wanted.id, wanted.started)
         ]
     except OSError as error:
         raise CannotStart(f"{folder}: {error.strerror}") from None

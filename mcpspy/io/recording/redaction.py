@@ -121,9 +121,9 @@ def _copy(source: str, lines: BinaryIO, out: BinaryIO | None, redacting: Redacto
         out.write(header)
     while batch := lines.readlines(BATCH):
         torn = b"" if batch[-1].endswith(b"\n") else batch.pop()
-        kept = redacting.lines(b"".join(batch))
+        redacted = redacting.lines(b"".join(batch))
         if out is not None:
-            out.write(kept)
+            out.write(redacted)
         if torn:
             return len(torn)
     return 0

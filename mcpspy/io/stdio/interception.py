@@ -144,7 +144,7 @@ class StdioInterception(SessionInterception):
     def end_side(self, channel: MessageChannel) -> None:
         """Release the held messages of a side that closed its end of the pipe."""
         self._run(lambda interceptor, at: interceptor.end(at, channel.side))
-        self._commit([self._release(lambda whose: whose is channel)])
+        self._commit([self._release(lambda other: other is channel)])
 
     def wake(self) -> None:
         next_at = None if self._interceptor is None else self._interceptor.next_at
