@@ -1,4 +1,4 @@
-"""The TUI in a real terminal, on a session that a real client and a real server hold meanwhile."""
+"""The TUI in a real terminal, on a live session between a real client and a real server."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ async def main() -> None:
 
 anyio.run(main)
 """
-"""An SDK client that calls the tools it is told to, a line each, until its stdin ends."""
+"""An SDK client that calls the tools named on its stdin, one per line, until stdin ends."""
 
 
 class Host(NamedTuple):
-    """A client that runs, with mcpspy before its server."""
+    """A running client, with mcpspy in front of its server."""
 
     process: asyncio.subprocess.Process
 
     async def call(self, tool: str, text: str = "") -> str:
-        """Have a tool called; return how that went."""
+        """Make the client call a tool. Return the result."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{tool} {text}\n".encode())
         return await self.next_line()
@@ -70,7 +70,7 @@ class Host(NamedTuple):
 
 @asynccontextmanager
 async def hosted(folder: Path, *before: str) -> AsyncIterator[Host]:
-    """Run the client until the end of the block, with words before its server's command; it says when it is connected."""
+    """Run the client until the end of the block, with arguments before its server's command. Wait until it is connected."""
     script = folder / "client.py"
     script.write_text(CLIENT, encoding="utf-8")
     process = await asyncio.create_subprocess_exec(
@@ -106,25 +106,25 @@ def terminal(request: pytest.FixtureRequest, peers: Peers) -> Iterator[Tmux]:
 
 
 async def shows(terminal: Tmux, *texts: str) -> str:
-    """Wait for texts while the client goes on."""
+    """Wait for texts while the client keeps running."""
     return await asyncio.to_thread(terminal.shows, *texts)
 
 
 def processes(text: str) -> list[int]:
-    """Return the processes whose command holds a text, of those that are not zombies."""
+    """Return the processes whose command contains a text, without zombies."""
     listed = subprocess.run(["ps", "-eo", "pid=,stat=,args="], capture_output=True, text=True, check=True)
     found = re.findall(r"^ *(\d+) (\S+) +(.*)$", listed.stdout, re.MULTILINE)
     return [int(pid) for pid, state, command in found if text in command and not state.startswith("Z")]
 
 
 def followed(text: str) -> int:
-    """Return how many rows there are, if the last one is followed; else 0."""
+    """Return the number of rows if the last one is followed, else 0."""
     found = re.search(r"(\d+)/(\d+)  following", text)
     return int(found[2]) if found is not None and found[1] == found[2] else 0
 
 
 def until(condition: Callable[[], object], what: str) -> None:
-    """Wait for a condition, for so long as a machine may be busy."""
+    """Wait for a condition, with time for a busy machine."""
     deadline = time.monotonic() + SECONDS
     while not condition():
         assert time.monotonic() < deadline, what
@@ -155,7 +155,7 @@ async def test_a_session_is_watched_that_began_long_before(terminal: Tmux, peers
         shown = await shows(terminal, "1/1 shown of", "/ text:three")
         assert shown.count("tools/call") >= 1
         terminal.press("Enter")
-        await shows(terminal, "q back")  # The keys go to the list again.
+        await shows(terminal, "q back")  # The list has the focus again.
         terminal.press("Enter")
         await asyncio.to_thread(terminal.until, lambda text: "┃" in text or "━" in text, "the thicker edge")
         terminal.press("z")
@@ -171,7 +171,7 @@ async def test_a_session_is_watched_that_began_long_before(terminal: Tmux, peers
         await asyncio.to_thread(
             terminal.until, lambda text: "text:three" not in text, "the end of the filter"
         )
-        # The row is kept, and what the filter let in again is not new.
+        # The row stays selected, and rows that the filter shows again are not new.
         await shows(terminal, "▸", "paused (End follows)", "tool error")
         terminal.press("End")
         await shows(terminal, "following", "tool error")
@@ -181,7 +181,7 @@ async def test_a_session_is_watched_that_began_long_before(terminal: Tmux, peers
     pid = processes("-m mcpspy tui")
     terminal.press("q")
     shown = await shows(terminal, "exit code 0")
-    assert "mcpspy · sessions" not in shown, "the terminal is as it was"
+    assert "mcpspy · sessions" not in shown, "the terminal is restored"
     until(lambda: not set(pid) & set(processes("-m mcpspy tui")), "a process is left")
 
 

@@ -1,4 +1,4 @@
-"""A real client held from a real terminal: edited by another program, sent again, and let go by a viewer that is killed."""
+"""A real client, held from a real terminal: edited in an editor, sent again, and released when a viewer is killed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def terminal(peers: Peers, runtime: Path) -> Iterator[Tmux]:
 
 
 def notes(path: Path, action: str) -> list[dict[str, Any]]:
-    """Return what the notes of an action say."""
+    """Return the fields of the notes of an action."""
     found = [entry.fields for entry in Recording(path) if isinstance(entry, Note) and entry.kind == "rule"]
     return [fields for fields in found if fields["action"] == action]
 
@@ -39,7 +39,7 @@ def notes(path: Path, action: str) -> list[dict[str, Any]]:
 async def test_a_call_is_edited_repeated_and_not_lost_with_its_viewer(
     terminal: Tmux, peers: Peers, runtime: Path
 ) -> None:
-    # The SDK's client passes next to nothing of its environment on.
+    # The SDK's client passes on almost none of its environment.
     async with hosted(peers.folder, "env", f"MCPSPY_RUNTIME={runtime}") as host:
         (path,) = (peers.folder / "recorded").glob("*.jsonl")
         terminal.start(f"'{path}'", EDITOR="sed -i s/before/after/")
@@ -66,7 +66,7 @@ async def test_a_call_is_edited_repeated_and_not_lost_with_its_viewer(
         (released,) = notes(path, "release")
         assert (released["why"], released["viewer"]) == ("edited", "tui")
         lines = [line for line in path.read_text(encoding="utf-8").splitlines() if '"from":"server"' in line]
-        assert '"text":"after"' in lines[-2], "what the server was asked for"
+        assert '"text":"after"' in lines[-2], "the request that reached the server"
 
         terminal.press("i")
         await shows(terminal, "nothing is held any more")

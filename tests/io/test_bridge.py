@@ -1,4 +1,4 @@
-"""A bridge between lines and a fake connection; `tests/e2e/test_bridge.py` has real ones at both ends."""
+"""A bridge between lines and a fake connection; `tests/e2e/test_bridge.py` uses real peers at both ends."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CALL = line(id=1, method="tools/call", params={"name": "echo"})
 
 
 class Server(ServerConnection):
-    """Answers each method with the next of what it is given; keeps what it was sent."""
+    """Answers each method with the next configured response, and stores the messages it gets."""
 
     def __init__(self, answers: dict[str, list[Any]]) -> None:
         super().__init__(URL, None)
@@ -74,7 +74,7 @@ def answer(message: Any) -> ReceivedMessage:
 
 
 class World:
-    """A bridge, the servers it finds one after the other, and what the host reads."""
+    """A bridge, the servers it finds one after the other, and the messages that the host reads."""
 
     def __init__(self) -> None:
         self.servers: list[Server | CannotStart] = []
@@ -98,7 +98,7 @@ class World:
         return server
 
     async def say(self, *lines: bytes) -> Any:
-        """Send lines; return what the host reads next."""
+        """Send lines. Return the next messages that the host reads."""
         for each in lines:
             await self.bridge.forward(each)
         async with asyncio.timeout(30):
@@ -245,7 +245,7 @@ async def test_after_the_end_of_a_connection_the_next_is_introduced_as_the_first
 async def test_a_host_that_does_not_read_keeps_the_server_waiting(world: World) -> None:
     world.bridge.pause(is_full=True)
     await world.bridge.forward(CALL)
-    for _ in range(10):  # More steps of the loop than hearing takes.
+    for _ in range(10):  # More steps of the loop than receiving takes.
         await asyncio.sleep(0)
     assert world.written.empty()
     world.bridge.pause(is_full=False)

@@ -1,4 +1,4 @@
-"""Files of other tools, opened to be read and for nothing else."""
+"""Files of other tools, opened read-only."""
 
 from __future__ import annotations
 

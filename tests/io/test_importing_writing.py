@@ -1,4 +1,4 @@
-"""An imported session on the disk: new, private, whole or not there."""
+"""An imported session on disk: new, private, and complete or absent."""
 
 from __future__ import annotations
 

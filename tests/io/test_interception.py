@@ -1,4 +1,4 @@
-"""What a person asked for about interception."""
+"""The interception options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spans arrive at a collector, and what it says of them is told."""
+"""Spans reach a collector, and its response is reported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.analysis.export.sessions import call, result, said
 
 
 class Collector:
-    """A receiver: it takes what OpenTelemetry's own messages can be made of, and else refuses it."""
+    """A receiver that accepts requests that OpenTelemetry's own messages can be parsed from, and refuses others."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -27,7 +27,7 @@ class Collector:
         self.headers: list[dict[str, str]] = []
         self.answers: list[web.Response] = []
         self.ready = asyncio.Event()
-        """Until then it does not answer."""
+        """Respond only after this event."""
         self.ready.set()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -63,7 +63,7 @@ def calls(count: int) -> list[tuple[int, bytes]]:
 
 
 def sent(address: ServerAddress, count: int = 5) -> Awaitable[OtlpResult]:
-    """Send from a thread, as there is a loop here already: the command has none."""
+    """Send in a thread, because this test already has a loop; the command has none."""
     return asyncio.to_thread(send, address, calls(count))
 
 

@@ -1,4 +1,4 @@
-"""The recorded client, let loose: on the server it came from, on one that has changed, on several at once."""
+"""The recorded client against its own server, a changed server, and several at once."""
 
 from __future__ import annotations
 

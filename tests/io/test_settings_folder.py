@@ -1,4 +1,4 @@
-"""Where recordings live, and what they are called."""
+"""The folder and the names of recordings."""
 
 from __future__ import annotations
 

@@ -110,13 +110,10 @@ def _host_of(path: Path) -> Host | None:
     """Return the host with this file, or with a file of this name, such as `.cursor/mcp.json` of any project."""
     real = os.path.realpath(path)
     for host in HOSTS:
-        for known in host.paths():
+        for own in host.paths():
             if PROJECT in host.location.keys:
                 continue
-            if (
-                os.path.realpath(known) == real
-                or known.parts[-2:] == Path(real).parts[-len(known.parts[-2:]) :]
-            ):
+            if os.path.realpath(own) == real or own.parts[-2:] == Path(real).parts[-len(own.parts[-2:]) :]:
                 return host
     return None
 

@@ -1,4 +1,4 @@
-"""One HTTP exchange as its recording tells it, and as it is heard."""
+"""One HTTP exchange, in its recording and as events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Talking to a live session."""
+"""The blocking client of a live session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding live sessions."""
+"""Discovery of live sessions."""
 
 from __future__ import annotations
 

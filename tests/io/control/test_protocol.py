@@ -1,4 +1,4 @@
-"""What a viewer and a session say, as lines."""
+"""Lines between a viewer and a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said between a session and its visitors."""
+"""Messages between a session and its viewers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Visitor:
-    """A visitor in memory."""
+    """A viewer in memory."""
 
     def __init__(self, inside: ControlServer) -> None:
         self.message = b""
@@ -29,7 +29,7 @@ class Visitor:
         self.is_out = True
 
     def received(self) -> list[dict[str, Any]]:
-        """Return what was said to it since the last time."""
+        """Return everything sent to it since the last call."""
         message, self.message = self.message, b""
         assert message.endswith(b"\n") or not message
         return [json.loads(line) for line in message.splitlines()]

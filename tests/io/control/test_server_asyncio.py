@@ -1,4 +1,4 @@
-"""Visitors on an event loop of asyncio."""
+"""Viewers on an asyncio loop."""
 
 from __future__ import annotations
 

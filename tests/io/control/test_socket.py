@@ -1,4 +1,4 @@
-"""Who may knock, and who comes in."""
+"""Authorization of connections to the control socket."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
 
 NOBODY = 65534
 
-KNOCK = """
+CONNECT = """
 import os, socket, sys
 os.setgid({user}); os.setuid({user})
-visitor = socket.socket(socket.AF_UNIX)
-visitor.settimeout(30)
+viewer = socket.socket(socket.AF_UNIX)
+viewer.settimeout(30)
 try:
-    visitor.connect({path!r})
-    print(visitor.recv(100))
+    viewer.connect({path!r})
+    print(viewer.recv(100))
 except PermissionError:
-    print("not let in")
+    print("refused")
 """
 
 
 @pytest.fixture(params=[True, False], ids=["unix", "loopback"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Both kinds of door: the second is that of Windows."""
+    """Both kinds of sockets: the second is that of Windows."""
     monkeypatch.setattr(control_socket, "HAS_UNIX", request.param)
     return bool(request.param)
 
 
 def knocked_by(user: int, path: str) -> str:
     ended = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", KNOCK.format(user=user, path=path)],
+        [sys.executable, "-I", "-S", "-c", CONNECT.format(user=user, path=path)],
         capture_output=True,
         check=True,
         timeout=20,
@@ -83,16 +83,16 @@ def test_only_its_owner_can_open_it(runtime: Path, way: bool) -> None:
 
 def test_another_user_is_not_let_in(runtime: Path) -> None:
     if os.getuid() != 0:
-        # Nobody but root can be somebody else: then the system's answer is all there is to ask for.
+        # Only root can act as another user; otherwise, only the system's response can be replaced.
         assert control_socket.is_same_user(socket.socketpair()[0])
         return
     opened = ControlSocket.open("0badcafe")
-    assert knocked_by(NOBODY, opened.path) == "not let in"
-    # Even where the modes would let everybody in, the system's word on who it is counts.
+    assert knocked_by(NOBODY, opened.path) == "refused"
+    # Even if the modes would admit everyone, the peer's user as reported by the system decides.
     runtime.chmod(0o755)
     (runtime / "0badcafe.sock").chmod(0o666)
     asking = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", KNOCK.format(user=NOBODY, path=opened.path)],
+        [sys.executable, "-I", "-S", "-c", CONNECT.format(user=NOBODY, path=opened.path)],
         stdout=subprocess.PIPE,
     )
     opened.listening.setblocking(True)

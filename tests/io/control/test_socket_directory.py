@@ -1,4 +1,4 @@
-"""Which folder sessions are reached in, and that nobody else can put anything there."""
+"""The folder of control sockets, to which no other user can write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program that `mcpspy exec` starts is told."""
+"""The environment and CAs of a program that `mcpspy exec` starts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_program_gets_what_it_needs_and_everything_else_of_it_is_its_own(
     assert told["env"]["OWN"] == "1"
     assert told["env"]["HTTPS_PROXY"].startswith("http://127.0.0.1:")
     assert "NO_PROXY" not in told["env"]
-    # The system's, what its own environment named, and ours; and the file goes when the program does.
+    # The system's CAs, the program's own, and mcpspy's. The file is deleted when the program ends.
     assert ca.certificate.read_text() in told["bundle"]
     assert pki.authority.read_text() in told["bundle"]
     assert told["bundle"].count("BEGIN") > 10

@@ -1,4 +1,4 @@
-"""Resolving a host or path to a configuration."""
+"""Resolution of a host or a path to a configuration."""
 
 from __future__ import annotations
 

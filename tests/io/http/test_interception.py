@@ -1,4 +1,4 @@
-"""An HTTP session that somebody reaches into."""
+"""An HTTP session with a viewer."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def next_event(viewer: AsyncControlClient, kind: str) -> dict[str, Any]:
 
 
 async def listening(spy: Spy) -> tuple[Client, Call]:
-    """Return a client that listens in a session, and the stream that it listens to."""
+    """Return a client that listens in a session, and the stream on which it listens."""
     client = await spy.client()
     await client.ask("GET", "/mcp", None, SESSION, "Accept: text/event-stream")
     stream = await spy.server.call()
@@ -59,7 +59,7 @@ async def listening(spy: Spy) -> tuple[Client, Call]:
 
 
 async def posted(spy: Spy, body: bytes = PING, *headers: str) -> None:
-    """Have a client say something in its session, and get its answer."""
+    """Send a message of a client in its session, and wait for the response."""
     client = await spy.client()
     await client.post(body, SESSION, *headers)
     await (await spy.server.call()).send(plain(PONG, JSON))

@@ -1,4 +1,4 @@
-"""The recordings of a mock, as they are read."""
+"""Loading of the recordings of a mock."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_of_a_large_recording_the_head_is_served_while_the_rest_is_read(tmp_path
         slices += 1
         client.resume(0.0)
     client.resume(0.0)
-    assert slices > (len(calls) - HEAD) // 100_000, "so that nobody waits for long"
+    assert slices > (len(calls) - HEAD) // 100_000, "so that no client waits for long"
     assert [json.loads(said.data)["result"]["said"] for said in client.take(0.0)] == ["x" * 1000]
     assert not large.read_on()
     assert len(recordings.interactions) == 1499

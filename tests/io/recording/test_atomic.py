@@ -1,4 +1,4 @@
-"""No file is overwritten unasked, none is left half written, and others may not read it."""
+"""No file is overwritten unless requested, none is incomplete, and other users may not read it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_force_replaces_files_and_nothing_else(tmp_path: Path) -> None:
         save(os.devnull, ["x"], force=True)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs a right there")
+@pytest.mark.skipif(os.name == "nt", reason="needs a privilege on Windows")
 def test_a_link_stays_one(tmp_path: Path) -> None:
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_text("old")

@@ -1,4 +1,4 @@
-"""A new session in the place of an old recording."""
+"""A new session in place of an old recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding and reading recordings, whole and torn, alive and dead."""
+"""Finding and reading recordings: complete or incomplete, ended or live."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_a_torn_line_counts_in_whichever_part_it_is(tmp_path: Path) -> None:
     assert recording.torn == 6
 
 
-# What cannot be read
+# Files that cannot be read
 
 
 def header_only(**more: Any) -> bytes:
@@ -214,7 +214,7 @@ def test_a_folder_is_named_with_what_to_do(tmp_path: Path) -> None:
 
 @pytest.fixture
 def locked(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
-    """Take the permission to read a path away, from root too."""
+    """Remove the permission to read a path, for root too."""
 
     def lock(path: Path) -> None:
         for method in ("open", "iterdir"):
@@ -251,7 +251,7 @@ def test_a_file_under_what_is_no_folder_is_named_too(path: Path) -> None:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a folder of recordings the default one, and stand somewhere else."""
+    """Make a folder of recordings the default, and use another working folder."""
     home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
     home.mkdir()
     elsewhere.mkdir()
@@ -262,7 +262,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def three(home: Path) -> Path:
-    """Three sessions, their files named against their order; the newest is of parts."""
+    """Three sessions whose file names are in the opposite order; the newest has several parts."""
     day = "2026-07-28T10:00:0{}.000Z".format
     write(home / "c.jsonl", EXIT, id="ab12cd34", started=day(1), name="files")
     write(home / "b.jsonl", EXIT, id="ab77cd34", started=day(2), name="files")
@@ -320,7 +320,7 @@ def test_a_session_that_is_not_found_says_what_to_do(which: str, what: str, hint
 def test_a_path_is_taken_as_it_is_whether_it_is_there_or_not(tmp_path: Path) -> None:
     Path("last").write_bytes(b"")
     Path("plain").write_bytes(b"")
-    assert find("last") == Path("last"), "a file of that name is meant, as it is nearer"
+    assert find("last") == Path("last"), "a file of that name takes precedence"
     assert find("plain") == Path("plain")
     assert find("missing.jsonl") == Path("missing.jsonl")
     assert find(f"some{os.sep}where") == Path("some/where")
@@ -331,7 +331,7 @@ def test_a_newer_session_of_an_older_ones_id_or_name_does_not_hide_it(home: Path
     write(home / "a.jsonl", id="aa00aa00", started="2026-01-01", name="x")
     write(home / "b.jsonl", id="bb00bb00", started="2026-01-02", name="aa")
     assert find("aa00aa00") == home / "a.jsonl"
-    assert find("aa") == home / "b.jsonl", "a name comes before the beginning of an id"
+    assert find("aa") == home / "b.jsonl", "a name takes precedence over the beginning of an id"
 
 
 @pytest.mark.parametrize("which", ["last", "files", "ab12cd34"])
@@ -417,7 +417,7 @@ def test_the_last_entry_is_found_however_long_it_is(home: Path, size: int, torn:
     assert [found[name].entries for name in ("a.jsonl", "b.jsonl", "c.jsonl")] == [2, 2, 1]
 
 
-@pytest.mark.parametrize("torn", [b"", b'{"t":1,"no'], ids=["header only", "torn entry"])
+@pytest.mark.parametrize("torn", [b"", b'{"t":1,"no'], ids=["header only", "incomplete entry"])
 def test_a_session_without_an_entry_is_listed_too(home: Path, torn: bytes) -> None:
     write(home / "a.jsonl", torn)
     (summary,) = sessions()

@@ -1,4 +1,4 @@
-"""Deleting a session takes all of its files and nothing else."""
+"""Deleting a session deletes all of its files and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recording may fail; nothing else notices."""
+"""A recording may fail without any other effect."""
 
 from __future__ import annotations
 

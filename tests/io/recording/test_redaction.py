@@ -1,4 +1,4 @@
-"""Where the rules come from, and a recording written again without its secrets."""
+"""Sources of redaction rules, and redacted copies of recordings."""
 
 from __future__ import annotations
 

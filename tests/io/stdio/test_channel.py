@@ -1,4 +1,4 @@
-"""One direction of the pump, over pipes of this process: what is put between, and when it stops to read."""
+"""One forwarding direction, over pipes of this process: injected data, and when it stops reading."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MB = 1 << 20
 
 
 class Pump:
-    """As much of a pump as a leg needs."""
+    """The part of a poll loop that a channel needs."""
 
     def __init__(self) -> None:
         self.routes: dict[int, Callable[[int], None]] = {}
@@ -38,7 +38,7 @@ class Pump:
             self._poller.unregister(fd)
 
     def turn(self) -> bool:
-        """Do what is ready; say whether anything was."""
+        """Handle everything that is ready. Return whether anything was."""
         ready = self._poller.poll(0)
         for fd, events in ready:
             if fd in self.routes:
@@ -47,7 +47,7 @@ class Pump:
 
 
 class Line:
-    """A leg between two pipes."""
+    """A channel between two pipes."""
 
     def __init__(self, pump: Pump) -> None:
         source, self.source = os.pipe()
@@ -65,7 +65,7 @@ class Line:
             return 0
 
     def received(self) -> bytes | None:
-        """Return what has come, None if that was all, and no more can come."""
+        """Return the received bytes, or None at the end."""
         try:
             return os.read(self.target, 4 * MB) or None
         except BlockingIOError:
@@ -76,12 +76,12 @@ class Line:
         for fd in (self.source, self.target):
             try:
                 os.close(fd)
-            except OSError:  # The test has.
+            except OSError:  # The test has closed it.
                 pass
 
 
 class Hand:
-    """Takes what a leg has read, and passes nothing on."""
+    """Takes the data that a channel has read, and forwards nothing."""
 
     def __init__(self) -> None:
         self.got: list[bytes] = []

@@ -1,4 +1,4 @@
-"""From bytes to messages and back, at any moment: nothing is lost, cut in two or changed."""
+"""Switches between bytes and messages at any time: no data is lost, split or changed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OURS = b'{"ours":true}\n'
 
 
 class Wire:
-    """A leg in memory, and a decider that lets everything pass."""
+    """A stream in memory, and a handler that forwards everything."""
 
     def __init__(self, tap: RecordingTap, write: Callable[[bytes], None]) -> None:
         self.tap = tap
@@ -45,7 +45,7 @@ class Wire:
         self.is_writable = False
 
     def read(self, chunk: bytes) -> None:
-        """Do what a pump does with what it has read."""
+        """Feed data like a channel that has read it."""
         if self.channel is not None:
             self.channel.feed(chunk)
         else:
