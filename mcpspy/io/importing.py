@@ -102,7 +102,7 @@ def write(
         writer = Writer(folder, out, head, redactor, say=trouble.append)
     except OSError as error:
         raise CannotStart(
-            f"cannot write {out or error.filename or 'to the folder of sessions'}: {error.strerror}",
+            f"cannot write {out or error.filename or 'to the sessions folder'}: {error.strerror}",
             "use another file with -o",
         ) from None
     try:

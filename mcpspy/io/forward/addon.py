@@ -113,7 +113,7 @@ class InterceptionAddon:
             why = "a client does not trust mcpspy's CA (see mcpspy ca)"
             if UNTRUSTED not in error and DISCONNECTED not in error:
                 why = f"the TLS handshake with a client failed: {error!a}"
-            say(f"{name}: {why}; its traffic is no longer decrypted")
+            say(f"{name}: {why}; traffic to this host is no longer decrypted")
 
     def tls_failed_server(self, data: tls.TlsData) -> None:
         """Report a host with an untrusted certificate, once."""

@@ -79,7 +79,7 @@ async def forwarding(options: ForwardOptions, ca: CertificateAuthority) -> Async
     """Serve while the context is open. Raises CannotStart."""
     with (
         tempfile.TemporaryDirectory(prefix="mcpspy-") as folder,
-        listening(options.host, options.port, "use another --listen PORT, or :0") as listener,
+        listening(options.host, options.port, "use another --listen PORT, or :0 for a free one") as listener,
     ):
         options = copy.copy(options)
         options.cacert = _extra_authorities(options, Path(folder) / "more.pem")

@@ -106,7 +106,7 @@ async def _serve(options: HttpOptions) -> int:
 @asynccontextmanager
 async def proxying(options: HttpOptions) -> AsyncIterator[str]:
     """Serve while the context is open. Yield the URL for clients. Raises CannotStart."""
-    with listening(options.host, options.port, "use another --listen PORT, or :0") as listener:
+    with listening(options.host, options.port, "use another --listen PORT, or :0 for a free one") as listener:
         url = origin(options.host, listener) + options.upstream.path + options.upstream.query
         upstream = options.upstream
         running = running_proxy(

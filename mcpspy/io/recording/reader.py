@@ -231,7 +231,7 @@ def _recordings(folder: Path) -> list[tuple[Path, Header]]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise CannotStart(f"{folder}: {error.strerror}", "name another folder with --dir") from None
+        raise CannotStart(f"{folder}: {error.strerror}", "use another folder with --dir") from None
 
 
 def _read_state(path: Path) -> tuple[RecordingState, Entry | None]:

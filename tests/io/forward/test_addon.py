@@ -87,7 +87,7 @@ async def test_a_client_that_does_not_trust_us_gets_through_the_next_time(
     assert spy.recorded() == {}
     assert capfd.readouterr().err == (
         "mcpspy: localhost: a client does not trust mcpspy's CA (see mcpspy ca); "
-        "its traffic is no longer decrypted\n"
+        "traffic to this host is no longer decrypted\n"
     )
 
 
