@@ -22,13 +22,13 @@ POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows does not mov
 BOUND = 20.0
 """Seconds after which a wait counts as a failure, far more than anything takes on a busy machine."""
 
-CLIENT_SAYS = {
+CLIENT_FRAME = {
     "jsonrpc": "2.0",
     "id": 0,
     "method": "initialize",
     "params": {"protocolVersion": "2025-11-25", "clientInfo": {"name": "host", "version": "1"}},
 }
-SERVER_SAYS = {
+SERVER_FRAME = {
     "jsonrpc": "2.0",
     "id": 0,
     "result": {"protocolVersion": "2025-06-18", "serverInfo": {"name": "srv", "version": "2"}},

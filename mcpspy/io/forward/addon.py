@@ -136,7 +136,7 @@ class InterceptionAddon:
         """Hand over MCP requests, hold bodies that may be MCP, and stream the rest."""
         flow.request.stream = True
         mark = flow.request.headers.pop(HEADER, None)
-        if mark is not None and self._endpoints.http2_upstream.is_ours(mark):
+        if mark is not None and self._endpoints.http2_upstream.is_pending(mark):
             flow.metadata[FOR_ENDPOINT] = mark
             flow.request.scheme = "https"
             # mitmproxy offers a server the protocols that its own client offered.

@@ -27,7 +27,7 @@ class Http2Upstream:
         self._numbers = itertools.count(1)
         self._under_way: dict[str, str | None] = {}
 
-    def is_ours(self, mark: str) -> bool:
+    def is_pending(self, mark: str) -> bool:
         """Return whether a request with this mark was sent by this object and is in progress."""
         return mark in self._under_way
 

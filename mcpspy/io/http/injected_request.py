@@ -57,8 +57,8 @@ class InjectedRequest:
             self._interception.spawn(self._run(step.data))
             return
         if isinstance(step, Forward | Substitute | Dropped):
-            was_kept = self._held.pop(step.ticket, None) is not None
-            if was_kept and self._is_stream and not isinstance(step, Dropped):
+            was_held = self._held.pop(step.ticket, None) is not None
+            if was_held and self._is_stream and not isinstance(step, Dropped):
                 client = self._interception.routes.to_client(self._route.stream)
                 if client is not None:
                     client.deliver(Inject(SERVER, step.data, None, self._route.stream))

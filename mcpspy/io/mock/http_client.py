@@ -20,7 +20,7 @@ from mcpspy.io.mock.upstream import RealServer, RealServerConnection
 
 EVENTS = "text/event-stream"
 
-KEPT = 1000
+MAX_STORED = 1000
 """Messages stored per stream for a client that resumes it, and for the general stream while it has no reader."""
 
 FINISHED = 16
@@ -68,7 +68,7 @@ class ClientStream:
         return list(islice(self.messages, len(self.messages) - newer, None))
 
     def trim(self) -> None:
-        while len(self.messages) > KEPT:
+        while len(self.messages) > MAX_STORED:
             self.messages.popleft()
 
     async def more(self, seconds: float | None) -> bool:

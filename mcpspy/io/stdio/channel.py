@@ -110,7 +110,7 @@ class Channel:
         if self.is_open and not self.ended:
             self.ended = True
             self._loop.unroute(self.source)
-            self._keep_torn()
+            self._record_torn()
             if not self.pending:
                 self.close()
 
@@ -119,7 +119,7 @@ class Channel:
         if self.is_open:
             self.is_open = False
             if not self.ended:
-                self._keep_torn()
+                self._record_torn()
             for fd in (self.source, self.target):
                 self._loop.unroute(fd)
                 close(fd)
@@ -225,7 +225,7 @@ class Channel:
         self.pending = b""
         self.close()
 
-    def _keep_torn(self) -> None:
+    def _record_torn(self) -> None:
         if self._message_channel is not None:
             self._message_channel.torn()
         self._tap.torn()

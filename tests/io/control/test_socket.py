@@ -20,7 +20,7 @@ from mcpspy.io.control.socket import ControlSocket, connect
 if TYPE_CHECKING:
     from pathlib import Path
 
-NOBODY = 65534
+OTHER_USER = 65534
 
 CONNECT = """
 import os, socket, sys
@@ -42,7 +42,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool
     return bool(request.param)
 
 
-def knocked_by(user: int, path: str) -> str:
+def connected_as(user: int, path: str) -> str:
     ended = subprocess.run(
         [sys.executable, "-I", "-S", "-c", CONNECT.format(user=user, path=path)],
         capture_output=True,
@@ -87,12 +87,12 @@ def test_another_user_is_not_let_in(runtime: Path) -> None:
         assert control_socket.is_same_user(socket.socketpair()[0])
         return
     opened = ControlSocket.open("0badcafe")
-    assert knocked_by(NOBODY, opened.path) == "refused"
+    assert connected_as(OTHER_USER, opened.path) == "refused"
     # Even if the modes would admit everyone, the peer's user as reported by the system decides.
     runtime.chmod(0o755)
     (runtime / "0badcafe.sock").chmod(0o666)
     asking = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", CONNECT.format(user=NOBODY, path=opened.path)],
+        [sys.executable, "-I", "-S", "-c", CONNECT.format(user=OTHER_USER, path=opened.path)],
         stdout=subprocess.PIPE,
     )
     opened.listening.setblocking(True)

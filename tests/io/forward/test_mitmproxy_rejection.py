@@ -29,7 +29,7 @@ async def test_a_page_of_a_stranger_gets_nothing_but_advice(spying: Spying, serv
 
 
 @pytest.mark.parametrize(
-    ("line", "is_ours"),
+    ("line", "is_for_proxy"),
     [
         (b"CONNECT a:443 HTTP/1.1\r\n", True),
         (b"GET http://a/ HTTP/1.1\r\n", True),
@@ -38,5 +38,5 @@ async def test_a_page_of_a_stranger_gets_nothing_but_advice(spying: Spying, serv
         (b"GE", True),
     ],
 )
-def test_a_proxys_requests_name_a_server(line: bytes, is_ours: bool) -> None:
-    assert is_proxy_request(line) is is_ours
+def test_a_proxys_requests_name_a_server(line: bytes, is_for_proxy: bool) -> None:
+    assert is_proxy_request(line) is is_for_proxy

@@ -25,9 +25,9 @@ from mcpspy.io.recording.writer import Writer
 from mcpspy.ui.pytest_plugin import cassettes
 from tests.io.files import (
     BOUND,
-    CLIENT_SAYS,
+    CLIENT_FRAME,
     EXIT,
-    SERVER_SAYS,
+    SERVER_FRAME,
     elsewhere,
     frame,
     kinds,
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 def test_a_recording_is_its_header_and_its_entries_in_order(path: Path) -> None:
     write(
         path,
-        frame(1, "client", CLIENT_SAYS),
-        frame(2, "server", SERVER_SAYS),
+        frame(1, "client", CLIENT_FRAME),
+        frame(2, "server", SERVER_FRAME),
         note(3, "stderr", text="x"),
         EXIT,
     )
@@ -71,7 +71,7 @@ def test_a_recording_can_be_read_twice_and_sees_what_came_in_between(path: Path,
 
 
 def test_reading_leaves_the_file_as_it_is(path: Path) -> None:
-    write(path, frame(1, "client", CLIENT_SAYS), b'{"t":2,"fr')
+    write(path, frame(1, "client", CLIENT_FRAME), b'{"t":2,"fr')
     path.chmod(0o400)
     before, data = path.stat(), path.read_bytes()
     list(Recording(path))
@@ -90,7 +90,7 @@ def test_reading_leaves_the_file_as_it_is(path: Path) -> None:
     "torn", [b'{"t":2,"from":"client","msg":{"id', b'{"t":2,"note":"exit"}', b"\xff", b"{"]
 )
 def test_a_torn_last_line_is_left_out_and_counted(path: Path, torn: bytes) -> None:
-    write(path, frame(1, "client", CLIENT_SAYS), torn)
+    write(path, frame(1, "client", CLIENT_FRAME), torn)
     recording = Recording(path)
     for _ in range(2):
         assert kinds(list(recording)) == ["Frame"]
@@ -391,8 +391,8 @@ def test_sessions_of_one_millisecond_have_one_order_everywhere(home: Path) -> No
 def test_a_summary_says_who_spoke_which_revision(home: Path) -> None:
     write(
         home / "a.jsonl",
-        frame(1, "client", CLIENT_SAYS),
-        frame(2, "server", SERVER_SAYS),
+        frame(1, "client", CLIENT_FRAME),
+        frame(2, "server", SERVER_FRAME),
         frame(3, "client", {}),
     )
     (summary,) = sessions()
@@ -481,7 +481,7 @@ def test_looking_at_a_session_does_not_take_its_life(path: Path, writer: Writer)
 
 async def test_a_writer_that_was_killed_leaves_a_session_that_died(tmp_path: Path) -> None:
     async with asyncio.timeout(BOUND), elsewhere(tmp_path) as writer:
-        await writer.write(frame(1, "client", CLIENT_SAYS))
+        await writer.write(frame(1, "client", CLIENT_FRAME))
         (summary,) = sessions(str(tmp_path))
         assert (summary.state, summary.path, summary.entries) == (RecordingState.LIVE, writer.path, 1)
         await writer.kill()

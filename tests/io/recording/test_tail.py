@@ -18,7 +18,7 @@ from mcpspy.io.recording.tail import CHUNK, follow, follow_lines
 from mcpspy.io.recording.writer import Writer
 from tests.io.files import (
     BOUND,
-    CLIENT_SAYS,
+    CLIENT_FRAME,
     EXIT,
     POSIX,
     elsewhere,
@@ -73,7 +73,7 @@ async def followed(path: Path, idle: Idle, *steps: Callable[[], object]) -> list
 
 
 async def test_a_finished_recording_is_followed_to_its_end_without_waiting(path: Path, idle: Idle) -> None:
-    write(path, frame(1, "client", CLIENT_SAYS), note(2, "stderr", text="x"), EXIT)
+    write(path, frame(1, "client", CLIENT_FRAME), note(2, "stderr", text="x"), EXIT)
     entries = await followed(path, idle)
     assert kinds(entries) == ["Frame", "stderr", "exit"]
     assert entries == list(Recording(path))
