@@ -1,4 +1,4 @@
-"""Requests to a server over HTTP/2, sent back through mitmproxy because aiohttp supports only HTTP/1.1.
+"""Requests to a server over HTTP/2, through mitmproxy because aiohttp supports only HTTP/1.1.
 
 Marks these requests. When one fails, mitmproxy would respond with a page, so it reports the reason here instead.
 """
