@@ -307,7 +307,7 @@ async def test_a_disk_that_fills_up_and_is_cleared_costs_what_was_said_meanwhile
     )  # The header, this note and `exit` were not lost.
 
 
-@pytest.mark.parametrize("text", [None, "this is no certificate"])
+@pytest.mark.parametrize("text", [None, "this is not a certificate"])
 def test_a_certificate_file_that_cannot_be_read_is_exit_code_3(
     start: Start, tmp_path: Path, text: str | None
 ) -> None:
