@@ -123,7 +123,7 @@ async def test_a_file_that_is_cut_while_a_row_of_it_is_read_leaves_nothing_to_tr
         await screen.press("k", "k", "m", "enter")
         head = live.path.read_bytes().split(b"\n")[0]
         live.path.write_bytes(head + b"\n")
-        await screen.shows("the file was cut or replaced")
+        await screen.shows("the file was truncated or replaced")
         await screen.until(lambda: screen.count == 0)
         keys = "j k p e E y Y m u U M M s S s s v v o a h t 2 1 [ ] . , n N F G g"
         names = {"[": "left_square_bracket", "]": "right_square_bracket", ".": "full_stop", ",": "comma"}
@@ -145,7 +145,7 @@ async def test_a_file_that_is_cut_while_it_is_open_is_read_again(opened: Any, li
         await screen.until(lambda: screen.cursor == 39)
         head = live.path.read_bytes().split(b"\n")[0]
         live.path.write_bytes(head + b"\n")
-        await screen.shows("the file was cut or replaced")
+        await screen.shows("the file was truncated or replaced")
         await screen.until(lambda: screen.count == 0)
         await screen.press("j", "k", "p", "e", "E", "y", "G")
         live.calls(30, 31)
