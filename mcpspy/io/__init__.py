@@ -1,1 +1,1 @@
-"""The only layer that touches the world: files, pipes, processes, sockets, clocks."""
+"""The only layer with access to files, pipes, processes, sockets and clocks."""

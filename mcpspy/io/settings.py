@@ -1,7 +1,7 @@
 """The user's settings in `mcpspy.toml`, and the default folder of recordings.
 
-Computes what `platformdirs.user_data_dir` returns (a test checks that) without its import, which
-takes 21 ms: every host starts `mcpspy run` once per server.
+Computes the result of `platformdirs.user_data_dir` (checked by a test) without its import, which takes 21 ms:
+every host starts `mcpspy run` once per server.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def sessions_folder(chosen: str | None = None) -> str:
 
 
 def slug(name: str) -> str:
-    """Return the name as a part of a file name."""
-    kept = "".join(c if c.isascii() and (c.isalnum() or c in "._") else "-" for c in name)
-    return kept.strip("-._")[:40] or "session"
+    """Return the name in a form that fits into a file name."""
+    safe = "".join(c if c.isascii() and (c.isalnum() or c in "._") else "-" for c in name)
+    return safe.strip("-._")[:40] or "session"
 
 
 def table(name: str, path: str | None = None) -> dict[str, Any]:
-    """Return a table of the settings; empty if there is none. Raises UsageError or CannotStart."""
+    """Return a table of the settings, or an empty one. Raises UsageError or CannotStart."""
     import tomllib
     from pathlib import Path
 
@@ -45,15 +45,15 @@ def table(name: str, path: str | None = None) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except UnicodeDecodeError:
-        raise UsageError(f"{file}: not UTF-8", "TOML files are") from None
+        raise UsageError(f"{file}: not UTF-8", "TOML files must be UTF-8") from None
     except OSError as error:
-        raise CannotStart(f"{file}: {error.strerror}", "is it yours to read?") from None
+        raise CannotStart(f"{file}: {error.strerror}", "check the permissions") from None
     try:
         found = tomllib.loads(text).get(name, {})
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{file}: {error}", "it should be TOML") from None
+        raise UsageError(f"{file}: {error}", "the file must be valid TOML") from None
     if not isinstance(found, dict):
-        raise UsageError(f"{file}: {name} is no table", f"write [{name}]")
+        raise UsageError(f"{file}: {name} must be a table", f"write [{name}]")
     return found
 
 
@@ -61,6 +61,6 @@ def _user_folder(variable: str, default: str) -> str:
     if sys.platform == "win32":
         return os.environ.get("LOCALAPPDATA") or os.path.expanduser(r"~\AppData\Local")
     base = os.environ.get(variable, "")
-    if os.path.isabs(base):  # A relative one counts as unset (XDG base directories).
+    if os.path.isabs(base):  # A relative path counts as unset (XDG base directories).
         return base
     return os.path.expanduser("~/Library/Application Support" if sys.platform == "darwin" else default)

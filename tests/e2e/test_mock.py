@@ -1,4 +1,4 @@
-"""Real clients and a recording in the place of their server: they cannot tell."""
+"""Real clients and a recording in place of their server: they do not notice the difference."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.e2e.conftest import Peers
 
 MOCKED = [recipe for recipe in make.RECIPES if str(make.DEMO) not in recipe.server]
-"""Those whose client names no folder of the machine they were made on."""
+"""Recordings whose client names no folder of the machine on which they were made."""
 
 NEVER_ANSWERED = r"(mcpspy: \S+ \S+: the recording has no response.*\n)*"
 
@@ -24,7 +24,7 @@ LONG = "trigger-long-running-operation"
 
 
 def mock(recipe: make.Recipe, *options: str) -> list[str]:
-    """Return the command that stands where the server's stood."""
+    """Return the command that replaces the server's."""
     return ["mcpspy", "mock", *(str(make.HERE / name) for name in recipe.files), *options]
 
 
@@ -33,7 +33,7 @@ def real(recipe: make.Recipe) -> list[str]:
 
 
 def without_task_id(transcript: str) -> str:
-    """Leave out what the real server makes up anew for each task, and the client prints."""
+    """Remove the random task id, which the real server generates and the client prints."""
     return re.sub(r'(?<="taskId": )"[0-9a-f]{32}"', "…", transcript)
 
 

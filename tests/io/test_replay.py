@@ -1,4 +1,4 @@
-"""The recorded client, let loose: on the server it came from, on one that has changed, on several at once."""
+"""The recorded client against its own server, a changed server, and several at once."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_call_that_hangs_is_told_and_so_is_a_server_that_does(recorded: Sessio
         ("dies", "the server ended with exit code 4 before it answered initialize"),
         (
             "garbage",
-            "no response to initialize within 1 s; what it says is no JSON-RPC: Hello, this is no JSON-RPC",
+            "no response to initialize within 1 s; its output is not JSON-RPC: Hello, this is no JSON-RPC",
         ),
     ],
 )

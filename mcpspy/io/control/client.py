@@ -1,6 +1,6 @@
-"""Connections to a live session's control socket, blocking and on an event loop.
+"""Clients for the control socket of a live session: one blocking, one asynchronous.
 
-Both pair responses with commands and queue the events.
+Both match responses to commands and queue events.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ControlClient:
     """A blocking connection to a session. Use it with `with`."""
 
     def __init__(self, path: str, viewer: str | None = None) -> None:
-        """Connect; raise CannotStart. `viewer` is the name in the recording's notes."""
+        """Connect to a session. Raise CannotStart. `viewer` is the name used in notes of the recording."""
         self._numbers = 0
         self._framer = LineFramer()
         self._lines: deque[bytes] = deque()
@@ -44,11 +44,11 @@ class ControlClient:
         self.close()
 
     def close(self) -> None:
-        """Disconnect; the session releases what this viewer held."""
+        """Disconnect. The session releases the messages that this viewer held."""
         self._socket.close()
 
     def order(self, order: str, **fields: Any) -> dict[str, Any]:
-        """Send a command; return the response. Raises CommandRefused, or CannotStart without a response."""
+        """Send a command and return the response. Raise CommandRefused, or CannotStart if there is no response."""
         self._numbers += 1
         try:
             self._socket.settimeout(protocol.RESPONSE_TIMEOUT)
@@ -67,7 +67,7 @@ class ControlClient:
                 return accepted(message)
 
     def events(self, seconds: float | None = None) -> Iterator[dict[str, Any]]:
-        """Yield events for N seconds or until the session ends; the last event is then `end`."""
+        """Yield events for N seconds, or until the session ends; then the last event is `end`."""
         deadline = None if seconds is None else time.monotonic() + seconds
         while True:
             while self._events:
@@ -87,7 +87,7 @@ class ControlClient:
                 self._events.append(message)
 
     def _line(self, deadline: float | None) -> bytes | None:
-        """Return the next line; None if none came by the deadline. Raises CannotStart at the end."""
+        """Return the next line, or None if none arrived before the deadline. Raise CannotStart at the end."""
         while not self._lines:
             on_disconnect = None if deadline is None else deadline - time.monotonic()
             if on_disconnect is not None and on_disconnect <= 0:
@@ -106,7 +106,7 @@ class ControlClient:
 
 
 class AsyncControlClient:
-    """A connection on an event loop: commands may overlap."""
+    """A connection on an event loop. Commands may overlap."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]
@@ -122,7 +122,7 @@ class AsyncControlClient:
 
     @classmethod
     async def open(cls, path: str, viewer: str | None = None) -> AsyncControlClient:
-        """Connect; raise CannotStart."""
+        """Connect to a session. Raise CannotStart."""
         connection = await asyncio.to_thread(connected, path)
         connection.setblocking(False)
         reader, writer = await asyncio.open_connection(sock=connection, limit=4 * MAX_LINE)
@@ -144,7 +144,7 @@ class AsyncControlClient:
         return client
 
     async def order(self, order: str, **fields: Any) -> dict[str, Any]:
-        """Send a command; return the response. Raises CommandRefused, or CannotStart without a response."""
+        """Send a command and return the response. Raise CommandRefused, or CannotStart if there is no response."""
         if self._is_over:
             raise ended(None)
         self._numbers += 1
@@ -160,7 +160,7 @@ class AsyncControlClient:
             self._pending.pop(number, None)
 
     async def events(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield events until the session ends: the last one is `end`."""
+        """Yield events until the session ends. The last event is `end`."""
         while True:
             event = await self._events.get()
             yield event
@@ -168,11 +168,11 @@ class AsyncControlClient:
                 return
 
     async def close(self) -> None:
-        """Disconnect; the session releases what this viewer held."""
+        """Disconnect. The session releases the messages that this viewer held."""
         self._listening.cancel()
         await asyncio.gather(self._listening, return_exceptions=True)
         self._writer.close()
-        with suppress(OSError):  # The session closed it first.
+        with suppress(OSError):  # The session closed the connection first.
             await self._writer.wait_closed()
 
     async def _listen(self) -> None:
@@ -183,7 +183,7 @@ class AsyncControlClient:
                     self._events.put_nowait(message)
                 elif (pending := self._pending.get(message.get("n", 0))) is not None and not pending.done():
                     pending.set_result(message)
-        except (OSError, ValueError, CannotStart):  # The session is gone, or does not speak the protocol.
+        except (OSError, ValueError, CannotStart):  # The session has ended, or does not speak the protocol.
             pass
         self._is_over = True
         self._events.put_nowait({"event": "end"})

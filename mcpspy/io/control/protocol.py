@@ -15,14 +15,14 @@ from mcpspy.io.control.server import VERSION
 from mcpspy.io.control.socket import connect
 
 GREETING_TIMEOUT = 2.0
-"""Seconds for a session to greet: a stopped process never will."""
+"""Seconds to wait for the greeting. A suspended process never sends it."""
 
 RESPONSE_TIMEOUT = 10.0
-"""Seconds for a response. Peers that a command sends to are not waited for."""
+"""Seconds to wait for a response. A session does not wait for the peers to which a command sends a message."""
 
 
 class CommandRefused(McpspyError):  # noqa: N818 - an outcome, not an error.
-    """The session has refused a command, with the reason."""
+    """The session has refused a command. The text is the reason."""
 
 
 def dumped(value: Any) -> bytes:
@@ -30,40 +30,40 @@ def dumped(value: Any) -> bytes:
 
 
 def accepted(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a response; raise CommandRefused."""
+    """Return the fields of a response. Raise CommandRefused."""
     if not answer.get("ok"):
         raise CommandRefused(str(answer.get("error", "refused")))
     return {key: value for key, value in answer.items() if key not in ("n", "ok")}
 
 
 def connected(path: str) -> socket.socket:
-    """Return a socket to a session; raise CannotStart."""
+    """Return a socket that is connected to a session. Raise CannotStart."""
     try:
         return connect(path, GREETING_TIMEOUT)
     except FileNotFoundError:
-        raise CannotStart("the session has ended", "mcpspy send --list shows those that are live") from None
+        raise CannotStart("the session has ended", "mcpspy send --list shows the live sessions") from None
 
 
 def greeted(line: bytes | None, path: str) -> dict[str, Any]:
-    """Return the greeting of a session; raise CannotStart if there is none or it is not one."""
+    """Return the greeting of a session. Raise CannotStart if it is missing or invalid."""
     hello = {} if line is None else read(line)
     if not isinstance(version := hello.get("mcpspy"), int):
-        raise CannotStart(f"{path}: does not answer as a session does", "is its mcpspy stopped?")
+        raise CannotStart(f"{path}: no valid greeting from the session", "is its mcpspy suspended?")
     if version > VERSION:
-        raise CannotStart("the session is of a newer mcpspy", "upgrade mcpspy and try again")
+        raise CannotStart("the session belongs to a newer mcpspy", "upgrade mcpspy and try again")
     return hello
 
 
 def read(line: bytes) -> dict[str, Any]:
-    """Return a response or an event; raise CannotStart if it is neither."""
+    """Return a response or an event. Raise CannotStart if it is neither."""
     message = loads(line)
     if not isinstance(message, dict):
-        raise CannotStart("what answers is no session of mcpspy")
+        raise CannotStart("the peer is not an mcpspy session")
     return message
 
 
 def unanswered() -> CannotStart:
-    return CannotStart(f"the session has not answered for {RESPONSE_TIMEOUT:g} s", "is its mcpspy stopped?")
+    return CannotStart(f"the session did not respond in {RESPONSE_TIMEOUT:g} s", "is its mcpspy suspended?")
 
 
 def ended(error: OSError | None) -> CannotStart:

@@ -1,6 +1,6 @@
 """The server side of the control protocol: greeting, commands, responses and events.
 
-Knows neither sockets nor the meaning of commands. Specification: docs/control.md.
+Independent of sockets and of the meaning of commands. Specification: docs/control.md.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
         session: str
         tell: Callable[[str | None, dict[str, Any]], None]
-        """Set by the server: send an event to a viewer, or to all (None)."""
+        """Set by the server: send an event to one viewer, or to all (None)."""
 
         def hello(self) -> dict[str, Any]:
             """Return the greeting."""
 
         def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
-            """Execute a viewer's command; return the response's fields, or raise CommandError."""
+            """Execute a command of a viewer. Return the fields of the response, or raise CommandError."""
 
         def viewer_left(self, viewer: str) -> None:
             """Handle the end of a viewer's connection."""
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 VERSION = 1
 
 MAX_LINE = 64 << 20
-"""Bytes a command may have: as many as can be held."""
+"""Maximum size of a command in bytes, as large as the maximum of all held messages."""
 
 DEFAULT_NAME = "viewer"
-"""The name of a viewer that has not introduced itself."""
+"""Name of a viewer that has not sent one."""
 
 
 class ControlServer:
@@ -48,7 +48,7 @@ class ControlServer:
         live.tell = self.tell
 
     def accept(self, write: Callable[[bytes], None], disconnect: Callable[[], None]) -> Connection:
-        """Greet a viewer. `write` sends bytes to it; `disconnect` ends the connection, later."""
+        """Greet a viewer. `write` sends bytes to it; `disconnect` closes the connection, but not immediately."""
         connection = Connection(self, write, disconnect)
         self.connections.append(connection)
         if not self.token:
@@ -66,7 +66,7 @@ class ControlServer:
         self.tell(None, {"event": "end"})
 
     def name_for(self, wanted: str) -> str:
-        """Return an unused name: as wanted, or with a number."""
+        """Return the wanted name, with a number if it is in use."""
         taken = {connection.name for connection in self.connections}
         number = 1
         name = wanted
@@ -77,7 +77,7 @@ class ControlServer:
 
 
 class Connection:
-    """One viewer."""
+    """The connection of one viewer."""
 
     def __init__(
         self, server: ControlServer, write: Callable[[bytes], None], disconnect: Callable[[], None]
@@ -87,7 +87,7 @@ class Connection:
         self._disconnect = disconnect
         self.name = server.name_for(DEFAULT_NAME)
         self.is_greeted = False
-        """Whether it has shown the token, if one is needed."""
+        """True if the viewer has sent the token, or none is needed."""
         self._is_disconnected = False
         self._framer = LineFramer()
         self._incomplete = 0
@@ -102,11 +102,11 @@ class Connection:
         for line in lines:
             self._handle_line(line)
         if self._incomplete > MAX_LINE:
-            self._refuse(None, f"a line of more than {MAX_LINE} bytes")
+            self._refuse(None, f"the line exceeds {MAX_LINE} bytes")
             self._disconnect()
 
     def on_disconnect(self) -> None:
-        """Handle the end of the connection: what the viewer held is released."""
+        """Handle the end of the connection: release the messages that the viewer held."""
         if not self._is_disconnected:
             self._is_disconnected = True
             self._server.connections.remove(self)
@@ -127,7 +127,7 @@ class Connection:
 
         order = loads(line)
         if not isinstance(order, dict) or not isinstance(order.get("order"), str):
-            self._refuse(None, 'no order: one is a JSON object, as in {"n":1,"order":"list"}')
+            self._refuse(None, 'not a command: send a JSON object such as {"n":1,"order":"list"}')
         else:
             self._execute(order)
 
@@ -149,8 +149,8 @@ class Connection:
         from mcpspy.core.intercept.actions import CommandError
 
         if not isinstance(name, str) or not name.isidentifier() or len(name) > 20:
-            raise CommandError('"viewer": a word of at most 20 letters, as in "tui"')
-        self._server.live.viewer_left(self.name)  # What it held under another name.
+            raise CommandError('"viewer" must be a word of at most 20 letters, such as "tui"')
+        self._server.live.viewer_left(self.name)  # Release the messages that it held under another name.
         self.name = ""
         self.name = self._server.name_for(name)
         return {"viewer": self.name}

@@ -1,6 +1,6 @@
 """The control socket on an asyncio loop, for `mcpspy http`.
 
-Nothing is waited for, and a viewer that does not read is disconnected.
+The loop never waits for a viewer. A viewer that does not read is disconnected.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class AsyncioServer:
 
     @classmethod
     async def open(cls, live: ControlTarget, say: Callable[[str], None]) -> AsyncioServer | None:
-        """Listen; if that fails, report it and return None."""
+        """Listen. If that fails, report it and return None."""
         try:
             return cls(ControlSocket.open(live.session), live)
         except CannotStart as error:
-            say(f"no viewer can reach this session: {error}")
+            say(f"viewers cannot connect to this session: {error}")
             return None
 
     async def close(self) -> None:
-        """Send the end to all viewers and close."""
+        """Send `end` to all viewers and close."""
         self._accepting.cancel()
         await asyncio.gather(self._accepting, return_exceptions=True)
         self._socket.close()
@@ -55,7 +55,7 @@ class AsyncioServer:
                     await loop.connect_accepted_socket(
                         lambda: _SocketConnection(self._server, self._connections), connection
                     )
-            except OSError:  # The client is gone again, or there is no free descriptor.
+            except OSError:  # The client has disconnected, or there is no free descriptor.
                 await asyncio.sleep(0.1)
 
 
@@ -82,7 +82,7 @@ class _SocketConnection(asyncio.Protocol):
         self._protocol.on_disconnect()
 
     def close(self) -> None:
-        """End the connection once all is sent."""
+        """Close the connection once all data is sent."""
         assert self._transport is not None
         self._transport.close()
 

@@ -1,7 +1,7 @@
 """The control socket on a poll loop, or in a thread for a session without one.
 
-Sockets are never waited for: unread data is kept up to a bound, above which the viewer is
-disconnected. The thread runs everything that touches the session under the session's lock.
+Sockets never block: unread data is buffered up to a limit, above which the viewer is disconnected. The thread
+holds the session's lock whenever it touches the session.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 
 
 READABLE, WRITABLE = 1, 4
-"""POLLIN and POLLOUT, also where `select` has no poll()."""
+"""POLLIN and POLLOUT, defined here because `select` has no poll() on some systems."""
 
 CHUNK = 65536
 
 MAX_UNSENT = 128 << 20
-"""Bytes kept for a viewer that does not read: more than can be held at once."""
+"""Maximum number of bytes buffered for a viewer that does not read: more than all held messages."""
 
 
 class PollServer:
     """The control socket on a poll loop."""
 
     def __init__(self, loop: Loop, live: ControlTarget) -> None:
-        """Listen; raise CannotStart."""
+        """Listen on the socket. Raise CannotStart."""
         self._loop = loop
         self._socket = ControlSocket.open(live.session)
         self.path = self._socket.path
@@ -52,7 +52,7 @@ class PollServer:
         loop.route(self._socket.fileno(), self._on_connect, READABLE)
 
     def close(self) -> None:
-        """Send the end to all viewers and close."""
+        """Send `end` to all viewers and close."""
         self._server.end()
         self._loop.unroute(self._socket.fileno())
         self._socket.close()
@@ -84,7 +84,7 @@ class _SocketConnection:
         self._protocol = server.accept(self.write, self._disconnect)
 
     def write(self, data: bytes) -> None:
-        """Send what the viewer reads. Closes nothing: the caller may be iterating over all connections."""
+        """Send as much as the viewer reads. Close nothing, because the caller may be iterating over all connections."""
         if len(self._unsent) > MAX_UNSENT:
             self._disconnect()
             return
@@ -118,15 +118,15 @@ class _SocketConnection:
                 del self._unsent[: self._socket.send(self._unsent)]
         except BlockingIOError:
             pass
-        except OSError:  # The viewer is gone: reading will find out.
+        except OSError:  # The viewer has disconnected: the next read detects that.
             self._unsent.clear()
         self._loop.route(self._fd, self._on_ready, READABLE | (WRITABLE if self._unsent else 0))
 
     def _disconnect(self) -> None:
-        """Make the next read find the end."""
+        """Make the next read return the end."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
-        except OSError:  # It is gone already.
+        except OSError:  # The connection is already closed.
             pass
 
 
@@ -134,10 +134,10 @@ class ThreadedServer:
     """The control socket in a thread."""
 
     def __init__(self, live: ControlTarget, lock: threading.Lock) -> None:
-        """Listen; raise CannotStart. Call with the lock held."""
+        """Listen on the socket. Raise CannotStart. Call this with the lock held."""
         self._lock = lock
         self._routes: dict[int, tuple[Callable[[int], None], int]] = {}
-        # Wakes the thread after another one changed the routes.
+        # Wakes the thread after another thread changed the routes.
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._wake_reader.setblocking(False)
         self._wake_writer.setblocking(False)
@@ -147,7 +147,7 @@ class ThreadedServer:
         threading.Thread(target=self._run, daemon=True).start()
 
     def close(self) -> None:
-        """Send the end to all viewers and close. Call with the lock held."""
+        """Send `end` to all viewers and close. Call this with the lock held."""
         self._server.close()
 
     def route(self, fd: int, handler: Callable[[int], None], events: int) -> None:
@@ -176,7 +176,7 @@ class ThreadedServer:
             writers = [fd for fd, events in wanted.items() if events & WRITABLE]
             try:
                 readable, writable, _ = select.select(readers, writers, [])
-            except (OSError, ValueError):  # One of them was closed meanwhile: start over.
+            except (OSError, ValueError):  # One of the descriptors has been closed: start again.
                 continue
             with self._lock:
                 for fd in {*readable, *writable}:

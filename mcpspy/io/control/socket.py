@@ -1,8 +1,8 @@
-"""The control socket of a live session, from both sides, and the folder it is in.
+"""The control socket of a live session, for both sides, and the folder that contains it.
 
-Only the same user gets in. With Unix-domain sockets: a socket of 0600 in a folder of 0700 and the
-peer's credentials. Elsewhere: a port on loopback and a token in a file of the user's folder.
-A session uses the first folder; clients search all, because hosts drop the environment of their servers.
+Only the same user can connect. With Unix-domain sockets, this is ensured by a socket with mode 0600 in a folder
+with mode 0700 and by the peer's credentials; elsewhere, by a port on loopback and a token in a file of the user.
+A session uses the first folder. Clients search all folders, because hosts drop the environment of their servers.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ import sys
 from mcpspy.errors import CannotStart
 
 HAS_USERS = sys.platform != "win32"
-"""Whether files have an owner and a mode."""
+"""True if files have an owner and a mode."""
 
 HAS_UNIX = sys.platform != "win32"
 
 SOCKET = ".sock"
 
 PORT = ".port"
-"""A file of two lines: the port, and the token."""
+"""Suffix of a file with two lines: the port and the token."""
 
 ROOT = 0
-"""May open anything here anyway."""
+"""The root user, who can open everything here anyway."""
 
 
 def socket_folders() -> list[str]:
-    """Return the possible folders of sessions, the one for a new session first."""
+    """Return the possible folders of sessions. The first one is for new sessions."""
     if chosen := os.environ.get("MCPSPY_RUNTIME"):
         return [os.path.abspath(os.path.expanduser(chosen))]
     if not HAS_USERS:
@@ -39,21 +39,21 @@ def socket_folders() -> list[str]:
     user = os.getuid()
     bases = [os.environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{user}"]
     found = [os.path.join(base, "mcpspy") for base in bases if os.path.isabs(base) and _is_of(base, user)]
-    # macOS has a TMPDIR per user, which a host may drop, too.
+    # macOS has one TMPDIR per user, which a host may also drop.
     found += [
         os.path.join(base, f"mcpspy-{user}")
-        for base in (os.environ.get("TMPDIR", ""), "/tmp")  # noqa: S108 - checked before it is used.
+        for base in (os.environ.get("TMPDIR", ""), "/tmp")  # noqa: S108 - checked before use.
         if os.path.isabs(base)
     ]
     return list(dict.fromkeys(found))
 
 
 def ensure_private(path: str) -> str:
-    """Make the folder if it does not exist; raise CannotStart if others can access it."""
+    """Create the folder if it does not exist. Raise CannotStart if others can access it."""
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
     except OSError as error:
-        raise CannotStart(f"{path}: {error.strerror}", "MCPSPY_RUNTIME names another folder") from None
+        raise CannotStart(f"{path}: {error.strerror}", "set MCPSPY_RUNTIME to another folder") from None
     check_private(path)
     return path
 
@@ -67,11 +67,11 @@ def check_private(path: str) -> None:
     except OSError as error:
         raise CannotStart(f"{path}: {error.strerror}") from None
     if not stat.S_ISDIR(found.st_mode):
-        raise CannotStart(f"{path}: a link or a file, where a folder of ours should be", "remove it")
+        raise CannotStart(f"{path}: not a folder, but a link or a file", "remove it")
     if found.st_uid != os.getuid():
-        raise CannotStart(f"{path}: belongs to somebody else", "MCPSPY_RUNTIME names another folder")
+        raise CannotStart(f"{path}: owned by another user", "set MCPSPY_RUNTIME to another folder")
     if found.st_mode & 0o077:
-        raise CannotStart(f"{path}: open to others", f"chmod 700 {path}")
+        raise CannotStart(f"{path}: accessible to other users", f"run chmod 700 {path}")
 
 
 class ControlSocket:
@@ -80,20 +80,20 @@ class ControlSocket:
     def __init__(self, path: str, listening: socket.socket, token: bytes) -> None:
         self.path = path
         self.token = token
-        """The required first line of a viewer; empty where the system identifies the peer."""
+        """First line that a viewer must send. Empty if the system identifies the peer."""
         self.listening = listening
         listening.setblocking(False)
 
     @classmethod
     def open(cls, session: str) -> ControlSocket:
-        """Listen for viewers of a session; raise CannotStart."""
+        """Listen for viewers of a session. Raise CannotStart."""
         folder = ensure_private(socket_folders()[0])
         try:
             return _unix(folder, session) if HAS_UNIX else _loopback(folder, session)
         except OSError as error:
             path = os.path.join(folder, session)
             raise CannotStart(
-                f"{path}: {error.strerror or error}", "MCPSPY_RUNTIME names another folder"
+                f"{path}: {error.strerror or error}", "set MCPSPY_RUNTIME to another folder"
             ) from None
 
     def fileno(self) -> int:
@@ -103,17 +103,17 @@ class ControlSocket:
         """Accept a connection if the peer is the same user."""
         try:
             connection, _ = self.listening.accept()
-        except OSError:  # The client is gone again, or there is no free descriptor.
+        except OSError:  # The client has disconnected, or there is no free descriptor.
             return None
         return connection if self.is_authorized(connection) else None
 
     def is_authorized(self, connection: socket.socket) -> bool:
-        """Whether the peer is the same user; otherwise close the connection."""
+        """Return whether the peer is the same user; if not, close the connection."""
         try:
             if is_same_user(connection):
                 connection.setblocking(False)
                 return True
-        except OSError:  # The peer is gone again, and macOS does not identify it any more.
+        except OSError:  # The peer has disconnected, and macOS no longer identifies it.
             pass
         connection.close()
         return False
@@ -122,14 +122,14 @@ class ControlSocket:
         self.listening.close()
         try:
             os.unlink(self.path)
-        except OSError:  # It was removed already.
+        except OSError:  # The file was already removed.
             pass
 
 
 def connect(path: str, seconds: float) -> socket.socket:
-    """Return a socket to a session.
+    """Return a socket that is connected to a session.
 
-    Raises CannotStart; FileNotFoundError if the session is gone, after its stale file is removed.
+    Raises CannotStart, or FileNotFoundError if the session has ended; then its stale file is removed.
     """
     check_private(os.path.dirname(path))
     try:
@@ -152,20 +152,20 @@ def connect(path: str, seconds: float) -> socket.socket:
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
-        raise CannotStart(f"{path}: cannot be reached: {error}") from None
+        raise CannotStart(f"{path}: cannot connect: {error}") from None
     return connection
 
 
 def is_same_user(connection: socket.socket) -> bool:
-    """Whether the peer is a process of the same user; True if the system does not report that."""
+    """Return whether the peer is a process of the same user, or True if the system does not report that."""
     if connection.family == socket.AF_INET:
-        return True  # The token proves it.
+        return True  # The token proves that.
     if hasattr(socket, "SO_PEERCRED"):
         _pid, user, _group = struct.unpack(
             "3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         )
     elif hasattr(socket, "LOCAL_PEERCRED"):
-        # struct xucred: its version, the user, groups (macOS, FreeBSD: unix(4)).
+        # struct xucred: version, user, groups (macOS, FreeBSD: unix(4)).
         _version, user = struct.unpack_from("2I", connection.getsockopt(0, socket.LOCAL_PEERCRED, 128))
     else:
         return True
@@ -173,7 +173,7 @@ def is_same_user(connection: socket.socket) -> bool:
 
 
 def _is_of(base: str, user: int) -> bool:
-    """Whether the folder exists and is this user's: `sudo` may keep the variable of another one."""
+    """Return whether the folder exists and belongs to this user: `sudo` may keep another user's variable."""
     try:
         found = os.stat(base)
     except OSError:
@@ -183,7 +183,7 @@ def _is_of(base: str, user: int) -> bool:
 
 def _unix(folder: str, session: str) -> ControlSocket:
     path = os.path.join(folder, session + SOCKET)
-    # Under its final name only once it listens: clients take one that does not for a dead session.
+    # Renamed only when it listens, because clients assume that a socket without a listener is a dead session's.
     temporary = os.path.join(folder, session)
     listening = socket.socket(socket.AF_UNIX)
     try:

@@ -1,7 +1,7 @@
-"""Output files and the replacement of recordings, complete or not at all.
+"""Output files and replaced recordings, written completely or not at all.
 
-Files are not overwritten without `force`, and only their owner may read them. A replaced recording
-is kept as `.bak`, and its name always leads to a complete file.
+Existing files are not overwritten without `force`, and only their owner may read new ones. A replaced
+recording is kept as `.bak`, and its name always refers to a complete file.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from mcpspy.errors import CannotStart, UsageError
 
 
 def save(
-    path: str | Path, pieces: Iterable[bytes | str], *, force: bool = False, way_out: str = "name another"
+    path: str | Path, pieces: Iterable[bytes | str], *, force: bool = False, way_out: str = "use another name"
 ) -> int:
-    """Write a file; return its bytes. Raise UsageError if it exists and there is no `force`, or CannotStart."""
+    """Write a file; return its size in bytes. Raise UsageError if it exists and `force` is not set, or CannotStart."""
     path = Path(path)
     try:
         if force:
             path = path.resolve()
             if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-                raise UsageError(f"{sanitize(str(path))}: not a regular file", "name another")
+                raise UsageError(f"{sanitize(str(path))}: not a regular file", "use another name")
             fd, name = tempfile.mkstemp(prefix=f".{path.name[:64]}.", dir=path.parent)
         else:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
             fd, name = os.open(path, flags, 0o600), str(path)
     except FileExistsError:
-        raise UsageError(f"{sanitize(str(path))}: there is such a file already", way_out) from None
+        raise UsageError(f"{sanitize(str(path))}: file exists", way_out) from None
     except OSError as error:
-        raise CannotStart(f"{sanitize(str(path))}: {error.strerror}", "name another file") from None
+        raise CannotStart(f"{sanitize(str(path))}: {error.strerror}", "use another name") from None
     size = 0
     try:
         with open(fd, "wb") as file:
@@ -46,7 +46,7 @@ def save(
         if force:
             os.replace(name, path)
     except BaseException as error:
-        with suppress(OSError):  # An incomplete file is removed.
+        with suppress(OSError):  # Remove an incomplete file.
             os.unlink(name)
         if isinstance(error, OSError):
             raise CannotStart(f"{sanitize(str(path))}: {error.strerror}", "nothing was written") from None
@@ -55,14 +55,14 @@ def save(
 
 
 class Replacement:
-    """A recording, and the file that may replace it."""
+    """A recording and the file that may replace it."""
 
     def __init__(self, old: Path) -> None:
         self.old = old
         self.new = old.with_name(f".{old.name}.{os.getpid()}.new")
 
     def put_in_place(self, new: str | None) -> Path:
-        """Replace the old by the new; return the backup of the old one. Raise CannotStart."""
+        """Replace the old recording by the new one. Return the path of the backup. Raise CannotStart."""
         backup = self.old.with_name(self.old.name + ".bak")
         waiting = self.new.with_suffix(".bak")
         try:
@@ -72,7 +72,7 @@ class Replacement:
             os.replace(new or self.new, self.old)
         except OSError as error:
             waiting.unlink(missing_ok=True)
-            raise CannotStart(f"{self.old}: {error.strerror}", "it was not updated") from None
+            raise CannotStart(f"{self.old}: {error.strerror}", "the recording was not updated") from None
         return backup
 
     def discard(self) -> None:

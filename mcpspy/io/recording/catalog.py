@@ -1,8 +1,8 @@
-"""The sessions of a folder and their counts, polled cheaply from a thread.
+"""The sessions of a folder and their counts, for cheap polling in a thread.
 
-A file that did not change is not read again; a large one that grows is read at growing intervals.
-Counting continues where it stopped, a portion at a time, so that it does not keep the interpreter
-from the drawing thread. Very large sessions are not counted.
+An unchanged file is not read again; a large file that grows is read at growing intervals. Counting continues
+where it stopped, one portion at a time, so that the drawing thread gets the interpreter in between. Very large
+sessions are not counted.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from mcpspy.io.recording.scan import FileStatus, RecordingScan
 from mcpspy.io.settings import sessions_folder
 
 REST = 20
-"""A file is not read again for this many times the duration of the last read."""
+"""Factor for the pause between two reads of a file, relative to the duration of the last read."""
 
 PORTION = 1 << 16
-"""Bytes between two pauses: some two milliseconds of work."""
+"""Bytes between two pauses: about two milliseconds of work."""
 
 PAUSE = 0.0005
-"""Seconds between two portions. Not 0: a thread that yields for no time gets the interpreter back at once."""
+"""Seconds between two portions. Not 0: a thread that sleeps for 0 s gets the interpreter back at once."""
 
 LARGEST = 64 << 20
-"""Bytes of the largest session that is counted: counting takes seconds and that much memory."""
+"""Maximum size, in bytes, of a session that is counted. Counting it takes seconds and as much memory."""
 
 AGAIN = 20
-"""A changed session that is not live is not counted again for this many times the duration of the last count."""
+"""Factor for the pause between two counts of a changed session that is not live, relative to the last count."""
 
 SLICE = 0.1
 """Seconds of work per call."""
 
 
 class FileStamp(NamedTuple):
-    """Changes when a file does."""
+    """Identity, size and modification time of a file."""
 
     device: int
     inode: int
@@ -47,7 +47,7 @@ class FileStamp(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> FileStamp:
-        """Raise OSError if the file does not exist."""
+        """Return the stamp of a file. Raise OSError if the file does not exist."""
         stat = path.stat()
         return cls(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
 
@@ -56,21 +56,18 @@ class _Known(NamedTuple):
     stamp: FileStamp
     again: float
     summary: Summary | None
-    """None: not a recording, or a later part of one."""
+    """None if the file is not a recording, or is a later part of one."""
 
 
 class Catalog:
     def __init__(self, folder: str | None = None) -> None:
         self.folder = Path(sessions_folder(folder))
         self.trouble = ""
-        """Why the folder cannot be read, if so."""
+        """Reason why the folder cannot be read, or an empty string."""
         self._known: dict[Path, _Known] = {}
 
     def look(self, *, anew: bool = False) -> list[Summary]:
-        """Return the sessions as they are now: live ones first, then the newest.
-
-        `anew`: read every file again.
-        """
+        """Return the current sessions: live ones first, then the newest. `anew` reads every file again."""
         if anew:
             self._known = {}
         paths, trouble = [], ""
@@ -85,7 +82,7 @@ class Catalog:
         for path in paths:
             try:
                 known[path] = self._look_at(path)
-            except (OSError, McpspyError):  # Deleted meanwhile, or not a recording yet.
+            except (OSError, McpspyError):  # The file was deleted, or is not a recording yet.
                 continue
         self._known = known
         found = [entry.summary for entry in known.values() if entry.summary is not None]
@@ -112,7 +109,7 @@ class Catalog:
             and summary.state is RecordingState.LIVE
             and Recording(path).state is not RecordingState.LIVE
         ):
-            return True  # The end of a session is shown at once.
+            return True  # Show the end of a session at once.
         if stamp == known.stamp and (summary is None or summary.state is not RecordingState.LIVE):
             return False
         return time.monotonic() >= known.again
@@ -126,7 +123,7 @@ class SessionCounts(NamedTuple):
 
 
 def count(summary: Summary) -> SessionCounts:
-    """Return the counts of a session as it is now; raise OSError or McpspyError if it cannot be read."""
+    """Return the current counts of a session. Raise OSError or McpspyError if it cannot be read."""
     counter = SessionCounter(summary.path, pause=0)
     while not counter.read():
         continue
@@ -136,7 +133,7 @@ def count(summary: Summary) -> SessionCounts:
 
 
 class SessionCounter:
-    """A session counted as far as it has been read."""
+    """Counts of a session, up to the position that was read."""
 
     def __init__(self, path: Path, *, pause: float = PAUSE) -> None:
         self._first = path
@@ -149,7 +146,7 @@ class SessionCounter:
         return SessionCounts(index.messages, index.failed, index.pending)
 
     def read(self, seconds: float = float("inf")) -> bool:
-        """Read on for N seconds at most; return whether all there is now has been read.
+        """Continue to read for at most N seconds. Return whether everything available has been read.
 
         Raises OSError or McpspyError if a file cannot be read.
         """
@@ -165,11 +162,11 @@ class SessionCounter:
                 if time.monotonic() > until:
                     return False
         finally:
-            self._scan.close()  # Of many sessions, few are read at a time.
+            self._scan.close()  # Only a few of many sessions are read at a time.
         return True
 
     def end(self) -> None:
-        """Count pending requests as unanswered: nothing more will come."""
+        """Count pending requests as unanswered, because the session has ended."""
         self._index.end()
 
     def _restart(self) -> None:
@@ -187,7 +184,7 @@ class CountCache:
     def __init__(self) -> None:
         self.counts: dict[Path, SessionCounts] = {}
         self.news = 0
-        """The number of changes of counts."""
+        """Number of changes to the counts."""
         self._done: dict[Path, _Done] = {}
         self._counters: dict[Path, SessionCounter] = {}
         self._spent: dict[Path, float] = {}
@@ -199,7 +196,7 @@ class CountCache:
                 known.pop(path, None)
 
     def work(self, sessions: Sequence[Summary], seconds: float = SLICE) -> bool:
-        """Count for N seconds, the first session first; return whether nothing is left to do."""
+        """Count for N seconds, starting with the first session. Return whether nothing is left to count."""
         until = time.monotonic() + seconds
         has_worked = False
         for summary in sessions:
@@ -217,7 +214,7 @@ class CountCache:
             return True
         done = self._done.get(summary.path)
         if done is None or RecordingState.LIVE in (done.summary.state, summary.state):
-            return False  # A live one is always read on, which is cheap if nothing is new.
+            return False  # A live session is always read again, which is cheap if there are no new entries.
         if done.summary is summary or time.monotonic() < done.again:
             return True
         return (done.summary, done.stamp) == (summary, _stamp(summary.path))
@@ -230,12 +227,12 @@ class CountCache:
         began = time.monotonic()
         try:
             is_read = counter.read(max(until - began, 0.0))
-        except (OSError, McpspyError):  # Deleted meanwhile, or not readable.
+        except (OSError, McpspyError):  # The file was deleted, or cannot be read.
             is_read = True
         now = time.monotonic()
         spent = self._spent[path] = self._spent.get(path, 0.0) + now - began
         if not is_read:
-            if path in self.counts:  # A live one that grows faster than it is read: the counts so far.
+            if path in self.counts:  # Live, and it grows faster than it is read: publish what is counted.
                 self._publish(path, counter.counts)
             return False
         if summary.state is not RecordingState.LIVE:

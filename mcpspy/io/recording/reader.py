@@ -1,7 +1,7 @@
-"""Recordings, from the reader's side: finding, summarizing, reading and deleting them.
+"""Find, summarize, read and delete recordings.
 
-Files are opened read-only; an incomplete last line is skipped and reported. Only files that belong
-to a session by their own headers are deleted with it, and none that is still written to.
+Files are opened read-only. An incomplete last line is skipped and reported. Deleting a session deletes only
+files whose own headers belong to it, and never a file that is still being written.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from mcpspy.io.recording.writer import is_live
 from mcpspy.io.settings import sessions_folder
 
 HEAD = 1 << 16
-"""Bytes of a recording's start in which a summary looks for the peers."""
+"""Bytes at the start of a recording in which a summary looks for the peers."""
 
 TAIL = 1 << 14
-"""Bytes of its end in which it looks for the exit."""
+"""Bytes at the end of a recording in which a summary looks for the exit."""
 
 
 class RecordingState(StrEnum):
     LIVE = "live"
     ENDED = "ended"
-    """It has its exit note."""
+    """The recording has an exit note."""
     DIED = "died"
-    """It has no exit note and no writer: mcpspy was killed, or the machine went down."""
+    """The recording has neither an exit note nor a writer: mcpspy was killed, or the machine went down."""
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """The facts in a list of sessions, read without reading the whole file."""
+    """Facts for a list of sessions, found without reading the whole file."""
 
     path: Path
     header: Header
     state: RecordingState
     exit: Note | None
     size: int
-    """Bytes, all parts."""
+    """Bytes of all parts."""
     entries: int
-    """Lines after the header, all parts."""
+    """Lines after the header, of all parts."""
     last: float
     """Seconds from `started` to the last entry."""
     client: Peer | None
@@ -59,17 +59,17 @@ class Summary(Struct, frozen=True, kw_only=True):
 
 
 class Recording:
-    """A recording on disk: its header, and its entries."""
+    """A recording on disk: its header and its entries."""
 
     def __init__(self, path: str | Path) -> None:
-        """Open the file and read its header; raise UsageError or CannotStart if that fails."""
+        """Open the file and read its header. Raise UsageError or CannotStart."""
         self.path = Path(path)
         self.header = read_header_of(self.path)
         self.torn = 0
         """Bytes of incomplete last lines, which are skipped."""
 
     def __iter__(self) -> Iterator[Entry]:
-        """Yield the entries as the file is now, and those of the parts that follow."""
+        """Yield the current entries of the file and of the parts that follow."""
         self.torn = 0
         scan = RecordingScan(self.path)
         for block in scan:
@@ -77,7 +77,7 @@ class Recording:
         self.torn = scan.torn
 
     def session(self) -> Session:
-        """Return the whole session, with its end unless it is live."""
+        """Return the whole session. Unless it is live, its end is included."""
         session = Session(self.header).add_all(self)
         if self.state is not RecordingState.LIVE:
             session.end()
@@ -90,13 +90,13 @@ class Recording:
 
 
 def read_header_of(path: Path) -> Header:
-    """Return the header of a file; raise UsageError or CannotStart, with a hint, if it has none."""
+    """Return the header of a file. Raise UsageError or CannotStart, with a hint, if it has none."""
     with opened(path) as file:
         line = file.readline(1 << 20)
     if not line:
-        raise UsageError(f"{path}: empty, so not a recording", "was its disk full when it was made?")
+        raise UsageError(f"{path}: empty, so not a recording", "was the disk full when it was written?")
     if not line.endswith(b"\n") and line.startswith(b'{"mcpspy":'):
-        raise UsageError(f"{path}: its header is cut off", "nothing can be read without it")
+        raise UsageError(f"{path}: its header is incomplete", "a recording cannot be read without its header")
     try:
         return read_header(line.rstrip(b"\n"))
     except UsageError as error:
@@ -104,9 +104,9 @@ def read_header_of(path: Path) -> Header:
 
 
 def find(which: str, folder: str | None = None) -> Path:
-    """Return the file of a session: by a path, `last`, an id (or its beginning), or a name.
+    """Return the file of a session, given a path, `last`, an id or its beginning, or a name.
 
-    Of several sessions of one name, the newest. Raises UsageError.
+    If several sessions have the name, return the newest. Raises UsageError.
     """
     if os.sep in which or which.endswith(".jsonl") or Path(which).is_file():
         return Path(which)
@@ -120,15 +120,13 @@ def find(which: str, folder: str | None = None) -> Path:
         return matching[0]
     if matching:
         raise UsageError(
-            f"{which}: {len(matching)} sessions have such an id", "give more of it; see mcpspy ls"
+            f"{which}: {len(matching)} session ids start with this", "add characters; mcpspy ls lists the ids"
         )
     if Path(which).is_dir():
-        raise UsageError(
-            f"{which}: a folder, not a recording", f"mcpspy ls --dir {which} lists what is in it"
-        )
+        raise UsageError(f"{which}: a folder, not a recording", f"mcpspy ls --dir {which} lists its sessions")
     if not newest:
         raise UsageError(
-            f"no session in {home}", "record one: mcpspy run -- COMMAND, or see how it looks: mcpspy demo"
+            f"no sessions in {home}", "record one with mcpspy run -- COMMAND, or try mcpspy demo"
         )
     raise UsageError(f"{which}: no such file or session", "mcpspy ls lists the sessions")
 
@@ -139,20 +137,20 @@ def sessions(folder: str | None = None) -> list[Summary]:
     for path, header in _recordings(Path(sessions_folder(folder))):
         try:
             found.append(summarize(path, header))
-        except (OSError, UsageError, CannotStart):  # Deleted meanwhile.
+        except (OSError, UsageError, CannotStart):  # The file was deleted.
             continue
     return sorted(found, key=lambda summary: summary.order, reverse=True)
 
 
 def start_order(path: Path, header: Header) -> tuple[str, str, str]:
-    """Return the sort key of sessions, the first to start first."""
+    """Return the key that sorts sessions by start."""
     return header.started, header.id, path.name
 
 
 def summarize(path: Path, header: Header, *, counts: bool = True) -> Summary:
     """Return the summary of a session, from the start and the end of its file.
 
-    Counting the entries reads it all, a second per gigabyte; without `counts` it is skipped.
+    Counting the entries reads the whole file, which takes a second per gigabyte; `counts=False` skips that.
     """
     session = Session(header)
     with opened(path) as file:
@@ -163,7 +161,7 @@ def summarize(path: Path, header: Header, *, counts: bool = True) -> Summary:
                 break
     size = entries = 0
     state, last = RecordingState.DIED, None
-    for part, state, last in _parts(path):  # noqa: B007 - those of the last one are the session's.
+    for part, state, last in _parts(path):  # noqa: B007 - the last part's values are used.
         size += part.stat().st_size
         entries += _count_lines(part) - 1 if counts else 0
     return Summary(
@@ -181,7 +179,7 @@ def summarize(path: Path, header: Header, *, counts: bool = True) -> Summary:
 
 
 def headers(folder: Path) -> Iterator[tuple[Path, Header]]:
-    """Yield the files of recordings in a folder, parts too; raise OSError if it cannot be read."""
+    """Yield the recordings in a folder, including later parts. Raise OSError if the folder cannot be read."""
     for path in folder.iterdir():
         if path.suffix == ".jsonl":
             try:
@@ -192,10 +190,10 @@ def headers(folder: Path) -> Iterator[tuple[Path, Header]]:
 
 
 def files_of(summary: Summary) -> list[Path]:
-    """Return the existing files of a session, the first one first.
+    """Return the existing files of a session, the first part first.
 
-    Parts are identified by their headers, because the note that leads from one to the next may be
-    missing. If the folder has a copy of the session, only parts named after this file are its own.
+    Parts are identified by their headers, because the note that links a part to the next may be missing. If the
+    folder has a copy of the session, only parts named after this file are its own.
     """
     first = summary.path
     found = _same_session(first.parent, summary.header)
@@ -207,18 +205,18 @@ def files_of(summary: Summary) -> list[Path]:
 
 
 def delete(summary: Summary) -> None:
-    """Delete a session's files; raise McpspyError if one cannot be deleted.
+    """Delete the files of a session. Raise McpspyError if one cannot be deleted.
 
-    The first is deleted last: if anything stays, the session stays in the list.
+    The first part is deleted last: if any file remains, the session stays in the list.
     """
     first = summary.path
     files = files_of(summary)
     if first not in files and os.path.lexists(first):
-        raise CannotStart(f"{first}: another file took its name", "look again")
+        raise CannotStart(f"{first}: another file has this name now", "list the sessions again")
     for path in files:
         with opened(path) as file:
             if is_live(file.fileno()):
-                raise CannotStart(f"{path}: still written to", "its server runs")
+                raise CannotStart(f"{path}: still being written", "its server is running")
     for path in reversed(files):
         try:
             path.unlink(missing_ok=True)
@@ -233,11 +231,11 @@ def _recordings(folder: Path) -> list[tuple[Path, Header]]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise CannotStart(f"{folder}: {error.strerror}", "name another folder with --dir") from None
+        raise CannotStart(f"{folder}: {error.strerror}", "use another folder with --dir") from None
 
 
 def _read_state(path: Path) -> tuple[RecordingState, Entry | None]:
-    """Return the state of a recording's last part, and its last whole entry."""
+    """Return the state of the last part of a recording, and its last complete entry."""
     with opened(path) as file:
         live = is_live(file.fileno())
         size = file.seek(0, os.SEEK_END)
@@ -246,7 +244,7 @@ def _read_state(path: Path) -> tuple[RecordingState, Entry | None]:
             file.seek(max(0, size - back))
             tail = file.read()
             lines = tail[: tail.rfind(b"\n") + 1].split(b"\n")[:-1]
-            # Two, as the first may have begun before the tail; or there is no more to read.
+            # Two lines, because the first one may begin before the tail; or there is nothing more to read.
             if len(lines) > 1 or back >= size:
                 break
             back *= 16
@@ -257,7 +255,7 @@ def _read_state(path: Path) -> tuple[RecordingState, Entry | None]:
 
 
 def _parts(path: Path) -> Iterator[tuple[Path, RecordingState, Entry | None]]:
-    """Yield the files of a session, from this one on, each with its state and its last whole entry."""
+    """Yield the files of a session, starting with this one, each with its state and its last complete entry."""
     seen: set[Path] = set()
     following: Path | None = path
     while following is not None and following not in seen:
@@ -272,12 +270,12 @@ def _count_lines(path: Path) -> int:
         return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(BLOCK), b""))
 
 
-def _same_session(folder: Path, mine: Header) -> list[tuple[Path, Header]]:
+def _same_session(folder: Path, wanted: Header) -> list[tuple[Path, Header]]:
     try:
         return [
             (path, header)
             for path, header in headers(folder)
-            if (header.id, header.started) == (mine.id, mine.started)
+            if (header.id, header.started) == (wanted.id, wanted.started)
         ]
     except OSError as error:
         raise CannotStart(f"{folder}: {error.strerror}") from None

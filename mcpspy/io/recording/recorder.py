@@ -1,7 +1,7 @@
-"""The recording of one run, which may fail without affecting the traffic.
+"""The recording of one run. It may fail without affecting the traffic.
 
-Nothing about a recording ever raises: a path that cannot be written, a full disk or a bug costs a
-line on stderr and the recording.
+Nothing here raises. A path that cannot be written, a full disk or a bug stops the recording, and mcpspy prints
+one line on stderr.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 class RecordingTarget:
-    """The options of a recording's destination."""
+    """Options for the destination of a recording."""
 
     def __init__(self) -> None:
         self.recording = True
         self.record: str | None = None
-        """The file, or the folder to put it in; None for the folder of sessions."""
+        """The file, or the folder for a file with a generated name; None selects the default folder."""
         self.folder: str | None = None
-        """The folder of sessions; None for the default."""
+        """The folder of recordings; None selects the default folder."""
         self.max_size = 0
-        """Bytes after which a next part begins; 0 for never."""
+        """Bytes after which the next part begins; 0 disables parts."""
         self.redaction = RedactionOptions()
 
 
@@ -41,27 +41,27 @@ class Recorder:
         """Open the file. `fields` is the header without the common fields."""
         self.writer: Writer | None = None
         self.id: str | None = None
-        """The id of the recording; None if there never was one."""
+        """Id of the recording, or None if it could not be opened."""
         self.path: str | None = None
-        """Its first part."""
+        """Path of the first part."""
         if target.recording:
             try:
                 self.writer = _open(target, fields)
                 self.id, self.path = self.writer.id, self.writer.path
             except OSError as error:
                 path = target.record or error.filename or "the default folder"
-                say(f"cannot record to {path}: {error.strerror}; traffic goes on unrecorded")
+                say(f"cannot record to {path}: {error.strerror}; traffic continues unrecorded")
             except McpspyError as error:
-                say(f"cannot record: {error}; traffic goes on unrecorded")
+                say(f"cannot record: {error}; traffic continues unrecorded")
             except Exception as error:
                 self.broke(error)
 
     def now(self) -> float:
-        """Return the seconds since the recording started; 0 if there is none."""
+        """Return the seconds since the recording started, or 0 without a recording."""
         return self.writer.now() if self.writer is not None else 0.0
 
     def write(self, lines: Lines) -> None:
-        """Write whole lines."""
+        """Write complete lines."""
         if self.writer is not None:
             try:
                 self.writer.write(lines)
@@ -76,7 +76,7 @@ class Recorder:
                 self.broke(error)
 
     def finish(self, code: int | None, signal: str | None) -> None:
-        """Record the exit, and close the file."""
+        """Record the exit and close the file."""
         self.note("exit", code=code, signal=signal)
         if self.writer is not None:
             self.writer.close()
@@ -85,12 +85,12 @@ class Recorder:
         """Stop the recording because of a bug in mcpspy."""
         self.writer = None
         say(
-            f"recording stopped by a bug in mcpspy: {type(error).__name__}: {error}; traffic goes on unrecorded"
+            f"recording stopped by a bug in mcpspy: {type(error).__name__}: {error}; traffic continues unrecorded"
         )
 
 
 def say(line: str) -> None:
-    """Print a line on stderr, unless that would block: the host may not read it."""
+    """Print a line on stderr, unless that would block, because the host may not read it."""
     message = f"mcpspy: {line}\n".encode("utf-8", "replace")
     if sys.platform != "win32":
         import select
@@ -117,5 +117,5 @@ def _open(target: RecordingTarget, fields: Mapping[str, Value]) -> Writer:
 def _working_folder() -> str:
     try:
         return os.getcwd()
-    except OSError:  # It was deleted.
+    except OSError:  # The folder was deleted.
         return ""

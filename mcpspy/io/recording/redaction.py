@@ -1,7 +1,7 @@
-"""The redactor of a recording, from options, settings and environment.
+"""The redactor of a recording, configured by options, settings and environment.
 
-The key of the placeholders lives as long as the process and is written nowhere. `core.redact` is
-imported when it is first needed: `mcpspy run` reads its options before it starts the server.
+The key for placeholders exists only in the memory of the process. `core.redact` is imported when it is first
+needed, because `mcpspy run` reads its options before it starts the server.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mcpspy.core.redact.redactor import Found, Redactor
 
 BATCH = 1 << 20
-"""Bytes read at a time from a recording that is being redacted."""
+"""Bytes per read of a recording that is being redacted."""
 
 LISTS = ("keys", "patterns", "pointers", "env")
 """Lists that options and the table `redact` of the settings add to."""
@@ -31,21 +31,21 @@ class RedactionOptions:
 
     def __init__(self) -> None:
         self.off = False
-        """Whether nothing is redacted, whatever the settings."""
+        """True if nothing is redacted, whatever the settings."""
         self.keys: list[str] = []
         self.patterns: list[str] = []
         self.pointers: list[str] = []
         self.env: list[str] = []
         self.config: str | None = None
-        """The settings; None for the user's `mcpspy.toml`, if it exists."""
+        """Path of the settings; None selects the user's `mcpspy.toml`, if it exists."""
 
 
 def redactor(
     options: RedactionOptions, say: Callable[[str], None], found: Found | None = None
 ) -> Redactor | None:
-    """Return the redactor of a recording; None if redaction is off. Raises UsageError or CannotStart.
+    """Return the redactor of a recording, or None if redaction is off. `say` reports variables that are not set.
 
-    `say` is called for a variable that is not set.
+    Raises UsageError or CannotStart.
     """
     if options.off:
         return None
@@ -56,7 +56,7 @@ def redactor(
 
 
 def _rules(options: RedactionOptions, say: Callable[[str], None]) -> RedactionRules | None:
-    """Return the rules; None for the built-in ones alone, which are imported later."""
+    """Return the rules, or None for the built-in ones only, which are imported later."""
     wanted = {name: list(getattr(options, name)) for name in LISTS}
     if options.config is not None or os.path.exists(config_file()):
         from mcpspy.io.settings import table
@@ -72,7 +72,7 @@ def _rules(options: RedactionOptions, say: Callable[[str], None]) -> RedactionRu
     variables = {name: os.environ.get(name, "") for name in wanted["env"]}
     for name, value in variables.items():
         if not value:
-            say(f"--redact-env {name}: not set, so there is nothing to look for")
+            say(f"--redact-env {name}: the variable is not set, so its value cannot be redacted")
     try:
         return RedactionRules(wanted["keys"], wanted["patterns"], wanted["pointers"], variables)
     except ValueError as error:
@@ -82,16 +82,16 @@ def _rules(options: RedactionOptions, say: Callable[[str], None]) -> RedactionRu
 def _settings(file: str, table: dict[str, Any]) -> dict[str, list[str]]:
     for name, value in table.items():
         if name not in LISTS:
-            raise UsageError(f"{file}: redact.{name} means nothing", f"there are {', '.join(LISTS)}")
+            raise UsageError(f"{file}: unknown setting redact.{name}", f"use {', '.join(LISTS)}")
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise UsageError(f"{file}: redact.{name} is no list of strings", f'{name} = ["…"]')
+            raise UsageError(f"{file}: redact.{name} must be a list of strings", f'write {name} = ["…"]')
     return table
 
 
 def clean(source: str, target: str | None, redacting: Redactor) -> int:
-    """Write a redacted copy of a recording, or only search it; return the bytes of an incomplete last line.
+    """Write a redacted copy of a recording, or only search it. Return the bytes of an incomplete last line.
 
-    The file is new and complete, or not there. Raises UsageError or CannotStart.
+    The copy is a new, complete file, or does not exist. Raises UsageError or CannotStart.
     """
     try:
         with open(source, "rb") as lines:
@@ -106,7 +106,7 @@ def clean(source: str, target: str | None, redacting: Redactor) -> int:
                 os.unlink(target)
                 raise
     except FileExistsError:
-        raise UsageError(f"{target} exists, and no file is overwritten", "name another") from None
+        raise UsageError(f"{target}: file exists", "use another name") from None
     except OSError as error:
         raise CannotStart(f"{error.filename or target or source}: {error.strerror}", "is it yours?") from None
 
@@ -121,16 +121,16 @@ def _copy(source: str, lines: BinaryIO, out: BinaryIO | None, redacting: Redacto
         out.write(header)
     while batch := lines.readlines(BATCH):
         torn = b"" if batch[-1].endswith(b"\n") else batch.pop()
-        kept = redacting.lines(b"".join(batch))
+        redacted = redacting.lines(b"".join(batch))
         if out is not None:
-            out.write(kept)
+            out.write(redacted)
         if torn:
             return len(torn)
     return 0
 
 
 def _header(line: bytes, redacting: Redactor) -> bytes:
-    """Return a recording's first line, redacted and marked as such."""
+    """Return the first line of a recording, redacted and marked as such."""
     import orjson
 
     from mcpspy.core.recording.decode import read_header

@@ -1,8 +1,8 @@
-"""The lines of a recording, in blocks, over all of its files.
+"""The lines of a recording, in blocks, across all of its files.
 
-The one loop under every reader: the order of files, the offset of each line, and incomplete lines at
-the end. A scan ends at the current end and can be continued, by polling (`io.recording.catalog`) or
-on an event loop (`io.recording.tail`). It keeps no line; `LineReader` reads one again by its offset.
+All readers use this loop. It knows the order of files, the offset of each line, and incomplete lines at the
+end. A scan stops at the current end and can continue later, by polling (`io.recording.catalog`) or on an event
+loop (`io.recording.tail`). It stores no lines; `LineReader` reads a line again by its offset.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.writer import is_live
 
 BLOCK = 1 << 18
-"""Bytes per read: what is made of them stays in the processor's cache."""
+"""Bytes per read. The results of a block of this size stay in the processor's cache."""
 
 NEAR = 1 << 15
-"""Bytes before a line and after it that are read with it."""
+"""Bytes before and after a line that are read with it."""
 
 
 class LineBlock(NamedTuple):
@@ -32,28 +32,28 @@ class LineBlock(NamedTuple):
 
     path: Path
     offset: int
-    """Where the first line begins; each next one begins a LF after the end of the one before."""
+    """Offset of the first line. Each next line begins one LF after the end of the previous one."""
     lines: list[bytes]
-    """Without their LF, and without the file's header."""
+    """Lines without their LF and without the header of the file."""
     damaged: Damaged | None = None
-    """In place of lines, from a follower only: an incomplete last line, or that the file starts over."""
+    """An incomplete last line, or a restart of the file, instead of lines. Set only by a follower."""
 
 
 class FileStatus(Enum):
-    """What became of the file that a scan has reached."""
+    """State of the file that a scan has reached."""
 
     GROWN = 1
     """There is more to read."""
     UNCHANGED = 2
-    """There is not, but its writer has it open."""
+    """There is nothing more to read, but the writer has the file open."""
     CLOSED = 3
-    """There is not, and nothing will come."""
+    """There is nothing more to read, and the writer has closed the file."""
     REPLACED = 4
-    """It was cut, or another file has its name."""
+    """The file was truncated, or another file has its name."""
 
 
 class RecordingScan:
-    """A position in a recording, from which the next lines are read."""
+    """A position in a recording from which the next lines are read."""
 
     def __init__(self, path: Path, block: int = BLOCK) -> None:
         self.paths = [path]
@@ -68,11 +68,11 @@ class RecordingScan:
         self._identity: tuple[int, int] | None = None
         self._position = self._file_size = 0
         self.offset = 0
-        """Where the next line begins in the current file."""
+        """Offset of the next line in the current file."""
         self._last: bytes | Entry | None = None
 
     def __iter__(self) -> Iterator[LineBlock]:
-        """Yield the blocks up to what is there now; some have no lines. Raises UsageError or CannotStart."""
+        """Yield the blocks up to the current end; some have no lines. Raises UsageError or CannotStart."""
         try:
             while (block := self.next()) is not None:
                 yield block
@@ -86,7 +86,7 @@ class RecordingScan:
 
     @property
     def file(self) -> BinaryIO:
-        """The same, open where reading continues; raise UsageError or CannotStart if that cannot be."""
+        """The current file, open at the position to read. Raise UsageError or CannotStart if it cannot be opened."""
         if self._file is None:
             self._file = opened(self.path)
             stat = os.fstat(self._file.fileno())
@@ -103,28 +103,28 @@ class RecordingScan:
 
     @property
     def size(self) -> int:
-        """Bytes there are to read, as far as known: a file names the next one in its last line."""
+        """Bytes to read, as far as known: a file names the next one in its last line."""
         return self._before + max(self._file_size, self._position)
 
     @property
     def torn(self) -> int:
-        """Bytes of last lines that are incomplete: left out."""
+        """Bytes of incomplete last lines, which are skipped."""
         return self._torn + len(self.incomplete)
 
     @property
     def incomplete(self) -> bytes:
-        """The bytes of the current file that are not a line yet."""
+        """Bytes of the current file that are not a complete line yet."""
         return b"".join(self._framer.pieces)
 
     @property
     def last(self) -> Entry | None:
-        """The last entry of the current file so far."""
+        """The last entry read from the current file."""
         if isinstance(self._last, bytes):
             self._last = read_entry(self._last)
         return self._last
 
     def next(self) -> LineBlock | None:
-        """Return the lines that end in the next bytes, perhaps none; None if there are no bytes for now."""
+        """Return the lines that end in the next bytes, possibly none. Return None if there are no bytes for now."""
         while not (data := self.file.read(self._block)):
             if not self.next_file():
                 return None
@@ -137,7 +137,7 @@ class RecordingScan:
         if lines:
             self.offset = self._position + data.rindex(b"\n") + 1
         self._position += len(data)
-        # The header is not an entry; a file that was cut has none.
+        # The header is not an entry; a truncated file has none.
         if lines and not offset and isinstance(read_entry(lines[0]), Damaged):
             offset = len(lines.pop(0)) + 1
         if lines:
@@ -145,7 +145,7 @@ class RecordingScan:
         return LineBlock(self.path, offset, lines)
 
     def next_file(self) -> bool:
-        """Continue in the file that the last entry names; return whether there is one, not read before."""
+        """Continue in the file that the last entry names. Return whether there is one that was not read before."""
         following = part_after(self.path, self.last)
         if following is None or following in self.paths:
             return False
@@ -162,34 +162,34 @@ class RecordingScan:
         self._begin_file()
 
     def status(self) -> FileStatus:
-        """Return what became of the current file; raise UsageError or CannotStart if it cannot be opened."""
+        """Return the state of the current file. Raise UsageError or CannotStart if it cannot be opened."""
         fd = self.file.fileno()
-        live = is_live(fd)  # First: what its writer wrote before it ended is then there to be seen.
-        mine = os.fstat(fd)
-        is_cut = mine.st_size < self._position
-        if (mine.st_dev, mine.st_ino) != self._identity:
+        live = is_live(fd)  # First: then everything that the writer wrote before it ended is visible below.
+        opened_stat = os.fstat(fd)
+        is_cut = opened_stat.st_size < self._position
+        if (opened_stat.st_dev, opened_stat.st_ino) != self._identity:
             return FileStatus.REPLACED
-        if mine.st_size > self._position:
+        if opened_stat.st_size > self._position:
             return FileStatus.GROWN
         try:
             named = os.stat(self.path)
-        except OSError:  # Deleted: what its writer still appends is there to be read, what was cut is not.
+        except OSError:  # Deleted: data that the writer still appends can be read, but truncated data cannot.
             if is_cut:
                 return FileStatus.CLOSED
-            named = mine
+            named = opened_stat
         if is_cut or (named.st_dev, named.st_ino) != self._identity:
             return FileStatus.REPLACED
         return FileStatus.UNCHANGED if live else FileStatus.CLOSED
 
     def close(self) -> None:
-        """Close the current file. Reading opens it again; check `status` first: the file may have been replaced."""
+        """Close the current file. Reading opens it again; check `status` first, because the file may be replaced."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
 
 class LineReader:
-    """Lines of a recording that were read before, read again from their places."""
+    """Reads lines of a recording again by their offsets."""
 
     def __init__(self) -> None:
         self._files: list[FileIO] = []
@@ -198,21 +198,21 @@ class LineReader:
         self._block_at = -1, 0
 
     def begin_part(self, path: Path) -> int:
-        """Open one more file; return its number, raise OSError if that cannot be."""
+        """Open another file and return its number. Raise OSError if it cannot be opened."""
         self._files.append(FileIO(path))
         return len(self._files) - 1
 
     def read(self, part: int, offset: int, length: int) -> bytes:
-        """Return N bytes of a file; fewer if they are not there any more."""
+        """Return N bytes of a file, or fewer if they no longer exist."""
         if part >= len(self._files):
             return b""
         file = self._files[part]
         try:
-            # Another thread may be reading, too.
+            # Another thread may be reading too.
             with self._lock:
                 at, begin = self._block_at
                 if at != part or not begin <= offset <= begin + len(self._block) - length:
-                    # After a line its neighbours are read, on either side.
+                    # Read the neighbours on both sides as well: they are usually read next.
                     begin = max(offset - NEAR, 0)
                     file.seek(begin)
                     self._block, self._block_at = file.read(offset - begin + length + NEAR), (part, begin)
@@ -221,32 +221,32 @@ class LineReader:
             return b""
 
     def close(self) -> None:
-        """Close all files, and forget them."""
+        """Close and forget all files."""
         self._block_at = -1, 0
         while self._files:
             self._files.pop().close()
 
 
 def opened(path: Path) -> BinaryIO:
-    """Open for reading; raise UsageError or CannotStart with what to do."""
+    """Open a file for reading. Raise UsageError or CannotStart with a hint."""
     try:
         if path.is_dir():
             raise UsageError(
-                f"{path}: a folder, not a recording", f"mcpspy ls --dir {path} lists what is in it"
+                f"{path}: a folder, not a recording", f"mcpspy ls --dir {path} lists its sessions"
             )
         return path.open("rb")
     except FileNotFoundError:
         raise UsageError(f"{path}: no such file", "mcpspy ls lists the sessions") from None
     except OSError as error:
-        raise CannotStart(f"{path}: {error.strerror}", "is it yours to read?") from None
+        raise CannotStart(f"{path}: {error.strerror}", "check the permissions") from None
 
 
 def part_after(path: Path, last: Entry | None) -> Path | None:
-    """Return the file that the last entry of another one names, beside it; None if there is none."""
+    """Return the file next to `path` that its last entry names, or None."""
     if not (isinstance(last, Note) and last.kind == "part"):
         return None
     try:
         following = path.with_name(str(last.fields.get("next")))
-    except ValueError:  # A path is not a name: a recording from elsewhere must not choose what we read.
+    except ValueError:  # A path: a recording from elsewhere must not choose the files that mcpspy reads.
         return None
     return following if following.is_file() else None

@@ -1,4 +1,4 @@
-"""A recording that may still grow, followed on an event loop from its start to its end."""
+"""Follows a recording that may still grow, on an event loop, from its start to its end."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from mcpspy.core.recording.decode import Damaged, Entry, Note, read_entry
 from mcpspy.io.recording.scan import FileStatus, LineBlock, RecordingScan
 
 POLL = 0.1
-"""Seconds between two checks of a file that may grow: 0.13 % of a core, and no watcher to install."""
+"""Seconds between two checks of a file that may grow. This takes 0.13 % of a core and needs no watcher."""
 
 CHUNK = 1 << 20
-"""Bytes per read: a hand-over to a thread and back costs as much as twelve smaller reads."""
+"""Bytes per read. A switch to a thread and back takes as long as twelve smaller reads."""
 
-RESTARTED = "the file was cut or replaced: reading it from its start"
-"""The text of the `Damaged` entry after which a follower starts over."""
+RESTARTED = "the file was truncated or replaced: reading from its start"
+"""Text of the `Damaged` entry after which a follower starts again."""
 
 
 async def follow(path: Path, *, poll: float = POLL) -> AsyncIterator[Entry]:
-    """Yield the entries of a recording as they come: those of `follow_lines`."""
+    """Yield the entries of a recording as they arrive, like `follow_lines`."""
     async with aclosing(follow_lines(path, poll=poll)) as blocks:
         async for block in blocks:
             if block.damaged is not None:
@@ -33,17 +33,17 @@ async def follow(path: Path, *, poll: float = POLL) -> AsyncIterator[Entry]:
 
 
 async def follow_lines(path: Path, *, poll: float = POLL) -> AsyncGenerator[LineBlock, None]:
-    """Yield the lines of a recording as they come; an empty block means that there are none for now.
+    """Yield the lines of a recording as they arrive. An empty block means that there are none for now.
 
-    Ends after the exit note, or when the file has no writer. Continues in the next part. Starts over,
-    after a `Damaged` entry, when the file was cut or replaced; a deleted file is read to its writer's
-    end. Raises UsageError or CannotStart if there is nothing to open.
+    Ends after the exit note, or when the file has no writer. Continues in the next part. If the file was truncated
+    or replaced, yields a `Damaged` entry and starts again. A deleted file is read until its writer ends. Raises
+    UsageError or CannotStart if the file cannot be opened.
     """
     with closing(RecordingScan(path)) as scan:
         while True:
             status = scan.status()
             if status is FileStatus.GROWN:
-                # Opened by the scan: aiofiles leaks a file if it is cancelled while opening it.
+                # The scan opens the file: aiofiles leaks a file if it is cancelled while opening it.
                 block = scan.take(await aiofiles.threadpool.wrap(scan.file).read(CHUNK))
                 if block.lines:
                     yield block
@@ -54,7 +54,7 @@ async def follow_lines(path: Path, *, poll: float = POLL) -> AsyncGenerator[Line
                 continue
             is_closed = status is FileStatus.CLOSED
             if is_closed and (torn := scan.incomplete):
-                damaged = Damaged(torn, "torn: its writer was stopped while writing")
+                damaged = Damaged(torn, "incomplete: its writer was stopped while writing")
                 yield LineBlock(scan.path, scan.offset, [], damaged)
             if is_closed or (isinstance(scan.last, Note) and scan.last.kind in ("exit", "part")):
                 if not scan.next_file():

@@ -1,8 +1,8 @@
-"""The file of a recording, while it is being written.
+"""Writes the file of a recording.
 
-Owns creation (one file per process, 0600 in a 0700 folder), appending, the mark of a live file, and
-parts. If the disk refuses, the recording pauses and resumes, the file stays valid, and nothing is
-raised.
+Creates the file (one per process, 0600 in a 0700 folder), appends to it, marks it as live, and splits it into
+parts. If the disk refuses a write, the recording pauses and resumes later, the file stays valid, and nothing
+is raised.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ else:
     import fcntl
 
 BATCH = 1 << 20
-"""Bytes gathered before they are written: one write for any ordinary entry, few for 100 MB."""
+"""Bytes that are collected before a write: one write for most entries, few writes for 100 MB."""
 
 IOV_MAX = 512
-"""Buffers in one writev; systems allow 1024 (Linux, macOS), POSIX promises 16."""
+"""Number of buffers per writev. Linux and macOS allow 1024; POSIX guarantees 16."""
 
 RETRY = 1.0
-"""Seconds between two attempts at a disk that refused: a full disk must not cost a write per message."""
+"""Seconds between two attempts after a failed write, so that a full disk does not cause one write per message."""
 
 _LOCKED_BYTE = 1 << 62
-"""Windows cannot read a locked range: lock a byte that no file reaches."""
+"""Offset of a byte that no file reaches. It is locked because Windows cannot read a locked range."""
 
 
 class Writer:
@@ -61,10 +61,10 @@ class Writer:
     ) -> None:
         """Create the file and write its header.
 
-        `folder` is where a file gets a generated name; `record` names the file instead, or a folder to put
-        it in. `fields` is the header without `mcpspy`, `id` and `started`. All lines go through `redactor`,
-        if there is one; the header records that. A file of `max_size` bytes continues in a next part.
-        Raises OSError if there can be no file.
+        `folder` is the folder for a file with a generated name; `record` names the file instead, or another folder.
+        `fields` is the header without `mcpspy`, `id` and `started`. If there is a `redactor`, all lines pass through
+        it, and the header records that. After `max_size` bytes, the recording continues in another part.
+        Raises OSError if the file cannot be created.
         """
         self._say = say
         self._redactor = redactor
@@ -76,10 +76,10 @@ class Writer:
         self._retry_at = 0.0
         self._part = 1
         self.epoch = time.monotonic()
-        """The zero of `t`."""
+        """Monotonic time at which `t` is zero."""
         now = self._next_start()
         seconds = time.gmtime(now // 1_000_000)
-        # Sorts sessions that start in one millisecond: its microseconds, then random bits.
+        # Sorts sessions that start within one millisecond: the microseconds, then random bits.
         self.id = f"{now % 1000 << 22 | int.from_bytes(os.urandom(4)) >> 10:08x}"
         self._fields: dict[str, Value] = {
             "id": self.id,
@@ -107,10 +107,10 @@ class Writer:
         self.write(encode.note(at, kind, fields))
 
     def write(self, lines: Lines) -> None:
-        """Append whole lines in one write (a few, if they are large).
+        """Append complete lines in one write, or in a few if they are large.
 
-        A disk that refuses loses these lines, and leaves no incomplete one; a note counts the lost entries
-        once it accepts more.
+        A failed write loses these lines, but leaves no incomplete line. A note counts the lost entries once the disk
+        accepts data again.
         """
         if self._redactor is not None and self._redacted is not None:
             lines = self._redacted(lines) if isinstance(lines, bytes) else self._redactor.buffers(lines)
@@ -138,18 +138,18 @@ class Writer:
             self._refused(error, start)
 
     def close(self) -> None:
-        """Flush to the disk once, and give up the mark of a live file."""
+        """Sync the file to disk and remove its live mark."""
         if self._trouble:
             self._recover()
         for last in (os.fsync, os.close):
             try:
                 last(self._fd)
-            except OSError:  # A device, or a disk that refused before: reported already.
+            except OSError:  # A device, or a disk that failed before: already reported.
                 pass
 
     @staticmethod
     def _next_start() -> int:
-        """Return the wall clock in microseconds, later than for the writer before; not if the clock was set back."""
+        """Return the wall clock in microseconds, later than for the previous writer unless the clock was set back."""
         now = time.time_ns() // 1000
         if 0 <= Writer._last_start - now < 1000:
             now = Writer._last_start + 1
@@ -159,7 +159,7 @@ class Writer:
     def _append(self, buffers: Iterable[bytes | bytearray], batch: list[bytes | bytearray]) -> None:
         """Write the buffers through `batch`, which holds the unwritten ones if this raises.
 
-        Entries of earlier batches are counted in `_flushed`.
+        `_flushed` counts the entries of earlier batches.
         """
         size = 0
         for buffer in buffers:
@@ -187,13 +187,13 @@ class Writer:
     def _write_one(self, data: bytes | bytearray | memoryview) -> None:
         written = os.write(self._fd, data)
         self._size += written
-        while written < len(data):  # A disk that is nearly full accepts a part, then raises.
+        while written < len(data):  # A disk that is nearly full accepts a part of the data, then raises.
             data = memoryview(data)[written:]
             written = os.write(self._fd, data)
             self._size += written
 
     def _begin(self, fd: int, part: int) -> int:
-        """Mark an empty file as live and write its header. Return its bytes."""
+        """Mark an empty file as live and write its header. Return the number of bytes."""
         _mark_live(fd)
         header = encode.header({**self._fields, "part": part} if part > 1 else self._fields)
         written = os.write(fd, header)
@@ -203,7 +203,7 @@ class Writer:
         return len(header)
 
     def _next_part(self) -> None:
-        """Continue in a new file, complete before the old one points to it: a reader may be following."""
+        """Continue in a new file. It is complete before the old one points to it, because a reader may be following."""
         stem, ending = os.path.splitext(self.path)
         stem = stem.removesuffix(f".part{self._part}")
         try:
@@ -216,7 +216,7 @@ class Writer:
                 raise
         except OSError as error:
             self._limit = self._size + self._max_size
-            self._say(f"cannot begin the next part of {self.path}: {error.strerror}; going on in this one")
+            self._say(f"cannot start the next part of {self.path}: {error.strerror}; continuing in this file")
             return
         try:
             os.write(self._fd, encode.note(self.now(), "part", {"next": os.path.basename(path)}))
@@ -231,11 +231,11 @@ class Writer:
         self._cut_back(start)
         self._retry_at = time.monotonic() + RETRY
         if not self._trouble:
-            self._say(f"cannot write {self.path}: {error.strerror}; traffic goes on unrecorded")
+            self._say(f"cannot write {self.path}: {error.strerror}; traffic continues unrecorded")
         self._trouble = error.strerror or str(error)
 
     def _cut_back(self, start: int) -> None:
-        """Remove the incompletely written lines."""
+        """Remove lines that were written in part."""
         _cut(self._fd, self._size - start)
         self._size = start
 
@@ -256,10 +256,10 @@ class Writer:
 
 
 def is_live(fd: int) -> bool:
-    """Return whether a writer, of any process, still has this file open."""
+    """Return whether a writer in any process has this file open."""
     try:
         if sys.platform == "win32":
-            here = os.lseek(fd, 0, os.SEEK_CUR)  # Where its reader continues.
+            here = os.lseek(fd, 0, os.SEEK_CUR)  # The position from which its reader continues.
             try:
                 os.lseek(fd, _LOCKED_BYTE, os.SEEK_SET)
                 msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
@@ -275,8 +275,8 @@ def is_live(fd: int) -> bool:
 
 
 def _mark_live(fd: int) -> None:
-    """Hold a lock for as long as the process lives: the one mark that a `kill -9` removes, too."""
-    if not stat.S_ISREG(os.fstat(fd).st_mode):  # Two processes may well record to /dev/null.
+    """Lock the file until the process ends: the only mark that `kill -9` also removes."""
+    if not stat.S_ISREG(os.fstat(fd).st_mode):  # Two processes may both record to /dev/null.
         return
     try:
         if sys.platform == "win32":
@@ -284,13 +284,13 @@ def _mark_live(fd: int) -> None:
             msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
             os.lseek(fd, 0, os.SEEK_END)
         else:
-            fcntl.flock(fd, fcntl.LOCK_EX)  # A reader's check holds it for a microsecond.
-    except OSError:  # A file system without locks: the session reads as died until its exit is noted.
+            fcntl.flock(fd, fcntl.LOCK_EX)  # A reader's check holds the lock for a microsecond.
+    except OSError:  # A file system without locks: the session appears as died until its exit note.
         pass
 
 
 def _cut(fd: int, size: int) -> None:
-    """Remove the last bytes of a file."""
+    """Remove the last `size` bytes of a file."""
     try:
         if size and os.fstat(fd).st_size >= size:
             os.ftruncate(fd, os.fstat(fd).st_size - size)
@@ -317,7 +317,7 @@ def _target(folder: str | None, record: str | None, name: str) -> tuple[str, boo
 
 
 def _make_private(folder: str) -> None:
-    """Make the folder and its missing parents, accessible by this user only."""
+    """Create a folder and its missing parents, accessible only to this user."""
     if os.path.isdir(folder):
         return
     parent = os.path.dirname(folder.rstrip("/" + os.sep))
@@ -327,10 +327,10 @@ def _make_private(folder: str) -> None:
 
 
 def _create(path: str) -> tuple[str, int]:
-    """Create a file that no other process has: `x.jsonl`, else `x-2.jsonl`, `x-3.jsonl` …
+    """Create a file that no other process has: `x.jsonl`, `x-2.jsonl`, `x-3.jsonl` …
 
-    A character device (`/dev/full`) is opened as it is; a pipe is refused, because its reader could
-    block the traffic.
+    A character device (`/dev/full`) is opened directly. A pipe is refused, because its reader could block the
+    traffic.
     """
     flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     try:

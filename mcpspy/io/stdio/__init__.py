@@ -1,1 +1,1 @@
-"""`mcpspy run`: process, poll loop (threads on Windows), channels, interception on stdio."""
+"""`mcpspy run`: server process, poll loop (threads on Windows), channels, interception on stdio."""

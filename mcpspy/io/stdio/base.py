@@ -1,6 +1,6 @@
-"""The shared parts of a stdio session: options, recording taps, closing a pipe.
+"""Shared parts of a stdio session: options, recording taps, closing a pipe.
 
-Recording never raises while a chunk is forwarded. Imports next to nothing: `mcpspy run`
+Recording never raises while a chunk is being forwarded. This module imports almost nothing, because `mcpspy run`
 reads its options before it starts the server.
 """
 
@@ -37,7 +37,7 @@ class RunOptions(RecordingTarget):
         self.name: str | None = None
         self.interception = InterceptionOptions()
         self.noise = THROUGH
-        """The treatment of a server line that is not a JSON-RPC message: `pass`, `drop` or `stderr`."""
+        """Treatment of server lines that are not JSON-RPC messages: `pass`, `drop` or `stderr`."""
 
     @property
     def session_name(self) -> str:
@@ -47,19 +47,19 @@ class RunOptions(RecordingTarget):
 
     @property
     def intercepts(self) -> bool:
-        """Whether messages are inspected from the first one on."""
+        """Return whether messages are inspected from the first one on."""
         return self.interception.is_active or self.noise != THROUGH
 
 
 class RecordingTap:
-    """The recording of one direction. Its methods never raise."""
+    """Recorder of one direction. Its methods never raise."""
 
     __slots__ = ("_encoder", "_feed", "_is_inside", "_recorder", "_side")
 
     def __init__(
         self, recorder: Recorder, encoder: FrameEncoder | TextEncoder | None, side: str | None
     ) -> None:
-        """`encoder` is None if nothing is recorded from the start."""
+        """Record nothing if `encoder` is None."""
         self._recorder = recorder
         self._encoder = encoder
         self._feed = None if encoder is None else encoder.feed
@@ -68,11 +68,11 @@ class RecordingTap:
 
     @property
     def is_inside_line(self) -> bool:
-        """Whether the data fed last did not end its line."""
+        """Return whether the last chunk ended inside a line."""
         return self._is_inside if self._encoder is None else self._encoder.is_inside_line
 
     def feed(self, data: bytes) -> None:
-        """Record the messages that end in `data`, before it is forwarded."""
+        """Record the messages that are complete with `data`. Call this before forwarding `data`."""
         writer = self._recorder.writer
         if writer is not None and self._feed is not None:
             try:
@@ -86,21 +86,21 @@ class RecordingTap:
         self._is_inside = not data.endswith(b"\n")
 
     def torn(self) -> None:
-        """Record the line whose end never came."""
+        """Record an unfinished line."""
         writer = self._recorder.writer
         if writer is not None and self._encoder is not None:
             self._recorder.write(self._encoder.close(writer.now()))
 
     def eof(self) -> None:
-        """Record that this side closed its end."""
+        """Record that this side closed its end of the pipe."""
         self.torn()
         if self._side is not None:
             self._recorder.note("eof", **{"from": self._side})
 
     def broke(self, undelivered: int) -> None:
-        """Record that the other side stopped reading, with this many bytes undelivered."""
+        """Record that the other side stopped reading; `undelivered` counts the bytes that were not written."""
         self.torn()
-        # A server that has exited stopped reading, too: note it only if it missed something.
+        # A server that exits also stops reading: note that only if data was lost.
         if undelivered or self._side != CLIENT:
             reader = SERVER if self._side == CLIENT else CLIENT
             pipe = {CLIENT: "stdin", SERVER: "stdout"}.get(self._side or "", "stderr")
@@ -125,10 +125,10 @@ def taps(recorder: Recorder) -> Taps:
 
 
 def close(fd: int) -> None:
-    """Close a pipe; a standard descriptor gets the null device, so that no other file takes its number."""
+    """Close a pipe. A standard descriptor is redirected to the null device, so that no other file takes its number."""
     if fd > 2:
         os.close(fd)
-    elif fd < 2:  # mcpspy prints to 2.
+    elif fd < 2:  # mcpspy prints to descriptor 2.
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, fd)
         os.close(null)

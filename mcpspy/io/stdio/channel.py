@@ -1,8 +1,8 @@
-"""One forwarding direction on POSIX: a source is read, recorded and written to its target.
+"""One forwarding direction on POSIX: read from a source, record, write to a target.
 
-Writing never blocks: what does not fit is kept, and the source is not read until it is
-written. Data is forwarded unchanged or through a `MessageChannel`. Never sets O_NONBLOCK on
-an inherited descriptor, because other processes share it.
+Writing never blocks: data that does not fit stays pending, and the source is not read until that data is
+written. Data is forwarded unchanged or through a `MessageChannel`. O_NONBLOCK is never set on an inherited
+descriptor, because other processes share it.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     assert sys.platform != "win32"
 
 CHUNK = 65536
-"""Bytes per read: the size of a pipe. Larger reads gained nothing."""
+"""Bytes per read: the size of a pipe. Larger reads were not faster."""
 
 _NO_NOWAIT = (EOPNOTSUPP, ENOSYS, EINVAL)
-"""Errors of a kernel that has no RWF_NOWAIT for pipes (before 6.4) or at all."""
+"""Errors of a kernel without RWF_NOWAIT, or without RWF_NOWAIT for pipes (before 6.4)."""
 
 _GONE = select.POLLERR | select.POLLNVAL
 _HUNG_UP = select.POLLHUP
 
 
 class Channel:
-    """One direction, with at most one chunk in memory unless data is injected into it."""
+    """One direction. Holds at most one chunk in memory, unless messages are injected into it."""
 
     def __init__(
         self, loop: Loop, source: int, target: int, tap: RecordingTap, *, is_shared: bool = False
     ) -> None:
-        """`is_shared`: another channel also writes to the target, even after this source's end; the loop closes it."""
+        """`is_shared`: another channel writes to the same target, even after this source ends; the loop closes it."""
         self._loop = loop
         self._tap = tap
         self._record = tap.feed
@@ -58,14 +58,14 @@ class Channel:
         self.ended = False
         self.is_counting = False
         self.bytes_read = 0
-        # A pipe made by mcpspy may be O_NONBLOCK. An inherited one may not, since others share it: it
-        # gets PIPE_BUF bytes after each POLLOUT, which never blocks.
+        # A pipe created by mcpspy may be O_NONBLOCK. An inherited pipe may not, because other processes share it:
+        # mcpspy writes PIPE_BUF bytes after each POLLOUT, which never blocks.
         self._target_poll: select.poll | None = None
         self._nowait = False
         if target <= 2:
             self._target_poll = select.poll()
             self._target_poll.register(target, select.POLLOUT)
-            # Linux can leave the descriptor alone and not block for this one write.
+            # Linux can make a single write non-blocking without changing the descriptor.
             kind = os.fstat(target).st_mode
             self._nowait = hasattr(os, "RWF_NOWAIT") and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind))
         else:
@@ -79,7 +79,7 @@ class Channel:
 
     @property
     def is_done(self) -> bool:
-        """Whether the source has ended and all its data is written, or the target is closed."""
+        """Return whether all data of the ended source is written, or the target is closed."""
         return not self.is_open or (self.ended and not self.pending)
 
     @property
@@ -90,7 +90,7 @@ class Channel:
         self._message_channel = message_channel
 
     def put(self, data: bytes) -> None:
-        """Write this after all that is pending; discard it if the channel is closed."""
+        """Write data after all pending data; discard it if the channel is closed."""
         if not self.is_open or not data:
             return
         if self.pending:
@@ -110,16 +110,16 @@ class Channel:
         if self.is_open and not self.ended:
             self.ended = True
             self._loop.unroute(self.source)
-            self._keep_torn()
+            self._record_torn()
             if not self.pending:
                 self.close()
 
     def close(self) -> None:
-        """Close both ends and record the line that never ended."""
+        """Close both ends and record an unfinished line."""
         if self.is_open:
             self.is_open = False
             if not self.ended:
-                self._keep_torn()
+                self._record_torn()
             for fd in (self.source, self.target):
                 self._loop.unroute(fd)
                 close(fd)
@@ -130,9 +130,9 @@ class Channel:
     def _on_source(self, _events: int) -> None:
         try:
             data = os.read(self.source, CHUNK)
-        except BlockingIOError:  # Another process that shares the descriptor was faster.
+        except BlockingIOError:  # Another process that shares the descriptor has read the data.
             return
-        except OSError:  # EIO from a terminal that hung up, ECONNRESET from a socket: the end.
+        except OSError:  # EIO from a terminal that hung up, or ECONNRESET from a socket, means the end.
             data = b""
         if not data:
             self._on_end()
@@ -148,7 +148,7 @@ class Channel:
             self._stall()
 
     def _stall(self) -> None:
-        # Not even with no events: poll() would still report the source's end, and with it more to read.
+        # Unroute instead of requesting no events: poll() would still report POLLHUP while there is data to read.
         self._loop.unroute(self.source)
         self._loop.route(self.target, self._on_target, select.POLLOUT)
 
@@ -173,7 +173,7 @@ class Channel:
         elif events & _GONE:
             self._on_broken()
         elif events & _HUNG_UP:
-            # Sockets report this for a half-close, too; the next write finds out.
+            # Sockets also report this for a half-close; the next write detects a real close.
             self._loop.unroute(self.target)
 
     def _resume_waiting(self) -> None:
@@ -182,7 +182,7 @@ class Channel:
             waiting._resume()
 
     def _push(self, data: memoryview | bytes) -> None:
-        """Write what fits without blocking; the rest is pending."""
+        """Write as much as possible without blocking; the rest stays pending."""
         try:
             if self._target_poll is None:
                 sent = os.write(self.target, data)
@@ -218,21 +218,21 @@ class Channel:
             self.close()
 
     def _on_broken(self) -> None:
-        """Handle a target without a reader: the source's writer sees EPIPE, as without mcpspy."""
+        """Handle a target without a reader: close the source, so that its writer gets EPIPE, as without mcpspy."""
         if self._message_channel is not None:
             self._message_channel.torn()
         self._tap.broke(self.backlog)
         self.pending = b""
         self.close()
 
-    def _keep_torn(self) -> None:
+    def _record_torn(self) -> None:
         if self._message_channel is not None:
             self._message_channel.torn()
         self._tap.torn()
 
 
 class TerminalWriter:
-    """A thread that writes to a terminal, which may block at any time, fed by a pipe."""
+    """A thread that writes to a terminal and gets its data through a pipe. A terminal may block at any time."""
 
     def __init__(self, target: int) -> None:
         import threading
@@ -243,7 +243,7 @@ class TerminalWriter:
         self._thread.start()
 
     def drain(self, is_over: Callable[[], bool]) -> None:
-        """Wait until all data is on the screen or `is_over` returns True."""
+        """Wait until all data is written or `is_over` returns True."""
         while self._thread.is_alive() and not is_over():
             self._thread.join(0.05)
 
@@ -254,4 +254,4 @@ class TerminalWriter:
                     data = data[os.write(self._target, data) :]
         except OSError:  # The terminal is gone.
             pass
-        os.close(self._output_fd)  # Later writes see EPIPE, as without mcpspy.
+        os.close(self._output_fd)  # Later writes get EPIPE, as they would without mcpspy.

@@ -1,8 +1,8 @@
-"""A tiny process that outlives a killed mcpspy by one second (POSIX).
+"""A small process that survives a killed mcpspy by one second (POSIX).
 
-It learns two things that mcpspy cannot. If mcpspy gets SIGKILL, the guard ends the server and
-its children, even one that ignores EOF and SIGTERM. And it is in the same process group, so
-a signal that it received also reached the server, which then needs no copy.
+It does two things that mcpspy cannot do. If mcpspy gets SIGKILL, the guard ends the server and its children,
+even a server that ignores EOF and SIGTERM. The guard is also in mcpspy's process group: if the guard received
+a signal, the server has received it too and needs no copy.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     assert sys.platform != "win32"
 
 GRACE = 1.0
-"""Seconds between SIGTERM and SIGKILL for a server whose mcpspy was killed; it already had EOF."""
+"""Seconds between SIGTERM and SIGKILL for the server of a killed mcpspy. The server already got EOF."""
 
 TICK = 0.02
-"""Seconds between two checks of a process that has no pidfd."""
+"""Seconds between two checks of a process without a pidfd."""
 
 _MOST_DESCRIPTORS = 65536
 
 
 class Guard:
-    """A handle of the guard process. `seen` has one byte for each signal that the process group received."""
+    """Handle of the guard process. `seen` yields one byte for each signal that the process group received."""
 
     def __init__(self, pid: int, alive: int, seen: int) -> None:
         self.pid = pid
@@ -38,11 +38,11 @@ class Guard:
 
     @classmethod
     def start(cls, server: int, signals: Iterable[int]) -> Guard | None:
-        """Fork the guard of the process `server`; return None if the system refuses."""
+        """Fork the guard for the process `server`. Return None if fork fails."""
         alive_read, alive_write = os.pipe()
         seen_read, seen_write = os.pipe()
         signals = tuple(signals)
-        # Blocked until each process has its own wakeup descriptor; else the guard would write to mcpspy's.
+        # Block signals until each process has its own wakeup descriptor; else the guard would write to mcpspy's.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
         try:
             pid = os.fork()
@@ -51,7 +51,7 @@ class Guard:
                     _watch(server, alive_read, seen_write, signals, blocked)
                 finally:
                     os._exit(0)
-        except OSError:  # Without a guard the server still gets EOF when mcpspy dies.
+        except OSError:  # Without a guard, the server still gets EOF when mcpspy dies.
             for fd in (alive_read, alive_write, seen_read, seen_write):
                 os.close(fd)
             return None
@@ -63,7 +63,7 @@ class Guard:
         return cls(pid, alive_write, seen_read)
 
     def dismiss(self) -> None:
-        """End the guard and reap it: the server is gone, and its pid may soon be reused."""
+        """End and reap the guard. Call this when the server has ended, because its pid may be reused."""
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
 
@@ -75,9 +75,9 @@ def _watch(server: int, alive: int, seen: int, signals: Iterable[int], blocked: 
         signal.signal(number, lambda *_: None)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    # The guard must not hold the host's and the server's pipes open.
-    kept = sorted((alive, seen))
-    for low, high in ((0, kept[0]), (kept[0] + 1, kept[1]), (kept[1] + 1, _most_descriptors())):
+    # The guard must not keep the pipes of the host and the server open.
+    keep = sorted((alive, seen))
+    for low, high in ((0, keep[0]), (keep[0] + 1, keep[1]), (keep[1] + 1, _most_descriptors())):
         os.closerange(low, high)
     handle = _open_process(server)
     while os.read(alive, 1):
@@ -96,7 +96,7 @@ def _watch(server: int, alive: int, seen: int, signals: Iterable[int], blocked: 
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the pids below `pid`, as started by `npx` or `sh -c`."""
+    """Return the pids of all descendants of `pid`, such as those started by `npx` or `sh -c`."""
     children: dict[int, list[int]] = {}
     for child, parent in _processes():
         children.setdefault(parent, []).append(child)
@@ -110,15 +110,15 @@ def descendants(pid: int) -> list[int]:
 
 
 def _processes() -> Iterable[tuple[int, int]]:
-    """Yield (pid, parent) of every process, from /proc, or from `ps` where there is none."""
+    """Yield (pid, parent) for every process, from /proc or, if there is no /proc, from `ps`."""
     if os.path.isdir("/proc/self"):
         for name in os.listdir("/proc"):
             if name.isdigit():
                 try:
                     with open(f"/proc/{name}/stat", "rb") as stat:
-                        # The name in brackets may hold spaces and brackets of its own.
+                        # The name in brackets may itself contain spaces and brackets.
                         yield int(name), int(stat.read().rpartition(b")")[2].split()[1])
-                except OSError:  # Gone meanwhile.
+                except OSError:  # The process has ended.
                     pass
         return
     import subprocess
@@ -137,7 +137,7 @@ def _open_process(pid: int) -> int | None:
 
 
 def _runs(pid: int, handle: int | None = None) -> bool:
-    """Return whether the process exists; by its pidfd if there is one, since pids are reused."""
+    """Return whether the process exists. Use its pidfd if there is one, because pids are reused."""
     if handle is not None:
         poller = select.poll()
         poller.register(handle, select.POLLIN)
@@ -146,7 +146,7 @@ def _runs(pid: int, handle: int | None = None) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # Another user's: a setuid server, or a reused pid.
+    except PermissionError:  # The process of another user: a setuid server, or a reused pid.
         return False
     return True
 

@@ -1,8 +1,8 @@
 """Interception of a stdio session: rules, the watchdog and viewers.
 
-Each decision is recorded before its messages are sent, in one write per batch. The original
-bytes of held messages are kept, so a bug in the engine costs the rules and never the traffic.
-While nothing is to be decided, the channels forward bytes without this module.
+Each decision is recorded before its messages are sent, with one write per batch. The original bytes of held
+messages are kept, so a bug in the engine disables the rules but loses no traffic. While there is nothing to
+decide, the channels forward bytes without this module.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     from mcpspy.io.stdio.message_channel import ByteStream
 
 JOIN_LIMIT = 1 << 20
-"""Bytes of entries that are joined and written as one; larger messages are not copied again."""
+"""Maximum size of entries, in bytes, that are joined for one write. Larger messages are not copied again."""
 
 BLANKS = b" \t"
 
 BATCH_SIZE = 64
-"""Messages that are recorded and sent by one write."""
+"""Number of messages that are recorded and sent with one write."""
 
 MAX_UNREAD_INJECTED = 1 << 20
-"""Bytes of generated responses that a peer has not read, above which mcpspy stops reading from it."""
+"""Limit for injected responses, in bytes, that a peer has not read. Above it, mcpspy stops reading from that peer."""
 
 MAX_BACKLOG = 64 << 20
-"""Unread bytes of a peer above which viewers can send it nothing more."""
+"""Limit for unread bytes of a peer. Above it, viewers cannot send to that peer."""
 
 
 class ActionBatch:
-    """The results of one decision, recorded before any of them is carried out."""
+    """Result of a decision. It is recorded before it is executed."""
 
     __slots__ = ("entries", "events", "is_disconnected", "released", "sent")
 
@@ -50,13 +50,13 @@ class ActionBatch:
         self.sent: list[tuple[Callable[[bytes], None], bytes]] = []
         """Send functions and the bytes for each."""
         self.released: list[int] = []
-        """Tickets of messages that are not held any more."""
+        """Tickets of messages that are no longer held."""
         self.events: list[tuple[str | None, dict[str, Any]]] = []
-        """Events and the viewer of each; None is all viewers."""
+        """Events with the viewer that receives each; None stands in for all viewers."""
         self.is_disconnected = False
 
     def forward(self, channel: MessageChannel, line: bytes) -> None:
-        """Forward a peer's own line; it may be large, so it is not copied to append the LF."""
+        """Forward a line of a peer. The line may be large, so it is not copied to append the LF."""
         self.sent += [(channel.send, line), (channel.send, b"\n")]
 
     def bytes_for(self, channel: MessageChannel) -> int:
@@ -97,7 +97,7 @@ class StdioInterception(SessionInterception):
         streams: Sequence[ByteStream],
         alarm: Callable[[], None],
     ) -> None:
-        """`alarm` is called when `due_at` has been set."""
+        """Create the channels. `alarm` is called whenever `due_at` changes."""
         super().__init__(recorder, options.interception, options.session_name)
         self._noise = options.noise
         self._alarm = alarm
@@ -107,17 +107,17 @@ class StdioInterception(SessionInterception):
         }
         self._stderr = streams[2]
         self._held: dict[int, tuple[MessageChannel, bytes]] = {}
-        """The channel and original line of each held message, in order of arrival."""
+        """Channel and original line of each held message, in order of arrival."""
         self._is_disconnected = False
 
     @property
     def due_at(self) -> float | None:
-        """Monotonic time at which `wake` is due; None if it is not."""
+        """Return the monotonic time at which `wake` is due, or None."""
         next_at = None if self._interceptor is None else self._interceptor.next_at
         return None if next_at is None else self._epoch + next_at
 
     def begin(self) -> None:
-        """Apply the rules of the command line from the first byte on."""
+        """Apply the rules of the command line, starting with the first byte."""
         if self._options.is_active:
             try:
                 self._interceptor = self._options.interceptor()
@@ -128,7 +128,7 @@ class StdioInterception(SessionInterception):
         self._settle()
 
     def take(self, channel: MessageChannel, lines: list[bytes]) -> None:
-        """Decide on lines, without their LF, in order."""
+        """Decide on complete lines, given without their LF, in order."""
         at = self.now()
         for start in range(0, len(lines), BATCH_SIZE):
             batches = []
@@ -142,9 +142,9 @@ class StdioInterception(SessionInterception):
         self._settle()
 
     def end_side(self, channel: MessageChannel) -> None:
-        """Release the held messages of a side that has closed its end."""
+        """Release the held messages of a side that closed its end of the pipe."""
         self._run(lambda interceptor, at: interceptor.end(at, channel.side))
-        self._commit([self._release(lambda whose: whose is channel)])
+        self._commit([self._release(lambda other: other is channel)])
 
     def wake(self) -> None:
         next_at = None if self._interceptor is None else self._interceptor.next_at
@@ -152,7 +152,7 @@ class StdioInterception(SessionInterception):
             super().wake()
 
     def finish(self) -> None:
-        """Release all held messages and incomplete lines, if their reader is still there."""
+        """Release all held messages and unfinished lines if their receiver still reads."""
         self._run(lambda interceptor, at: interceptor.end(at))
         self._commit([self._release()])
         for channel in self._channels.values():
@@ -165,14 +165,14 @@ class StdioInterception(SessionInterception):
         if (to := order.get("to", SERVER)) in (CLIENT, SERVER):
             stream = self._channels[CLIENT if to == SERVER else SERVER].stream
             if not stream.is_writable:
-                raise CommandError(f"the {to} cannot be told anything any more: the way to it is closed")
+                raise CommandError(f"cannot send to the {to}: its pipe is closed")
             if stream.backlog > MAX_BACKLOG:
-                raise CommandError(f"the {to} does not read: {stream.backlog} bytes wait for it")
-        # Without a recording the earlier messages are unknown.
+                raise CommandError(f"the {to} is not reading: {stream.backlog} bytes are queued")
+        # Without a recording, earlier messages are unknown.
         is_silent = self._recorder.writer is not None and not interceptor.has_client_message
         if interceptor.is_initializing or is_silent:
-            raise CommandError("the session has not begun: say it again when the handshake is over")
-        # Before anything is sent: not inside a line, and the response is inspected from its first byte.
+            raise CommandError("the session has not started: try again after the handshake")
+        # First of all: nothing may be injected inside a line, and the response is inspected from its first byte.
         for channel in self._channels.values():
             channel.on()
 
@@ -182,7 +182,7 @@ class StdioInterception(SessionInterception):
         self._commit([self._settled(batch)])
 
     def _decide(self, at: float, channel: MessageChannel, line: bytes) -> ActionBatch:
-        """Return the result for one line. Any exception is a bug and leaves the state as it was."""
+        """Return the result for one line. Any exception is a bug and leaves the state unchanged."""
         data = line.removesuffix(b"\r")
         if self._is_disconnected:
             return ActionBatch(channel.frame(at, line, {"to": MCPSPY}))
@@ -216,14 +216,14 @@ class StdioInterception(SessionInterception):
         return batch
 
     def _settled(self, batch: ActionBatch) -> ActionBatch:
-        """Update the state for a batch that is about to be executed."""
+        """Update the state for a batch that is executed next."""
         for ticket in batch.released:
             self._held.pop(ticket, None)
         self._is_disconnected = self._is_disconnected or batch.is_disconnected
         return batch
 
     def _plan(self, batch: ActionBatch, at: float, steps: Iterable[Step]) -> None:
-        """Add the effects of these steps to a batch."""
+        """Add the effects of the steps to a batch."""
         from mcpspy.core.intercept import actions
 
         for step in steps:
@@ -246,16 +246,16 @@ class StdioInterception(SessionInterception):
                     batch.is_disconnected = True
 
     def _plan_injection(self, batch: ActionBatch, at: float, step: Inject) -> None:
-        """Inject a message, unless its target is closed."""
+        """Add an injected message to a batch, unless its pipe is closed."""
         channel = self._channels[step.side]
         if channel.stream.is_writable:
             batch.entries += channel.frame(at, step.data, {"by": MCPSPY})
             batch.sent.append((channel.send, step.data + b"\n"))
         elif step.id is not None and self._interceptor is not None:
-            self._plan(batch, at, self._interceptor.injection_failed(at, step.id, "the way to it is closed"))
+            self._plan(batch, at, self._interceptor.injection_failed(at, step.id, "its pipe is closed"))
 
     def _commit(self, batches: Sequence[ActionBatch]) -> None:
-        """Record and send batches, then notify viewers."""
+        """Record and send the batches, then notify viewers."""
         execute(batches, self._recorder)
         for batch in batches:
             for viewer, event in batch.events:
@@ -265,7 +265,7 @@ class StdioInterception(SessionInterception):
                     channel.stream.finish()
 
     def _apply_backpressure(self, channel: MessageChannel, batches: Sequence[ActionBatch]) -> None:
-        """Stop reading from a peer that causes responses and does not read them."""
+        """Stop reading from a peer that causes responses but does not read them."""
         (other,) = (each for each in self._channels.values() if each is not channel)
         answered = sum(batch.bytes_for(other) for batch in batches)
         if answered:
@@ -287,7 +287,7 @@ class StdioInterception(SessionInterception):
             self._alarm()
 
     def _release(self, of: Callable[[MessageChannel], bool] = lambda _: True) -> ActionBatch:
-        """Return the batch that forwards all held messages in order."""
+        """Return a batch that forwards all held messages in order."""
         batch = ActionBatch()
         for ticket, (channel, line) in self._held.items():
             if of(channel):
@@ -299,17 +299,17 @@ class StdioInterception(SessionInterception):
         self._commit([self._failure_batch(error)])
 
     def _failure_batch(self, error: Exception) -> ActionBatch:
-        """Discard the interceptor after a bug; return the batch that releases all messages."""
+        """Discard the interceptor after a bug. Return a batch that releases all messages."""
         self._interceptor = None
-        self._failure = f"rules and holds stopped by a bug in mcpspy: {type(error).__name__}: {error}"
-        say(f"{self._failure}; traffic goes on without them")
+        self._failure = f"interception stopped by a bug in mcpspy: {type(error).__name__}: {error}"
+        say(f"{self._failure}; traffic continues without it")
         batch = self._release()
         batch.entries.append(note(self.now(), "error", {"text": self._failure}))
         return batch
 
 
 def _is_message(line: bytes, *, thoroughly: bool) -> bool:
-    """Return whether a line is a JSON object or array; unless `thoroughly`, judge by the outer brackets alone."""
+    """Return whether a line is a JSON object or array. Unless `thoroughly`, check the outer brackets only."""
     from mcpspy.core.protocol.message import loads
 
     return is_message(line, BLANKS) and (not thoroughly or loads(line.strip(BLANKS)) is not None)

@@ -1,7 +1,6 @@
-"""stdin and stdout as lines, by threads, for commands that are stdio servers themselves.
+"""stdin and stdout as lines, for commands that are stdio servers themselves.
 
-The descriptors may be shared with the parent process, so they stay blocking and threads wait
-on them.
+The parent process may share the descriptors, so they stay blocking, and threads wait for them.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from mcpspy.core.framing import LineFramer
 STDIN, STDOUT = 0, 1
 
 END = None
-"""Marks the end of the input."""
+"""Marks the end of input."""
 
 CLOSE_TIMEOUT = 1.0
-"""Seconds that the host may take at the end to read the last lines."""
+"""Seconds that the host gets to read the last lines."""
 
 
 def read_lines(put: Callable[[bytes | None], object]) -> None:
-    """Call `put` in a thread with each line of stdin, without its LF, then with END."""
+    """Start a thread that calls `put` with each line of stdin, without its LF, and then with END."""
 
     def each(lines: list[bytes] | None) -> None:
         for line in (END,) if lines is END else lines:
@@ -33,7 +32,7 @@ def read_lines(put: Callable[[bytes | None], object]) -> None:
 
 
 def read_together(put: Callable[[list[bytes] | None], object]) -> None:
-    """Call `put` in a thread with the lines of each chunk of stdin, then with END."""
+    """Start a thread that calls `put` with the lines of each chunk of stdin, and then with END."""
 
     def read() -> None:
         framer = LineFramer()
@@ -41,7 +40,7 @@ def read_together(put: Callable[[list[bytes] | None], object]) -> None:
             while chunk := os.read(STDIN, 1 << 16):
                 if lines := framer.feed(chunk):
                     put(lines)
-        except OSError:  # The terminal is gone, or stdin was never open.
+        except OSError:  # The terminal has closed, or stdin was never open.
             pass
         if torn := b"".join(framer.close()):
             put([torn])
@@ -51,25 +50,25 @@ def read_together(put: Callable[[list[bytes] | None], object]) -> None:
 
 
 class StdoutWriter:
-    """Lines for stdout, written by a thread: a host that does not read blocks nothing else."""
+    """Writes lines to stdout in a thread, so that a host that does not read blocks nothing else."""
 
     def __init__(self, broke: Callable[[], object], wrote: Callable[[], object]) -> None:
-        """Call `broke` if the reader is gone, and `wrote` after each line, both in the thread."""
+        """Start the thread. It calls `broke` if the reader has closed the pipe, and `wrote` after each line."""
         self._broke = broke
         self._wrote = wrote
         self._lines: SimpleQueue[bytes | None] = SimpleQueue()
         self.waiting = 0
-        """Bytes not written yet."""
+        """Number of bytes that are not written yet."""
         self._thread = Thread(target=self._write, name="stdout", daemon=True)
         self._thread.start()
 
     def put(self, data: bytes) -> None:
-        """Queue a message for writing, with a line end."""
+        """Queue a message. A line end is added."""
         self.waiting += len(data)
         self._lines.put(data)
 
     def close(self) -> None:
-        """Write the queued messages, if the host reads them in time."""
+        """Write the queued messages and stop; give up after CLOSE_TIMEOUT."""
         self._lines.put(END)
         self._thread.join(CLOSE_TIMEOUT)
 

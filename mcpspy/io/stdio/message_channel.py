@@ -1,8 +1,7 @@
-"""One direction of an intercepted stdio session, as whole messages.
+"""One direction of an intercepted stdio session, as complete messages.
 
-Switches between forwarding bytes and deciding on messages at any moment: a line whose start was
-forwarded is forwarded to its end, and injected messages wait for that end.
-`io.stdio.interception` makes the decisions.
+A channel can switch between forwarding bytes and deciding on messages at any time: if a line was forwarded in
+part, its rest is forwarded too, and injected messages wait until then. `io.stdio.interception` decides.
 """
 
 from __future__ import annotations
@@ -18,47 +17,47 @@ if TYPE_CHECKING:
     from mcpspy.io.stdio.base import RecordingTap
 
     class ByteStream(Protocol):
-        """The transport below: `io.stdio.channel`, or the threads of `io.stdio.windows`."""
+        """The transport of the bytes: `io.stdio.channel`, or the threads of `io.stdio.windows`."""
 
         @property
         def backlog(self) -> int:
-            """Bytes put and not written yet."""
+            """Return the number of bytes that were put but not written yet."""
 
         @property
         def is_writable(self) -> bool:
-            """Whether data that is put still reaches a reader."""
+            """Return whether a reader still receives data."""
 
         def put(self, data: bytes) -> None:
-            """Write after all that is pending."""
+            """Write data after all pending data."""
 
         def divert(self, channel: MessageChannel | None) -> None:
-            """Pass the data that is read to the message channel; None: forward it again."""
+            """Pass data to the message channel from now on; None forwards it directly again."""
 
         def wait_for(self, other: Any) -> None:
             """Stop reading until the other stream has written its backlog."""
 
         def finish(self) -> None:
-            """Stop reading, and close once all is written."""
+            """Stop reading, and close once all data is written."""
 
     class MessageHandler(Protocol):
-        """The owner of the decisions."""
+        """Decides on messages."""
 
         def take(self, channel: MessageChannel, lines: list[bytes]) -> None:
-            """Decide on these lines, without their LF, and on whether interception continues."""
+            """Decide on these lines, given without their LF, and on whether interception continues."""
 
         def end_side(self, channel: MessageChannel) -> None:
             """Release the held messages of this side, which has ended."""
 
 
 class MessageChannel:
-    """The messages that `side` sends."""
+    """The messages sent by `side`."""
 
     def __init__(self, side: str, stream: ByteStream, tap: RecordingTap, handler: MessageHandler) -> None:
         self.side = side
         self.stream = stream
         self.is_on = False
         self.unread_injected = 0
-        """An upper bound of injected bytes that wait for the reader."""
+        """Upper bound for the number of injected bytes that the peer has not read."""
         self._tap = tap
         self._handler = handler
         self._framer = LineFramer()
@@ -67,18 +66,18 @@ class MessageChannel:
 
     @property
     def has_queued(self) -> bool:
-        """Whether data waits for the end of the line that is being forwarded."""
+        """Return whether data waits for the end of the line that is being forwarded."""
         return bool(self._queued)
 
     def on(self) -> None:
-        """Decide on the messages that begin from now on."""
+        """Decide on all messages that start from now on."""
         if not self.is_on:
             self.is_on = True
             self._is_inside_line = self._tap.is_inside_line
             self.stream.divert(self)
 
     def off(self) -> None:
-        """Forward the incomplete line and all later bytes without deciding."""
+        """Forward the unfinished line and all later bytes without a decision."""
         if self.is_on:
             self.is_on = self._is_inside_line = False
             self.stream.divert(None)
@@ -89,34 +88,34 @@ class MessageChannel:
         if was_inside_line:
             data = self._finish_line(data)
         lines = self._framer.feed(data)
-        if lines or (was_inside_line and not self._is_inside_line):  # Interception may be over.
+        if lines or (was_inside_line and not self._is_inside_line):  # Interception may have ended.
             self._handler.take(self, lines)
 
     def send(self, data: bytes) -> None:
-        """Send whole lines now, or after the line that is being forwarded."""
+        """Send complete lines now, or after the line that is being forwarded."""
         if self._is_inside_line:
             self._queued.append(data)
         else:
             self.stream.put(data)
 
     def eof(self) -> None:
-        """Release everything before the end of the stream."""
+        """Release everything before the stream ends."""
         self._handler.end_side(self)
         self._release()
 
     def torn(self) -> None:
-        """Record the line that will never end."""
+        """Record an unfinished line."""
         if torn := b"".join(self._framer.close()):
             self._tap.feed(torn)
 
     def frame(self, at: float, line: bytes, fields: dict[str, str]) -> Iterable[bytes | bytearray]:
-        """Return the buffers of a line's entry. `fields` may hold `by` or `to`."""
+        """Return the buffers for the recording entry of a line. `fields` may contain `by` or `to`."""
         prefix = frame_prefix(self.side, fields) % at
         ordinary = plain(prefix + b'"msg":', line + b"\n")
         return splice(prefix, [line]) if ordinary is None else (ordinary,)
 
     def _finish_line(self, data: bytes) -> bytes:
-        """Forward the rest of the line that had begun; return the data after it."""
+        """Forward the rest of a line that was forwarded in part. Return the data after it."""
         end = data.find(b"\n") + 1 or len(data)
         rest = data[:end]
         self._tap.feed(rest)

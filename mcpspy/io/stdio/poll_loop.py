@@ -1,8 +1,8 @@
 """The poll loop of `mcpspy run` on POSIX: one process, one thread, one poll().
 
-Owns the three directions, signals, the server's final output, and the control socket, which is
-opened once traffic is quiet. Never blocks on one direction while another could flow, never
-reads what it cannot write, never kills a server that the host still wants.
+Handles the three directions, signals, the server's final output, and the control socket, which opens once
+traffic is quiet. The loop never blocks on one direction while another could flow, never reads data that it
+cannot write, and never kills a server that the host still uses.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ if TYPE_CHECKING:
     assert sys.platform != "win32"
 
 LINGER = 0.25
-"""Seconds that a grandchild may keep stdout open, silent, after the server's end. Contract: out within 0.5 s."""
+"""Seconds that a grandchild may keep stdout open, silent, after the server's exit. Contract: exit within 0.5 s."""
 
 MAX_FINAL_OUTPUT = 1 << 20
-"""Bytes that may be read after that: the most a pipe holds. Anything beyond is a grandchild's output."""
+"""Bytes that may be read after the server's exit: the capacity of a pipe. Further output is a grandchild's."""
 
 GROUP_SIGNAL_WAIT = 0.05
-"""Seconds to wait for the guard to report a signal to the whole group before forwarding it."""
+"""Seconds to wait until the guard reports that a signal reached the whole group; then the signal is forwarded."""
 
 EXIT_TIMEOUT = 1.0
-"""Seconds for the host to read the final output after it asked mcpspy to stop. Contract: gone within 2 s."""
+"""Seconds that the host gets to read the final output after it requested mcpspy to stop. Contract: exit within 2 s."""
 
 QUIET_TIME = 100
-"""Milliseconds without a byte after which the control socket is opened, which takes some time."""
+"""Milliseconds without traffic after which the control socket is opened. Opening it takes some time."""
 
 MAX_POLLS = 500
-"""Polls after which it is opened in any case: polling with a timeout costs 1.5 µs more."""
+"""Number of polls after which the control socket is opened anyway. Polling with a timeout takes 1.5 µs longer."""
 
 NEVER = float("inf")
 
 TERMINATING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-"""Signals that ask the server, and then mcpspy, to stop."""
+"""Signals that request the server, and then mcpspy, to stop."""
 
 
 class PollLoop:
-    """Forwards all directions until the server has ended and its final output is delivered."""
+    """Forwards all directions until the server has exited and its final output is delivered."""
 
     def __init__(self, child: Child, recorder: Recorder, taps: Taps, options: RunOptions) -> None:
         self._child = child
@@ -69,7 +69,7 @@ class PollLoop:
         self._ended_at = 0.0
         self._stop_requested_at = 0.0
         self._exit_deadline = NEVER
-        # False until the first signal, SIGCHLD included, or alarm: then only bytes are forwarded.
+        # False until the first signal (SIGCHLD included) or alarm. Until then, the loop only forwards bytes.
         self._is_busy = False
         self._received: list[tuple[float, int]] = []
         self._relays: list[TerminalWriter] = []
@@ -81,7 +81,7 @@ class PollLoop:
         self._control: PollServer | None = None
 
     def run(self) -> int:
-        """Run until the end; return the server's wait status."""
+        """Run until the session ends. Return the server's wait status."""
         taps = self._taps
         self.route(self._wake, self._on_signal, select.POLLIN)
         if self._guard is not None:
@@ -94,17 +94,17 @@ class PollLoop:
         ]
         if self._options.intercepts:
             self._intercept().begin()
-        # glibc gives the top of the heap back, and faults it in again, with every chunk, until it has once
-        # seen a large block freed: 80 µs of 100 per chunk of a flood.
+        # Until glibc has freed a large block once, it returns the top of the heap to the system with every chunk and
+        # faults it in again: 80 of 100 µs per chunk under load.
         bytes(1 << 22)
-        self._reap()  # It may have ended before SIGCHLD was watched.
+        self._reap()  # The server may have exited before SIGCHLD was watched.
         poll, routes = self._poller.poll, self._routes
         quiet_timeout: int | None = QUIET_TIME
         polls = 0
         while True:
             quiet = True
             for fd, events in poll(self._timeout(quiet_timeout) if self._is_busy else quiet_timeout):
-                handler = routes.get(fd)  # A handler before it may have closed this one.
+                handler = routes.get(fd)  # A previous handler may have closed this descriptor.
                 if handler is not None:
                     quiet = False
                     handler(events)
@@ -128,7 +128,7 @@ class PollLoop:
             self._poller.unregister(fd)
 
     def _writable(self, fd: int) -> int:
-        """Return a descriptor to write to instead of `fd`: a terminal blocks whatever poll() reports."""
+        """Return a descriptor that can replace `fd` for writing. A terminal may block even after POLLOUT."""
         if not os.isatty(fd):
             return fd
         relay = TerminalWriter(fd)
@@ -140,7 +140,7 @@ class PollLoop:
         self._is_busy = True
 
     def _timeout(self, quiet_timeout: int | None) -> float | None:
-        """Return the milliseconds poll() may take; None, the usual case, is for ever."""
+        """Return the timeout of poll() in milliseconds. None means no timeout, which is the usual case."""
         now = time.monotonic()
         due = [at + GROUP_SIGNAL_WAIT for at, _ in self._received]
         if quiet_timeout is not None:
@@ -157,7 +157,7 @@ class PollLoop:
         return max(0.0, min(due) - now) * 1000 if due else None
 
     def _run_due(self, *, quiet: bool) -> bool:
-        """Run what is due by the clock; return whether the session is done."""
+        """Run everything that is due. Return whether the session is done."""
         if self._received:
             self._forward()
         if self._interception is not None:
@@ -170,7 +170,7 @@ class PollLoop:
         return False
 
     def _intercept(self) -> StdioInterception:
-        """Return the interception, which does nothing until a rule or a viewer needs it."""
+        """Return the interception. It is idle until a rule or a viewer needs it."""
         if self._interception is None:
             from mcpspy.io.stdio.interception import StdioInterception
 
@@ -180,7 +180,7 @@ class PollLoop:
         return self._interception
 
     def _open_control(self) -> None:
-        """Let viewers connect. A failure costs only them."""
+        """Let viewers connect. A failure affects viewers only."""
         if self._status is not None:
             return
         try:
@@ -188,9 +188,9 @@ class PollLoop:
 
             self._control = PollServer(self, self._intercept())
         except McpspyError as error:
-            say(f"no viewer can reach this session: {error}")
+            say(f"viewers cannot connect to this session: {error}")
         except Exception as error:
-            say(f"no viewer can reach this session, by a bug in mcpspy: {type(error).__name__}: {error}")
+            say(f"viewers cannot connect to this session: a bug in mcpspy: {type(error).__name__}: {error}")
 
     def _is_done(self, status: int, *, quiet: bool) -> bool:
         client_input, *outputs = self._channels
@@ -218,16 +218,16 @@ class PollLoop:
     def _on_group_signal(self, _events: int) -> None:
         assert self._guard is not None
         seen = os.read(self._guard.seen, 512)
-        if not seen:  # The guard was killed: every signal is forwarded from now on.
+        if not seen:  # The guard was killed: forward every signal from now on.
             self.unroute(self._guard.seen)
         now = time.monotonic()
         self._group_signals += [(now, number) for number in seen]
 
     def _forward(self) -> None:
-        """Forward signals to the server once each, except those that the whole group received."""
+        """Forward each signal to the server once, unless the whole process group received it."""
         now = time.monotonic()
         waiting = []
-        # mcpspy may get two signals as one and the guard both: the second must not count for a later one.
+        # Two signals may reach mcpspy as one and the guard as two: the second must not count for a later signal.
         self._group_signals = [
             (at, number) for at, number in self._group_signals if now < at + GROUP_SIGNAL_WAIT
         ]
@@ -263,7 +263,7 @@ class PollLoop:
             self._set_exit_deadline()
 
     def _finish(self) -> None:
-        if self._received:  # The signal reached the server, and asks mcpspy to stop, too.
+        if self._received:  # The signal reached the server and also requests mcpspy to stop.
             self._exit_deadline = min(self._exit_deadline, time.monotonic() + EXIT_TIMEOUT)
         if self._interception is not None:
             self._interception.finish()

@@ -1,7 +1,7 @@
-"""Start and end of a server process on POSIX.
+"""Start and exit of a server process on POSIX.
 
-Owns what happens before the server runs and after it ended: descriptors, pipes, caught signals,
-the guard, and the exit code or signal that mcpspy ends with.
+Covers the time before the server runs and after it has exited: descriptors, pipes, caught signals, the guard,
+and the exit code or signal with which mcpspy ends.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def spawn(command: list[str]) -> Child:
     Raises OSError if the command is not found or cannot be executed.
     """
     _occupy_standard_descriptors()
-    # Before the server starts, so that no signal can end mcpspy and leave the server behind.
+    # Catch signals first, so that no signal can end mcpspy and leave the server running.
     wake, signals = _catch_signals()
     in_read, in_write = os.pipe()
     out_read, out_write = os.pipe()
@@ -54,7 +54,7 @@ def spawn(command: list[str]) -> Child:
                 (os.POSIX_SPAWN_DUP2, out_write, 1),
                 (os.POSIX_SPAWN_DUP2, err_write, 2),
             ],
-            # Python ignores these two, and an ignored signal stays ignored through exec.
+            # Python ignores these two signals, and exec does not reset ignored signals.
             setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
         )
     finally:
@@ -64,12 +64,12 @@ def spawn(command: list[str]) -> Child:
 
 
 def explain(error: OSError, program: str) -> tuple[int, str]:
-    """Return the exit code and the error line for a server that did not start."""
+    """Return the exit code and the error message for a server that did not start."""
     if error.errno in (ENOENT, ENOTDIR):
         where = "no such file" if os.sep in program else "not found on PATH"
         return NOT_FOUND, f"cannot start {program}: {where}"
     if error.errno == EACCES:
-        return NOT_EXECUTABLE, f"cannot start {program}: not executable (chmod +x, or name its interpreter)"
+        return NOT_EXECUTABLE, f"cannot start {program}: not executable (chmod +x, or run its interpreter)"
     return NOT_EXECUTABLE, f"cannot start {program}: {error.strerror}"
 
 
@@ -80,7 +80,7 @@ def outcome(status: int) -> tuple[int | None, str | None]:
 
 
 def leave(status: int) -> NoReturn:
-    """End as the server ended: with its exit code, or by its signal."""
+    """End mcpspy the same way as the server: with its exit code, or by its signal."""
     code = os.waitstatus_to_exitcode(status)
     if code >= 0:
         os._exit(code)
@@ -88,11 +88,11 @@ def leave(status: int) -> NoReturn:
     if os.WCOREDUMP(status) or number in (signal.SIGQUIT, signal.SIGABRT, signal.SIGSEGV):
         import resource
 
-        # The server's core dump is the useful one; mcpspy's would overwrite it.
+        # Only the server's core dump is useful; mcpspy's would overwrite it.
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     try:
         signal.signal(number, signal.SIG_DFL)
-    except OSError:  # SIGKILL needs no default, and has none to set.
+    except OSError:  # The handler of SIGKILL cannot be set and is always the default.
         pass
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
     os.kill(os.getpid(), number)
@@ -100,9 +100,9 @@ def leave(status: int) -> NoReturn:
 
 
 def _catch_signals() -> tuple[int, list[int]]:
-    """Have signals arrive as bytes on a pipe; return the pipe and the forwarded signals.
+    """Receive signals as bytes on a pipe. Return the pipe and the numbers of the forwarded signals.
 
-    A signal that was ignored at the start (`nohup`, a shell's `&`) stays ignored.
+    A signal that was ignored at the start (`nohup`, or `&` in a shell) stays ignored.
     """
     read, write = os.pipe()
     os.set_blocking(read, False)
@@ -117,16 +117,16 @@ def _catch_signals() -> tuple[int, list[int]]:
 
 
 def _occupy_standard_descriptors() -> None:
-    """Open closed standard descriptors; else a new pipe would become stdout."""
+    """Open the standard descriptors that are closed; otherwise a new pipe would become stdout."""
     for fd in (0, 1, 2):
         try:
             os.fstat(fd)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # Takes the lowest free number, which is this one.
+            os.open(os.devnull, os.O_RDWR)  # Takes the lowest free number, which is `fd`.
 
 
 def signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
-    except ValueError:  # A real-time signal has a number only.
+    except ValueError:  # Real-time signals have no name.
         return f"SIG{number}"

@@ -1,7 +1,7 @@
-"""`mcpspy run`: a stdio server, wrapped.
+"""`mcpspy run`: wraps a stdio server.
 
-Owns the order: the server starts first, and everything else is imported after it. Complete
-messages are recorded before they are forwarded. A failure costs the recording, never the traffic.
+Starts the server first and imports everything else after that. Complete messages are recorded before they are
+forwarded. A failure stops the recording, never the traffic.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def run(options: RunOptions) -> NoReturn:
-    """Start the server, forward until it has ended, and exit as it did."""
+    """Start the server, forward until it has exited, and exit in the same way."""
     if sys.platform == "win32":
         from mcpspy.io.stdio import windows as system
     else:
@@ -37,7 +37,7 @@ def run(options: RunOptions) -> NoReturn:
     if sys.platform == "win32":
         from mcpspy.io.stdio.windows import ThreadedPump as Loop
     else:
-        from mcpspy.io.stdio.poll_loop import PollLoop as Loop  # Once the server runs.
+        from mcpspy.io.stdio.poll_loop import PollLoop as Loop  # Import this after the server has started.
     status = Loop(child, recorder, taps(recorder), options).run()
     recorder.finish(*system.outcome(status))
     system.leave(status)

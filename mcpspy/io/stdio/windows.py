@@ -1,8 +1,8 @@
-"""The forwarding loop where pipes cannot be polled: three blocking threads.
+"""The forwarding loop for systems where pipes cannot be polled: three blocking threads.
 
-Replaces `io.stdio.process` and `poll_loop` on Windows with less: signals do not reach a Windows
-process, and a server outlives a killed mcpspy if it ignores EOF on its stdin.
-Also runs on POSIX, so that it can be tested there.
+Replaces `io.stdio.process` and `poll_loop` on Windows, with fewer features: a Windows process cannot receive
+signals, and a server that ignores EOF on stdin survives a killed mcpspy.
+Also runs on POSIX, so that tests can use it there.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ if TYPE_CHECKING:
 CHUNK = 65536
 
 STARTUP_TIME = 0.2
-"""Seconds after which the server runs or has failed; then viewers may connect."""
+"""Seconds after which a server either runs or has failed. Then viewers may connect."""
 
 LINGER = 0.25
-"""Seconds that a grandchild may keep stdout open after the server's end."""
+"""Seconds that a grandchild may keep stdout open after the server's exit."""
 
 QUIET_TIME = 0.005
-"""Seconds that a later read had to wait when all of the server's own output has been read."""
+"""Seconds without data, after the server's exit, that show that all of the server's own output was read."""
 
 MAX_FINAL_OUTPUT = 1 << 17
-"""Bytes after the server's end that can still be its own: more than a pipe and a chunk hold."""
+"""Bytes that may still be the server's own after its exit: more than a pipe and a chunk can hold."""
 
 Child = subprocess.Popen
 
 
 class PipeWriter:
-    """A pipe that several threads write to, whole and in order.
+    """Lets several threads write to one pipe, complete and in order.
 
-    A thread that reserves the pipe writes by itself. Data of the others is queued and written by
-    the writer's own thread, which is started when it is first needed.
+    A thread that reserves the pipe writes directly. Data of other threads is queued, and the writer's own thread
+    writes it. That thread starts when it is first needed.
     """
 
     def __init__(self, target: int) -> None:
@@ -61,13 +61,13 @@ class PipeWriter:
         self._is_ending = False
         self._thread: threading.Thread | None = None
         self.backlog = 0
-        """Bytes put and not written."""
+        """Number of bytes that were put but not written yet."""
         self.undelivered = 0
-        """Bytes left when the reader closed the pipe."""
+        """Number of bytes that were left when the reader closed the pipe."""
         self.is_open = True
 
     def reserve(self) -> bool:
-        """Return whether the caller may write by itself; data that is put later comes after that."""
+        """Return whether the caller may write directly. Data that is put later is written after that."""
         with self._change:
             if self._is_reserved or self.backlog or self._is_ending:
                 return False
@@ -75,14 +75,14 @@ class PipeWriter:
             return True
 
     def write(self, data: bytes) -> None:
-        """Write after a successful `reserve`."""
+        """Write directly after `reserve` returned True."""
         left = self._written(data)
         with self._change:
             self._is_reserved = False
             self._settle(left)
 
     def put(self, data: bytes) -> None:
-        """Queue this for writing; discard it if the reader is gone."""
+        """Queue data for writing; discard it if the reader has closed the pipe."""
         with self._change:
             if self.is_open and not self._is_ending and data:
                 self._queue.append(data)
@@ -98,7 +98,7 @@ class PipeWriter:
             self._change.wait_for(lambda: not self.backlog)
 
     def end(self) -> None:
-        """Accept nothing more, and close once all is written."""
+        """Accept no more data, and close once everything is written."""
         with self._change:
             self._is_ending = True
             self._settle(0)
@@ -116,7 +116,7 @@ class PipeWriter:
                 self._settle(left)
 
     def _settle(self, left: int) -> None:
-        """Close if due; wake all waiting threads. Called with the condition held."""
+        """Close if due, and wake all waiting threads. Call this with the condition held."""
         if left:
             self.undelivered = left + sum(map(len, self._queue))
             self._queue.clear()
@@ -137,8 +137,8 @@ class PipeWriter:
 
 
 def spawn(command: list[str]) -> subprocess.Popen[bytes]:
-    """Start the server. `npx` is a .cmd on Windows, which only `which` finds."""
-    # The console sends Ctrl-C to the server too; it decides. Caught, not ignored: that would be inherited.
+    """Start the server. On Windows, `npx` is a .cmd file, which only `which` finds."""
+    # The console also sends Ctrl-C to the server, which decides what to do. Caught, because SIG_IGN would be inherited.
     signal.signal(signal.SIGINT, lambda *_: None)
     program = shutil.which(command[0]) or command[0]
     pipe = subprocess.PIPE
@@ -146,7 +146,7 @@ def spawn(command: list[str]) -> subprocess.Popen[bytes]:
 
 
 def explain(error: OSError, program: str) -> tuple[int, str]:
-    """Return the exit code and the error line for a server that did not start."""
+    """Return the exit code and the error message for a server that did not start."""
     if isinstance(error, FileNotFoundError):
         return NOT_FOUND, f"cannot start {program}: not found on PATH"
     return NOT_EXECUTABLE, f"cannot start {program}: {error.strerror}"
@@ -160,16 +160,16 @@ def outcome(status: int) -> tuple[int | None, str | None]:
 def leave(status: int) -> NoReturn:
     if status < 0:  # Not on Windows.
         status = 128 - status
-    os._exit(status if status < 1 << 31 else status - (1 << 32))  # 0xC0000005 is more than a C int holds.
+    os._exit(status if status < 1 << 31 else status - (1 << 32))  # 0xC0000005 does not fit into a C int.
 
 
 class _ThreadChannel:
-    """One direction: a thread that reads, records and writes. Call its `MessageChannel` side with the lock held."""
+    """One direction: a thread that reads, records and writes. Hold the lock to call its `MessageChannel` methods."""
 
     def __init__(
         self, source: int, target: int, tap: RecordingTap, lock: threading.Lock, *, is_shared: bool = False
     ) -> None:
-        """`is_shared`: another channel also writes to the target, even after this source's end."""
+        """`is_shared`: another channel writes to the same target, even after this source has ended."""
         self._source = source
         self._writer = PipeWriter(target)
         self._tap = tap
@@ -203,18 +203,18 @@ class _ThreadChannel:
         self._waits_for = other
 
     def finish(self) -> None:
-        """Like `Channel.finish`; a blocked read is not interrupted."""
+        """Stop like `Channel.finish`. A blocked read is not interrupted."""
         if not self._is_finished:
             self._is_finished = True
             self.torn()
             self._writer.end()
 
     def server_ended(self, ended_at: float) -> None:
-        """Begin to separate the server's final output from a grandchild's."""
+        """Start to distinguish the server's final output from a grandchild's."""
         self._ended_at = ended_at
 
     def has_delivered(self) -> bool:
-        """Whether all of the server's own output is delivered to the host."""
+        """Return whether all of the server's own output is delivered to the host."""
         if not self.thread.is_alive():
             return True
         if self._is_writing or self._writer.backlog:
@@ -225,7 +225,7 @@ class _ThreadChannel:
         self._writer.wait()
 
     def torn(self) -> None:
-        """Record the line whose end never came."""
+        """Record an unfinished line."""
         if self._message_channel is not None:
             self._message_channel.torn()
         self._tap.torn()
@@ -258,7 +258,7 @@ class _ThreadChannel:
                 self._message_channel.feed(data)
             else:
                 self._tap.feed(data)
-                # With the lock held: data that others put from now on comes after this.
+                # Reserve with the lock held: data that other threads put from now on must come after this.
                 is_reserved = self._writer.reserve()
                 if not is_reserved:
                     self._writer.put(data)
@@ -292,7 +292,7 @@ class _ThreadChannel:
 
 
 class ThreadedPump:
-    """Three threads, and one lock around the recording and all decisions."""
+    """Three threads, with one lock for the recording and all decisions."""
 
     def __init__(
         self, child: subprocess.Popen[bytes], recorder: Recorder, taps: Taps, options: RunOptions
@@ -308,7 +308,7 @@ class ThreadedPump:
         self._control: ThreadedServer | None = None
 
     def run(self) -> int:
-        """Forward until the server has ended and its final output is delivered; return its exit code."""
+        """Forward until the server has exited and its final output is delivered. Return its exit code."""
         child = self._child
         assert child.stdin is not None
         assert child.stdout is not None
@@ -342,7 +342,7 @@ class ThreadedPump:
         return status
 
     def _intercept(self) -> StdioInterception:
-        """Return the interception, which does nothing until a rule or a viewer needs it."""
+        """Return the interception. It is idle until a rule or a viewer needs it."""
         from mcpspy.io.stdio.interception import StdioInterception
 
         if self._interception is None:
@@ -362,20 +362,20 @@ class ThreadedPump:
             self._alarm.wait(None if due_at is None else max(0.0, due_at - time.monotonic()))
 
     def _open_control(self) -> None:
-        """Let viewers connect. A failure costs only them."""
+        """Let viewers connect. A failure affects viewers only."""
         try:
             from mcpspy.io.control.server_poll import ThreadedServer
 
             with self._lock:
                 self._control = ThreadedServer(self._intercept(), self._lock)
         except McpspyError as error:
-            say(f"no viewer can reach this session: {error}")
+            say(f"viewers cannot connect to this session: {error}")
         except Exception as error:
-            say(f"no viewer can reach this session, by a bug in mcpspy: {type(error).__name__}: {error}")
+            say(f"viewers cannot connect to this session: a bug in mcpspy: {type(error).__name__}: {error}")
 
 
 def _deliver(channels: list[_ThreadChannel]) -> None:
-    """Wait for the server's final output, however slowly the host reads it, but not for a grandchild's."""
+    """Wait until the host has read the server's final output, however slowly, but ignore a grandchild's output."""
     ended_at = time.monotonic()
     for channel in channels:
         channel.server_ended(ended_at)

@@ -49,5 +49,5 @@ def test_what_is_in_its_place_is_named(folder: Path, capsys: pytest.CaptureFixtu
     (folder / "ca.pem").write_text("mine", encoding="utf-8")
     assert main(["ca"]) == 3
     err = capsys.readouterr().err
-    assert err == f"mcpspy: {folder}/ca.pem: no certificate in it (remove it to have a new one made)\n"
+    assert err == f"mcpspy: {folder}/ca.pem: contains no certificate (remove it to get a new one)\n"
     assert (folder / "ca.pem").read_text(encoding="utf-8") == "mine"

@@ -160,9 +160,9 @@ REFUSED = {
     ),
     "no messages": (
         b'{"ts":1,"dir":"client->server","msg":{"_raw":" ","_unparsed":true}}',
-        "mcp-rec, but there is no message in it",
+        "mcp-rec file without messages",
     ),
-    "no database": (b"SQLite format 3\0" + b"x" * 99, "mcphawk's database, but "),
+    "no database": (b"SQLite format 3\0" + b"x" * 99, "mcphawk database: "),
 }
 
 
@@ -220,7 +220,7 @@ def test_no_file_is_overwritten_and_none_that_is_not_there_is_read(
     there, source = tmp_path / "x.jsonl", str(FILES / "mcp-rec.jsonl")
     there.write_bytes(b"mine")
     printed = refused("", [source, "-o", str(there)], tmp_path, capsys)
-    assert printed == f"mcpspy: {there} exists, and no file is overwritten (name another)"
+    assert printed == f"mcpspy: {there}: file exists (use another name)"
     assert there.read_bytes() == b"mine"
     printed = refused("gone", ["gone"], tmp_path, capsys)
     assert printed == "no such file"
@@ -287,7 +287,7 @@ def test_a_format_that_is_named_is_not_looked_for(tmp_path: Path, capsys: pytest
     line = refused(source, [source, "--from", "mcpsnoop"], tmp_path, capsys)
     assert line.startswith("invalid mcpsnoop line 1: expected `str`, got `float` - at `$.ts`")
     line = refused(source, [source, "--from", "mcphawk"], tmp_path, capsys)
-    assert line.startswith("mcphawk's database, but file is not a database")
+    assert line.startswith("mcphawk database: file is not a database")
 
 
 def test_a_secret_of_another_tools_file_does_not_reach_ours(

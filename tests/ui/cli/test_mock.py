@@ -144,7 +144,7 @@ def test_a_recording_without_a_server_is_one_line(make_recording: Make) -> None:
     path = make_recording([("client", call(1))])
     results, lines, code = played(path, sent=())
     assert (results, code) == ([], 2)
-    assert lines == [f"mcpspy: {path}: no server says anything in it (did its command start?)"]
+    assert lines == [f"mcpspy: {path}: contains no messages from a server (did its command start?)"]
 
 
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

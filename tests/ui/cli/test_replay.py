@@ -38,7 +38,7 @@ mcpspy:   out of numbers
 """
 
 GARBLED = """\
-mcpspy: {}: no response to initialize within 1 s; what it says is no JSON-RPC: Hello, this is no JSON-RPC
+mcpspy: {}: no response to initialize within 1 s; its output is not JSON-RPC: Hello, this is no JSON-RPC
 """
 
 DIED = """\

@@ -274,7 +274,7 @@ def test_an_invalid_filter_is_one_line_with_the_position(capsys: pytest.CaptureF
         (None, "no such file", 2),
         (b"", "empty, so not a recording", 2),
         (b"\x7fELF\x02\x01\x00\xff\xfe", "not an mcpspy recording", 2),
-        (b'{"mcpspy":1,"id":"a"', "its header is cut off", 2),
+        (b'{"mcpspy":1,"id":"a"', "its header is incomplete", 2),
         (b'{"mcpspy":99,"id":"a","started":"x"}\n', "recorded by a newer mcpspy (format 99", 2),
         (b'{"mcpspy":1}\n', "invalid header", 2),
         (b"[1]\n", "not an mcpspy recording", 2),
@@ -299,7 +299,7 @@ def test_a_file_that_is_not_a_recording_is_one_line_with_a_hint(
 def test_a_folder_is_one_line_with_a_hint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", f"{tmp_path}/"]) == 2
     assert capsys.readouterr().err == (
-        f"mcpspy: {tmp_path}: a folder, not a recording (mcpspy ls --dir {tmp_path} lists what is in it)\n"
+        f"mcpspy: {tmp_path}: a folder, not a recording (mcpspy ls --dir {tmp_path} lists its sessions)\n"
     )
 
 

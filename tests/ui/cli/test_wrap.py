@@ -228,7 +228,7 @@ def test_a_server_that_another_file_of_the_product_has_is_named(
     ("arguments", "code", "printed"),
     [
         (["crsor", "--all"], 2, "crsor: no such host or file (did you mean cursor"),
-        (["zed"], 2, "no such file; Zed has its servers there"),
+        (["zed"], 2, "no such file; Zed configures servers there"),
         (["./none.json"], 2, "none.json: no such file"),
         ([".", "--all"], 2, "a folder, not a configuration"),
         (["broken.json", "--all"], 2, "broken.json: line 1, column 17: not JSON"),

@@ -204,5 +204,5 @@ def test_settings_of_redaction_are_read_before_anything_starts(tmp_path: Path) -
         read(Request(tmp_path, mcpspy_config="mcpspy.toml", mcpspy_server=SERVER))
 
     (tmp_path / "mcpspy.toml").write_text("[redact]\nkeys = 3\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="no list of strings"):
+    with pytest.raises(UsageError, match="must be a list of strings"):
         read(Request(tmp_path, mcpspy_config="mcpspy.toml", mcpspy_server=SERVER))

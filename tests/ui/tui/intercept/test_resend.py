@@ -67,7 +67,7 @@ async def test_an_unreachable_session_is_reported_in_the_status_line(
     ) as screen:  # Recorded, but no process serves its control socket.
         await screen.shows("● LIVE", "1/1")
         await screen.press("r")
-        await screen.shows("cannot reach the session:", "nobody answers for this session")
+        await screen.shows("cannot reach the session:", "not a live session")
     async with reached() as session, opened(session.path, size=(100, 24)) as screen:
         await screen.shows("● LIVE")
         screen.session.filter.put("is:finding")

@@ -286,7 +286,7 @@ async def test_a_truncated_or_deleted_file_is_still_filtered(opened: Any, tools:
         await screen.shows("10/10 matches in 200 rows")
         head = tools.path.read_bytes().split(b"\n")[0]
         tools.path.write_bytes(head + b"\n")
-        await screen.shows("the file was cut or replaced", "0 matches in 0 rows")
+        await screen.shows("the file was truncated or replaced", "0 matches in 0 rows")
         tools.say("client", CALL % (203, b"tool3"), CALL % (204, b"tool4"))
         await screen.until(lambda: screen.count == 1 and "tool3" in "".join(screen.places))
         tools.path.unlink()

@@ -121,7 +121,7 @@ async def test_keys_work_after_a_file_is_truncated(opened: Any, live: Any) -> No
         await screen.press("k", "k", "m", "enter")
         head = live.path.read_bytes().split(b"\n")[0]
         live.path.write_bytes(head + b"\n")
-        await screen.shows("the file was cut or replaced")
+        await screen.shows("the file was truncated or replaced")
         await screen.until(lambda: screen.count == 0)
         keys = "j k p e E y Y m u U M M s S s s v v o a h t 2 1 [ ] . , n N F G g"
         names = {"[": "left_square_bracket", "]": "right_square_bracket", ".": "full_stop", ",": "comma"}
@@ -143,7 +143,7 @@ async def test_a_file_truncated_while_open_is_read_again(opened: Any, live: Any)
         await screen.until(lambda: screen.cursor == 39)
         head = live.path.read_bytes().split(b"\n")[0]
         live.path.write_bytes(head + b"\n")
-        await screen.shows("the file was cut or replaced")
+        await screen.shows("the file was truncated or replaced")
         await screen.until(lambda: screen.count == 0)
         await screen.press("j", "k", "p", "e", "E", "y", "G")
         live.calls(30, 31)
