@@ -1,6 +1,6 @@
 """Make the screenshots of docs/tui.md and the animation of README.md.
 
-    python tests/ui/tui/screenshots.py [FOLDER]
+python tests/ui/tui/screenshots.py [FOLDER]
 """
 
 from __future__ import annotations
