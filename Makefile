@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo setup environment test check lint types wheel peers recordings docs bench fuzz soak clean
+.PHONY: help demo setup environment test check lint types wheel peers recordings docs site bench fuzz soak clean
 
 help:
 	@echo "make demo        set up, record a real session and show it"
@@ -12,6 +12,7 @@ help:
 	@echo "make check       what CI runs: test, lint, types, the wheel alone"
 	@echo "make recordings  record the sessions in recordings/ again"
 	@echo "make docs        the help in docs/, and the manual page, made again"
+	@echo "make site        the documentation site, in build/site; dead links are errors"
 	@echo "make fuzz        four minutes of atheris; FUZZ_SECONDS=3600 an hour a target"
 	@echo "make soak        half an hour of load, kills, full disks and faults; SOAK_MINUTES=2 two"
 	@echo "make bench       the benchmarks, rivals beside us, about half an hour (docs/benchmarks.md)"
@@ -34,7 +35,7 @@ endif
 test: setup
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
-check: test lint types wheel
+check: test lint types site wheel
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -71,6 +72,11 @@ soak: $(INSTALLED) peers
 
 docs: $(INSTALLED)
 	$(BIN)/python docs/make.py
+
+# A dead link or anchor is a warning, and a warning is an error.
+site: $(INSTALLED)
+	$(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --builder html --conf-dir docs . build/site
+	@echo "build/site/index.html"
 
 clean:
 	rm -rf $(VENV) .peers .fuzz dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,7 +1,7 @@
-"""Every benchmark of this folder, one after the other: one table, and a line for each figure in the history.
+"""Run all benchmarks of this folder: one table, and a line for each figure in the history.
 
-Owns which there are and in what order. Each runs in a process of its own, so that none finds the other's modules
-imported; a figure that cannot be measured here says so, and the rest go on.
+Owns their list and order. Each runs in a separate process, so that no benchmark finds modules already
+imported; a figure that cannot be measured here is marked, and the others are still measured.
 
     .venv/bin/python bench/all.py [--quick] [--check] [--history FILE] [NAME…]
 """
@@ -16,10 +16,10 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-# Not this folder: its `http.py` would stand in for the standard library's.
+# Not this folder: its `http.py` would shadow the standard library's.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from bench.measure import Report, Row, machine  # noqa: E402 - the line above has to come first.
+from bench.measure import Report, Row, machine  # noqa: E402 - the line above must come first.
 from mcpspy import __version__  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
@@ -28,12 +28,12 @@ NAMES = ("stdio", "http", "field", "mock", "replay", "redact", "stats", "lint", 
 
 
 def main() -> int:
-    """Run them, print the table; 1 if one failed, or if --check was given and a bar was missed."""
+    """Run them and print the table; return 1 if one failed, or with --check if a bar was missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which (default: all): {', '.join(NAMES)}")
     parser.add_argument("--quick", action="store_true", help="fewer rounds: a quarter of the time")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
-    parser.add_argument("--history", type=Path, default=HISTORY, help="the file that is appended to")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a figure misses its bar")
+    parser.add_argument("--history", type=Path, default=HISTORY, help="the file to append to")
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(NAMES):
         parser.error(f"{', '.join(sorted(unknown))}: one of {', '.join(NAMES)}")
@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def measured(name: str, *, quick: bool) -> list[Row] | None:
-    """Return the figures of one benchmark; None if it failed, which has said why."""
+    """Return the figures of one benchmark; None if it failed, after its error was printed."""
     with tempfile.NamedTemporaryFile(suffix=".json") as written:
         command = [sys.executable, str(HERE / f"{name}.py"), "--json", written.name, *["--quick"] * quick]
         if subprocess.run(command, stdout=subprocess.DEVNULL).returncode:

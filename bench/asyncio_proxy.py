@@ -1,8 +1,8 @@
-"""The proxy one writes first: asyncio streams, a line at a time, JSON recorded.
+"""A simple proxy as a baseline: asyncio streams, one line at a time, recorded as JSON.
 
-A baseline, not a model: `asyncio_proxy.py plain|aiofiles FILE COMMAND…` is
-what a wrapper of a stdio server looks like that follows the tutorials. Each
-message is in the file before the next is read, or a crash would lose it.
+Not a model: `asyncio_proxy.py plain|aiofiles FILE COMMAND…` wraps a stdio
+server in the way of the tutorials. Each message is in the file before the next
+is read, because a crash would lose it.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ def entry(side: str, line: bytes) -> str:
 
 
 async def pump(side: str, source: asyncio.StreamReader, target: asyncio.StreamWriter, record: Record) -> None:
-    """Pass one direction on until its end."""
+    """Forward one direction until its end."""
     while line := await source.readline():
         await record(side, line)
         target.write(line)
         await target.drain()
-    # drain() is content with a buffer half full, and nothing tells of an empty one.
+    # drain() returns when the buffer is half full, and there is no event for an empty one.
     while target.transport.get_write_buffer_size():  # noqa: ASYNC110
         await asyncio.sleep(0.001)
     target.close()
 
 
 async def standard_streams() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Return our own stdin and stdout as streams."""
+    """Return stdin and stdout as streams."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
@@ -46,7 +46,7 @@ async def standard_streams() -> tuple[asyncio.StreamReader, asyncio.StreamWriter
 
 
 async def proxy(command: list[str], record: Record) -> int:
-    """Run the server between our stdin and stdout."""
+    """Run the server between stdin and stdout."""
     pipe = asyncio.subprocess.PIPE
     server = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
     assert server.stdin is not None
@@ -60,7 +60,7 @@ async def proxy(command: list[str], record: Record) -> int:
 
 async def plain(path: str, command: list[str]) -> int:
     """Record with blocking writes."""
-    with open(path, "a", encoding="utf-8") as file:  # noqa: ASYNC230 - the point of this variant.
+    with open(path, "a", encoding="utf-8") as file:  # noqa: ASYNC230 - the purpose of this variant.
 
         async def record(side: str, line: bytes) -> None:
             file.write(entry(side, line))

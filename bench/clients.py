@@ -1,7 +1,7 @@
-"""Clients that hold a session of calls of `echo`, on pipes and over HTTP: raw, and the same for every server.
+"""Clients that call `echo` in a session, on pipes and over HTTP, with the same raw messages for every server.
 
 Owns the requests and the check of the responses: each call has its own text.
-Knows neither the server nor the comparison.
+It depends neither on the server nor on the comparison.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Session(Protocol):
     """A session with a server."""
 
     def post(self, request: bytes) -> bytes:
-        """Send a request; return the message that answers it."""
+        """Send a request; return the response."""
 
 
 class Echo:
@@ -52,11 +52,11 @@ class Echo:
         self._ids = itertools.count(1)
 
     def request(self, number: int) -> bytes:
-        """Return a call, with an id that no other has had; the texts come again after `count` of them."""
+        """Return a call with a new id; the texts repeat after `count` calls."""
         return _CALL % (next(self._ids), self._parameter, number % self.count, _REST)
 
     def call(self, session: Session, number: int) -> bytes:
-        """Make a call; return its answer."""
+        """Make a call; return its response."""
         answer = session.post(self.request(number))
         # An error of a mock may quote the request.
         if b'"result"' not in answer or b"call %06d x" % (number % self.count) not in answer:
@@ -68,7 +68,7 @@ class Echo:
         return [json.loads(self.call(session, number))["result"] for number in range(self.count)]
 
     def expect(self, answers: Sequence[bytes]) -> None:
-        """Raise if these are not the answers to as many calls from 0 on, in any order."""
+        """Raise if these are not the responses to as many calls from 0, in any order."""
         found = Counter(number for answer in answers for number in set(map(int, _NUMBER.findall(answer))))
         sent = Counter(number % self.count for number in range(len(answers)))
         if found != sent or not all(b'"result"' in answer for answer in answers):
@@ -85,14 +85,14 @@ class Pipe:
         flow.send(INITIALIZED + b"\n")
 
     def post(self, request: bytes) -> bytes:
-        """Send a request; return the message that answers it."""
+        """Send a request; return the response."""
         self._flow.send(request + b"\n")
         while not (answers := self._answers()):
             pass
         return answers[0]
 
     def flood(self, echo: Echo, count: int) -> float:
-        """Keep many calls under way; return calls a second."""
+        """Keep many calls in flight; return calls per second."""
         answers: list[bytes] = []
         sent = 0
         start = time.perf_counter()
@@ -106,7 +106,7 @@ class Pipe:
         return rate
 
     def _answers(self) -> list[bytes]:
-        """Read once; return the answers that are complete then. A notification is none."""
+        """Read once; return the responses that are complete then, without notifications."""
         data = os.read(self._flow.read, MOST)
         if not data:
             raise RuntimeError(f"the server ended; {self._flow.words()}")
@@ -115,7 +115,7 @@ class Pipe:
 
 
 class Connection:
-    """A session over HTTP, on a connection that is kept."""
+    """A session over HTTP, on one connection."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.socket = socket.create_connection(("127.0.0.1", endpoint.port))
@@ -133,7 +133,7 @@ class Connection:
         self.post(INITIALIZED)
 
     def post(self, request: bytes) -> bytes:
-        """Send a message; return the one that answers it, or nothing if none does."""
+        """Send a message; return the response, or nothing if there is none."""
         self.send(request)
         while (body := self.hear()) is None:
             pass
@@ -145,7 +145,7 @@ class Connection:
         self.socket.sendall(b"POST %bContent-Length: %d\r\n\r\n%b" % (self._head, len(request), request))
 
     def hear(self) -> bytes | None:
-        """Read once; return the body of the answer when it is complete, as one piece, chunks or events."""
+        """Read once; return the body of the response when it is complete, as one piece, chunks or events."""
         data = self.socket.recv(MOST)
         self._got += data
         head, found, body = self._got.partition(b"\r\n\r\n")
@@ -154,13 +154,13 @@ class Connection:
         if not found:
             return None
         if not head.startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 202 ")):
-            raise RuntimeError(f"not the answer that is measured: {self._got[:400]!r}")
+            raise RuntimeError(f"not the measured response: {self._got[:400]!r}")
         length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
         is_complete = len(body) >= int(length[1]) if length else (b"\r\n" + body).endswith(b"\r\n0\r\n\r\n")
         return body if is_complete else None
 
     def close(self) -> None:
-        """End the session, so that the server need not keep it, and hang up."""
+        """End the session, so that the server can drop it, and disconnect."""
         with suppress(OSError):
             self.socket.sendall(b"DELETE %b\r\n" % self._head)
             self.socket.recv(MOST)
@@ -168,7 +168,7 @@ class Connection:
 
 
 def flood(endpoint: Endpoint, echo: Echo, count: int) -> float:
-    """Keep one call under way in each of many sessions, which have begun before; return calls a second."""
+    """Keep one call in flight in each of many open sessions; return calls per second."""
     answers: list[bytes] = []
     with ExitStack() as open_ones, selectors.DefaultSelector() as selector:
         connections = [open_ones.enter_context(closing(Connection(endpoint))) for _ in range(AT_ONCE)]

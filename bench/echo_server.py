@@ -1,4 +1,4 @@
-"""A server that answers every JSON-RPC request with its own params: `exchange` without the work."""
+"""A server that returns the params of every JSON-RPC request as its result, with no other work."""
 
 from __future__ import annotations
 

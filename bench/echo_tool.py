@@ -1,4 +1,4 @@
-"""An MCP server of 2025-11-25 with the tool `echo(text, times)`, and as little else as its clients put up with."""
+"""An MCP server of 2025-11-25 with the tool `echo(text, times)`, and only what its clients require beside it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""mcpspy beside the other recorders and mocks of MCP that PyPI has, each set to what is fastest there.
+"""mcpspy compared with the other MCP recorders and mocks on PyPI, each with its fastest settings.
 
-Owns the figures in which people compare such tools, and how each tool is started and its file read. Of each figure
-the bar is to be first; a tool that cannot do a thing is not in its row.
+Owns the figures by which users compare such tools, and the commands and file formats of each tool. The bar of each
+figure is to be first; a tool without a feature is not in its row.
 
     .venv/bin/python bench/field.py [--quick] [--check] [--json FILE]
 """
@@ -20,10 +20,10 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-# Not this folder: its `http.py` would stand in for the standard library's.
+# Not this folder: its `http.py` would shadow the standard library's.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from bench.clients import Connection, Echo, Pipe, flood  # noqa: E402 - the line above has to come first.
+from bench.clients import Connection, Echo, Pipe, flood  # noqa: E402 - the line above must come first.
 from bench.http import PEERS, Endpoint, free_port, sdk_server, started, until_it_listens  # noqa: E402
 from bench.measure import (  # noqa: E402
     Chain,
@@ -56,11 +56,11 @@ _BIG = (
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured."""
+    """Amounts to measure."""
 
     rounds: int
     calls: int
-    """One after the other."""
+    """Number of sequential calls."""
     pipelined: int
     http_calls: int
     http_flood: int
@@ -77,18 +77,18 @@ def rival(name: str) -> str | None:
 
 
 Message = tuple[str, object]
-"""Who said it (`c`, `s`), and what."""
+"""Sender (`c` or `s`), and message."""
 
 
 @dataclass(frozen=True)
 class Recorder:
-    """A tool that wraps a server on stdio: `{}` is a folder of its own."""
+    """A tool that wraps a server on stdio: `{}` is replaced by a separate folder."""
 
     command: list[str]
     file: str
-    """What it records to, below the folder."""
+    """Pattern of its recordings, relative to the folder."""
     messages: Callable[[Path], Iterable[Message]]
-    """What is in there, in its order."""
+    """Reader of the messages in a recording, in order."""
 
 
 def _mcpspy_messages(path: Path) -> Iterator[Message]:
@@ -123,7 +123,7 @@ def _hawk(path: Path) -> Iterator[Message]:
 
 
 def recorders() -> dict[str, Recorder]:
-    """Return the tools that are here."""
+    """Return the installed tools."""
     found = {
         OWN: Recorder([*MCPSPY, "run", "--record", "{}/session.jsonl"], "session.jsonl", _mcpspy_messages),
     }
@@ -152,9 +152,9 @@ class Wrapped:
     start: float
     """Seconds from the command to the answered `initialize`."""
     p50: float
-    """Seconds of a call, one after the other."""
+    """Seconds of a call, of sequential calls."""
     rate: float
-    """Calls a second, all at once."""
+    """Calls per second, of concurrent calls."""
     big: float
     """Seconds of a call with a result of 5 MB."""
     memory: float | None
@@ -162,13 +162,13 @@ class Wrapped:
     exit: float
     """Seconds from the end of its input to its own."""
     pending: int = 0
-    """Requests without an answer after them in the file; each was answered."""
+    """Requests without a later response in the file, although each was answered."""
     bytes: int = 0
-    """Of the file."""
+    """Bytes of the file."""
 
 
 def wrapped(name: str, recorder: Recorder | None, size: Size) -> Wrapped:
-    """Have a session, and measure it."""
+    """Run a session and measure it."""
     command = SERVER if recorder is None else [*recorder.command, "--", *SERVER]
     with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as folder, deadline(SECONDS, name):
         started_at = time.perf_counter()
@@ -205,7 +205,7 @@ def _median(call: Callable[[int], object], count: int) -> float:
 
 
 def _pending(messages: Iterable[Message]) -> int:
-    """Return how many requests of the client have no answer after them."""
+    """Return the number of client requests without a later response."""
     waiting: set[object] = set()
     for side, message in messages:
         if not isinstance(message, dict) or "id" not in message:
@@ -218,7 +218,7 @@ def _pending(messages: Iterable[Message]) -> int:
 
 
 def stdio(report: Report, size: Size) -> None:
-    """One session on pipes, through each."""
+    """Measure one session on pipes through each tool."""
     subjects: dict[str, Recorder | None] = {DIRECT: None, **recorders()}
     samples = alternate(
         {name: partial(wrapped, name, recorder, size) for name, recorder in subjects.items()}, size.rounds
@@ -262,7 +262,7 @@ def _other_proxy(command: list[str], path: str, folder: Path, upstream: Endpoint
 
 
 def http(report: Report, size: Size) -> None:
-    """Calls over HTTP, through each that can record them."""
+    """Measure calls over HTTP through each tool that can record them."""
     with ExitStack() as open_ones:
         folder = Path(open_ones.enter_context(tempfile.TemporaryDirectory(prefix="mcpspy-bench-")))
         direct = open_ones.enter_context(sdk_server())
@@ -287,7 +287,7 @@ def http(report: Report, size: Size) -> None:
                     Connection(endpoint).close()
                 except RuntimeError as error:
                     reason = str(error).partition("HTTP/1.1 ")[2][:30].partition("\\r")[0]
-                    report.add(Row("HTTP", "", f"{name} is left out: {reason or error}", None))
+                    report.add(Row("HTTP", "", f"{name} is skipped: {reason or error}", None))
                     continue
                 endpoints[name] = endpoint
         _over_http(report, "HTTP", endpoints, size)
@@ -310,7 +310,7 @@ def _over_http(report: Report, what: str, endpoints: Mapping[str, Endpoint], siz
 
 
 def mocks(report: Report, size: Size) -> None:
-    """The same session, served by each from its own recording."""
+    """Measure the same session, served by each tool from its own recording."""
     serve = {
         OWN: [*MCPSPY, "mock"],
         "mcp-rec": [rival("mcp-rec") or "", "replay"],
@@ -328,7 +328,7 @@ def mocks(report: Report, size: Size) -> None:
                 chains[name] = Chain(name, [[*serve[name], str(folder_of_tool / recorder.file)]])
 
         def answer(chain: Chain) -> float:
-            # A process for each round: one of them answers each call once.
+            # One process per round: one of the tools answers each call only once.
             with running(chain, seconds=SECONDS) as flow:
                 return Pipe(flow).flood(Echo("text", size.calls), size.calls)
 
@@ -349,7 +349,7 @@ def _compare(
     factor: float = 1.0,
     best: Callable[[Sequence[float]], float] = low,
 ) -> None:
-    """Add a row: ours, all others, and the ratio to the best of them. The bar is to be first."""
+    """Add a row: mcpspy, all others, and the ratio to the best of them. The bar is to be first."""
     values: dict[str, float] = {}
     for name, each in samples.items():
         found = [value for sample in each if (value := of(sample)) is not None]
@@ -365,7 +365,7 @@ def _compare(
     row = partial(Row, figure, f"{_number(own_value)} {unit}".rstrip(), shown)
     if not rivals:
         report.add(row(None))
-    elif best is max:  # A count of what should not be there.
+    elif best is max:  # A count of errors, which should be 0.
         report.add(row(own_value, most=0, unit=""))
     elif best is high:
         report.add(row(own_value / rivals[0], least=1))
@@ -385,6 +385,6 @@ if __name__ == "__main__":
             full=FULL,
             quick=QUICK,
             figures={"stdio": stdio, "http": http, "mocks": mocks},
-            lacks=None if recorders().keys() > {OWN} else "no other tool is here: sh bench/rivals.sh",
+            lacks=None if recorders().keys() > {OWN} else "no other tool found: run bench/rivals.sh",
         )
     )

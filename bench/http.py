@@ -1,9 +1,9 @@
-"""What `mcpspy http` costs, beside talking to the server directly, and what others cost there.
+"""Overhead of `mcpspy http`, compared with a direct connection and with other proxies.
 
-Owns the figures over HTTP and the bars they are held to. The server is the
-Python SDK's, answering in JSON; how long an event takes is measured with one
-that says in each event when it left. The others are a gateway of httpx and
-starlette, and mitmproxy; each writes what goes through to a file, as we do.
+Owns the figures over HTTP and their bars. The server is the Python SDK's, with
+JSON responses; the delay of events is measured with a server that puts its
+sending time into each event. The other proxies are a gateway of httpx and
+starlette, and mitmproxy; like mcpspy, each writes the traffic to a file.
 
     .venv/bin/python bench/http.py [--quick] [--check] [--json FILE]
 """
@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-# Not this folder: this file would stand in for the standard library's `http`.
+# Not this folder: this file would shadow the standard library's `http`.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from bench.measure import Report, Row, alternate, deadline, high, low, main, mcpspy_command  # noqa: E402
@@ -39,7 +39,7 @@ PEERS = HERE.parent / ".peers"
 RIVALS = PEERS / "mitmproxy"
 SDK_SERVER = HERE.parent / "tests" / "peers" / "servers" / "sdk_server.py"
 SECONDS = 60
-"""A bound for everything that is waited for."""
+"""Maximum seconds of every wait."""
 
 META = "io.modelcontextprotocol/"
 TEXT = "x" * 100
@@ -47,7 +47,7 @@ TEXT = "x" * 100
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured."""
+    """Amounts to measure."""
 
     rounds: int
     calls: int
@@ -62,7 +62,7 @@ CONNECTIONS = 32
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a subject listens, and where it records, if it does."""
+    """The port and the recording of a subject, if it records."""
 
     port: int
     path: str
@@ -71,11 +71,11 @@ class Endpoint:
 
 
 Subjects = Mapping[str, Endpoint]
-"""`direct`, `mcpspy`, and who else is compared."""
+"""`direct`, `mcpspy`, and the other proxies."""
 
 
 class Started(NamedTuple):
-    """A process, and what its first line on stderr said, if it was to say something."""
+    """A process, and the match in its first line on stderr, if a pattern was given."""
 
     pid: int
     output: str
@@ -83,7 +83,7 @@ class Started(NamedTuple):
 
 @contextmanager
 def started(command: list[str], pattern: str | None = None, **environment: str) -> Iterator[Started]:
-    """Run a process; yield what the pattern finds in its first line on stderr."""
+    """Run a process; yield it with the match of the pattern in its first line on stderr."""
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -112,14 +112,14 @@ def started(command: list[str], pattern: str | None = None, **environment: str) 
 
 
 def free_port() -> int:
-    """Return a port nobody listens on."""
+    """Return a free port."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port: int = free.getsockname()[1]
     return port
 
 
 def until_it_listens(port: int) -> None:
-    """Wait for a server that does not say when it does."""
+    """Wait for a server that does not report that it is ready."""
     with deadline(SECONDS, "a server that should listen"):
         while True:
             try:
@@ -135,13 +135,13 @@ def sdk_server() -> Iterator[Endpoint]:
     port = free_port()
     command = [str(PEERS / "venv" / "bin" / "python"), str(SDK_SERVER)]
     with started([*command, "--transport", "streamable-http", "--port", str(port)], "(ready)"):
-        until_it_listens(port)  # It says that it is ready before it listens.
+        until_it_listens(port)  # It reports that it is ready before it listens.
         yield Endpoint(port, "/mcp")
 
 
 @contextmanager
 def event_server() -> Iterator[Endpoint]:
-    """Run the server of one stream."""
+    """Run the server of event streams."""
     with started([sys.executable, "-P", str(HERE / "sse_server.py")], r"^(\d+)$") as server:
         yield Endpoint(int(server.output), "/mcp")
 
@@ -165,7 +165,7 @@ def through(upstream: Endpoint) -> Iterator[Subjects]:
 
 
 def gateway(origin: str, port: int, path: Path) -> list[str]:
-    """Return the command of the gateway beside this file."""
+    """Return the command of the gateway in this folder."""
     python = str(PEERS / "venv" / "bin" / "python")
     return [python, "-P", str(HERE / "http_gateway.py"), origin, str(port), str(path)]
 
@@ -193,7 +193,7 @@ def call(endpoint: Endpoint) -> bytes:
 
 
 class Connection:
-    """A connection that is kept, and what has come of the answer that is under way."""
+    """A kept connection, and the part of the current response that has arrived."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.socket = socket.create_connection(("127.0.0.1", endpoint.port))
@@ -207,7 +207,7 @@ class Connection:
         self.socket.sendall(self._request)
 
     def hear(self) -> bool:
-        """Read once; return whether the answer is complete. Anything but the echo is an error."""
+        """Read once; return True if the response is complete. Anything but the echo is an error."""
         data = self.socket.recv(1 << 16)
         self._got += data
         head, found, body = self._got.partition(b"\r\n\r\n")
@@ -217,7 +217,7 @@ class Connection:
             return False
         length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
         if length is None or not head.startswith(b"HTTP/1.1 200 "):
-            raise RuntimeError(f"not the answer that is measured: {self._got[:400]!r}")
+            raise RuntimeError(f"not the measured response: {self._got[:400]!r}")
         if len(body) < int(length[1]):
             return False
         if TEXT.encode() not in body:
@@ -225,26 +225,26 @@ class Connection:
         return True
 
     def close(self) -> None:
-        """Hang up."""
+        """Disconnect."""
         self.socket.close()
 
 
 class Times(NamedTuple):
-    """Of calls one after the other, in milliseconds."""
+    """Latencies of sequential calls, in milliseconds."""
 
     p50: float
     p95: float
 
 
 class Flood(NamedTuple):
-    """Calls a second, and the milliseconds of CPU that the proxy spent on one."""
+    """Calls per second, and CPU milliseconds of the proxy per call."""
 
     rate: float
     cpu: float | None
 
 
 def _times(endpoint: Endpoint, count: int) -> Times:
-    """Ask one call after the other."""
+    """Make sequential calls."""
     times = []
     with closing(Connection(endpoint)) as connection:
         for _ in range(count + 20):
@@ -258,7 +258,7 @@ def _times(endpoint: Endpoint, count: int) -> Times:
 
 
 def _flood(endpoint: Endpoint, count: int) -> Flood:
-    """Keep one call under way on each of many connections."""
+    """Keep one call in flight on each of many connections."""
     with ExitStack() as open_ones, selectors.DefaultSelector() as selector:
         for _ in range(CONNECTIONS):
             connection = open_ones.enter_context(closing(Connection(endpoint)))
@@ -279,7 +279,7 @@ def _flood(endpoint: Endpoint, count: int) -> Flood:
 
 
 def _cpu(endpoint: Endpoint) -> float | None:
-    """Return the milliseconds a proxy has computed so far, all its threads; None off Linux, or if there is none."""
+    """Return the CPU milliseconds of all threads of a proxy so far; None without a proxy or outside Linux."""
     if endpoint.pid is None:
         return None
     try:
@@ -292,7 +292,7 @@ def _cpu(endpoint: Endpoint) -> float | None:
 
 
 def _delay(endpoint: Endpoint, count: int) -> float:
-    """Return the median of the time that events are under way, in milliseconds."""
+    """Return the median transit time of events, in milliseconds."""
     delays: list[int] = []
     with closing(socket.create_connection(("127.0.0.1", endpoint.port))) as connection:
         request = f"GET {endpoint.path}?{count} HTTP/1.1\r\nHost: 127.0.0.1:{endpoint.port}\r\nAccept: text/event-stream\r\n\r\n"
@@ -309,7 +309,7 @@ def _delay(endpoint: Endpoint, count: int) -> float:
 def measured(
     measure: Callable[[Endpoint, int], T], subjects: Subjects, count: int, rounds: int
 ) -> dict[str, list[T]]:
-    """Measure every subject, in turns."""
+    """Measure every subject, in alternation."""
     with deadline(SECONDS * 5, "a figure"):
         return alternate(
             {name: partial(measure, endpoint, count) for name, endpoint in subjects.items()}, rounds
@@ -317,7 +317,7 @@ def measured(
 
 
 def calls(report: Report, size: Size) -> None:
-    """One call after the other, and many at once."""
+    """Measure sequential and concurrent calls."""
     with sdk_server() as server, through(server) as subjects:
         times = measured(_times, subjects, size.calls, size.rounds)
         floods = measured(_flood, subjects, size.flood, size.rounds)
@@ -334,7 +334,7 @@ def calls(report: Report, size: Size) -> None:
 
 
 def events(report: Report, size: Size) -> None:
-    """How much later an event comes."""
+    """Measure the added delay of an event."""
     with event_server() as server, through(server) as subjects:
         delays = {n: low(of) for n, of in measured(_delay, subjects, size.events, size.rounds).items()}
         _expect_recorded(subjects, size.events * size.rounds, b"notifications/message")
@@ -355,9 +355,9 @@ def compare(
     most: float | None = None,
     least: float | None = None,
 ) -> None:
-    """Add a row for each subject that ours is compared with; the bar is for `direct`.
+    """Add a row for each subject that mcpspy is compared with; the bar applies to `direct`.
 
-    Each value has its own ratio to the direct one behind it.
+    Each value is followed by its ratio to the direct one.
     """
     shown = {name: form.format(value) for name, value in values.items()}
     if "direct" in values:
@@ -371,7 +371,7 @@ def compare(
 
 
 def _expect_recorded(subjects: Subjects, count: int, what: bytes) -> None:
-    """Raise if less was recorded: a proxy that skips some is fast too."""
+    """Raise if a call was not recorded: a proxy that skips some would be faster."""
     for name, endpoint in subjects.items():
         if endpoint.recording is not None:
             found = endpoint.recording.read_bytes().count(what)
@@ -389,5 +389,5 @@ if __name__ == "__main__":
         if all(path.exists() for path in made)
         else "peers are missing: run make peers and bench/rivals.sh"
     )
-    about = "What `mcpspy http` costs, beside no proxy and beside other ones."
+    about = "Overhead of `mcpspy http`, compared with no proxy and with others."
     sys.exit(main("mcpspy http", about, full=FULL, quick=QUICK, figures=FIGURES, lacks=lacks))

@@ -1,7 +1,7 @@
-"""A gateway of httpx, starlette and uvicorn: the proxy one writes without aiohttp, for `bench/http.py` to compare.
+"""A gateway of httpx, starlette and uvicorn, a proxy without aiohttp, as a comparison in `bench/http.py`.
 
-Streams what is a stream, keeps its connections, and writes a line for each body and each chunk of a stream before it
-goes on. Runs in the peers' environment, where httpx goes by the name of httpx2.
+Forwards streams as streams, keeps its connections, and writes a line for each body and each chunk of a stream before
+it forwards them. Runs in the environment of the peers, where httpx is named httpx2.
 
     .peers/venv/bin/python bench/http_gateway.py UPSTREAM PORT FILE
 """
@@ -26,7 +26,7 @@ METHODS = ["GET", "POST", "DELETE"]
 
 
 def forwarded(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the headers that go on."""
+    """Return the headers to forward."""
     return {name: value for name, value in headers if name.lower() not in NOT_PASSED_ON}
 
 

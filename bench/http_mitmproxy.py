@@ -1,4 +1,4 @@
-"""The addon that makes mitmproxy a recorder, for `bench/http.py` to compare: a line for each body and each chunk.
+"""A mitmproxy addon that records, as a comparison in `bench/http.py`: a line for each body and each chunk.
 
 RECORD=FILE mitmdump -q -s bench/http_mitmproxy.py --mode reverse:URL
 """
@@ -10,7 +10,7 @@ import os
 import time
 from typing import Any
 
-file = open(os.environ["RECORD"], "ab", buffering=0)  # noqa: SIM115 - open as long as mitmproxy runs.
+file = open(os.environ["RECORD"], "ab", buffering=0)  # noqa: SIM115 - open while mitmproxy runs.
 
 
 def record(sender: str, body: bytes) -> None:
@@ -20,24 +20,24 @@ def record(sender: str, body: bytes) -> None:
 
 
 def request(flow: Any) -> None:
-    """Record what was asked."""
+    """Record a request."""
     if flow.request.content:
         record("client", flow.request.content)
 
 
 def responseheaders(flow: Any) -> None:
-    """Let a stream through as it comes; it would be held back to its end otherwise."""
+    """Forward a stream chunk by chunk; otherwise mitmproxy would buffer it until its end."""
     if flow.response.headers.get("content-type", "").startswith("text/event-stream"):
         flow.response.stream = chunk
 
 
 def chunk(data: bytes) -> bytes:
-    """Record a piece of a stream."""
+    """Record a chunk of a stream."""
     record("server", data)
     return data
 
 
 def response(flow: Any) -> None:
-    """Record what was answered."""
+    """Record a response."""
     if flow.response.content:
         record("server", flow.response.content)

@@ -1,8 +1,8 @@
-"""What `mcpspy lint` costs: a million messages, and what it holds in memory meanwhile.
+"""Time and memory of `mcpspy lint` for a million messages.
 
-Owns the two bars: 60 s for a million messages of a kilobyte, and memory that a
-session ten times as long does not need more of. Measured beside the fold alone,
-so that a slow machine shows in both.
+Owns the two bars: 60 s for a million messages of a kilobyte, and memory that
+does not grow with a session ten times as long. Session alone is measured as
+well, so that a slow machine affects both.
 
     .venv/bin/python bench/lint.py [--quick] [--check] [--json FILE]
 """
@@ -16,17 +16,17 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-# Not this folder: its `http.py` would stand in for the standard library's.
+# Not this folder: its `http.py` would shadow the standard library's.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from bench.measure import Report, Row, main  # noqa: E402 - the line above has to come first.
+from bench.measure import Report, Row, main  # noqa: E402 - the line above must come first.
 from bench.sessions import write_long  # noqa: E402
 
 SECONDS = 60.0
-"""For a million messages."""
+"""Maximum seconds for a million messages."""
 
 GROWTH = 1.25
-"""Times the memory that a tenth of the session takes."""
+"""Maximum ratio to the memory for a tenth of the session."""
 
 WORK = {
     "lint": """
@@ -54,7 +54,7 @@ print(json.dumps([time.perf_counter() - begun, time.process_time() - cpu, used /
 
 
 def measured(work: str, path: Path) -> tuple[float, float, float]:
-    """Return seconds, CPU seconds and peak megabytes, in a process of its own."""
+    """Return seconds, CPU seconds and peak megabytes of a separate process."""
     command = [sys.executable, "-c", REPORT.format(work=WORK[work]), str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     wall, cpu, memory = json.loads(done.stderr.splitlines()[-1])
@@ -63,13 +63,13 @@ def measured(work: str, path: Path) -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured."""
+    """Amounts to measure."""
 
     messages: int
 
 
 def pass_over(report: Report, size: Size) -> None:
-    """A long session, linted, beside the fold alone, and beside a session of a tenth."""
+    """Lint a long session; compare with Session alone, and with a tenth of it."""
     with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as folder:
         long, short = Path(folder) / "long.jsonl", Path(folder) / "short.jsonl"
         write_long(long, size.messages)
@@ -103,7 +103,7 @@ if __name__ == "__main__":
     sys.exit(
         main(
             "lint",
-            "What `mcpspy lint` costs: a million messages, and what it holds in memory meanwhile.",
+            "Time and memory of `mcpspy lint` for a million messages.",
             full=Size(1_000_000),
             quick=Size(100_000),
             figures={"pass": pass_over},

@@ -1,8 +1,8 @@
-"""What every benchmark here shares: running a peer chain, timing it fairly, the table.
+"""Shared code of the benchmarks: process chains, fair timing, the table of results.
 
-Owns fairness: subjects take turns in rounds, and of each the better quartile
-counts, since a busy machine only ever adds time. Refuses to know what is
-measured: that is the business of the files beside it. POSIX only.
+Owns fairness: subjects take turns in rounds, and the better quartile of each
+counts, since a busy machine only ever adds time. It does not depend on the
+measured subjects: the other files of this folder define them. POSIX only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 MOST = 1 << 16
-"""Bytes of a read: the capacity of a pipe. More costs page faults and gains nothing."""
+"""Bytes of a read: the capacity of a pipe. More causes page faults and gains nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class Chain:
     name: str
     stages: Sequence[Sequence[str]]
     server: int | None = None
-    """The stage that is the server itself, whose work is not the proxy's; None if a proxy starts it."""
+    """The stage that is the server itself, whose work does not count for the proxy; None if a proxy starts it."""
 
 
 class Flow:
-    """A chain that runs."""
+    """A running chain."""
 
     def __init__(self, chain: Chain, folder: str, *, sockets: bool) -> None:
         self.folder = Path(folder)
@@ -70,7 +70,7 @@ class Flow:
         self.read = source
 
     def rate(self, size: int) -> float:
-        """Read until `size` bytes came; return bytes a second, counted from the first byte."""
+        """Read until `size` bytes arrived; return bytes per second, counted from the first byte."""
         got = len(os.read(self.read, MOST))
         first, start = got, time.perf_counter()
         while got < size:
@@ -87,7 +87,7 @@ class Flow:
             data = data[os.write(self.write, data) :]
 
     def exchange(self, data: bytes, size: int) -> bytes:
-        """Write `data` while reading until `size` LFs came; return what came."""
+        """Write `data` while reading until `size` LFs arrived; return the bytes read."""
         rest = memoryview(data)
         os.set_blocking(self.write, False)
         poller = select.poll()
@@ -108,7 +108,7 @@ class Flow:
         return b"".join(pieces)
 
     def cpu(self) -> float | None:
-        """Return the seconds all stages but the server have computed so far; None off Linux."""
+        """Return the CPU seconds of all stages except the server so far; None outside Linux."""
         pids = [pid for number, pid in enumerate(self.pids) if number != self._chain.server]
         try:
             return sum(int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) for pid in pids) / 1e9
@@ -116,7 +116,7 @@ class Flow:
             return None
 
     def memory(self) -> tuple[float, float] | None:
-        """Return the resident and the proportional megabytes of the first stage; None off Linux."""
+        """Return the resident and the proportional megabytes of the first stage; None outside Linux."""
         try:
             lines = Path(f"/proc/{self.pids[0]}/smaps_rollup").read_text().splitlines()
         except OSError:
@@ -131,13 +131,13 @@ class Flow:
                 raise RuntimeError(f"{self._chain.name} ended early; {self.words()}")
 
     def end(self) -> None:
-        """Let the chain see the end of its input."""
+        """Close the input of the chain."""
         if self.write >= 0:
             os.close(self.write)
             self.write = -1
 
     def expect_recorded(self, count: int) -> None:
-        """Raise if mcpspy recorded fewer messages than that: a proxy that skips some is fast too."""
+        """Raise if mcpspy recorded fewer messages: a proxy that skips some would be faster."""
         path = self.folder / "session.jsonl"
         found = path.read_bytes().count(b'"msg":') if path.exists() else count
         if found < count:
@@ -149,7 +149,7 @@ class Flow:
         return stderr or "nothing on stderr"
 
     def finish(self) -> None:
-        """Let the chain end by itself; raise if it did not end well."""
+        """Wait until the chain ends by itself; raise if it failed."""
         self.end()
         while os.read(self.read, MOST):
             pass
@@ -160,7 +160,7 @@ class Flow:
             raise RuntimeError(f"{self._chain.name} ended with {codes}; {self.words()}")
 
     def kill(self) -> None:
-        """End what is still there."""
+        """Kill the remaining processes."""
         for pid in self.pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -170,7 +170,7 @@ class Flow:
 
 @contextlib.contextmanager
 def running(chain: Chain, *, seconds: float = 30, sockets: bool = False) -> Iterator[Flow]:
-    """Run a chain in a folder of its own, for no longer than `seconds`."""
+    """Run a chain in a separate folder, for at most `seconds`."""
     with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as folder, deadline(seconds, chain.name):
         flow = Flow(chain, folder, sockets=sockets)
         try:
@@ -187,7 +187,7 @@ def spawn(command: list[str], stdin: int, stdout: int, folder: str) -> int:
     actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate((stdin, stdout, stderr))]
     defaults = [signal.SIGPIPE, signal.SIGXFSZ]
     environment = {**os.environ, "MCPSPY_DIR": folder}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # Nobody compiles the package at every start.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # Users do not compile the package at every start.
     try:
         return os.posix_spawnp(command[0], command, environment, file_actions=actions, setsigdef=defaults)
     finally:
@@ -196,7 +196,7 @@ def spawn(command: list[str], stdin: int, stdout: int, folder: str) -> int:
 
 @contextlib.contextmanager
 def deadline(seconds: float, what: str) -> Iterator[None]:
-    """Raise TimeoutError in the middle of whatever blocks."""
+    """Raise TimeoutError even in a blocking call."""
 
     def late(*_: object) -> None:
         raise TimeoutError(f"{what}: not done after {seconds:g} s")
@@ -212,7 +212,7 @@ def deadline(seconds: float, what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def pinned() -> Iterator[None]:
-    """Keep us and what we start on one CPU: the length of the path, without the scheduler's choices."""
+    """Pin this process and its children to one CPU: measures the path without effects of the scheduler."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -225,7 +225,7 @@ def pinned() -> Iterator[None]:
 
 
 def alternate(subjects: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
-    """Measure each subject once a round, beginning with another one each time."""
+    """Measure each subject once per round, beginning with another one each time."""
     samples: dict[str, list[T]] = {name: [] for name in subjects}
     names = list(subjects)
     for _ in range(rounds):
@@ -236,38 +236,38 @@ def alternate(subjects: Mapping[str, Callable[[], T]], rounds: int) -> dict[str,
 
 
 def low(samples: Sequence[float]) -> float:
-    """Return the better quartile of what should be small."""
+    """Return the better quartile of samples that should be small."""
     return sorted(samples)[(len(samples) - 1) // 4]
 
 
 def high(samples: Sequence[float]) -> float:
-    """Return the better quartile of what should be large."""
+    """Return the better quartile of samples that should be large."""
     return -low([-sample for sample in samples])
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure: what was measured, against what, and the bar it is held to."""
+    """One figure: measurement, baseline and bar."""
 
     figure: str
     measured: str
     baseline: str
     value: float | None
-    """What the bar is about: a ratio unless `unit` says otherwise; None if it cannot be measured here."""
+    """The value for the bar, in `unit`, `x` for a ratio; None if it cannot be measured here."""
     most: float | None = None
     least: float | None = None
     unit: str = "x"
 
     @property
     def bar(self) -> str:
-        """The bar, as a reader sees it."""
+        """The bar as text."""
         if self.most is not None:
             return f"≤ {self.most:g} {self.unit}"
         return f"≥ {self.least:g} {self.unit}" if self.least is not None else ""
 
     @property
     def holds(self) -> bool | None:
-        """Whether the bar is met; None if there is none, or nothing to hold to it."""
+        """True if the bar is met; None without a bar or a value."""
         if self.value is None or not self.bar:
             return None
         return (self.most is None or self.value <= self.most) and (
@@ -290,13 +290,13 @@ class Report:
     started: float = field(default_factory=time.monotonic)
 
     def add(self, *rows: Row) -> None:
-        """Append rows, and say so to who waits."""
+        """Append rows, and print their figures as progress."""
         self.rows += rows
         for row in rows:
             print(f"  {time.monotonic() - self.started:5.1f} s  {row.figure}", file=sys.stderr)
 
     def show(self) -> None:
-        """Print the table, as Markdown that lines up."""
+        """Print the table as aligned Markdown."""
         heads = ["figure", "mcpspy", "baseline", "ratio", "bar", ""]
         table = [heads, *(row.cells() for row in self.rows)]
         widths = [max(len(cells[column]) for cells in table) for column in range(len(heads))]
@@ -314,7 +314,7 @@ class Report:
 
     @property
     def missed(self) -> bool:
-        """Whether a bar was missed."""
+        """True if a bar was missed."""
         return any(row.holds is False for row in self.rows)
 
 
@@ -327,14 +327,12 @@ def main(
     figures: Mapping[str, Callable[[Report, S], None]],
     lacks: str | None,
 ) -> int:
-    """Measure, print the table; 1 if --check was given and a bar was missed. `lacks`: why nothing can be measured."""
+    """Measure and print the table; with --check return 1 if a bar was missed. `lacks`: a missing requirement."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--quick", action="store_true", help="fewer rounds: a quarter of the time")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
-    parser.add_argument("--json", metavar="FILE", help="write the rows there too")
-    parser.add_argument(
-        "--only", choices=figures, action="append", help="measure this alone; may be repeated"
-    )
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a figure misses its bar")
+    parser.add_argument("--json", metavar="FILE", help="write the rows to this file too")
+    parser.add_argument("--only", choices=figures, action="append", help="measure only this; may be repeated")
     arguments = parser.parse_args()
     if lacks is not None:
         parser.error(lacks)
@@ -348,7 +346,7 @@ def main(
 
 
 def machine() -> str:
-    """Return what the numbers depend on."""
+    """Return a description of the machine."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
     return f"{os.cpu_count()} CPUs {platform.machine()}, {platform.system()} {platform.release()}, {python}"
 

@@ -1,9 +1,9 @@
-"""How fast `mcpspy mock` answers, beside the server that was recorded and beside another mock.
+"""Speed of `mcpspy mock`, compared with the recorded server and with another mock.
 
-Owns the figures of the mock and the bars they are held to. The servers are the
-Python SDK's and server-everything, on Node; the other mock is mcp-cassette,
-with a recording of the same session by its own recorder, set to what is
-fastest there. Every answer of each is compared with the server's first.
+Owns the figures of the mock and their bars. The servers are the Python SDK's
+and server-everything, on Node; the other mock is mcp-cassette, with a recording
+of the same session by its own recorder and its fastest settings. Every response
+of each is first compared with that of the server.
 
     .venv/bin/python bench/mock.py [--quick] [--check] [--json FILE]
 """
@@ -22,10 +22,10 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-# Not this folder: `http.py` beside us would stand in for the standard library's.
+# Not this folder: its `http.py` would shadow the standard library's.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from bench import sessions  # noqa: E402 - the line above has to come first.
+from bench import sessions  # noqa: E402 - the line above must come first.
 from bench.clients import AT_ONCE, Connection, Echo, Pipe, Session, flood  # noqa: E402
 from bench.http import PEERS, SDK_SERVER, Endpoint, free_port, sdk_server, started  # noqa: E402
 from bench.measure import Chain, Report, Row, alternate, high, low, main, mcpspy_command, running  # noqa: E402
@@ -39,12 +39,12 @@ NODE_SERVER = str(
 OWN, OTHER = "mcpspy", "mcp-cassette"
 PYTHON, AIOHTTP, PARSING = "python -c pass", "importing aiohttp", "CPU of json.loads of each line"
 SECONDS = 600
-"""A bound for one server's figures."""
+"""Maximum seconds for the figures of one server."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured."""
+    """Amounts to measure."""
 
     rounds: int
     distinct: int
@@ -54,7 +54,7 @@ class Size:
     starts: int
     long_starts: int
     other_is_long: bool
-    """Whether the other mock gets the long recording, too: it takes minutes to record."""
+    """True if the other mock gets the long recording, too: recording it takes minutes."""
 
 
 FULL = Size(5, 1000, 400, 1500, 6, 3, True)
@@ -62,20 +62,20 @@ QUICK = Size(3, 300, 200, 900, 3, 2, False)
 
 
 class Server(NamedTuple):
-    """What is recorded."""
+    """A recorded server."""
 
     name: str
     parameter: str
-    """What its `echo` calls the text."""
+    """Name of the text argument of its `echo`."""
     command: list[str]
-    """It on stdio."""
+    """Command on stdio."""
     listening: Callable[[], AbstractContextManager[Endpoint]]
-    """It over HTTP."""
+    """The server over HTTP."""
 
 
 @contextmanager
 def node_server() -> Iterator[Endpoint]:
-    """Run server-everything over HTTP. It says on stdout what it is asked, and nobody reads that."""
+    """Run server-everything over HTTP, without its log of requests on stdout."""
     port = free_port()
     command = ["sh", "-c", 'exec "$@" >/dev/null', "sh", "node", NODE_SERVER, "streamableHttp"]
     with started(command, "(listening)", PORT=str(port)):
@@ -89,13 +89,13 @@ SERVERS = (
 
 
 Sessions = Callable[[], AbstractContextManager[Session]]
-"""How to have a session."""
+"""Opens sessions."""
 
 
 class Subject(NamedTuple):
-    """Who is measured: a session to ask in, and how to ask much at once.
+    """A measured subject: a session, and a function for concurrent calls.
 
-    A session over HTTP begins just before it is used: the servers close a connection that rests for five seconds.
+    A session over HTTP begins just before it is used: the servers close a connection that is idle for five seconds.
     """
 
     session: Sessions
@@ -115,7 +115,7 @@ def _connected(endpoint: Endpoint) -> AbstractContextManager[Connection]:
 
 
 def stdio(report: Report, size: Size) -> None:
-    """Calls on pipes."""
+    """Measure calls on pipes."""
     has_other = _has_other(report)
     for server in SERVERS:
         with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as folder, ExitStack() as open_ones:
@@ -135,7 +135,7 @@ def stdio(report: Report, size: Size) -> None:
 
 
 def http(report: Report, size: Size) -> None:
-    """Calls over HTTP."""
+    """Measure calls over HTTP."""
     has_other = _has_other(report)
     for server in SERVERS:
         with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as folder, ExitStack() as open_ones:
@@ -158,17 +158,17 @@ def http(report: Report, size: Size) -> None:
 
 
 def _record(path: str) -> list[str]:
-    """Return the command of the other recorder, which redacts nothing: or its mock would redact each request first."""
+    """Return the command of the other recorder, without redaction: otherwise its mock would redact each request."""
     return [CASSETTE, "record", "--cassette", path, "--no-default-redactions", "--checkpoint-interval", "0"]
 
 
 def _serve(path: str) -> list[str]:
-    """Return the command of the other mock, which is to answer more than once what was asked once."""
+    """Return the command of the other mock, with repeated responses enabled."""
     return [CASSETTE, "serve", path, "--ordering", "none"]
 
 
 def _has_other(report: Report) -> bool:
-    """Whether there is another mock to compare with; the report says so if there is none."""
+    """Return True if another mock is installed; otherwise add a note to the report."""
     has_other = (PEERS / OTHER / "installed").exists()
     if not has_other:
         report.add(Row(OTHER, "", "not installed: run bench/rivals.sh, with a Python 3.12", None))
@@ -176,14 +176,14 @@ def _has_other(report: Report) -> bool:
 
 
 def _recorded(command: list[str], echo: Echo) -> list[object]:
-    """Have a session on stdio recorded; return its results."""
+    """Record a session on stdio; return its results."""
     with running(Chain(command[0], [command]), seconds=SECONDS) as flow:
         return echo.results(Pipe(flow))
 
 
 @contextmanager
 def _proxy(command: list[str]) -> Iterator[Endpoint]:
-    """Run what says where it listens."""
+    """Run a server that prints its address."""
     with started(command, r"http://127\.0\.0\.1:(\d+)/mcp") as process:
         yield Endpoint(int(process.output), "/mcp", pid=process.pid)
 
@@ -194,7 +194,7 @@ def _results(session: Sessions, echo: Echo) -> list[object]:
 
 
 def _expect_same(subjects: Mapping[str, Subject], echo: Echo, results: list[object]) -> None:
-    """Raise if one of them answers anything otherwise than was recorded."""
+    """Raise if one of the subjects responds differently from the recording."""
     for name, subject in subjects.items():
         for number, (response, recorded) in enumerate(
             zip(_results(subject.session, echo), results, strict=True)
@@ -219,7 +219,7 @@ def _compare(report: Report, what: str, subjects: Mapping[str, Subject], echo: E
 
 
 def _p50(session: Sessions, echo: Echo, count: int) -> float:
-    """Return the median time of a call, of calls one after the other, in milliseconds."""
+    """Return the median time of sequential calls, in milliseconds."""
     times = []
     with session() as open_one:
         for number in range(count):
@@ -230,28 +230,28 @@ def _p50(session: Sessions, echo: Echo, count: int) -> float:
 
 
 class RecordedCall(NamedTuple):
-    """A request of a recording, and what answered it."""
+    """A request of a recording, and its response."""
 
     request: bytes
     answer: object
 
 
 class Long(NamedTuple):
-    """A long session, recorded."""
+    """A recording of a long session."""
 
     recording: str
     other: str | None
     calls: list[RecordedCall]
-    """The first and the last."""
+    """The first and the last call."""
 
 
 Seconds = tuple[float, ...]
-"""From the start until the handshake, the first and the last call are answered, each with the CPU seconds that a
-mock has had by then; and the most megabytes that it had in use."""
+"""Seconds from the start to the responses to the handshake, the first and the last call, each with the CPU seconds of
+the mock until then; and its peak memory in megabytes."""
 
 
 def start(report: Report, size: Size) -> None:
-    """From the command to its answers, and memory."""
+    """Measure the time from the command to its responses, and memory."""
     has_other = _has_other(report)
     for is_long in (False, True):
         with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as folder:
@@ -299,7 +299,7 @@ def _add_starts(report: Report, best: Mapping[str, list[float]], megabytes: floa
 
 
 def _long(folder: Path, messages: int, *, with_other: bool) -> Long:
-    """Have a long session recorded by each, four calls under way at a time."""
+    """Record a long session with each tool, four calls in flight at a time."""
     source = folder / "source.jsonl"
     sessions.write_long(source, messages)
     by_sender: dict[bytes, list[bytes]] = {b"client": [], b"server": []}
@@ -339,13 +339,13 @@ def _start_http(command: list[str], calls: list[RecordedCall]) -> Seconds:
 
 
 def _answered(started_at: float, pid: int | None, session: Session, calls: list[RecordedCall]) -> Seconds:
-    """Make these calls in a session that has just begun, of a process that has."""
+    """Make these calls in a new session of a new process."""
     seconds = [time.perf_counter() - started_at, _cpu(pid)]
     for call in calls:
         answer = session.post(call.request)
         seconds += time.perf_counter() - started_at, _cpu(pid)
         if json.loads(answer) != call.answer:
-            raise RuntimeError(f"not what was recorded: {answer[:400]!r}")
+            raise RuntimeError(f"different from the recording: {answer[:400]!r}")
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
     return *seconds, peak * 1024 / 1e6
@@ -379,5 +379,5 @@ if __name__ == "__main__":
         lacks = "this needs Linux: /proc"
     elif not (PEERS / "installed").exists():
         lacks = "peers are missing: run make peers and bench/rivals.sh"
-    about = "How fast `mcpspy mock` answers, beside the server that was recorded and beside another mock."
+    about = "Speed of `mcpspy mock`, compared with the recorded server and with another mock."
     sys.exit(main("mcpspy mock", about, full=FULL, quick=QUICK, figures=FIGURES, lacks=lacks))

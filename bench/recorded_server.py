@@ -1,6 +1,6 @@
-"""A server that answers each request as a recording has it, found by its id: what a long session is recorded of anew.
+"""A server that sends the recorded response to each request, found by its id, to record a long session again.
 
-Knows nothing of the program that is measured.
+It shares no code with the measured program.
 
     python -P bench/recorded_server.py FILE
 """

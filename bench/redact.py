@@ -1,8 +1,8 @@
-"""What redaction costs: the pump with it beside the pump without, and inputs made to be slow.
+"""Overhead of redaction: forwarding with and without it, and adversarial inputs.
 
-Owns the figures of docs/redact.md and their bars. Rates are bytes by CPU second
-of mcpspy itself, since whatever else runs on the machine only ever adds to the
-clock on the wall.
+Owns the figures of docs/redact.md and their bars. Rates are bytes per CPU second
+of mcpspy itself, since other programs on the machine only ever add to the
+elapsed time.
 
     .venv/bin/python bench/redact.py [--quick] [--check] [--json FILE]
 """
@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-# Not this folder: `http.py` beside us would stand in for the standard library's.
+# Not this folder: its `http.py` would shadow the standard library's.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from bench.measure import (  # noqa: E402 - the line above has to come first.
+from bench.measure import (  # noqa: E402 - the line above must come first.
     Chain,
     Report,
     Row,
@@ -46,7 +46,7 @@ WAYS = {"redacting": [], "not redacting": ["--no-redact"]}
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured."""
+    """Amounts to measure."""
 
     rounds: int
     megabytes: int
@@ -64,7 +64,7 @@ def _wrapped(way: str, *server: str) -> Chain:
 
 
 def _recorded() -> bytes:
-    """Return every line of the recordings, as it was said."""
+    """Return every message of the recordings."""
     messages = [
         entry.data
         for path in sorted((ROOT / "recordings").glob("*.jsonl"))
@@ -80,7 +80,7 @@ def _small() -> bytes:
 
 
 def _large() -> bytes:
-    """Return one line of a megabyte: a tool's answer of many rows."""
+    """Return one line of a megabyte: a tool result with many rows."""
     row = {"id": 17, "name": "Ada Lovelace", "mail": "ada at example.com", "tags": ["a", "b"], "score": 0.5}
     return (
         json.dumps(
@@ -91,7 +91,7 @@ def _large() -> bytes:
 
 
 def throughput(report: Report, size: Size) -> None:
-    """A flood from the server, by what is in it."""
+    """Measure floods of the server with different content."""
     for what, data, least in (
         ("300 B lines", _small(), 0.5),
         ("the lines of recordings/", _recorded(), 0.5),
@@ -114,7 +114,7 @@ def throughput(report: Report, size: Size) -> None:
 
 
 def _rate(way: str, path: str, flood: bytes) -> float:
-    """Return bytes by CPU second of mcpspy."""
+    """Return bytes per CPU second of mcpspy."""
     with running(_wrapped(way, "sh", "-c", f"cat {path}; read x"), seconds=120) as flow:
         before = flow.cpu() or 0.0
         flow.rate(len(flood))
@@ -127,7 +127,7 @@ def _rate(way: str, path: str, flood: bytes) -> float:
 
 
 def round_trip(report: Report, size: Size) -> None:
-    """A message of 200 bytes there and back, one at a time."""
+    """Measure round trips of 200 bytes, one at a time."""
     ping = _small()[:100].partition(b'"data"')[0] + b'"data":"%b"}}\n' % (b"x" * 100)
     with pinned():
         found = alternate({way: partial(_trips, way, ping, size.pings) for way in WAYS}, size.rounds)
@@ -138,7 +138,7 @@ def round_trip(report: Report, size: Size) -> None:
 
 
 def _trips(way: str, ping: bytes, count: int) -> float:
-    """Return the microseconds that mcpspy computed for each."""
+    """Return the CPU microseconds of mcpspy per round trip."""
     with running(_wrapped(way, "cat")) as flow:
         before = 0.0
         for number in range(count + 100):
@@ -152,7 +152,7 @@ def _trips(way: str, ping: bytes, count: int) -> float:
 
 
 def start(report: Report, size: Size) -> None:
-    """From exec to the first byte through it."""
+    """Measure the time from exec to the first forwarded byte."""
     for way in WAYS:
         _first_byte(way)
     found = alternate({way: partial(_first_byte, way) for way in WAYS}, size.starts)
@@ -199,11 +199,11 @@ HOSTILE: dict[str, Callable[[int], bytes]] = {
     "secrets at every depth": lambda n: b'{"password":"x1","a":' * (n // 21) + b"1" + b"}" * (n // 21),
     "secrets": lambda n: b"{%b}" % b",".join([b'"password":"x1"'] * (n // 16)),
 }  # fmt: skip
-"""Messages of n bytes, each made to cost one part of the rules as much as it can."""
+"""Messages of n bytes, each a worst case for one part of the rules."""
 
 
 def hostile(report: Report, size: Size) -> None:
-    """No input may cost more than its length: four times as long is four times as slow, not sixteen."""
+    """Check that no input takes more than linear time: four times as long is four times as slow, not sixteen."""
     for what, made in HOSTILE.items():
         lines = {
             n: b'{"t":0.1,"from":"server","msg":%b}\n' % made(n) for n in (size.hostile, 4 * size.hostile)
@@ -230,5 +230,5 @@ FIGURES: dict[str, Callable[[Report, Size], None]] = {
 
 if __name__ == "__main__":
     lacks = None if Path("/proc/self/schedstat").exists() else "this needs Linux: the CPU time of a process"
-    about = "What redaction costs."
+    about = "Overhead of redaction."
     sys.exit(main("redaction", about, full=FULL, quick=QUICK, figures=FIGURES, lacks=lacks))

@@ -1,9 +1,9 @@
-"""How fast `mcpspy replay` plays, beside a bare client of the Python SDK that makes the same calls.
+"""Speed of `mcpspy replay`, compared with a bare client of the Python SDK that makes the same calls.
 
-Owns the figures of the engine and the bar they are held to. Both start the
-same server, which does next to nothing, and are timed from the first call to
-the last answer. Ours records every message and reads it again for the
-comparison meanwhile; the answers of both are looked at.
+Owns the figures of the player and their bar. Both start the same minimal
+server, and are timed from the first call to the last response. Meanwhile
+mcpspy records every message and reads it again for the comparison; the
+responses of both are checked.
 
     .venv/bin/python bench/replay.py [--quick] [--check] [--json FILE]
 """
@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-# Not this folder: `http.py` beside us would stand in for the standard library's.
+# Not this folder: its `http.py` would shadow the standard library's.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from bench.http import PEERS  # noqa: E402 - the line above has to come first.
+from bench.http import PEERS  # noqa: E402 - the line above must come first.
 from bench.measure import Report, Row, alternate, high, main  # noqa: E402
 from mcpspy.core.protocol.message import Result  # noqa: E402
 from mcpspy.core.recording.encode import header  # noqa: E402
@@ -65,14 +65,14 @@ anyio.run(main, int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured."""
+    """Amounts to measure."""
 
     rounds: int
     calls: int
 
 
 def at_once(report: Report, size: Size) -> None:
-    """Calls one after the other, and many at a time."""
+    """Measure sequential and concurrent calls."""
     for many in (1, 50):
         with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as folder:
             recording = Path(folder) / "recording.jsonl"
@@ -94,7 +94,7 @@ def at_once(report: Report, size: Size) -> None:
 
 
 def _recorded(calls: int, many: int) -> bytes:
-    """Return a recording of so many calls, of which as many were made at once."""
+    """Return a recording of calls, with `many` of them in flight at a time."""
     lines = [
         header({"id": "0" * 8, "started": "2026-11-21T08:00:00.000Z", "transport": "stdio", "name": "echo"})
     ]
@@ -122,7 +122,7 @@ def _frame(side: str, **members: object) -> bytes:
 
 
 def _replayed(path: Path, calls: int) -> float:
-    """Play a recording; return requests a second."""
+    """Replay a recording; return requests per second."""
     recording = Recording(path)
     session = Session(recording.header).add_all(recording)
     where = RecordingTarget()
@@ -140,7 +140,7 @@ def _replayed(path: Path, calls: int) -> float:
 
 
 def _call_all(calls: int, many: int) -> float:
-    """Have the bare client make the calls; return requests a second."""
+    """Make the calls with the bare client; return requests per second."""
     done = subprocess.run(
         [SDK, "-c", CLIENT, str(calls), str(many), *SERVER],
         capture_output=True,

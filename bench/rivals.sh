@@ -1,16 +1,16 @@
 #!/bin/sh
-# Install what the benchmarks compare with into .peers/, each into an environment of its own: it can share one with nothing.
+# Install the tools that the benchmarks compare with into .peers/, each into a separate environment: they conflict.
 #
 #     bench/rivals.sh [PYTHON]
 #
-# Does nothing when what is installed is newer than what is asked for.
+# Does nothing if the installed packages are newer than the requirements.
 set -eu
 
 python=${1:-python3}
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 peers=$(CDPATH='' cd -- "$here/.." && pwd)/.peers
 
-# install NAME PYTHON REQUIREMENT…: into .peers/NAME, at the versions of rivals-NAME.txt
+# install NAME PYTHON REQUIREMENT…: into .peers/NAME, with the versions of rivals-NAME.txt
 install() {
     rival=$peers/$1
     constraints=$here/rivals-$1.txt
@@ -29,7 +29,7 @@ install() {
     echo "rivals: installed in .peers/$name/"
 }
 
-# Print a Python of at least 3.12: the one that was named, or any that is here. pyenv's may not be on the path.
+# Print a Python of at least 3.12: the given one, or any installed one. Those of pyenv may not be on the path.
 newer_python() {
     for found in "$python" python3.13 python3.12 python3 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.1[2-9]*/bin/python; do
         if "$found" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 12))' 2>/dev/null; then
@@ -49,5 +49,5 @@ if newer=$(newer_python); then
     install mcp-cassette "$newer" 'mcp-cassette[http]'
     install mcp-vcr "$newer" mcp-vcr
 else
-    echo "rivals: mcp-cassette and mcp-vcr need Python 3.12, which is not here; they are left out" >&2
+    echo "rivals: mcp-cassette and mcp-vcr need Python 3.12, which is not installed; they are skipped" >&2
 fi

@@ -1,9 +1,9 @@
-"""Recordings to measure with: a long one, one with a single huge message, one that grows.
+"""Recordings for benchmarks: a long one, one with a single huge message, one that grows.
 
-Owns what is in them. The long one is made without the program that is
-measured; the one that grows is written by `io.recording.writer`, as `mcpspy run` does it:
+Owns their content. The long one is written without the measured
+program; the one that grows is written by `io.recording.writer`, like that of `mcpspy run`:
 
-    python bench/sessions.py FILE RATE     appends RATE messages a second until it is ended
+    python bench/sessions.py FILE RATE     appends RATE messages per second until it is ended
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import sys
 import time
 from pathlib import Path
 
-if __name__ == "__main__":  # Not this folder: `http.py` beside us would stand in for the standard library's.
+if __name__ == "__main__":  # Not this folder: its `http.py` would shadow the standard library's.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 TOOLS = 40
 NEEDLE = "needle in a haystack"
-"""Stands in one result of a thousand."""
+"""Text in one of a thousand results."""
 
 LINE = "lorem ipsum dolor sit amet, consectetur\n"
 
@@ -39,11 +39,11 @@ _CALL = (
 _RESULT = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"%b"}]%b}}'
 
 _SIZES = ((0.55, 500), (0.85, 2_000), (0.97, 8_000), (0.998, 28_000), (1.0, 120_000))
-"""Share of the results up to here, and the bytes they may have at most."""
+"""Cumulative share of the results, and their maximum bytes."""
 
 
 def handshake() -> list[bytes]:
-    """Return the lines of a session's beginning: it introduces both, and lists the tools."""
+    """Return the first lines of a session: the handshake and the list of tools."""
     version = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
     tools = [
         {
@@ -64,12 +64,12 @@ def handshake() -> list[bytes]:
 
 
 def write_empty(path: Path) -> None:
-    """Write a session of a handshake."""
+    """Write a session with a handshake only."""
     path.write_bytes(_HEADER + b"".join(handshake()) + _EXIT % 1.0)
 
 
 def write_long(path: Path, messages: int) -> None:
-    """Write that many messages, a kilobyte each on average: calls, four under way at a time, and their results."""
+    """Write calls and their results, a kilobyte each on average, with four calls in flight at a time."""
     chance = random.Random(7)
     filler = _LINE * 3000
     begin = handshake()
@@ -132,7 +132,7 @@ def write_huge(path: Path, size: int, *, nested: bool) -> None:
 
 
 def grow(path: Path, rate: float) -> None:
-    """Append calls and results, each on its own; print first what their times count from, on the monotonic clock."""
+    """Append calls and results one by one; first print the monotonic time that their times count from."""
     from mcpspy.io.recording.writer import Writer
 
     writer = Writer(

@@ -1,9 +1,9 @@
-"""Half an hour under load, with everything going wrong that can: what was lost, and whether memory grows.
+"""Half an hour under load, with failures of all kinds: finds lost messages and growing memory.
 
-Two sessions, one on stdio and one over HTTP, are asked calls from the first minute to the last, and their memory is
-sampled. Beside them short sessions come and go, each ending in another way: orderly, by a kill of mcpspy or of the
+Two sessions, one on stdio and one over HTTP, get calls from the first minute to the last, and their memory is
+sampled. Meanwhile short sessions run and end in different ways: orderly, by a kill of mcpspy or of the
 server in the middle of a flood, by a full disk, under rules that drop, delay and fail. After each, every message that
-the client has seen must be in the file, and no process may be left.
+the client has received must be in the file, and no process may be left.
 
     .venv/bin/python bench/soak.py [--minutes 30] [--seed N]
 
@@ -30,10 +30,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# Not this folder: `http.py` beside us would stand in for the standard library's.
+# Not this folder: its `http.py` would shadow the standard library's.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from bench.clients import Connection, Echo  # noqa: E402 - the line above has to come first.
+from bench.clients import Connection, Echo  # noqa: E402 - the line above must come first.
 from bench.http import Endpoint, sdk_server, started  # noqa: E402
 from bench.measure import machine, mcpspy_command  # noqa: E402
 from mcpspy.core.recording.decode import Frame, Note, read_entry  # noqa: E402
@@ -44,17 +44,17 @@ SERVER = [sys.executable, "-P", str(HERE / "echo_tool.py")]
 CALL = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"text":"%b"}}}\n'
 TEXT = b"x" * 200
 FLOOD = 4000
-"""Calls, in the middle of which something is killed."""
+"""Number of calls in a flood; a process is killed in the middle of it."""
 SLOPE = 1.0
-"""Megabytes an hour that a session may grow."""
+"""Maximum growth of a session, in megabytes per hour."""
 ENOUGH = 600
-"""Seconds below which a slope says nothing."""
+"""Minimum seconds for a meaningful slope."""
 REMEMBERED = 1100
-"""Sessions over HTTP to begin with: what the proxy remembers of the last thousand is there, then, and is no growth."""
+"""Sessions over HTTP before sampling: the proxy remembers the last thousand, so that is not growth."""
 
 
 class Wrapped:
-    """mcpspy in front of a server, on pipes, and a client that writes down what it hears."""
+    """mcpspy in front of a server, on pipes, and a client that stores the messages it receives."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.file = folder / f"{time.monotonic_ns()}.jsonl"
@@ -75,7 +75,7 @@ class Wrapped:
                 self.responses.append(line[:-1])
 
     def send(self, numbers: range) -> bool:
-        """Send calls; False if nobody takes them any more."""
+        """Send calls; return False if the pipe is closed."""
         assert self.process.stdin is not None
         try:
             for number in numbers:
@@ -86,7 +86,7 @@ class Wrapped:
         return True
 
     def wait_for(self, count: int, seconds: float = 30) -> bool:
-        """Wait until so many answers came."""
+        """Wait until `count` responses arrived."""
         until = time.monotonic() + seconds
         while len(self.responses) < count and time.monotonic() < until and self._reader.is_alive():
             time.sleep(0.01)
@@ -112,14 +112,14 @@ class Wrapped:
         return code
 
     def entries(self) -> Iterator[Frame | Note]:
-        """Return what is in the file."""
+        """Return the content of the file."""
         for line in self.file.read_bytes().split(b"\n")[1:-1]:
             entry = read_entry(line)
             if isinstance(entry, Frame | Note):
                 yield entry
 
     def lost(self) -> int:
-        """Return how many of the messages that the client heard are not in the file."""
+        """Return the number of messages that the client received and that are not in the file."""
         recorded = Counter(
             entry.data for entry in self.entries() if isinstance(entry, Frame) and entry.side == "server"
         )
@@ -128,7 +128,7 @@ class Wrapped:
 
 @dataclass
 class Tally:
-    """What came of one way to end."""
+    """Results of one way to end."""
 
     runs: int = 0
     calls: int = 0
@@ -141,18 +141,18 @@ Way = Callable[[Path, random.Random, Tally], None]
 
 
 def orderly(folder: Path, chance: random.Random, tally: Tally) -> None:
-    """A flood, all answers, EOF."""
+    """End with EOF after a flood and all responses."""
     session, count = Wrapped(folder), chance.randrange(500, 5000)
     session.send(range(count))
     if not session.wait_for(count):
-        tally.wrong.append(f"{count - len(session.responses)} calls of {count} without an answer")
+        tally.wrong.append(f"{count - len(session.responses)} calls of {count} without a response")
     if code := session.end():
         tally.wrong.append(f"exit {code}")
     _add_to(session, count, tally)
 
 
 def killed(folder: Path, chance: random.Random, tally: Tally) -> None:
-    """`kill -9` of mcpspy in the middle of a flood: the guard ends the server."""
+    """End with `kill -9` of mcpspy in the middle of a flood: the guard ends the server."""
     session, server = _struck(folder, chance, tally, lambda session, _: session.process.kill())
     session.end()
     _gone(server, tally)
@@ -160,7 +160,7 @@ def killed(folder: Path, chance: random.Random, tally: Tally) -> None:
 
 
 def bereft(folder: Path, chance: random.Random, tally: Tally) -> None:
-    """The server is killed: mcpspy ends the same way."""
+    """End with a kill of the server: mcpspy ends the same way."""
     session, _ = _struck(folder, chance, tally, lambda _, server: os.kill(server, signal.SIGKILL))
     if (code := session.end()) != -signal.SIGKILL:
         tally.wrong.append(f"exit {code} after the server's SIGKILL")
@@ -170,7 +170,7 @@ def bereft(folder: Path, chance: random.Random, tally: Tally) -> None:
 def _struck(
     folder: Path, chance: random.Random, tally: Tally, strike: Callable[[Wrapped, int], None]
 ) -> tuple[Wrapped, int]:
-    """Return a session that was struck in the middle of a flood, and its server's pid."""
+    """Return a session in which a process was killed in the middle of a flood, and its server's pid."""
     session = Wrapped(folder)
     session.send(range(200))
     session.wait_for(chance.randrange(1, 200))
@@ -181,12 +181,12 @@ def _struck(
     strike(session, server)
     feeder.join(20)
     if feeder.is_alive():
-        tally.wrong.append("who writes to it is stuck")
+        tally.wrong.append("the writer to it is stuck")
     return session, server
 
 
 def terminated(folder: Path, chance: random.Random, tally: Tally) -> None:
-    """SIGTERM in the middle of a flood."""
+    """End with SIGTERM in the middle of a flood."""
     session, count = Wrapped(folder), 1000
     session.send(range(count))
     session.wait_for(chance.randrange(1, count))
@@ -198,14 +198,14 @@ def terminated(folder: Path, chance: random.Random, tally: Tally) -> None:
 
 
 def full(folder: Path, chance: random.Random, tally: Tally) -> None:
-    """The disk is full for a while: traffic goes on, and the file says what is missing."""
+    """Fill the disk for a while: traffic continues, and the file reports the missing entries."""
     session, count = Wrapped(folder), 1500
     session.send(range(500))
     session.wait_for(500)
     resource.prlimit(session.process.pid, resource.RLIMIT_FSIZE, (session.file.stat().st_size, -1))
     session.send(range(500, 1000))
     if not session.wait_for(1000):
-        tally.wrong.append("the traffic stopped with the disk")
+        tally.wrong.append("the traffic stopped while the disk was full")
     resource.prlimit(session.process.pid, resource.RLIMIT_FSIZE, (-1, -1))
     time.sleep(chance.random())
     session.send(range(1000, count))
@@ -216,14 +216,14 @@ def full(folder: Path, chance: random.Random, tally: Tally) -> None:
     )
     missing = session.lost()
     if not 0 < missing <= reported:
-        tally.wrong.append(f"{missing} answers are missing, {reported} entries are said to be")
+        tally.wrong.append(f"{missing} responses are missing, {reported} entries are reported lost")
     tally.runs += 1
     tally.calls += count
     tally.answers += len(session.responses)
 
 
 def faulty(folder: Path, chance: random.Random, tally: Tally) -> None:
-    """Rules that drop, delay and fail: what is dropped is noted, the rest arrives."""
+    """Apply rules that drop, delay and fail: drops are noted, all other messages arrive."""
     seed, count = chance.randrange(1 << 30), 1000
     session = Wrapped(
         folder,
@@ -241,9 +241,9 @@ def faulty(folder: Path, chance: random.Random, tally: Tally) -> None:
         if isinstance(entry, Note) and entry.kind == "rule"
     )
     if len(session.responses) + rules["drop"] != count:
-        tally.wrong.append(f"{len(session.responses)} answers and {rules['drop']} dropped, of {count}")
+        tally.wrong.append(f"{len(session.responses)} responses and {rules['drop']} dropped, of {count}")
     if min(rules["drop"], rules["error"], rules["delay"]) == 0:
-        tally.wrong.append(f"rules that did nothing: {dict(rules)}")
+        tally.wrong.append(f"rules without effect: {dict(rules)}")
     tally.runs += 1
     tally.calls += count
     tally.answers += len(session.responses)
@@ -278,7 +278,7 @@ def _gone(pid: int, tally: Tally) -> None:
 
 
 class Steady:
-    """A session that is asked all the time, and its memory."""
+    """A session under constant load, and its memory."""
 
     def __init__(self, pid: int, call: Callable[[int], object]) -> None:
         self.calls = 0
@@ -303,12 +303,12 @@ class Steady:
             self.error = error
 
     def end(self) -> None:
-        """Ask no more."""
+        """Stop the calls."""
         self._over.set()
         self._thread.join(30)
 
     def slope(self) -> float | None:
-        """Return the megabytes an hour that it grew, the first tenth left out; None if that was too short."""
+        """Return its growth in megabytes per hour, without the first tenth; None if that was too short."""
         samples = self.samples[len(self.samples) // 10 :]
         if len(samples) < 3:
             return None
@@ -331,14 +331,14 @@ def on_stdio(folder: Path) -> tuple[Wrapped, Steady]:
         before = len(session.responses)
         session.send(range(number, number + 1))
         if not session.wait_for(before + 1):
-            raise RuntimeError(f"call {number} has no answer")
+            raise RuntimeError(f"call {number} has no response")
         session.responses.clear()
 
     return session, Steady(session.process.pid, call)
 
 
 def over_http(endpoint: Endpoint, pid: int) -> Steady:
-    """Begin the session over HTTP: a connection is used for a hundred calls, as servers close what rests."""
+    """Begin the session over HTTP: one connection is used for a hundred calls, as servers close idle ones."""
     echo = Echo("text", 1000)
     for number in range(REMEMBERED):
         passing = Connection(endpoint)
@@ -356,7 +356,7 @@ def over_http(endpoint: Endpoint, pid: int) -> Steady:
 
 
 def main() -> int:
-    """Run, print what came of it."""
+    """Run, and print the results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
@@ -401,17 +401,17 @@ def report(
 ) -> int:
     """Print the tables; return the exit code."""
     print(f"soak, {arguments.minutes:g} min, seed {arguments.seed}, {machine()}\n")
-    print("| a session ends by | runs | calls | answers heard | of those not in the file | wrong |")
+    print("| a session ends by | runs | calls | responses received | of those not in the file | errors |")
     print("|---|---|---|---|---|---|")
     for name, tally in tallies.items():
         wrong = "; ".join(dict.fromkeys(tally.wrong)) or "nothing"
-        lost = "those it names" if name == "disk full" else str(tally.lost)
+        lost = "reported ones" if name == "disk full" else str(tally.lost)
         print(f"| {name} | {tally.runs} | {tally.calls:,} | {tally.answers:,} | {lost} | {wrong} |")
     print("\n| steady session | calls | memory, start and end | slope | |\n|---|---|---|---|---|")
     grew = False
     for name, session in steady.items():
         slope, sizes = session.slope(), [size for _, size in session.samples] or [0.0]
-        terminated = "too short to say" if slope is None else f"{slope:+.2f} MB/h"
+        terminated = "too short" if slope is None else f"{slope:+.2f} MB/h"
         grew = grew or (slope is not None and slope > SLOPE and session.samples[-1][0] >= ENOUGH)
         print(
             f"| {name} | {session.calls:,} | {sizes[0]:.1f} MB, {sizes[-1]:.1f} MB | {terminated} | {session.error or ''} |"

@@ -1,7 +1,7 @@
-"""A server of one event stream, for `bench/http.py`: each event says when it left.
+"""A server of event streams, for `bench/http.py`: each event contains its sending time.
 
-Every GET gets the number of events that its query names, spaced out so that none
-waits for the one before it. The clock is the one that all processes share.
+Every GET gets the number of events in its query, at intervals so that none waits
+for the one before it. All processes share the clock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SPACE = 0.002
 
 
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer one request."""
+    """Respond to one request."""
     head = await reader.readuntil(b"\r\n\r\n")
     count = int(head.split(b" ", 2)[1].partition(b"?")[2])
     writer.write(HEAD)
@@ -32,7 +32,7 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def main() -> None:
-    """Listen, and say where."""
+    """Listen, and print the port."""
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], file=sys.stderr, flush=True)
     await server.serve_forever()

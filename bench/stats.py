@@ -1,4 +1,4 @@
-"""What `mcpspy stats` costs for a long session: seconds, and memory that does not grow with it.
+"""Time and memory of `mcpspy stats` for a long session; memory does not grow with its length.
 
 Owns the figures of docs/stats.md and their bars. The baseline is plain Python
 in the same run: reading the file and splitting it into lines, and `json.loads`
@@ -22,7 +22,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-# Not this folder: `http.py` beside us would stand in for the standard library's.
+# Not this folder: its `http.py` would shadow the standard library's.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from bench.measure import Report, Row, alternate, low, main, mcpspy_command  # noqa: E402 - see above.
@@ -33,7 +33,7 @@ CHUNK = 1 << 18
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured."""
+    """Amounts to measure."""
 
     rounds: int
     messages: int
@@ -44,16 +44,16 @@ QUICK = Size(2, 200_000)
 
 
 class Cost(NamedTuple):
-    """What a run took."""
+    """Time and memory of a run."""
 
     seconds: float
     cpu: float
     resident: float
-    """Megabytes at most."""
+    """Peak megabytes."""
 
 
 def run(path: Path, *arguments: str) -> Cost:
-    """Count a session; return what that took."""
+    """Run stats on a session; return its time and memory."""
     started_at = time.perf_counter()
     process = subprocess.Popen([*mcpspy_command(), "stats", str(path), *arguments], stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
@@ -64,7 +64,7 @@ def run(path: Path, *arguments: str) -> Cost:
 
 
 def plain(path: Path) -> tuple[float, float]:
-    """Return the CPU seconds that the lines take to be read and split, and to be parsed, in plain Python."""
+    """Return the CPU seconds for reading and splitting the lines, and for parsing them, in plain Python."""
     started_at = time.process_time()
     count, rest = 0, b""
     with path.open("rb") as file:
@@ -82,14 +82,14 @@ def plain(path: Path) -> tuple[float, float]:
 
 
 def over_http(path: Path, to: Path) -> None:
-    """Write the session as an HTTP proxy would have recorded it: with the numbers of its exchanges."""
+    """Write the session as recorded by an HTTP proxy, with the numbers of its exchanges."""
     with path.open("rb") as file, to.open("wb") as out:
         for number, line in enumerate(file):
             out.write(line.replace(b',"msg":', b',"stream":"1","http":%d,"msg":' % number, 1))
 
 
 def long_session(report: Report, size: Size) -> None:
-    """All of it, one tool of it, and the same over HTTP; and a tenth of it, for the memory."""
+    """Measure the session, one of its tools, and the same over HTTP; and a tenth of it, for the memory."""
     with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as folder:
         path, tenth, http = (Path(folder, name) for name in ("long.jsonl", "tenth.jsonl", "http.jsonl"))
         write_long(path, size.messages)
@@ -140,7 +140,7 @@ def long_session(report: Report, size: Size) -> None:
 
 
 if __name__ == "__main__":
-    about = "What counting a long session costs."
-    lacks = None if hasattr(os, "wait4") else "this needs POSIX: the memory of a process that has ended"
+    about = "Time and memory of `mcpspy stats` for a long session."
+    lacks = None if hasattr(os, "wait4") else "this needs POSIX: the peak memory of a process"
     figures = {"long-session": long_session}
     sys.exit(main("stats", about, full=FULL, quick=QUICK, figures=figures, lacks=lacks))

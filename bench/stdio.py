@@ -1,9 +1,9 @@
-"""What `mcpspy run` costs, beside what `tee FILE | server | tee FILE` costs.
+"""Overhead of `mcpspy run`, compared with `tee FILE | server | tee FILE`.
 
-Owns the figures of docs/benchmarks.md and the bars they are held to. tee is
-the measure because it is the least that any recording proxy does, in C; the
-asyncio proxy beside this file is what one writes otherwise. tee searches for no
-secrets: so mcpspy is measured as it runs by default, and without its search.
+Owns the figures of docs/benchmarks.md and their bars. tee is the baseline because
+it does the minimum of a recording proxy, in C; the asyncio proxy in this folder
+is the simple alternative in Python. tee does not search for secrets: so mcpspy is
+measured with its default redaction, and without it.
 
     .venv/bin/python bench/stdio.py [--quick] [--check] [--json FILE]
 """
@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-# Not this folder: `http.py` beside us would stand in for the standard library's.
+# Not this folder: its `http.py` would shadow the standard library's.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from bench.measure import (  # noqa: E402 - the line above has to come first.
+from bench.measure import (  # noqa: E402 - the line above must come first.
     Chain,
     Flow,
     Report,
@@ -43,16 +43,16 @@ HERE = Path(__file__).resolve().parent
 MCPSPY = mcpspy_command()
 DEFAULT, BARE = "redacting as by default", "--no-redact"
 SEARCH = 1.3
-"""What the search for secrets may cost, times what the rest does: the bar of `redact.py`."""
+"""Maximum ratio of the time with the search for secrets to that without: the bar of `redact.py`."""
 WAYS = {DEFAULT: SEARCH, BARE: 1.0}
-"""How mcpspy is run, and how much more of tee's time that may take."""
+"""Mode of redaction → the factor that applies to its bar."""
 PING = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"%b"}}}\n'
 PING = PING % (b"x" * (200 - len(PING) + 2))
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured."""
+    """Amounts to measure."""
 
     rounds: int
     pings: int
@@ -92,7 +92,7 @@ def naive(way: str, *server: str) -> Chain:
 
 
 def round_trips(report: Report, size: Size) -> None:
-    """Figures 1, 4: 200 bytes there and back, one at a time, all on one CPU."""
+    """Figures 1, 4: round trips of 200 bytes, one at a time, all on one CPU."""
     chains = {
         "direct": direct("cat"),
         "tee": tee("cat"),
@@ -186,7 +186,7 @@ def _computed(figure: str, samples: dict[str, list[Pings]], way: str, most: floa
 
 
 def throughput(report: Report, size: Size) -> None:
-    """Figures 2, 3: floods of small and of large lines, each way."""
+    """Figures 2, 3: floods of small and of large lines, in each direction."""
     naives = [way for way in ("aiofiles", "plain") if way == "plain" or importlib.util.find_spec(way)]
     chains: dict[str, Build] = {
         "direct": direct,
@@ -224,7 +224,7 @@ Build = Callable[..., Chain]
 def _rates(
     measure: Callable[[Build, bytes], float], chains: dict[str, Build], data: bytes, size: Size
 ) -> dict[str, float]:
-    """Return the bytes a second of each chain."""
+    """Return the bytes per second of each chain."""
     rounds = size.slow_rounds if "plain" in chains else max(3, size.rounds // 2)
     rates = alternate({name: partial(measure, chain, data) for name, chain in chains.items()}, rounds)
     return {name: high(of) for name, of in rates.items()}
@@ -258,11 +258,11 @@ def _to_server(chain: Build, data: bytes) -> float:
 
 
 def start(report: Report, size: Size) -> None:
-    """Figure 5: from exec to the first byte through it."""
+    """Figure 5: time from exec to the first forwarded byte."""
     script = mcpspy("cat")
     module = Chain("module", [[sys.executable, "-m", "mcpspy", *script.stages[0][len(MCPSPY) :]]])
     for chain in (script, module):
-        _first_byte(chain)  # Writes the bytecode, if nobody did yet.
+        _first_byte(chain)  # Write the bytecode, if it does not exist yet.
     found = alternate(
         {
             "python": _bare_python,
@@ -305,7 +305,7 @@ def _first_byte(chain: Chain) -> float:
 
 
 def memory(report: Report, _size: Size) -> None:
-    """Figure 6: what stays resident after 10,000 messages."""
+    """Figure 6: resident memory after 10,000 messages."""
     with running(mcpspy("cat")) as flow:
         _round_trips(flow, 5000)
         found = flow.memory()
@@ -328,7 +328,7 @@ def memory(report: Report, _size: Size) -> None:
 
 
 def pairing(report: Report, size: Size) -> None:
-    """Figure 7: everything that was asked was answered, and both are in the recording."""
+    """Figure 7: every request has a response, and both are in the recording."""
     requests = [
         b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"n":%d}}}\n'
         % (n, n)
@@ -358,7 +358,7 @@ def pairing(report: Report, size: Size) -> None:
 
 
 def fold(report: Report, size: Size) -> None:
-    """Figure 8: a recording read back and folded into a Session."""
+    """Figure 8: reading a recording into a Session."""
     figure = f"fold of {size.fold:,} recorded messages"
     from mcpspy.core.session.session import Session
     from mcpspy.io.recording.reader import Recording
@@ -394,7 +394,7 @@ def fold(report: Report, size: Size) -> None:
 
 
 def _write_recording(path: str, messages: int) -> None:
-    """Write what `mcpspy run` would, half of it requests, half their results."""
+    """Write the recording that `mcpspy run` would write: half requests, half results."""
     call = b'{"t":%.6f,"from":"client","msg":{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"text":"%b"}}}}\n'
     result = b'{"t":%.6f,"from":"server","msg":{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"%b"}]}}}\n'
     text = b"x" * 150
@@ -421,5 +421,5 @@ FIGURES: dict[str, Callable[[Report, Size], None]] = {
 
 if __name__ == "__main__":
     lacks = None if hasattr(os, "posix_spawnp") else "this needs POSIX: tee, cat, pipes"
-    about = "What `mcpspy run` costs, beside tee."
+    about = "Overhead of `mcpspy run`, compared with tee."
     sys.exit(main("mcpspy run", about, full=FULL, quick=QUICK, figures=FIGURES, lacks=lacks))

@@ -1,8 +1,8 @@
-"""A terminal without a screen: the real program in a pty, and what it has painted.
+"""A headless terminal: the real program in a pty, and the screen it has painted.
 
-Owns when a frame has ended and what then stands on the screen, as far as
-Textual's own output needs it: text, cursor positions, erasing. Answers the one
-question that makes Textual mark its frames (`ESC[?2026$p`). POSIX only.
+Owns the detection of frames and the content of the screen, as far as
+Textual's output requires it: text, cursor positions, erasing. Answers the
+query that makes Textual mark its frames (`ESC[?2026$p`). POSIX only.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TOKEN = re.compile(
 
 
 class Screen:
-    """What has been painted. Every character is taken to be one column wide."""
+    """The painted screen. Every character counts as one column."""
 
     def __init__(self) -> None:
         self._cells = [[" "] * COLUMNS for _ in range(LINES)]
@@ -78,15 +78,15 @@ class Screen:
 
 
 class Terminal:
-    """A program that runs, and its screen."""
+    """A running program, and its screen."""
 
     def __init__(self, command: list[str], environment: Mapping[str, str]) -> None:
         self.screen = Screen()
         self.frames = 0
         self.frame_at = 0.0
-        """When the last frame ended."""
+        """Time at which the last frame ended."""
         self.sent = 0
-        """Bytes it has written."""
+        """Number of bytes the program has written."""
         self._rest = b""
         self._fd, theirs = pty.openpty()
         try:
@@ -108,11 +108,11 @@ class Terminal:
         self.pid = self._process.pid
 
     def write(self, data: bytes) -> None:
-        """Type."""
+        """Type keys."""
         os.write(self._fd, data)
 
     def read(self, seconds: float) -> bool:
-        """Take what comes within that time, once; return whether a frame ended."""
+        """Process output within that time, once; return True if a frame ended."""
         if not select.select([self._fd], [], [], max(seconds, 0))[0]:
             return False
         try:
@@ -136,7 +136,7 @@ class Terminal:
         return True
 
     def until(self, shows: Callable[[Screen], bool], what: str, *, seconds: float = 30) -> float:
-        """Return when the frame ended in which the screen first showed it."""
+        """Return the end of the first frame in which the screen showed it."""
         end = time.perf_counter() + seconds
         while not (self.frames and shows(self.screen)):
             if time.perf_counter() > end:
@@ -145,13 +145,13 @@ class Terminal:
         return self.frame_at
 
     def rest(self, seconds: float) -> None:
-        """Take what comes for so long."""
+        """Process output for `seconds`."""
         end = time.perf_counter() + seconds
         while (left := end - time.perf_counter()) > 0:
             self.read(left)
 
     def press(self, key: str, shows: Callable[[Screen], bool], *, seconds: float = 10) -> float:
-        """Press a key; return the seconds to the end of the frame that shows what it did."""
+        """Press a key; return the seconds to the end of the frame that shows its effect."""
         while self.read(0):
             pass
         started_at = time.perf_counter()
@@ -159,7 +159,7 @@ class Terminal:
         return self.until(shows, f"what {key} does", seconds=seconds) - started_at
 
     def cpu(self) -> float:
-        """Return the seconds all its threads have computed."""
+        """Return the CPU seconds of all its threads."""
         tasks = Path(f"/proc/{self.pid}/task").glob("*/schedstat")
         return sum(int(path.read_text().split()[0]) for path in tasks) / 1e9
 
@@ -170,7 +170,7 @@ class Terminal:
         return int(found[1]) / 1024 if found else 0.0
 
     def close(self) -> None:
-        """End it."""
+        """Kill the program."""
         self._process.kill()
         self._process.wait()
         os.close(self._fd)
@@ -181,7 +181,7 @@ def running(*arguments: str) -> Iterator[Terminal]:
     """Run `mcpspy` in a terminal."""
     environment = dict(os.environ)
     for name in ("PYTHONDONTWRITEBYTECODE", "NO_COLOR", "COLUMNS", "LINES"):
-        environment.pop(name, None)  # Nobody compiles the package at every start, nor has it in grey.
+        environment.pop(name, None)  # Users do not compile the package at every start, and have colours.
     terminal = Terminal([sys.executable, "-m", "mcpspy", *arguments], environment)
     try:
         yield terminal

@@ -1,7 +1,7 @@
-"""What `mcpspy tui` makes a person wait for: the real program in a pty, with a million messages.
+"""Latency of `mcpspy tui`: the real program in a pty, with a million messages.
 
-Owns the figures of the screen and the bars they are held to. A frame has ended
-when Textual says so, and it counts only if it shows what was waited for.
+Owns the figures of the screen and their bars. Textual marks the end of a frame;
+a frame counts only if it shows the expected content.
 
     .venv/bin/python bench/tui.py [--quick] [--check] [--json FILE]
 """
@@ -23,73 +23,73 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-# Not this folder: `http.py` beside us would stand in for the standard library's.
+# Not this folder: its `http.py` would shadow the standard library's.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from bench import sessions  # noqa: E402 - the line above has to come first.
+from bench import sessions  # noqa: E402 - the line above must come first.
 from bench.measure import Report, Row, alternate, low, main  # noqa: E402
 from bench.terminal import Screen, Terminal, running  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 CHUNK = 1 << 20
 DEBOUNCE = 0.1
-"""Seconds after a letter before the screen filters: no work, so not counted."""
+"""Delay of the filter after a key, in seconds: not counted, as no work is done."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured."""
+    """Amounts to measure."""
 
     messages: int
     rounds: int
     presses: int
     seconds: float
-    """How long something live, or nothing, is watched."""
+    """Seconds to watch a live session, or an idle screen."""
 
 
 FULL = Size(1_000_000, 4, 20, 8)
 QUICK = Size(100_000, 3, 20, 4)
 
 RATE = 1000
-"""Messages a second of the live session."""
+"""Messages per second of the live session."""
 
 _POSITION = re.compile(r"([\d,]+)/([\d,]+)")
 _CALL = re.compile(r"(\d+\.\d{3}) → tools/call")
 
 
 def status(screen: Screen) -> str:
-    """Return the line above the keys."""
+    """Return the status line, above the key bindings."""
     return screen.line(-2)
 
 
 def position(screen: Screen) -> tuple[int, int]:
-    """Return the row of the cursor and how many there are, as the status line says them; zeros if it does not."""
+    """Return the row of the cursor and the number of rows from the status line; zeros if they are not there."""
     found = _POSITION.search(status(screen))
     return (int(found[1].replace(",", "")), int(found[2].replace(",", ""))) if found else (0, 0)
 
 
 def listed(screen: Screen) -> list[str]:
-    """Return the list with the mark of its cursor, and nothing of the message beside it."""
+    """Return the list with the mark of its cursor, without the detail pane."""
     return [screen.line(y)[:90] for y in range(1, 42)]
 
 
 def has_frame(screen: Screen) -> bool:
-    """Whether there is anything."""
+    """Return True if the screen is not empty."""
     return bool(screen.text().strip())
 
 
 def has_rows(screen: Screen) -> bool:
-    """Whether a message is listed."""
+    """Return True if a message is listed."""
     return "initialize" in screen.text()
 
 
 def is_read(screen: Screen) -> bool:
-    """Whether the whole file is in the index, and all rows are in the list."""
+    """Return True if the whole file is in the index, and all rows are in the list."""
     return "ended:" in status(screen) and "ended exit 0" in screen.line(0) and position(screen)[1] > 0
 
 
 def long_session(folder: Path, size: Size) -> Path:
-    """Return the long recording; it is made once."""
+    """Return the long recording, which is written once."""
     path = folder / "long.jsonl"
     if not path.exists():
         sessions.write_long(path, size.messages)
@@ -99,7 +99,7 @@ def long_session(folder: Path, size: Size) -> Path:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Terminal]:
-    """Run the screen with a recording, and wait until that is read."""
+    """Run the screen with a recording, and wait until it is read."""
     with running("tui", str(path)) as terminal:
         terminal.until(is_read, "the whole session", seconds=120)
         terminal.rest(1)
@@ -114,7 +114,7 @@ def formatted(samples: list[float], unit: str = "s") -> str:
 
 
 def percentile(samples: list[float], share: int) -> float:
-    """Return the sample below which so many of a hundred are."""
+    """Return a percentile of the samples."""
     return sorted(samples)[min(len(samples) * share // 100, len(samples) - 1)]
 
 
@@ -169,7 +169,7 @@ def start(folder: Path, report: Report, size: Size) -> None:
 
 
 def index(folder: Path, report: Report, size: Size) -> None:
-    """Figure 2: the whole file read, and keys meanwhile."""
+    """Figure 2: reading the whole file, and keys meanwhile."""
     path = long_session(folder, size)
     per = size.messages / 1e6
 
@@ -217,7 +217,7 @@ def index(folder: Path, report: Report, size: Size) -> None:
 
 
 def _split(path: Path) -> tuple[float, float]:
-    """Return the CPU seconds that a million lines take to be read and split, and to be parsed, in plain Python."""
+    """Return the CPU seconds for reading and splitting a million lines, and for parsing them, in plain Python."""
     started_at = time.process_time()
     count, rest = 0, b""
     with path.open("rb") as file:
@@ -238,7 +238,7 @@ def _split(path: Path) -> tuple[float, float]:
 
 
 def keys(folder: Path, report: Report, size: Size) -> None:
-    """Figure 3: from a key to the end of the frame that shows it; and what it costs to show nothing."""
+    """Figure 3: time from a key to the end of the frame that shows it; and the CPU of an idle screen."""
     with opened(long_session(folder, size)) as terminal:
         before, started_at = terminal.cpu(), time.perf_counter()
         terminal.rest(size.seconds)
@@ -290,7 +290,7 @@ def _keyed(report: Report, figure: str, blocks: list[tuple[float, float, float]]
 
 
 def filters(folder: Path, report: Report, size: Size) -> None:
-    """Figure 4: a filter that is typed."""
+    """Figure 4: typing a filter."""
     ids = 2 + (size.messages - 5) // 8 * 4
     with opened(long_session(folder, size)) as terminal:
         for text, count in (
@@ -318,11 +318,11 @@ def filters(folder: Path, report: Report, size: Size) -> None:
 
 
 def _filter(terminal: Terminal, text: str, count: int | None) -> tuple[float, float, float]:
-    """Type a filter; return the seconds to the first rows and to all, and the CPU seconds; then take it back."""
+    """Type a filter; return the seconds to the first rows and to all, and the CPU seconds; then remove it."""
     if position(terminal.screen)[0] != 1:
         terminal.press("home", lambda screen: position(screen)[0] == 1)
     terminal.press("/", lambda screen: screen.line(-3).startswith(" /"))
-    terminal.write(b"\x15")  # What was typed before is there again.
+    terminal.write(b"\x15")  # The previous filter is there again.
     terminal.rest(0.5)
     before = terminal.cpu()
     for character in text:
@@ -347,7 +347,7 @@ def _filter(terminal: Terminal, text: str, count: int | None) -> tuple[float, fl
 
 
 def live(folder: Path, report: Report, size: Size) -> None:
-    """Figure 5: a session that grows by a thousand messages a second."""
+    """Figure 5: a session that grows by a thousand messages per second."""
     path = folder / "live.jsonl"
     path.unlink(missing_ok=True)
     command = [sys.executable, str(HERE / "sessions.py"), str(path), str(RATE)]
@@ -396,7 +396,7 @@ def live(folder: Path, report: Report, size: Size) -> None:
 
 
 def _watch(terminal: Terminal, seconds: float, epoch: float) -> tuple[float, list[float]]:
-    """Return the CPU seconds a second, and of each frame with new rows how old the oldest of them was."""
+    """Return the CPU seconds per second, and for each frame with new rows the age of the oldest one."""
     before, started_at = terminal.cpu(), time.perf_counter()
     lags: list[float] = []
     newest = 0.0
@@ -406,7 +406,7 @@ def _watch(terminal: Terminal, seconds: float, epoch: float) -> tuple[float, lis
         at = time.monotonic() - (time.perf_counter() - terminal.frame_at) - epoch
         shown = max(map(float, _CALL.findall(terminal.screen.text())), default=0.0)
         if newest and shown > newest:
-            # The next call was written right after the newest one so far, and is shown only now.
+            # The call after the newest one so far was written right after it, and is shown only now.
             lags.append(at - newest)
         newest = max(newest, shown)
     return (terminal.cpu() - before) / (time.perf_counter() - started_at), lags
@@ -460,8 +460,8 @@ FIGURES: dict[str, Callable[[Path, Report, Size], None]] = {
 
 if __name__ == "__main__":
     lacks = None if Path("/proc/self/schedstat").exists() else "this needs Linux: ptys and /proc"
-    about = "What `mcpspy tui` makes a person wait for, with a million messages."
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # A gigabyte is not to be left behind.
+    about = "Latency of `mcpspy tui`, with a million messages."
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # Remove the gigabyte of recordings.
     with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as made:
         figures = {name: partial(figure, Path(made)) for name, figure in FIGURES.items()}
         code = main("mcpspy tui", about, full=FULL, quick=QUICK, figures=figures, lacks=lacks)

@@ -1,1 +1,1 @@
-"""Fuzzing: what must hold for any bytes at all."""
+"""Fuzzing: properties that hold for any bytes."""

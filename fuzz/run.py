@@ -1,9 +1,9 @@
-"""Let atheris look for bytes that break a target; the inputs that reach new code are kept in .fuzz/.
+"""Search with atheris for bytes that break a target; inputs that reach new code are stored in .fuzz/.
 
     .venv/bin/python -m fuzz.run TARGET [SECONDS]
 
-Exits with libFuzzer's own code: 0 if nothing broke. What broke is in .fuzz/: put it into fuzz/corpus/TARGET/, where
-the tests find it, and mend the code.
+Exits with the exit code of libFuzzer: 0 without a failure. Failing inputs are in .fuzz/: move them to
+fuzz/corpus/TARGET/, where the tests find them, and fix the code.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import atheris  # type: ignore[import-not-found,import-untyped,unused-ignore]  # Of `make fuzz` alone; there is none for macOS.
+import atheris  # type: ignore[import-not-found,import-untyped,unused-ignore]  # Only for `make fuzz`; there is none for macOS.
 
 ROOT = Path(__file__).resolve().parent.parent
 

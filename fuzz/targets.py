@@ -1,6 +1,6 @@
-"""What must hold for any bytes: four functions that a fuzzer calls, and that the tests call with the corpus.
+"""Fuzz targets: four properties of any bytes, which a fuzzer calls, and the tests call with the corpus.
 
-Each takes bytes and raises AssertionError, or whatever our code raised, if something is wrong. Owns no randomness.
+Each takes bytes and raises AssertionError, or an error of the tested code, if the property fails. No target is random.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mcpspy.ui.filter_items import ChangeItem
 
 
 def framing(data: bytes) -> None:
-    """Lines and events are the same however the bytes are cut, and none is lost."""
+    """Lines and events do not depend on chunking, and none is lost."""
     cuts, stream = _cut(data)
     framer = LineFramer()
     lines = [line for chunk in cuts for line in framer.feed(chunk)]
@@ -43,7 +43,7 @@ def recording(data: bytes) -> None:
 
 
 def reading(data: bytes) -> None:
-    """Whatever a file holds, reading it raises nothing but what says that it is no recording; both folds agree."""
+    """Any file is read or rejected as not a recording; Session and Index agree on it."""
     head, _, rest = data.partition(b"\n")
     try:
         header = read_header(head)
@@ -57,13 +57,13 @@ def reading(data: bytes) -> None:
     assert index.pending == len(session.pending)
     for change in session.changes:
         item = ChangeItem(change)
-        for field in ("kind", "method", "subject", "id", "status", "latency", "size", "stream", "odd"):
+        for field in ("kind", "method", "subject", "id", "status", "latency", "size", "stream", "has_issue"):
             getattr(item, field)
         item.text()
 
 
 def filtering(data: bytes) -> None:
-    """A filter can be evaluated, or is refused at a position inside it."""
+    """A filter can be evaluated, or is rejected with a position inside it."""
     text = data.decode("utf-8", "replace")
     try:
         query = parser.parse(text)
@@ -84,7 +84,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 
 
 def _cut(data: bytes) -> tuple[list[bytes], bytes]:
-    """Return the chunks and the whole: the first byte says how many cuts the next bytes name."""
+    """Return the chunks and the whole: the first byte is the number of cuts, which the next bytes give."""
     count, data = (data[0] % 8, data[1:]) if data else (0, b"")
     positions, stream = sorted(data[:count]), data[count:]
     bounds = [0, *(position * len(stream) // 256 for position in positions), len(stream)]

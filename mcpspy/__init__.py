@@ -1,7 +1,6 @@
-"""The traffic inspector and record/replay proxy for the Model Context Protocol.
+"""Traffic inspector and record/replay proxy for the Model Context Protocol.
 
-Owns the version and nothing else: `mcpspy run` is started once per server by
-every host, so importing the package must cost nothing.
+This module defines only the version: every host starts `mcpspy run` once per server, so the import must be fast.
 """
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""The `mcpspy` command: starts `run` at once, and every other command through argparse."""
+"""Entry point of the `mcpspy` command: starts `run` directly, and all other commands through argparse."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> int:
-    """Run the command line; return the exit code."""
+    """Run the command and return its exit code."""
     arguments = sys.argv[1:]
     if arguments[:1] == ["run"]:
         from mcpspy.ui.cli.run import main as run

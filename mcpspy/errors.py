@@ -1,23 +1,23 @@
-"""Every error that a user can see, with its exit code and a hint.
+"""Errors that users see, with exit codes and hints.
 
     McpspyError            1
-    ├── UsageError         2   the command line, or a file named on it, is wrong
-    └── CannotStart        3   the command line is right, but something it needs is missing
+    ├── UsageError         2   the command line, or a file named on it, is invalid
+    └── CannotStart        3   the command line is valid, but something it needs is missing
 
-Bad traffic is never an error: it is a value (`core.protocol.message.Malformed`). An
-error here ends a command; it never ends a recording or the traffic.
+Invalid traffic does not raise errors: it is a value (`core.protocol.message.Malformed`). These
+errors end a command, but not a recording or the traffic.
 """
 
 FINDINGS = 1
-"""Exit code of a command that worked and found something: findings, differences."""
+"""Exit code of a command that worked and reports findings or differences."""
 
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
-"""The exit codes of shells for a command that they cannot execute, or cannot find."""
+"""Exit codes of shells for a command that they cannot execute, or cannot find."""
 
 
 class McpspyError(Exception):
-    """The event and its place, in one line; `hint` is the next step."""
+    """An error of one line: the problem and its location; `hint` is the next step for the user."""
 
     exit_code = 1
 
@@ -31,12 +31,12 @@ class McpspyError(Exception):
 
 
 class UsageError(McpspyError):
-    """The command line, or a file named on it, is wrong."""
+    """An invalid command line, or an invalid file named on it."""
 
     exit_code = 2
 
 
-class CannotStart(McpspyError):  # noqa: N818 - reads as what it says at every raise.
-    """The command line is right, but something it needs is missing."""
+class CannotStart(McpspyError):  # noqa: N818 - The name reads well at every raise.
+    """Something that a valid command line needs is missing."""
 
     exit_code = 3

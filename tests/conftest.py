@@ -1,4 +1,4 @@
-"""Helpers of every test: a reader of recordings that shares no code with mcpspy."""
+"""Fixtures of all tests: a reader of recordings that shares no code with mcpspy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# Child processes would inherit the signals that `nohup` and a shell's `&` ignore; some tests need them.
+# Child processes would inherit that `nohup` and a shell's `&` ignore these signals; some tests need them.
 if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -26,7 +26,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return what `-n auto` means: three processes for two cores, because tests wait for a third of their time."""
+    """Return the number of processes for `-n auto`: three for two cores, as tests wait a third of their time."""
     return max(1, (os.cpu_count() or 1) * 3 // 2)
 
 
@@ -37,7 +37,7 @@ _FRAME = re.compile(
 
 
 class Entry(NamedTuple):
-    """One line of a recording, by the reading rule of format 1."""
+    """One line of a recording, read by the rules of format 1."""
 
     side: str
     note: str
@@ -58,7 +58,7 @@ def _entry(line: bytes) -> Entry:
     try:
         fields = json.loads(line)
     except ValueError:
-        assert kind == "msg", "only a message that is not JSON may make its line no JSON"
+        assert kind == "msg", "a line may be invalid JSON only if its message is"
         fields = {}
     assert line.endswith(b"}")
     payload = {
@@ -75,13 +75,13 @@ def _entry(line: bytes) -> Entry:
 
 @pytest.fixture(scope="session")
 def read_entries() -> Callable[[bytes], list[Entry]]:
-    """Return the entries of the whole lines in these bytes; a torn tail is left out."""
+    """Return a reader of the entries of all complete lines; it skips an incomplete last line."""
     return lambda data: [_entry(line) for line in data.split(b"\n")[:-1]]
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _runtime() -> Iterator[None]:
-    """Keep the sessions of tests apart from those of whoever runs them: many are killed, and leave a socket behind."""
+    """Separate the sockets of tests from the user's own: many tests kill sessions, which leaves sockets behind."""
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="mcpspy-") as folder:
         patch.setenv("MCPSPY_RUNTIME", folder)
         yield
@@ -89,7 +89,7 @@ def _runtime() -> Iterator[None]:
 
 @pytest.fixture
 def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Have sessions be reached in a folder of the test's own; its path is short, as sockets want it."""
+    """Use a separate folder for control sockets in this test; its path is short, as sockets require."""
     folder = Path(tempfile.mkdtemp(prefix="mcpspy-", dir="/tmp" if Path("/tmp").is_dir() else None))
     monkeypatch.setenv("MCPSPY_RUNTIME", str(folder))
     yield folder

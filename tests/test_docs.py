@@ -1,4 +1,4 @@
-"""Generated pages are current: the help in the pages of the commands, the manual page."""
+"""Generated pages are current: the help in the pages of commands, and the manual page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from docs import make
 from mcpspy.ui.cli.main import COMMANDS
 
 
-def test_every_page_has_the_help_of_today_and_the_manual_too() -> None:
+def test_every_page_and_the_manual_have_the_current_help() -> None:
     assert make.stale() == [], "make docs"
 
 
@@ -27,7 +27,7 @@ def test_the_manual_has_every_command_and_reads_as_roff() -> None:
     assert all(rf"\fBmcpspy\fR \fI\,{name}" in page or f"mcpspy {name}" in page for name in COMMANDS)
 
 
-def test_what_the_readme_points_at_to_prove_something_is_there() -> None:
+def test_files_that_the_readme_names_as_evidence_exist() -> None:
     readme = Path(make.DOCS.parent / "README.md").read_text(encoding="utf-8")
     for command in re.findall(r"`(?:pytest|make) [^`]+`", readme):
         words = command.strip("`").split()

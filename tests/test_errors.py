@@ -1,4 +1,4 @@
-"""Errors have an exit code and a hint."""
+"""Exit codes and hints of errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_every_error_has_its_exit_code(error: type[McpspyError], code: int) -> N
     assert issubclass(error, McpspyError)
 
 
-def test_an_error_says_what_happened_and_then_what_to_do() -> None:
+def test_an_error_states_the_problem_and_then_the_hint() -> None:
     assert str(UsageError("no such file: x")) == "no such file: x"
     assert str(UsageError("no such file: x", "see mcpspy ls")) == "no such file: x (see mcpspy ls)"
     assert UsageError("x", "y").hint == "y"

@@ -1,6 +1,6 @@
-"""The code is laid out as ARCHITECTURE.md says: layers, packages with their tests, docstrings, pages.
+"""The layout of the code follows ARCHITECTURE.md: layers, packages with their tests, docstrings, pages.
 
-Each test looks at all of the code and names every offender at once.
+Each test checks all of the code and lists every offender at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LAYERS = {"core": 0, "analysis": 1, "io": 2, "ui": 3}
 """Higher may import lower; `errors` and the package itself lie below all."""
 
 PURE = ("core", "analysis")
-"""Layers that see no clock, file, thread or socket."""
+"""Layers that use no clock, file, thread or socket."""
 
 WORLD = frozenset(
     """aiofiles aiohttp asyncio concurrent datetime io logging mitmproxy multiprocessing os pathlib random select
@@ -33,7 +33,7 @@ WORLD = frozenset(
 )
 
 IO_LEVELS = (
-    ("settings",),
+    ("settings", "session_name"),
     ("recording",),
     ("interception", "control", "hosts", "importing"),
     ("stdio",),
@@ -41,7 +41,7 @@ IO_LEVELS = (
     ("http", "replay", "otlp_sender"),
     ("bridge", "mock", "forward"),
 )
-"""The packages and lone modules of `io`, lowest first: each imports only what is in a row before its own."""
+"""The packages and lone modules of `io`, lowest first: each imports only from rows before its row."""
 
 
 def module_name(path: Path) -> str:
@@ -126,7 +126,7 @@ def upward(levels: Iterable[Iterable[str]], graph: Mapping[str, Iterable[str]]) 
 
 
 def fail_for(offenders: Iterable[str]) -> None:
-    """Fail with all of them, a line each; pytest itself cuts a long list off."""
+    """Fail with all offenders, one per line; pytest itself truncates long lists."""
     if named := "\n".join(sorted(set(offenders))):
         pytest.fail(named, pytrace=False)
 
@@ -166,13 +166,13 @@ def test_imports_point_down() -> None:
     fail_for(
         f"{module} → {imported}"
         for module in MODULES
-        if layer(module)  # The entry, `errors` and the package itself are in no layer.
+        if layer(module)  # The entry point, `errors` and the package itself belong to no layer.
         for imported in imports(module)
         if layer(imported) and LAYERS[layer(imported)] > LAYERS[layer(module)]
     )
 
 
-def test_pure_layers_import_nothing_of_the_world() -> None:
+def test_pure_layers_import_no_io() -> None:
     fail_for(
         f"{module} → {imported}"
         for module in MODULES
@@ -239,7 +239,7 @@ def test_an_import_that_points_up_or_sideways_is_found() -> None:
     ]
 
 
-def test_every_command_has_its_page_and_the_readme_leads_there() -> None:
+def test_every_command_has_a_page_that_the_readme_links_to() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     pages = {command: ROOT / "docs" / f"{command}.md" for command in COMMANDS}
 
@@ -263,7 +263,7 @@ def test_the_diagram_of_an_exchange_is_drawn_from_its_table() -> None:
     ]
 
 
-def test_links_between_pages_lead_somewhere() -> None:
+def test_links_between_pages_have_a_target() -> None:
     pages = [
         ROOT / "README.md",
         ROOT / "ARCHITECTURE.md",

@@ -13,7 +13,7 @@ from mcpspy.__main__ import main
 
 def test_run_is_chosen_before_anything_heavy_is_imported() -> None:
     code = (
-        "import sys; sys.argv = ['mcpspy', 'run', '--bogus']\n"
+        "import sys; sys.argv = ['mcpspy', 'run', '--name']\n"
         "from mcpspy.__main__ import main\n"
         "code = main()\n"
         "heavy = {'argparse', 're', 'json', 'asyncio', 'orjson', 'msgspec', 'textual'} & set(sys.modules)\n"

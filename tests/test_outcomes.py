@@ -1,6 +1,6 @@
-"""Session, index, statistics, lint and `show` agree on what became of every request.
+"""Session, index, statistics, lint and `show` agree on the outcome of every request.
 
-At every prefix of a recording, and at its end, with an exit note or without one.
+The tests compare them at every prefix of a recording, and at its end, with and without an exit note.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ END = st.builds(
 )
 
 Outcomes = Counter[tuple[str, str, State]]
-"""Side that asked, method and state → how many."""
+"""Requester, method and state → number of requests."""
 
 
 def outcomes(session: Session) -> Outcomes:
@@ -62,7 +62,7 @@ def counted(lines: list[bytes], *, is_over: bool) -> tuple[StatsCollector, Outco
 
 
 def agree(lines: list[bytes], session: Session, index: Index, *, is_over: bool) -> None:
-    """Hold index and statistics against the session at one moment."""
+    """Compare index and statistics with the session at one moment."""
     same(session, index)
     stats, found = counted(lines, is_over=is_over)
     assert found == outcomes(session)
@@ -71,10 +71,10 @@ def agree(lines: list[bytes], session: Session, index: Index, *, is_over: bool) 
     ]
     assert index.pending == len(session.pending)
     assert (stats.exit, stats.last_at) == (session.exit, session.last_at)
-    odd = StatsCollector(query=parse("is:odd"))
-    odd.add_lines(lines)
-    odd.finish(is_over=is_over)
-    assert sum(each.count for each in odd.groups.all if each.kind is GroupKind.REQUEST) == sum(
+    issues = StatsCollector(query=parse("is:issue"))
+    issues.add_lines(lines)
+    issues.finish(is_over=is_over)
+    assert sum(each.count for each in issues.groups.all if each.kind is GroupKind.REQUEST) == sum(
         bool(each.flaws or each.request.flaws or (each.answer is not None and each.answer.flaws))
         or any(change.flaw for change in session.changes if change.what is each.answer is not None)
         for each in session.exchanges
@@ -97,7 +97,7 @@ def hold(lines: list[bytes]) -> None:
     agree(lines, session, index, is_over=True)
     assert not session.pending
     unanswered = {change.number for change in session.unanswered}
-    # What mcpspy asked, or kept from the peer, is nobody's mistake.
+    # Messages that mcpspy sent, or did not forward, are not violations of the peers.
     peers = {
         change.number
         for change in session.unanswered
@@ -114,7 +114,7 @@ def hold(lines: list[bytes]) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(ENTRY | END, max_size=16))
-def test_whatever_comes_they_agree(entries: list[Entry]) -> None:
+def test_they_agree_on_any_entries(entries: list[Entry]) -> None:
     hold([line_of(entry) for entry in entries])
 
 
@@ -152,7 +152,7 @@ UNANSWERED = ("ended", "died", "after the exit", "two exits", "the client's")
 
 
 @pytest.mark.parametrize("name", ENDINGS)
-def test_every_way_to_end_without_an_answer_is_told_the_same_by_all(
+def test_all_agree_on_every_way_to_end_without_a_response(
     name: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     lines, is_unanswered = ENDINGS[name].lines, name in UNANSWERED
@@ -168,7 +168,7 @@ def test_every_way_to_end_without_an_answer_is_told_the_same_by_all(
     said = [orjson.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
     (status,) = [each["status"] for each in said if each["kind"] == "request" and each["id"] == 7]
     assert (status == "no answer") == is_unanswered
-    assert main(["stats", str(path), "--json"]) == 0
+    assert main(["stats", str(path), "--format", "json"]) == 0
     numbers = orjson.loads(capfdbinary.readouterr().out)["requests"]
     assert sum(side["states"]["no answer"] for side in numbers.values()) == is_unanswered
     assert main(["lint", str(path), "--select", NEVER_ANSWERED]) in {0, 1}
@@ -192,11 +192,11 @@ RESULT = b'{"t":2.5,"from":"server","msg":{"jsonrpc":"2.0","id":1,"result":{}}}'
     ],
     ids=["two payloads", "an empty method", "a space", "by mcpspy", "minus zero", "not a boolean", "plain"],
 )
-def test_no_line_is_read_in_two_ways(line: bytes) -> None:
+def test_all_read_each_line_alike(line: bytes) -> None:
     hold([*Talk().hello().lines, ASKED, line, RESULT.replace(b'"from"', b'"to":"mcpspy","from"'), RESULT])
 
 
-def test_the_endings_above_lead_to_all_states_without_an_answer() -> None:
+def test_the_endings_above_cover_all_states_without_a_response() -> None:
     states = {each.state for talk in ENDINGS.values() for each in _ended(talk).exchanges}
     assert states >= {State.OK, State.UNANSWERED, State.REFUSED, State.CANCELLED, State.CLOSED}
 

@@ -1,7 +1,7 @@
-"""The built wheel, alone in an environment that has nothing else: what a user gets.
+"""Test of the built wheel in an empty environment, as users install it.
 
-Builds it, installs it with its own dependencies and no extra, and uses it as a
-user would: wrap a command, list, show. Run by `make wheel`; needs no peer.
+Builds the wheel, installs it with its dependencies and no extra, and uses it like a
+user: wrap a command, list, show. `make wheel` runs it; it needs no peers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def run(*command: str | Path, stdin: bytes = b"", cwd: Path = ROOT, **environmen
 
 
 def main() -> None:
-    """Build, install, use."""
+    """Build, install and use the wheel."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder)

@@ -1,4 +1,4 @@
-"""The sanitized text of a message in a row: the same words in `show`, the TUI and exported documents."""
+"""The sanitized text of a message in a row: the same text in `show`, the TUI and exported documents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mcpspy.core.session.session import Change
 FROM_CLIENT, FROM_SERVER, NO_DIRECTION = "→", "←", "·"
 """Direction of a message; the host is on the left."""
 
-OK, BAD, OPEN, QUIET, ISSUE = "ok", "bad", "open", "quiet", "odd"
+OK, BAD, OPEN, QUIET, ISSUE = "ok", "bad", "open", "quiet", "issue"
 """Tones: a colour may emphasise them, but the text alone must be clear without it."""
 
 
@@ -188,8 +188,8 @@ def ended_badly(note: Note) -> bool:
 
 
 _HUNG_UP = {
-    CLIENT: ": the client hung up",
-    SERVER: ": the server hung up",
+    CLIENT: ": the client disconnected",
+    SERVER: ": the server disconnected",
     "mcpspy": ": mcpspy was stopped",
 }
 """The peer that ended an HTTP exchange early."""
@@ -247,7 +247,7 @@ def _closed(note: Note) -> NoteText:
 
 def _http(note: Note) -> NoteText:
     fields, answered = note.fields, note.fields.get("status")
-    status = str(fields.get("error") or ("no answer" if answered is None else f"HTTP {answered}"))
+    status = str(fields.get("error") or ("no response" if answered is None else f"HTTP {answered}"))
     tone = BAD if isinstance(answered, int) and answered >= 400 else QUIET
     return f"{fields.get('method')} {fields.get('path')}", status, tone
 
@@ -286,5 +286,5 @@ _NOTES: dict[str, Callable[[Note], NoteText]] = {
     "sse": _sse,
     RULE: lambda note: (about(note.fields), words(note.fields), ISSUE),
     "rules": _rules,
-    "part": lambda note: (f"goes on in {note.fields.get('next')}", "", QUIET),
+    "part": lambda note: (f"continues in {note.fields.get('next')}", "", QUIET),
 }

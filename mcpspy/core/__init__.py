@@ -1,5 +1,4 @@
-"""Bytes to Session: pure, without clock, file, thread, socket or screen.
+"""Parsing, correlation, interception, mock and replay, without clock, file, thread, socket or screen.
 
-Every function here takes bytes or values, and the time as an argument, and
-returns values; who reads and writes is `io`'s business.
+Functions take bytes or values, and the time as an argument, and return values. Input and output belong to `io`.
 """

@@ -1,7 +1,7 @@
 """Split byte streams into lines (stdio) and server-sent events (HTTP).
 
-Any chunking of the same bytes gives the same lines, in time linear in their length. Never looks
-inside a line, limits its length or imports anything: `mcpspy run` starts with this module.
+Any chunking of the same bytes gives the same lines, in time linear in their length. The module does not inspect
+lines, does not limit their length and imports nothing, because `mcpspy run` loads it at startup.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     Pieces: TypeAlias = list[bytes | bytearray]
 
 SMALL = 4096
-"""Smaller chunks are collected, so that a line fed byte by byte is not a list of bytes objects."""
+"""Smaller chunks (in bytes) are merged, so that a line fed byte by byte does not become a list of bytes objects."""
 
 PIECE = 65536
-"""Bytes collected in one piece before the next begins."""
+"""Bytes merged into one piece before the next one begins."""
 
 
 class LineFramer:
-    """Newline-delimited messages: the stdio transport (MCP, basic/transports, all revisions).
+    """Splitter for newline-delimited messages, the stdio transport (MCP, basic/transports, all revisions).
 
-    Splits on LF bytes only. CR, U+2028, U+0085, VT and FF are data, unlike in `splitlines`.
+    It splits on LF bytes only. Unlike in `splitlines`, CR, U+2028, U+0085, VT and FF are data.
     """
 
     __slots__ = ("pieces",)
@@ -31,10 +31,10 @@ class LineFramer:
         self.pieces: Pieces = []
 
     def split(self, data: bytes) -> tuple[Pieces, bytes]:
-        """Split a chunk without joining, so that lines of 1 MB are cheap.
+        """Split a chunk without joining pieces, so that lines of 1 MB are cheap.
 
-        Returns the pieces of the line that began in earlier chunks and ended in this one (without its LF;
-        empty if there is none), and the run of whole lines after it, each with its LF.
+        Return the pieces of the line that began in earlier chunks and ended in this one (without its LF;
+        empty if there is no such line), and the complete lines after it, each with its LF.
         """
         end = data.rfind(b"\n") + 1
         if not end:
@@ -60,9 +60,9 @@ class LineFramer:
         return lines
 
     def close(self) -> Pieces:
-        """Return the pieces of the line that never ended; empty if there is none."""
-        torn, self.pieces = self.pieces, []
-        return torn
+        """Return the pieces of an incomplete last line; empty if there is none."""
+        rest, self.pieces = self.pieces, []
+        return rest
 
     def _keep(self, data: bytes) -> None:
         if data:
@@ -81,15 +81,15 @@ def _collect(pieces: Pieces, data: bytes) -> None:
 
 
 class SseEvent:
-    """The fields of one server-sent event (HTML Living Standard, 9.2.6)."""
+    """Fields of one server-sent event (HTML Living Standard, 9.2.6)."""
 
     __slots__ = ("data", "event", "id", "retry", "torn")
 
     def __init__(self) -> None:
         self.event: str | None = None
-        """The `event` field; absent means `message`."""
+        """The `event` field; None means `message`."""
         self.data: Pieces | None = None
-        """The `data` lines, joined by LF, as pieces; None if there was none."""
+        """The `data` lines, joined by LF, as pieces; None if there were none."""
         self.id: str | None = None
         self.retry: int | None = None
         """Milliseconds."""
@@ -98,14 +98,14 @@ class SseEvent:
 
     @property
     def is_message(self) -> bool:
-        """Return True if it carries a message, and not only an `id`, `retry` or other event type."""
+        """True if the event carries a message, and not only an `id`, a `retry` or another event type."""
         return self.data is not None and any(self.data) and self.event in (None, "message")
 
 
 class SseFramer:
-    """Events of a `text/event-stream` body (MCP Streamable HTTP, and HTTP+SSE of 2024-11-05).
+    """Parser of a `text/event-stream` body (MCP Streamable HTTP, and HTTP+SSE of 2024-11-05).
 
-    CR, LF and CRLF end lines and may be mixed. The call that completes an event's blank line returns it.
+    CR, LF and CRLF end lines and may be mixed. The call that receives the blank line of an event returns the event.
     """
 
     __slots__ = ("_after_cr", "_begun", "_current", "_line")
@@ -119,7 +119,7 @@ class SseFramer:
     def feed(self, data: bytes) -> list[SseEvent]:
         """Return the events that ended in this chunk."""
         if self._after_cr and data:
-            # The CR ended its line already; this LF belongs to it.
+            # The CR already ended its line; this LF belongs to it.
             self._after_cr = False
             if data.startswith(b"\n"):
                 data = data[1:]
@@ -134,11 +134,11 @@ class SseFramer:
 
     @property
     def is_inside_event(self) -> bool:
-        """Return True if an event has begun; a comment is not an event."""
+        """True if an event has begun; a comment is not an event."""
         return _has_fields(self._current) or (bool(self._line) and not self._line[0].startswith(b":"))
 
     def close(self) -> SseEvent | None:
-        """Return the event that never got its blank line, if it had begun."""
+        """Return the incomplete last event, if one has begun."""
         events: list[SseEvent] = []
         if self._line:
             self._end_line(b"", events)
@@ -152,7 +152,7 @@ class SseFramer:
             pieces.append(rest)
         if not self._begun:
             self._begun = True
-            pieces[:2] = [b"".join(pieces[:2])]  # The byte order mark may be split, too.
+            pieces[:2] = [b"".join(pieces[:2])]  # The byte order mark may be split.
             if pieces and pieces[0].startswith(b"\xef\xbb\xbf"):
                 pieces[0] = pieces[0][3:]
         if not pieces or not any(pieces):
@@ -163,7 +163,7 @@ class SseFramer:
         self._field(pieces)
 
     def _field(self, pieces: Pieces) -> None:
-        # The name may be split; a megabyte of data is not joined.
+        # Join the first pieces, because the name may be split; do not join a megabyte of data.
         if len(pieces) > 1 and len(pieces[0]) < SMALL:
             pieces[:2] = [b"".join(pieces[:2])]
         name, colon, first = bytes(pieces[0]).partition(b":")

@@ -1,7 +1,7 @@
-"""JSON values: canonical text, pointers, differences; and replacing members of JSON text.
+"""JSON values: canonical text, pointers and differences; and replacement of members in JSON text.
 
-Two values are equal whatever the order of members; `1.0` equals `1` (RFC 8785), `true` does not.
-A replacement keeps every other byte of the text (floats, escapes, thirty-digit integers).
+The order of members does not matter for equality; `1.0` equals `1` (RFC 8785), `true` does not.
+A replacement keeps all other bytes of the text (floats, escapes, thirty-digit integers).
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from msgspec import DecodeError, Raw
 from msgspec.json import Decoder, encode
 
 Pointer = tuple[str, ...]
-"""A JSON pointer's reference tokens, unescaped (RFC 6901)."""
+"""Unescaped reference tokens of a JSON pointer (RFC 6901)."""
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 
 _NUMBER_PATTERN = bytes.maketrans(b"123456789e", b"000000000.")
-"""Maps all digits to 0, and the `e` of a number to a point: faster than any regular expression."""
+"""Translation of all digits to 0 and of the `e` of a number to a point: faster than any regular expression."""
 
 _members = Decoder(dict[str, Raw]).decode
 
 
 def canonical(value: Any) -> str:
-    """Return the canonical text of a value; raise RecursionError if it is nested too deep."""
+    """Return the canonical text of a value; raise RecursionError if it is nested too deeply."""
     return canonical_bytes(value).decode("utf-8", "surrogatepass")
 
 
 def canonical_bytes(value: Any) -> bytes:
     """Return the canonical text in UTF-8, with lone surrogates encoded like characters."""
-    written = canonical_fast(value)
-    return canonical_slow(value) if written is None else written
+    fast = canonical_fast(value)
+    return canonical_slow(value) if fast is None else fast
 
 
 def canonical_fast(value: Any) -> bytes | None:
-    """Return the canonical text as orjson writes it; None if orjson may write it differently."""
+    """Return the canonical text, written by orjson; None if its output may not be canonical."""
     try:
-        written = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # An integer beyond 64 bits, a lone surrogate, nested too deep for it.
+        encoded = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # An integer beyond 64 bits, a lone surrogate, or too deep nesting for orjson.
         return None
-    return None if _may_differ(written) else written
+    return None if _may_differ(encoded) else encoded
 
 
 def canonical_slow(value: Any) -> bytes:
@@ -56,17 +56,17 @@ def same(one: Any, other: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """Return True for a number of JSON, which `true` is not."""
+    """Return True for a JSON number; `true` is not a number."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def pointer(text: str) -> Pointer:
-    """Return the tokens of a JSON pointer; raise ValueError if it is not one."""
+    """Return the tokens of a JSON pointer; raise ValueError if the text is not a pointer."""
     if not text.startswith("/"):
-        raise ValueError("a JSON pointer begins with /")
+        raise ValueError("a JSON pointer must begin with /")
     tokens = text.split("/")[1:]
     if any("~" in token.replace("~0", "").replace("~1", "") for token in tokens):
-        raise ValueError("a ~ in a JSON pointer is written ~0, a / in a name ~1")
+        raise ValueError("a JSON pointer must write ~ as ~0, and / in a name as ~1")
     return tuple(token.replace("~1", "/").replace("~0", "~") for token in tokens)
 
 
@@ -76,16 +76,16 @@ def pointer_text(tokens: Pointer) -> str:
 
 
 def without(value: Any, tokens: Pointer) -> Any:
-    """Return a value without the member that a pointer names; the value itself if it has no such member.
+    """Return a value without the member at a pointer; the value itself if it has no such member.
 
-    An item removed from an array leaves null, so that other pointers into the array stay valid.
+    A removed array item becomes null, so that other pointers into the array stay valid.
     """
     if not tokens:
         return None
     first, *rest = tokens
     if isinstance(value, dict) and first in value:
-        kept = {key: item for key, item in value.items() if key != first}
-        return kept if not rest else {**value, first: without(value[first], tuple(rest))}
+        others = {key: item for key, item in value.items() if key != first}
+        return others if not rest else {**value, first: without(value[first], tuple(rest))}
     if isinstance(value, list) and _is_index(first, value):
         number = int(first)
         return [*value[:number], without(value[number], tuple(rest)), *value[number + 1 :]]
@@ -93,7 +93,7 @@ def without(value: Any, tokens: Pointer) -> Any:
 
 
 def differences(one: Any, other: Any, at: Pointer = ()) -> Iterator[str]:
-    """Yield the pointers at which two values differ: changed, added or missing."""
+    """Yield the pointers of changed, added and missing members."""
     if isinstance(one, list) and isinstance(other, list):
         one, other = ({str(number): item for number, item in enumerate(items)} for items in (one, other))
     if isinstance(one, dict) and isinstance(other, dict):
@@ -106,9 +106,9 @@ def differences(one: Any, other: Any, at: Pointer = ()) -> Iterator[str]:
         yield pointer_text(at)
 
 
-def _may_differ(written: bytes) -> bool:
-    """Return True if orjson may have written a non-canonical text: floats; and NaN, which it writes as null."""
-    return b"0." in written.translate(_NUMBER_PATTERN) or b"null" in written
+def _may_differ(encoded: bytes) -> bool:
+    """Return True if the output of orjson may not be canonical: it has floats, or null, which orjson writes for NaN."""
+    return b"0." in encoded.translate(_NUMBER_PATTERN) or b"null" in encoded
 
 
 def _is_index(token: str, items: list[Any]) -> bool:
@@ -126,7 +126,7 @@ def _normalized(value: Any) -> Any:
 
 
 def replaced(data: bytes, path: tuple[str, ...], value: bytes) -> bytes:
-    """Return the message with JSON text at a path of members; unchanged if the path is missing."""
+    """Return the message with this JSON text at a path of members; unchanged if the path does not exist."""
     try:
         return _replaced(data, path, value)
     except (DecodeError, RecursionError):
@@ -134,7 +134,7 @@ def replaced(data: bytes, path: tuple[str, ...], value: bytes) -> bytes:
 
 
 def one_line(data: bytes) -> bytes:
-    """Return the message without line ends, which are only white space in JSON."""
+    """Return the message with line ends, which are only white space in JSON, replaced by blanks."""
     return data.replace(b"\r", b" ").replace(b"\n", b" ")
 
 
@@ -151,7 +151,7 @@ def _replaced(data: bytes, path: tuple[str, ...], value: bytes) -> bytes:
 
 
 def _replaced_loosely(data: bytes, path: tuple[str, ...], value: bytes) -> bytes:
-    """Replace in text that a strict parser rejects: NaN, lone surrogates, invalid UTF-8."""
+    """Replace a member in text that a strict parser rejects: NaN, lone surrogates, invalid UTF-8."""
     try:
         whole: Any = json.loads(data.decode("utf-8", "replace"))
         parent = whole

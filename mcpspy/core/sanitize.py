@@ -1,7 +1,7 @@
-"""Make text of a peer safe to show, on a terminal or in a document.
+"""Escaping of a peer's text for display in a terminal or document.
 
-Control and direction characters, which could move a cursor, set a title, write a clipboard or
-reverse a line, become visible text; nothing else changes.
+Control and direction characters could move the cursor, set the title, write to the clipboard or
+reverse a line. They become visible text; all other characters stay.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`mcpspy bridge`: connects a host that uses stdio to a server that uses HTTP.
 
-Forwards lines of stdin as they are and writes each received message on one line of stdout. A request that
-cannot get a response gets an error with the reason. A session that the server has lost is initialized again
-with the host's own request. HTTP and the recording are `io.client`'s.
+Forwards the lines of stdin unchanged and writes each received message as one line of stdout. A request that
+cannot get a response gets an error with the reason. If the server loses the session, the bridge starts a new
+one with the host's own `initialize`. HTTP and the recording are handled by `io.client`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
 from mcpspy.io.stdio.lines import END, StdoutWriter, read_lines
 
 SUBSCRIPTION = "subscriptions/listen"
-"""Stays open by design (2026-07-28), so the bridge does not wait for its response at the end."""
+"""A request that stays open by design (2026-07-28), so the bridge does not wait for its response at the end."""
 
 DRAIN = 10.0
-"""Seconds to wait for responses after the host has closed stdin; hosts send SIGTERM after two."""
+"""Seconds to wait for responses after the host closed stdin. Hosts send SIGTERM after two."""
 
 NOT_FOUND = 404
 
@@ -54,7 +54,7 @@ class Bridge:
     """Forwards the messages of one host over its current connection."""
 
     def __init__(self, address: ServerAddress, recorder: Recorder, write: Callable[[bytes], None]) -> None:
-        """`write` sends a message to the host."""
+        """Create a bridge. `write` sends a message to the host."""
         self._address = address
         self._recorder = recorder
         self._write = write
@@ -65,7 +65,7 @@ class Bridge:
         self._handshake: asyncio.Future[None] | None = None
         self._renewed_at = 0.0
         self._pending: dict[str, BridgedRequest] = {}
-        """By id, as JSON text."""
+        """Pending requests by id, as JSON text."""
         self._lock = asyncio.Lock()
         self._may_read = asyncio.Event()
         self._may_read.set()
@@ -78,7 +78,7 @@ class Bridge:
         requests = [
             message for message in read_frame(Frame(0.0, CLIENT, data)) if isinstance(message, Request)
         ]
-        await self._ready.wait()  # What follows belongs to the session that the answer names.
+        await self._ready.wait()  # Later messages belong to the session that the server will name.
         if any(request.method == "initialize" for request in requests):
             self._initialize = data
         async with self._lock:
@@ -100,7 +100,7 @@ class Bridge:
             await asyncio.wait_for(self._idle.wait(), DRAIN)
         except TimeoutError:
             left = sum(not request.is_subscription for request in self._pending.values())
-            say(f"{left} requests had no answer {DRAIN:.0f} s after stdin was closed")
+            say(f"{left} requests still had no response {DRAIN:.0f} s after stdin was closed")
 
     async def close(self) -> None:
         self._pending.clear()
@@ -111,14 +111,14 @@ class Bridge:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def pause(self, *, is_full: bool) -> None:
-        """Stop or resume reading from the server, because the host does not read."""
+        """Pause or resume reading from the server, depending on whether the host reads."""
         if is_full:
             self._may_read.clear()
         else:
             self._may_read.set()
 
     async def _connected(self, *, initializes: bool) -> HttpConnection:
-        """Return the connection; open another one if there is none or it has ended."""
+        """Return the connection; open a new one if there is none or it has ended."""
         if self._connection is None or self._connection.ended is not None:
             self._connection = await open_http(self._address, self._recorder, self._numbers)
             self._start(self._receive(self._connection))
@@ -127,7 +127,7 @@ class Bridge:
         return self._connection
 
     async def _begin_session(self, connection: ServerConnection) -> None:
-        """Initialize a session as the host did; raise CannotStart if the server refuses."""
+        """Initialize a session as the host did. Raise CannotStart if the server refuses."""
         assert self._initialize is not None
         self._handshake = asyncio.get_running_loop().create_future()
         await connection.send(with_mcpspy_id(self._initialize))
@@ -147,9 +147,9 @@ class Bridge:
         async with self._lock:
             try:
                 connection = await self._connected(initializes=True)
-                if lost.at > self._renewed_at:  # Not for every request that found the old one gone.
+                if lost.at > self._renewed_at:  # Only the first of several requests starts a session.
                     await self._begin_session(connection)
-                    say(f"{self._address.url} has ended the session; a new one was begun")
+                    say(f"{self._address.url} ended the session; started a new one")
             except McpspyError as error:
                 self._send_error(id, str(error))
                 return
@@ -177,7 +177,7 @@ class Bridge:
             if isinstance(message, Result | Failure) and message.id is not None:
                 if message.id == INITIALIZE_ID:
                     self._end_handshake(
-                        f"refuses initialize: {message.text}" if isinstance(message, Failure) else None
+                        f"refused initialize: {message.text}" if isinstance(message, Failure) else None
                     )
                     return
                 if event.status == NOT_FOUND and self._can_renew(self._pending.get(message.id)):
@@ -205,7 +205,7 @@ class Bridge:
         return request is not None and not request.was_repeated and bool(self._initialize) and is_in_session
 
     def _end_handshake(self, why: str | None) -> None:
-        """End the handshake that the bridge began; `why` is the reason if it failed."""
+        """End the handshake that the bridge started; `why` is the reason if it failed."""
         if self._handshake is not None and not self._handshake.done():
             if why is None:
                 self._handshake.set_result(None)
@@ -239,7 +239,7 @@ class BridgeOptions(RecordingTarget):
 
 
 def run(options: BridgeOptions) -> int:
-    """Serve until stdin is closed, stdout is closed, or a signal arrives; return the exit code."""
+    """Serve until stdin closes, stdout closes, or a signal arrives. Return the exit code."""
     return asyncio.run(_serve(options))
 
 

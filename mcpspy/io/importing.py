@@ -1,8 +1,8 @@
-"""Import of another tool's file, and the recording that it becomes.
+"""Import of another tool's file, and the recording created from it.
 
-Opens the file, or the database, for reading only: a database that is being written is read in its current
-state. `core.importers` reads the content. The recording goes through `Writer.write`, so it is redacted, and
-it is either complete or not there.
+Opens the file, or the database, read-only; a database that is being written is read in its current state.
+`core.importers` parses the content. The recording is written by `Writer.write`, so it is redacted. It is either
+complete or does not exist.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mcpspy.core.redact.redactor import Redactor
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.writer import Writer
-from mcpspy.io.settings import session_name
+from mcpspy.io.session_name import session_name
 
 if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Value
@@ -32,15 +32,15 @@ STDIN = "-"
 BATCH = 1 << 20
 
 
-def read(file: str, asked: str | None) -> tuple[ImportFormat, list[ImportedSession]]:
-    """Return the format of a file and its sessions; `asked` names the format, otherwise the content decides.
+def read(file: str, format_name: str | None) -> tuple[ImportFormat, list[ImportedSession]]:
+    """Return the format of a file and its sessions. `format_name` names the format; otherwise the content decides.
 
     Raise UsageError, with the file's name, if it cannot be read in full.
     """
-    shown = "stdin" if file == STDIN else file
+    label = "stdin" if file == STDIN else file
     try:
         data = _bytes(file)
-        format = FORMATS[asked] if asked is not None else recognise(data[:HEAD])  # noqa: A001 - it is one.
+        format = FORMATS[format_name] if format_name is not None else recognise(data[:HEAD])  # noqa: A001 - it is one.
         if format.opening == DATABASE:
             if file == STDIN:
                 raise UsageError("a database cannot be read from a pipe", "name the file")
@@ -48,11 +48,11 @@ def read(file: str, asked: str | None) -> tuple[ImportFormat, list[ImportedSessi
         else:
             sessions = format.importer()(data)
         if not any(session.messages for session in sessions):
-            raise UsageError(f"{format.name}, but there is no message in it")
+            raise UsageError(f"{format.name} file without messages")
     except UsageError as error:
-        raise UsageError(sanitize(f"{shown}: {error.args[0]}"), error.hint) from None
+        raise UsageError(sanitize(f"{label}: {error.args[0]}"), error.hint) from None
     except MemoryError:
-        raise CannotStart(f"{shown}: larger than the memory there is") from None
+        raise CannotStart(f"{label}: does not fit into memory") from None
     return format, sessions
 
 
@@ -69,11 +69,11 @@ def _bytes(file: str) -> bytes:
     except FileNotFoundError:
         raise UsageError("no such file") from None
     except OSError as error:
-        raise CannotStart(f"{file}: {error.strerror}", "is it yours to read?") from None
+        raise CannotStart(f"{file}: {error.strerror}", "check the permissions") from None
 
 
 def _database(path: Path) -> McphawkDatabase:
-    # Without a log beside it no one writes to it, and `immutable` keeps SQLite from creating one.
+    # Without a log next to it, no process writes to the database, and `immutable` keeps SQLite from creating one.
     log = path.with_name(path.name + "-wal")
     mode = "mode=ro" if log.exists() else "mode=ro&immutable=1"
     try:
@@ -85,25 +85,25 @@ def _database(path: Path) -> McphawkDatabase:
             sessions, messages = ([dict(row) for row in connection.execute(query)] for query in QUERIES)
             return McphawkDatabase(version, sessions, messages)
     except (sqlite3.Error, UnicodeError) as error:
-        raise UsageError(f"{NAME}'s database, but {error}", "half a file, or another program's?") from None
+        raise UsageError(f"{NAME} database: {error}", "is it incomplete, or from another program?") from None
 
 
 def check(out: str | None) -> None:
     if out is not None and os.path.lexists(out) and not os.path.isdir(out):
-        raise UsageError(f"{out} exists, and no file is overwritten", "name another")
+        raise UsageError(f"{out}: file exists", "use another name")
 
 
 def write(
     head: dict[str, Value], lines: list[bytes], folder: str | None, out: str | None, redactor: Redactor | None
 ) -> Path:
-    """Write a complete recording and return its path; raise CannotStart if that is impossible."""
+    """Write a complete recording and return its path. Raise CannotStart if that fails."""
     trouble: list[str] = []
     try:
         writer = Writer(folder, out, head, redactor, say=trouble.append)
     except OSError as error:
         raise CannotStart(
-            f"cannot write {out or error.filename or 'to the folder of sessions'}: {error.strerror}",
-            "name another with -o",
+            f"cannot write {out or error.filename or 'to the sessions folder'}: {error.strerror}",
+            "use another file with -o",
         ) from None
     try:
         for batch in _batches(lines):
@@ -123,25 +123,30 @@ def write(
 
 
 def header(session: ImportedSession, name: str) -> dict[str, Value]:
-    """Return the format-specific header fields of the recording; `name` is used if the session has none."""
+    """Return the format-specific header fields of the recording. `name` is the fallback for the session's name."""
     fields: dict[str, Value | None] = {
         "started": _wall_clock(session.started) if session.started is not None else None,
         "transport": session.transport,
         "command": session.command,
         "upstream": session.upstream,
         "cwd": session.cwd,
-        "name": session.name or (session_name(session.command) if session.command else name),
+        "name": session.name or (_name_of(session.command, session.cwd) if session.command else name),
         "imported": {"from": session.format, "lacks": session.lacks, "changed": session.changed},
     }
     return {key: value for key, value in fields.items() if value is not None}
 
 
+def _name_of(command: list[str], folder: str | None) -> str:
+    """Return the name by the words alone: the session may have run on another machine."""
+    return session_name(command, folder or "", reads_files=False)
+
+
 def _wall_clock(seconds: float) -> str:
-    """Return a time in the header's format; raise UsageError if it is out of range."""
+    """Return a time in the header's format. Raise UsageError if it is out of range."""
     try:
         parts = time.gmtime(seconds)
     except (OverflowError, OSError, ValueError):
-        raise UsageError(f"it began {seconds:g} s after 1970, which is no date") from None
+        raise UsageError(f"invalid start time: {seconds:g} s after 1970") from None
     return time.strftime("%Y-%m-%dT%H:%M:%S", parts) + f".{int(seconds * 1000) % 1000:03d}Z"
 
 

@@ -1,8 +1,8 @@
-"""Interception of a session on any transport: its options, viewer commands and message history.
+"""Interception of a session on any transport: options, commands of viewers, and message history.
 
-Owns what the pure engine may not do: reading rule files, random seeds and ids, and reading a bounded
-part of the session's own recording for an interceptor that starts late. Imports next to nothing:
-`mcpspy run` reads its options before it starts the server.
+Contains the parts that the pure engine may not do: reading rule files, generating random seeds and ids, and
+reading a limited part of the session's own recording for an interceptor that starts late. It imports almost
+nothing, because `mcpspy run` reads its options before it starts the server.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from mcpspy.io.recording.recorder import Recorder
 
 HOLD_TIMEOUT = 300.0
-"""Default seconds after which a held message is released."""
+"""Default time, in seconds, after which a held message is released."""
 
 HEAD = 1 << 16
-"""Bytes read from the beginning, where the peers introduce themselves."""
+"""Bytes read from the start, where the peers introduce themselves."""
 
 TAIL = 1 << 18
-"""Bytes read from the end, where pending requests are."""
+"""Bytes read from the end, where the pending requests are."""
 
 
 class InterceptionOptions:
@@ -46,11 +46,11 @@ class InterceptionOptions:
 
     @property
     def is_active(self) -> bool:
-        """Whether messages are inspected from the first one on."""
+        """Return whether messages are inspected from the first one on."""
         return bool(self.files or self.flags) or self.call_timeout is not None or self.slow is not None
 
     def rules(self) -> Rules:
-        """Return the rules, those of files first; raise UsageError with the place of a mistake, or CannotStart."""
+        """Return the rules, those of files first. Raise UsageError with the position of an error, or CannotStart."""
         from mcpspy.core.rules.model import Rule, Rules
         from mcpspy.core.rules.parser import read_file, read_flag
 
@@ -62,11 +62,11 @@ class InterceptionOptions:
         names = [rule.name for rule in rules if rule.name]
         for name in names:
             if names.count(name) > 1:
-                raise UsageError(f'two rules are called "{name}"', "notes and dice tell rules apart by name")
+                raise UsageError(f'two rules are named "{name}"', "notes identify rules by name; rename one")
         return Rules(tuple(rules), int.from_bytes(os.urandom(4)))
 
     def interceptor(self) -> Interceptor:
-        """Return the engine of one session. Raises what `rules` raises."""
+        """Return the engine of one session. Raises the same errors as `rules`."""
         from mcpspy.core.intercept.interceptor import Interceptor
 
         return Interceptor(
@@ -79,13 +79,13 @@ class InterceptionOptions:
 
 
 class SessionInterception:
-    """The interception engine of one session and its viewers; a subclass carries out the steps.
+    """The interception engine of one session and its viewers. A subclass executes the steps.
 
     Only `order` raises.
     """
 
     transport = ""
-    """The name of the transport, as viewers see it."""
+    """The name of the transport, as shown to viewers."""
 
     def __init__(self, recorder: Recorder, options: InterceptionOptions, name: str) -> None:
         self._recorder = recorder
@@ -94,17 +94,17 @@ class SessionInterception:
         self._epoch = monotonic() - recorder.now()
         self._interceptor: Interceptor | None = None
         self._failure = ""
-        """The bug that ended interception, in one line."""
+        """The bug that ended interception, on one line."""
         self._known_until = 0.0
         """Seconds from the start up to which the interceptor knows the traffic."""
         self.is_on = False
-        """Whether messages are intercepted."""
+        """True if messages are intercepted."""
         self.session = recorder.id or os.urandom(4).hex()
         self.tell: Callable[[str | None, dict[str, Any]], None] = _ignore
         """Send an event to a viewer, or to all (None). Must not call back."""
 
     def now(self) -> float:
-        """Return the seconds since the session began, whether it is recorded or not."""
+        """Return the seconds since the session started, even without a recording."""
         return monotonic() - self._epoch
 
     def hello(self) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class SessionInterception:
         }
 
     def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
-        """Execute a viewer's command and return the response; raise CommandError."""
+        """Execute a viewer's command and return the response. Raise CommandError."""
         from mcpspy.core.intercept.actions import CommandError
 
         if self._failure:
@@ -141,12 +141,12 @@ class SessionInterception:
         return answer
 
     def viewer_left(self, viewer: str) -> None:
-        """Release everything this viewer held."""
+        """Release all messages that this viewer held."""
         self._run(lambda interceptor, at: interceptor.viewer_left(at, viewer))
         self._settle()
 
     def _synchronized(self) -> Interceptor:
-        """Return an interceptor that knows all messages of the recording so far."""
+        """Return an interceptor that knows all messages recorded so far."""
         interceptor = self._interceptor
         if interceptor is None:
             interceptor = self._interceptor = self._options.interceptor()
@@ -156,12 +156,12 @@ class SessionInterception:
         return interceptor
 
     def wake(self) -> None:
-        """Do everything that is due by now."""
+        """Execute everything that is due."""
         self._run(lambda interceptor, at: interceptor.run_due(at))
         self._settle()
 
     def _run(self, decide: Callable[[Interceptor, float], list[Step]]) -> None:
-        """Carry out the steps that follow from something other than a message."""
+        """Execute the steps that follow from something other than a message."""
         if self._interceptor is not None:
             at = self.now()
             try:
@@ -180,34 +180,34 @@ class SessionInterception:
     # Implemented by each transport.
 
     def _check_deliverable(self, interceptor: Interceptor, order: dict[str, Any]) -> None:
-        """Prepare to inject a message; raise CommandError if it cannot be delivered."""
+        """Prepare to inject a message. Raise CommandError if it cannot be delivered."""
         raise NotImplementedError
 
     def _carry_out(self, at: float, steps: list[Step]) -> None:
-        """Record these steps, then do them. A bug in it may raise anything."""
+        """Record these steps, then execute them. A bug here may raise anything."""
         raise NotImplementedError
 
     def _switch(self, *, is_wanted: bool) -> bool:
-        """Begin or end intercepting messages; return whether they are intercepted now."""
+        """Start or stop intercepting messages. Return whether they are intercepted now."""
         raise NotImplementedError
 
     def _set_alarm(self, next_at: float | None) -> None:
-        """Have `wake` called at this time since the start; None cancels the alarm."""
+        """Call `wake` at this time since the start; None cancels the alarm."""
         raise NotImplementedError
 
     def _give_up(self, error: Exception) -> None:
-        """Discard the interceptor because of a bug; release all messages."""
+        """Discard the interceptor because of a bug. Release all messages."""
         raise NotImplementedError
 
 
 def is_message(data: bytes, blanks: bytes | None = None) -> bool:
-    """Return whether the outer brackets are those of a JSON object or array; `blanks` may surround them."""
+    """Return whether the outer brackets are those of a JSON object or array. `blanks` may surround them."""
     data = data.strip(blanks)
     return data[:1] + data[-1:] in (b"{}", b"[]")
 
 
 def frames(recorder: Recorder, since: float) -> Iterator[Frame]:
-    """Yield the recorded messages after `since` seconds, in order: all, or the first and last ones of a large file.
+    """Yield the messages recorded after `since` seconds, in order; of a large file, only the first and last ones.
 
     Yields nothing if there is no recording or it cannot be read.
     """
@@ -229,13 +229,13 @@ def _read(file: str) -> str:
         with open(file, encoding="utf-8") as rules:
             return rules.read()
     except UnicodeDecodeError:
-        raise UsageError(f"{file}: not UTF-8", "TOML files are") from None
+        raise UsageError(f"{file}: not UTF-8", "TOML files must be UTF-8") from None
     except OSError as error:
         raise CannotStart(f"cannot read rules: {file}: {error.strerror}", "is the path right?") from None
 
 
 def _lines(first: str, current: str) -> Iterator[bytes]:
-    """Yield whole lines of the first part's beginning and of the current part's end."""
+    """Yield complete lines from the start of the first part and from the end of the current part."""
     try:
         size = os.stat(current).st_size
         if first != current or size > HEAD + TAIL:
@@ -243,12 +243,12 @@ def _lines(first: str, current: str) -> Iterator[bytes]:
             yield from _read_lines(current, max(0, size - TAIL), TAIL)[1:-1]
         else:
             yield from _read_lines(current, 0, size)[1:-1]
-    except OSError:  # A device, or a file that was moved: nothing is known.
+    except OSError:  # A device, or a file that was moved: the history is unknown.
         return
 
 
 def _read_lines(path: str, start: int, size: int) -> list[bytes]:
-    """Return the lines; the first may be the header or incomplete, and the last has no end."""
+    """Return the lines. The first one may be the header or incomplete; the last one is incomplete."""
     with open(path, "rb") as file:
         file.seek(start)
         return file.read(size).split(b"\n")

@@ -1,6 +1,6 @@
 """Sends spans to an OpenTelemetry collector: OTLP over HTTP, in JSON (opentelemetry-proto, OTLP/HTTP).
 
-A refusal is final. The same recording has the same spans, so they may be sent again later.
+A refusal is final. The same recording always yields the same spans, so they can be sent again later.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ class OtlpResult(NamedTuple):
 
 
 def traces_url(endpoint: str) -> str:
-    """Return the URL for traces: an endpoint without a path gets the standard path."""
+    """Return the URL for traces. An endpoint without a path gets the standard path."""
     try:
         url = URL(endpoint)
     except ValueError:
         url = URL()
     if url.scheme not in ("http", "https") or not url.host:
-        raise UsageError(sanitize(f"--endpoint {endpoint}: no URL"), "as in http://localhost:4318")
+        raise UsageError(sanitize(f"--endpoint {endpoint}: not a URL"), "an example: http://localhost:4318")
     return str(url.with_path(PATH) if url.path in ("", "/") else url)
 
 
 def send(address: ServerAddress, batches: Iterable[tuple[int, bytes]]) -> OtlpResult:
-    """Send requests, each with its number of spans; raise CannotStart if one is refused."""
+    """Send requests, each with its number of spans. Raise CannotStart if one is refused."""
     return asyncio.run(_send(address, batches))
 
 
@@ -55,17 +55,17 @@ async def _send(address: ServerAddress, batches: Iterable[tuple[int, bytes]]) ->
         for count, body in batches:
             try:
                 async with asyncio.timeout(PATIENCE):
-                    more, said = _taken(address.url, *await _post(session, address, body))
+                    more, message = _taken(address.url, *await _post(session, address, body))
             except (aiohttp.ClientError, OSError) as error:
                 what = (
-                    f"no answer within {PATIENCE:.0f} s" if isinstance(error, TimeoutError) else reason(error)
+                    f"no response in {PATIENCE:.0f} s" if isinstance(error, TimeoutError) else reason(error)
                 )
                 raise CannotStart(sanitize(f"cannot send to {address.url}: {what}"), _after(spans)) from None
             except CannotStart as refused:
                 raise CannotStart(refused.args[0], _after(spans)) from None
             spans += count
             rejected += more
-            why = why or said
+            why = why or message
     return OtlpResult(spans - rejected, rejected, why)
 
 
@@ -75,23 +75,23 @@ async def _post(session: aiohttp.ClientSession, address: ServerAddress, body: by
         "User-Agent": f"mcpspy/{__version__}",
         **dict(address.headers),
     }
-    # A POST that is redirected would arrive as a GET.
+    # A redirected POST would arrive as a GET.
     async with session.post(address.url, data=body, headers=headers, allow_redirects=False) as response:
         return response.status, await response.read()
 
 
 def _taken(url: str, status: int, body: bytes) -> tuple[int, str]:
-    """Return the number of rejected spans and the reason; raise CannotStart if all are."""
+    """Return the number of rejected spans and the reason. Raise CannotStart if all are rejected."""
     if status // 100 != 2:
-        said = excerpt(body)
-        raise CannotStart(sanitize(f"{url} refuses the spans: HTTP {status}{f': {said}' if said else ''}"))
+        text = excerpt(body)
+        raise CannotStart(sanitize(f"{url} refused the spans: HTTP {status}{f': {text}' if text else ''}"))
     try:
         answer = orjson.loads(body) if body else None
         partial = answer.get("partialSuccess") or {} if isinstance(answer, dict) else {}
         return int(partial.get("rejectedSpans") or 0), str(partial.get("errorMessage") or "")
-    except (ValueError, TypeError, AttributeError):  # 2xx is what counts; some collectors answer in words.
+    except (ValueError, TypeError, AttributeError):  # Only 2xx matters; some collectors send plain text.
         return 0, ""
 
 
 def _after(spans: int) -> str:
-    return f"{spans} spans were sent before" if spans else "is it a collector that takes OTLP over HTTP?"
+    return f"{spans} spans had been sent" if spans else "is it a collector that accepts OTLP over HTTP?"

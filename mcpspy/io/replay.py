@@ -1,7 +1,7 @@
 """`mcpspy replay`: plays a recorded client against a live server.
 
-Owns the loop between `core.replay`, which decides what to send, and `io.client`, which sends it; the
-recording of the run; several clients at once; and the end: no server process outlives it.
+Connects `core.replay`, which decides what to send, with `io.client`, which sends it. Records the run, and runs
+several clients at once. No server process is left at the end.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from mcpspy.io.client import (
 )
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
 from mcpspy.io.recording.redaction import redactor
-from mcpspy.io.settings import session_name
+from mcpspy.io.session_name import session_name
 
 if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Lines, Value
@@ -79,7 +79,7 @@ class ReplayRun(Struct):
     stopped: str | None = None
     unsent: int = 0
     failed: str | None = None
-    """The reason why the server never answered anything, if so."""
+    """The reason, if the server never answered anything."""
     last_words: list[str] = []
 
 
@@ -88,16 +88,16 @@ class ReplayOptions(Struct, frozen=True):
     plans: Sequence[ReplayPlan]
     options: PlayerOptions
     where: RecordingTarget
-    """Of the first run; concurrent ones are not recorded."""
+    """Destination of the first run; concurrent runs are not recorded."""
     name: str = ""
     repeat: int = 1
     clients: int = 1
     watch: Callable[[str, float], None] | None = None
-    """Called every second with what the run waits for, and for how long."""
+    """Called every second with the pending work and its duration in seconds."""
 
 
 class ReplayInterrupted(Exception):  # noqa: N818 - not an error: the user ended it.
-    """A signal ended the replay; `played` are the runs so far."""
+    """A signal ended the replay. `played` contains the runs so far."""
 
     def __init__(self, number: int, played: list[ReplayRun]) -> None:
         super().__init__(number)
@@ -106,7 +106,7 @@ class ReplayInterrupted(Exception):  # noqa: N818 - not an error: the user ended
 
 
 def run(replay: ReplayOptions) -> list[ReplayRun]:
-    """Return the runs in the order of their ends; raise CannotStart or ReplayInterrupted."""
+    """Return the runs in the order of their ends. Raise CannotStart or ReplayInterrupted."""
     return asyncio.run(_run(replay))
 
 
@@ -124,7 +124,7 @@ async def _run(replay: ReplayOptions) -> list[ReplayRun]:
 
 
 async def _run_clients(replay: ReplayOptions, played: list[ReplayRun]) -> None:
-    """Run all clients once, concurrently; their runs are kept even if this is cancelled."""
+    """Run all clients once, concurrently. Their runs are kept even if this is cancelled."""
     unrecorded = RecordingTarget()
     unrecorded.recording, unrecorded.redaction = False, replay.where.redaction
     runs = [
@@ -208,11 +208,11 @@ class _Playback:
             async with asyncio.timeout(self._timeout):
                 await self._connection.send(data)
         except TimeoutError:
-            why = f"the server did not take a message within {self._timeout:g} s"
+            why = f"the server did not accept a message within {self._timeout:g} s"
             self._player.refused(None, why, monotonic())
 
     async def _receive(self, until: float | None) -> InboundEvent | None:
-        """Return the next event; None if there is none until then."""
+        """Return the next event, or None if there is none before the time `until`."""
         start = monotonic()
         while True:
             left = PROGRESS_INTERVAL if until is None else max(0.0, until - monotonic())
@@ -247,12 +247,12 @@ class _Playback:
         why = player.stopped or next(refused, None)
         if why is None or player.is_answered:
             return None
-        output = f"; what it says is no JSON-RPC: {self._invalid_output[:80]}" if self._invalid_output else ""
+        output = f"; its output is not JSON-RPC: {self._invalid_output[:80]}" if self._invalid_output else ""
         return f"{self._connection.name}: {why}{output}"
 
 
 def _cancelled_by_signals() -> list[int]:
-    """Cancel this task on SIGINT and SIGTERM; return the list of signals received.
+    """Cancel this task on SIGINT and SIGTERM. Return the list of signals received.
 
     A second signal does not wait for servers.
     """
@@ -266,7 +266,7 @@ def _cancelled_by_signals() -> list[int]:
     for number in (signal.SIGINT, signal.SIGTERM):
         try:
             loop.add_signal_handler(number, end, number)
-        except NotImplementedError:  # Windows: Ctrl-C cancels by asyncio's own handler.
+        except NotImplementedError:  # Windows: asyncio's own handler cancels the task on Ctrl-C.
             pass
     return signals
 

@@ -1,7 +1,7 @@
-"""The user's settings in `mcpspy.toml`, and the default folder and names of recordings.
+"""The user's settings in `mcpspy.toml`, and the default folder of recordings.
 
-Computes what `platformdirs.user_data_dir` returns (a test checks that) without its import, which
-takes 21 ms: every host starts `mcpspy run` once per server.
+Computes the result of `platformdirs.user_data_dir` (checked by a test) without its import, which takes 21 ms:
+every host starts `mcpspy run` once per server.
 """
 
 from __future__ import annotations
@@ -14,15 +14,6 @@ from mcpspy.errors import CannotStart, UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-LAUNCHERS = frozenset(
-    "bash bun bunx cmd deno docker env node npm npx pipx pnpm podman python python3 sh tsx uv uvx yarn".split()
-)
-"""Commands that start a server and are not one: sessions are not named after them."""
-
-LAUNCHER_WORDS = frozenset("dlx exec run tool x".split())
-
-_ENDINGS = frozenset("bat cjs cmd exe js mjs ps1 py rb sh ts".split())
 
 
 def config_file() -> str:
@@ -37,27 +28,14 @@ def sessions_folder(chosen: str | None = None) -> str:
     return os.path.join(_user_folder("XDG_DATA_HOME", "~/.local/share"), "mcpspy", "sessions")
 
 
-def session_name(command: list[str]) -> str:
-    """Return the name of a session of this command: the server's name, not its launcher's.
-
-    `npx -y @modelcontextprotocol/server-memory` is `server-memory`;
-    `python -m weather.server` is `weather.server`; `/opt/bin/thing --x` is `thing`.
-    """
-    program = _stem(command[0])
-    if program.rstrip("0123456789.") not in LAUNCHERS and program not in LAUNCHERS:
-        return program
-    words = [word for word in command[1:] if not word.startswith("-") and word not in LAUNCHER_WORDS]
-    return _stem(words[0]) if words else program
-
-
 def slug(name: str) -> str:
-    """Return the name as a part of a file name."""
-    kept = "".join(c if c.isascii() and (c.isalnum() or c in "._") else "-" for c in name)
-    return kept.strip("-._")[:40] or "session"
+    """Return the name in a form that fits into a file name."""
+    safe = "".join(c if c.isascii() and (c.isalnum() or c in "._") else "-" for c in name)
+    return safe.strip("-._")[:40] or "session"
 
 
 def table(name: str, path: str | None = None) -> dict[str, Any]:
-    """Return a table of the settings; empty if there is none. Raises UsageError or CannotStart."""
+    """Return a table of the settings, or an empty one. Raises UsageError or CannotStart."""
     import tomllib
     from pathlib import Path
 
@@ -67,15 +45,15 @@ def table(name: str, path: str | None = None) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except UnicodeDecodeError:
-        raise UsageError(f"{file}: not UTF-8", "TOML files are") from None
+        raise UsageError(f"{file}: not UTF-8", "TOML files must be UTF-8") from None
     except OSError as error:
-        raise CannotStart(f"{file}: {error.strerror}", "is it yours to read?") from None
+        raise CannotStart(f"{file}: {error.strerror}", "check the permissions") from None
     try:
         found = tomllib.loads(text).get(name, {})
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{file}: {error}", "it should be TOML") from None
+        raise UsageError(f"{file}: {error}", "the file must be valid TOML") from None
     if not isinstance(found, dict):
-        raise UsageError(f"{file}: {name} is no table", f"write [{name}]")
+        raise UsageError(f"{file}: {name} must be a table", f"write [{name}]")
     return found
 
 
@@ -83,13 +61,6 @@ def _user_folder(variable: str, default: str) -> str:
     if sys.platform == "win32":
         return os.environ.get("LOCALAPPDATA") or os.path.expanduser(r"~\AppData\Local")
     base = os.environ.get(variable, "")
-    if os.path.isabs(base):  # A relative one counts as unset (XDG base directories).
+    if os.path.isabs(base):  # A relative path counts as unset (XDG base directories).
         return base
     return os.path.expanduser("~/Library/Application Support" if sys.platform == "darwin" else default)
-
-
-def _stem(word: str) -> str:
-    base = word.replace("\\", "/").rstrip("/").rpartition("/")[2]
-    package, at, _version = base.partition("@")
-    stem, dot, ending = (package if at and package else base).rpartition(".")
-    return stem if dot and stem and ending.lower() in _ENDINGS else package or base

@@ -1,1 +1,1 @@
-"""What people touch: command line, terminal UI, reports, pytest plugin, demo."""
+"""User interfaces: command line, terminal UI, reports, pytest plugin, demo."""

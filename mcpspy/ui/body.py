@@ -2,7 +2,7 @@
 integers are kept.
 
 Bodies that are not JSON are shown as text. Newlines are counted in blocks and lines are sanitized on access,
-so a body of 20 MB costs little more than its visible lines.
+so a body of 20 MB takes little more time than its visible lines.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from msgspec.json import format as lay_out
 from mcpspy.core.sanitize import sanitize, sanitize_bytes
 
 WIDE = 4000
-"""Characters of a line that are shown; the rest is counted."""
+"""Maximum characters shown of a line; the rest is counted."""
 
 BLOCK = 1 << 15
 

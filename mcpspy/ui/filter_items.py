@@ -26,18 +26,18 @@ class ChangeItem(MessageItem):
 
     @property
     def status(self) -> str:
-        """State of a response; of a request only while it is open, so that each failure is found once."""
+        """State of a response, or of an open request: so a filter finds each failure once."""
         entry, exchange = self._entry, self._change.exchange
         if exchange is None or not isinstance(entry, Request | Result | Failure):
             return ""
         return exchange.state.value if not isinstance(entry, Request) or exchange.answer is None else ""
 
     @property
-    def odd(self) -> bool:
-        return super().odd or (self._change.flaw is not None and not isinstance(self._entry, Note))
+    def has_issue(self) -> bool:
+        return super().has_issue or (self._change.flaw is not None and not isinstance(self._entry, Note))
 
     def text(self) -> bytes:
-        """Return the original bytes; a note without text has the words of its row."""
+        """Return the original bytes; for a note without text, the words of its row."""
         if isinstance(self._entry, Note) and not self._entry.text:
             shown = row(self._change)
             return f"{shown.subject} {shown.status}".encode()
@@ -54,7 +54,7 @@ def exchange_item(exchange: Exchange, kind: str = "exchange") -> ExchangeItem:
         subject=request.subject or "",
         size=len(request.data),
         stream=request.frame.stream or "",
-        odd=bool(exchange.flaws or request.flaws),
+        has_issue=bool(exchange.flaws or request.flaws),
         data=request.data,
         id=request.id,
         status=exchange.state.value,
@@ -62,7 +62,7 @@ def exchange_item(exchange: Exchange, kind: str = "exchange") -> ExchangeItem:
     )
     if answer is not None:
         item.size += len(answer.data)
-        item.odd |= bool(answer.flaws)
+        item.has_issue |= bool(answer.flaws)
         item.answer = answer.data
         if isinstance(answer, Failure):
             item.error_code, item.answer_member = answer.code, "error"
@@ -172,7 +172,7 @@ class RowItem:
         return self._index.texts[self._index.stream[self.row]]
 
     @property
-    def odd(self) -> bool:
+    def has_issue(self) -> bool:
         index, row = self._index, self.row
         if row in index.flaws:
             return True

@@ -1,7 +1,7 @@
-"""A session as the screens need it: rows from the index, messages read from the file on demand.
+"""A session for the screens: rows from the index, messages read from the file on demand.
 
-Keeps the last few messages, and one line per lint finding; of a rule with very
-many findings it keeps only the rows.
+Caches the last few messages, and stores one line per lint finding; for a rule with very many findings it
+stores only the rows.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding
 
 LARGE = 1 << 16
-"""Bytes from which a row is shown without its message, from the index alone."""
+"""Bytes above which a row is shown from the index alone, without its message."""
 
 KEPT = 512
 MOST = 1000
-"""Findings per rule that keep their own message; the others get the rule's summary."""
+"""Maximum findings per rule with their own message; the others get the rule's summary."""
 
 LONGEST = 300
-GONE = "the file does not hold it any more"
+GONE = "the message is no longer in the file"
 
 Read = Callable[[int, int, int], bytes]
 """Part, offset and length → bytes."""
@@ -72,7 +72,7 @@ class Findings:
         return self._found.get(row, ()) if row is not None else ()
 
     def of_both(self, index: Columns, row: int, *, exchanges: bool) -> tuple[RowFinding, ...]:
-        """Return the findings of a row, and of its response if that has no row of its own."""
+        """Return the findings of a row, and of its response if both are one row."""
         answer = index.pair(row) if exchanges and index.kind(row) is RowKind.REQUEST else None
         return self.of(row) + self.of(answer)
 
@@ -135,7 +135,7 @@ class SessionModel:
         self._kept.cache_clear()
 
     def add_lines(self, lines: Sequence[bytes], offset: int) -> int:
-        """Add consecutive lines, the first at `offset`; return where the next one begins."""
+        """Add consecutive lines, the first at `offset`; return the offset of the next one."""
         return self.index.add_lines(lines, offset)
 
     def add(self, entry: Entry, offset: int, length: int) -> None:
@@ -145,7 +145,7 @@ class SessionModel:
         self.index.end()
 
     def get(self, row: int) -> Change | None:
-        """Return a row with its message and outcome; None if it does not exist any more."""
+        """Return a row with its message and outcome; None if it no longer exists."""
         return self._change(row, self._whole) if 0 <= row < len(self) else None
 
     def shown(self, row: int) -> Change:
@@ -194,7 +194,7 @@ class SessionModel:
         progress_row = index.progress.get(request_row)
         if progress_row is not None and isinstance(report := load(progress_row), Notification):
             exchange.progress = [report]
-        # What its HTTP exchange did to a request is said with the outcome.
+        # The outcome already reports the effect of the HTTP exchange on a request.
         flaws = [flaw for flaw in flaws if not flaw.startswith("HTTP ")]
         rows = (request_row,) if answer_row is None else (request_row, answer_row)
         exchange.effects = [index.effects[row] for row in rows if row in index.effects]
@@ -248,7 +248,7 @@ class SessionModel:
 
 
 def _flaws(text: str | None, what: AnyMessage | Note | Damaged) -> list[str]:
-    """Return the problems of a row other than those of its message itself."""
+    """Return the protocol issues of a row, except those of its message itself."""
     if text is None or isinstance(what, Note | Damaged):
         return []
     own = {*what.flaws, what.why} if isinstance(what, Malformed) else set(what.flaws)

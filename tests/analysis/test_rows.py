@@ -1,4 +1,4 @@
-"""What a message looks like as a row."""
+"""Messages as rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mcpspy.core.recording.decode import Damaged, Entry, Frame, Note, read_entry
 from mcpspy.core.session.session import Session
 
 
-def said(side: str, data: bytes, at: float = 0.5) -> Frame:
+def frame(side: str, data: bytes, at: float = 0.5) -> Frame:
     return Frame(at, side, data)
 
 
@@ -18,7 +18,7 @@ def last_row(*entries: Entry) -> Row:
     return row(Session().add_all(entries).changes[-1])
 
 
-CALL = said("client", b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}', 0.25)
+CALL = frame("client", b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}', 0.25)
 
 
 def test_a_request_row_has_its_subject_and_is_pending() -> None:
@@ -26,7 +26,7 @@ def test_a_request_row_has_its_subject_and_is_pending() -> None:
 
 
 def test_a_response_carries_its_requests_method_and_the_latency() -> None:
-    answer = said("server", b'{"jsonrpc":"2.0","id":1,"result":{}}')
+    answer = frame("server", b'{"jsonrpc":"2.0","id":1,"result":{}}')
 
     assert last_row(CALL, answer) == Row(
         "0.500", "←", "tools/call", "echo", "1", "250.0 ms", "36", "ok", rows.OK
@@ -45,40 +45,44 @@ def test_a_response_carries_its_requests_method_and_the_latency() -> None:
     ],
 )
 def test_a_response_row_has_its_outcome_in_words(answer: bytes, status: str, tone: str) -> None:
-    shown = last_row(CALL, said("server", b'{"jsonrpc":"2.0","id":1,' + answer + b"}"))
+    shown = last_row(CALL, frame("server", b'{"jsonrpc":"2.0","id":1,' + answer + b"}"))
 
     assert (shown.status, shown.tone) == (status, tone)
 
 
 def test_an_unsolicited_response_is_a_protocol_issue() -> None:
-    shown = last_row(said("server", b'{"jsonrpc":"2.0","id":9,"result":{}}'))
+    shown = last_row(frame("server", b'{"jsonrpc":"2.0","id":9,"result":{}}'))
 
-    assert (shown.status, shown.tone, shown.id) == ("nobody asked", rows.ISSUE, "9")
+    assert (shown.status, shown.tone, shown.id) == ("unsolicited response", rows.ISSUE, "9")
 
 
-def test_a_line_that_is_no_message_shows_itself() -> None:
-    shown = last_row(said("server", b"DEBUG: \x1b[31mhello"))
+def test_a_malformed_line_shows_its_text() -> None:
+    shown = last_row(frame("server", b"DEBUG: \x1b[31mhello"))
 
-    assert (shown.method, shown.subject, shown.tone) == ("(not JSON)", "DEBUG: \\x1b[31mhello", rows.ISSUE)
+    assert (shown.method, shown.subject, shown.tone) == (
+        "(not JSON)",
+        "DEBUG: \\x1b[31mhello",
+        rows.ISSUE,
+    )
 
 
 def test_progress_is_shown_as_far_as_it_is() -> None:
-    call = said("client", b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"_meta":{"progressToken":"p"}}}')
+    call = frame("client", b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"_meta":{"progressToken":"p"}}}')
     body = b'{"progressToken":"p","progress":2,"total":3,"message":"asked icon"}'
     shown = last_row(
-        call, said("server", b'{"jsonrpc":"2.0","method":"notifications/progress","params":' + body + b"}")
+        call, frame("server", b'{"jsonrpc":"2.0","method":"notifications/progress","params":' + body + b"}")
     )
 
     assert shown.subject == "2/3 asked icon"
 
 
 def exchange(*entries: Entry, sizes: tuple[int, int | None] = (71, None), now: float = 1.25) -> Row:
-    """Return the row of the first message and all that became of it."""
+    """Return the row of the first message with its outcome."""
     return exchange_row(Session().add_all(entries).changes[0], sizes, now)
 
 
 def test_an_exchange_row_has_both_sizes_the_latency_and_the_outcome() -> None:
-    answer = said("server", b'{"jsonrpc":"2.0","id":1,"result":{}}')
+    answer = frame("server", b'{"jsonrpc":"2.0","id":1,"result":{}}')
 
     assert exchange(CALL, answer, sizes=(71, 5_700_000)) == Row(
         "0.250", "→", "tools/call", "echo", "1", "250.0 ms", "    71   5.7M", "ok", rows.OK
@@ -86,12 +90,14 @@ def test_an_exchange_row_has_both_sizes_the_latency_and_the_outcome() -> None:
 
 
 def test_an_open_exchange_row_has_waiting_time_and_progress() -> None:
-    call = said(
+    call = frame(
         "client", b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"_meta":{"progressToken":"p"}}}', 0.25
     )
     body = b'{"progressToken":"p","progress":%d,"total":3,"message":"\\u001b[2Jicon"}'
     reports = [
-        said("server", b'{"jsonrpc":"2.0","method":"notifications/progress","params":' + body % number + b"}")
+        frame(
+            "server", b'{"jsonrpc":"2.0","method":"notifications/progress","params":' + body % number + b"}"
+        )
         for number in (1, 2)
     ]
     waits, goes_on = exchange(call), exchange(call, *reports)
@@ -103,11 +109,11 @@ def test_an_open_exchange_row_has_waiting_time_and_progress() -> None:
 
 
 def test_an_exchange_row_has_the_flaws_of_both_messages() -> None:
-    answer = said("server", b'{"id":1,"result":{}}')
+    answer = frame("server", b'{"id":1,"result":{}}')
     shown = exchange(CALL, answer)
 
     assert (shown.status, shown.tone) == ('ok; jsonrpc is not "2.0"', rows.ISSUE)
-    failed = exchange(CALL, said("server", b'{"id":1,"error":{"code":7,"message":"no"}}'))
+    failed = exchange(CALL, frame("server", b'{"id":1,"error":{"code":7,"message":"no"}}'))
     assert (failed.status, failed.tone) == ('error 7: no; jsonrpc is not "2.0"', rows.BAD)
 
 
@@ -119,7 +125,7 @@ def test_an_exchange_that_ended_without_an_answer_has_no_latency() -> None:
     assert (shown.latency, shown.status, shown.tone) == ("", "no answer", rows.BAD)
 
 
-def test_what_is_no_exchange_is_its_own_row() -> None:
+def test_a_message_outside_exchanges_has_its_own_row() -> None:
     note = Note(1.0, "stderr", {"text": "up"})
 
     assert exchange(note) == last_row(note)
@@ -156,7 +162,7 @@ def test_what_is_no_exchange_is_its_own_row() -> None:
         (
             Note(1.0, "http-end", {"http": 3, "hung_up": "server"}),
             "http-end",
-            "HTTP exchange 3 ended: the server hung up",
+            "HTTP exchange 3 ended: the server disconnected",
             rows.BAD,
         ),
         (Note(1.0, "sse", {"id": "7", "retry": 5, "data": ""}), "sse", "id 7, retry in ms 5", rows.QUIET),
@@ -166,13 +172,21 @@ def test_what_is_no_exchange_is_its_own_row() -> None:
 def test_a_note_row_is_in_words(note: Note, method: str, subject: str, tone: str) -> None:
     shown = last_row(note)
 
-    assert (shown.arrow, shown.method, shown.subject, shown.tone) == ("·", method, subject, tone)
+    assert (shown.arrow, shown.method, shown.subject, shown.tone) == (
+        "·",
+        method,
+        subject,
+        tone,
+    )
 
 
 def test_bytes_that_did_not_arrive_are_counted() -> None:
     shown = last_row(Note(1.0, "closed", {"by": "client", "pipe": "stdout", "undelivered": 12}))
 
-    assert (shown.subject, shown.status) == ("the client stopped reading stdout", "12 bytes undelivered")
+    assert (shown.subject, shown.status) == (
+        "the client stopped reading stdout",
+        "12 bytes undelivered",
+    )
 
 
 def test_a_damaged_line_of_the_file_is_a_row() -> None:

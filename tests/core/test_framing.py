@@ -1,4 +1,4 @@
-"""Where lines are cut: chunking must not matter, and nothing is looked at but LF."""
+"""Splitting into lines and events: chunks do not matter, and only LF ends a line."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ STREAMS = st.lists(
 
 
 def fed(chunks: list[bytes]) -> tuple[list[bytes], bytes]:
-    """Return the lines of these chunks, and the line that never ended."""
+    """Return the lines of these chunks, and the incomplete last line."""
     framer = LineFramer()
     lines = [line for chunk in chunks for line in framer.feed(chunk)]
     return lines, b"".join(framer.close())
 
 
 def pieces(stream: bytes, cuts: list[int]) -> list[bytes]:
-    """Cut the stream at these places."""
+    """Split the stream at these positions."""
     places = [0, *sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]
     return [stream[a:b] for a, b in pairwise(places)]
 
@@ -105,7 +105,7 @@ def test_time_is_linear_in_the_length_of_a_line() -> None:
             best = min(best, time.process_time() - start)
         return best
 
-    # Ten times the line may cost ten times the time; joining at every chunk would cost a hundred times.
+    # A line ten times as long may take ten times as long; joining at every chunk would take a hundred times.
     assert seconds(20_000) < 40 * seconds(2_000) + 0.05
 
 
@@ -142,7 +142,7 @@ def fields_of(event: SseEvent) -> tuple[object, ...]:
 
 
 def events(chunks: list[bytes]) -> list[tuple[object, ...]]:
-    """Return the events of these chunks, the torn one included."""
+    """Return the events of these chunks, including an incomplete last one."""
     framer = SseFramer()
     found = [fields_of(event) for chunk in chunks for event in framer.feed(chunk)]
     torn = framer.close()

@@ -1,4 +1,4 @@
-"""Values compared as values."""
+"""Canonical text, pointers and differences of JSON values."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ VALUES = st.recursive(
     SCALARS,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
 )
-ODD = st.recursive(
+LENIENT = st.recursive(
     SCALARS | st.floats() | st.integers(-(2**70), 2**70) | st.text(st.characters(exclude_categories=())),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(st.text(st.characters(exclude_categories=()), max_size=3), inner, max_size=3)
     ),
 )
-"""What Python's own reader takes besides: NaN, lone surrogates, integers of any length."""
+"""Values that Python's `json` accepts: NaN, lone surrogates, integers of any length."""
 TOKENS = st.lists(st.text(max_size=4), min_size=1, max_size=5).map(tuple)
 
 
 def shuffled(value: Any) -> Any:
-    """Return the same value with the members of every object the other way round."""
+    """Return the same value with the members of all objects in reverse order."""
     if isinstance(value, dict):
         return {key: shuffled(item) for key, item in reversed(value.items())}
     return [shuffled(item) for item in value] if isinstance(value, list) else value
@@ -65,7 +65,7 @@ def test_two_values_are_the_same_if_and_only_if_nothing_differs(one: Any, other:
     assert same(one, other) == (list(differences(one, other)) == [])
 
 
-@given(ODD)
+@given(LENIENT)
 def test_the_quick_way_writes_what_the_slow_one_writes_or_nothing(value: Any) -> None:
     assert canonical_fast(value) in (None, canonical_slow(value))
 

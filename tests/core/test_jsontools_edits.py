@@ -1,4 +1,4 @@
-"""A recorded message under live ids."""
+"""Replacement of members in JSON text."""
 
 from __future__ import annotations
 

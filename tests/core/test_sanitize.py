@@ -1,4 +1,4 @@
-"""Nothing a peer sent is interpreted by a terminal."""
+"""A terminal interprets no text of a peer."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Real peers, with and without mcpspy between them.
 
-What they are called and where they are found is `recordings/make.py`'s, so that tests and recordings talk to the same.
+`recordings/make.py` defines their commands and locations, so that tests and recordings use the same peers.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from mcpspy.io.recording.tail import follow
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-# For `recordings.make`, which no wheel holds. At the end, so that an installed mcpspy is the one that is tested.
+# For `recordings.make`, which is not in a wheel. At the end of the path, so that an installed mcpspy is tested.
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 SECONDS = 40
-"""A bound for one client's run. They give up by themselves after 30, and need 6 at most."""
+"""Limit for one run of a client. Clients give up after 30 seconds, and need at most 6."""
 
 
 class Played(NamedTuple):
-    """What a client's caller saw of its run."""
+    """The outcome of one client run, as its caller sees it."""
 
     transcript: str
     complaints: str
-    """The lines of stderr, sorted: client and server write them as they come."""
+    """The lines of stderr, sorted, because client and server write concurrently."""
     code: int
 
     @classmethod
     def of(cls, out: str, err: str, code: int) -> Played:
-        """Return it without the SDK client's working folder, a new one each time."""
+        """Return the outcome without the SDK client's working folder, which differs from run to run."""
         text = re.sub(r"/\S*/peer-\w+", "{dir}", err)
         return cls(out, "\n".join(sorted(text.splitlines())), code)
 
@@ -62,14 +62,14 @@ class Read(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> Read:
-        """Read a file; none of it may be left over."""
+        """Read a file completely."""
         recording = Recording(path)
         entries = list(recording)
         assert recording.torn == 0
         return cls(path, recording.header, entries, Session(recording.header).add_all(entries))
 
     def exchanges(self, method: str, subject: str | None = None) -> list[Exchange]:
-        """Return those of a method, in their order; of a tool or a resource only, if it is named."""
+        """Return the exchanges of a method in order, optionally of one tool or resource."""
         return [
             exchange
             for exchange in self.session.exchanges
@@ -77,11 +77,11 @@ class Read(NamedTuple):
         ]
 
     def notes(self, kind: str) -> list[Note]:
-        """Return the notes of a kind, in their order."""
+        """Return the notes of a kind, in order."""
         return [entry for entry in self.entries if isinstance(entry, Note) and entry.kind == kind]
 
     def complaints(self) -> list[str]:
-        """Return all that is wrong with it. Peers that are well, and a recorder that is, leave this empty."""
+        """Return everything that is wrong with the recording: nothing if the peers and the recorder have no faults."""
         found = [str(entry) for entry in self.entries if isinstance(entry, Damaged)]
         for change in self.session.changes:
             if isinstance(change.what, Message):
@@ -99,11 +99,11 @@ class Read(NamedTuple):
 
 
 ORDINARY = ("stderr", "eof", "signal", "exit", "http", "http-end", "sse")
-"""Notes of a run in which nothing went wrong."""
+"""Notes of a run without faults."""
 
 
 def _is_ordinary(note: Note) -> bool:
-    """Whether it is no complaint: a server that hangs up, or that cannot be reached, is one."""
+    """Return whether a note is not a complaint. A server that hangs up or cannot be reached is a complaint."""
     return (
         note.kind in ORDINARY
         and note.fields.get("hung_up") != "server"
@@ -122,7 +122,7 @@ class Peers:
         forking: Path | None = None,
     ) -> None:
         self.folder = folder
-        """Where they all run."""
+        """Run all clients in this folder."""
         self._forking = forking
         self._commands = commands
         self._environment = environment
@@ -132,7 +132,7 @@ class Peers:
         name, *options = client.split()
         target = ("--", *server)
         if name == "inspector.sh" and server[0].startswith("http://"):
-            # It takes what follows `--` for a command, and what follows `--tool-arg` for an argument.
+            # The client treats what follows `--` as a command, and what follows `--tool-arg` as an argument.
             options, target = [server[0], *options], ()
         if name == "sdk.py" and self._forking is not None:
             return await self._forked(self._forking, *options, *target)
@@ -153,11 +153,11 @@ class Peers:
         except TimeoutError:
             os.killpg(process.pid, signal.SIGKILL)
             await process.communicate()
-            pytest.fail(f"{client} was not done within {SECONDS} s", pytrace=False)
+            pytest.fail(f"{client} did not finish within {SECONDS} s", pytrace=False)
         return Played.of(out.decode(), err.decode(), process.returncode or 0)
 
     async def _forked(self, socket: Path, *arguments: str) -> Played:
-        """Run sdk.py in a process that has its imports; it is run more often than all the others."""
+        """Run sdk.py in a process that has already imported the SDK, because it runs more often than the others."""
         order = {"arguments": arguments, "folder": str(self.folder), "environment": self._environment}
         reader, writer = await asyncio.open_unix_connection(socket)
         try:
@@ -169,7 +169,7 @@ class Peers:
                     ended = json.loads(await reader.read())
             except TimeoutError:
                 os.killpg(group, signal.SIGKILL)
-                pytest.fail(f"sdk.py {' '.join(arguments)} was not done within {SECONDS} s", pytrace=False)
+                pytest.fail(f"sdk.py {' '.join(arguments)} did not finish within {SECONDS} s", pytrace=False)
         finally:
             writer.close()
             await writer.wait_closed()
@@ -179,7 +179,7 @@ class Peers:
     async def proxied(
         self, upstream: str, listen: str = ":0", folder: str = "recorded"
     ) -> AsyncIterator[str]:
-        """Run `mcpspy http` in front of a URL, recording into a folder; yield its own URL."""
+        """Run `mcpspy http` in front of a URL, recording into a folder. Yield the proxy's URL."""
         process = await asyncio.create_subprocess_exec(
             *("mcpspy", "http", "--upstream", upstream, "--listen", listen, "--record", f"{folder}/r.jsonl"),
             cwd=self.folder,
@@ -205,7 +205,7 @@ class Peers:
 
     @asynccontextmanager
     async def mocked(self, *arguments: str, expected: str = "") -> AsyncIterator[str]:
-        """Run `mcpspy mock … --http 0`; yield its URL. `says`: a pattern of all it says after that."""
+        """Run `mcpspy mock … --http 0` and yield its URL. `says` is a pattern for all later output."""
         process = await asyncio.create_subprocess_exec(
             *("mcpspy", "mock", *arguments, "--http", "0"),
             cwd=self.folder,
@@ -232,25 +232,25 @@ class Peers:
                 await process.communicate()
 
     async def recorded(self, name: str) -> list[Read]:
-        """Wait for the recordings in a folder to end, and read them; the first to begin first."""
+        """Wait for the recordings in a folder to end, and read them, the first to start first."""
         found = []
         for path in (self.folder / name).glob("*.jsonl"):
             async with asyncio.timeout(SECONDS):
                 followed = [entry async for entry in follow(path)]
             read = Read.of(path)
-            assert read.entries == followed, "a recording says the same to who follows it"
+            assert read.entries == followed, "a follower gets the same entries"
             found.append(read)
         return sorted(found, key=lambda read: read.header.started)
 
 
 @pytest.fixture(scope="session")
 def forking() -> Iterator[Path]:
-    """Run the process that runs of sdk.py are forked from: to import the SDK takes a second each time."""
+    """Run the process from which runs of sdk.py are forked, because importing the SDK takes a second each time."""
     from recordings import make
 
     if not (make.PEERS / "installed").exists():
         pytest.fail("the peers are not installed: run make peers", pytrace=False)
-    # Short, as sockets want it.
+    # Short, because socket paths are limited.
     folder = Path(tempfile.mkdtemp(prefix="mcpspy-", dir="/tmp"))
     process = subprocess.Popen(
         [make.PEERS / "venv" / "bin" / "python", make.CLIENTS / "forking.py", folder / "socket"],
@@ -258,7 +258,7 @@ def forking() -> Iterator[Path]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
-    with process:  # Which closes its stdin at the end, and waits for it.
+    with process:  # Closes its stdin at the end and waits for it.
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         yield folder / "socket"

@@ -33,20 +33,20 @@ class Driven:
         return message
 
     def send_call(self, tool: str, *, timeout: float = 30, times: int = 1, **arguments: Any) -> None:
-        """Command it to call a tool."""
+        """Make it call a tool."""
         assert self._process.stdin is not None
         command = {"tool": tool, "arguments": arguments, "timeout": timeout, "times": times}
         self._process.stdin.write(json.dumps(command).encode() + b"\n")
 
     async def call(self, tool: str, *, timeout: float = 30, **arguments: Any) -> dict[str, Any]:  # noqa: ASYNC109
-        """Return the result of a call that its code got; skip the notifications of its handler."""
+        """Return the result of a call, as its code gets it. Skip the notifications of its handler."""
         self.send_call(tool, timeout=timeout, **arguments)
         while "received" in (got := await self.next_message()):
             pass
         return got
 
     async def leave(self) -> str:
-        """End it; return its stderr."""
+        """End the client. Return its stderr."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         async with asyncio.timeout(SECONDS):
@@ -73,7 +73,7 @@ async def reached(peers: Peers, viewer: str) -> AsyncControlClient:
 
 
 async def answered(control_client: AsyncControlClient, command: str, **fields: Any) -> dict[str, Any]:
-    """Return the response of a peer to a command that only this viewer waits for."""
+    """Return a peer's response to a command that only this viewer waits for."""
     request = await control_client.order(command, **fields)
     async with asyncio.timeout(SECONDS):
         async for event in control_client.events():
@@ -84,7 +84,7 @@ async def answered(control_client: AsyncControlClient, command: str, **fields: A
 
 
 async def all_answered(control_client: AsyncControlClient, texts: int, last: str) -> list[dict[str, Any]]:
-    """Call `echo` `texts` times and send one more request, concurrently; return the responses in that order."""
+    """Call `echo` `texts` times and send one more request, concurrently. Return the responses in this order."""
     calls = [{"name": "echo", "arguments": {"text": str(n)}} for n in range(texts)]
     requests = await asyncio.gather(
         *(control_client.order("request", method="tools/call", params=params) for params in calls),

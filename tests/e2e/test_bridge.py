@@ -1,4 +1,4 @@
-"""A host that speaks stdio, and a server that speaks HTTP: with the bridge between them the host hears the same."""
+"""A stdio host and an HTTP server: with the bridge between them, the host gets the same messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Case(NamedTuple):
-    """A server, and the clients that talk to it."""
+    """A server and its clients."""
 
     name: str
     command: str

@@ -1,4 +1,4 @@
-"""Every command of docs/ci.md, as it is written there: at a server that is well, and at one that has changed."""
+"""Every command of docs/ci.md, unchanged, with a healthy server and with one that has changed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Repository:
         shutil.copy(SERVER, folder / "server.py")
 
     def run(self, command: str) -> int:
-        """Run a line of a job as runners do; return its exit code."""
+        """Run a line of a job as CI runners do. Return its exit code."""
         done = subprocess.run(
             ["sh", "-e", "-c", command],
             cwd=self.folder,
@@ -51,19 +51,19 @@ class Repository:
         return done.returncode
 
     def change(self, old: str, new: str) -> None:
-        """Have the server be another."""
+        """Change the server."""
         text = self.text("server.py")
         assert old in text
         (self.folder / "server.py").write_text(text.replace(old, new), encoding="utf-8")
 
     def text(self, name: str) -> str:
-        """Return what a file holds."""
+        """Return the text of a file."""
         return (self.folder / name).read_text(encoding="utf-8")
 
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    """Record as the page says."""
+    """Record as the page describes."""
     repository = Repository(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", make.environment(tmp_path)["PATH"])
@@ -72,7 +72,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
 
 
 def github_steps() -> dict[str, dict[str, Any]]:
-    """Return the steps of the job by their names, in their order."""
+    """Return the steps of the job by their names, in order."""
     steps = GITHUB["jobs"]["mcp"]["steps"]
     assert {"run": INSTALL} in steps
     return {step.get("name") or step.get("uses"): step for step in steps if step.get("run") != INSTALL}
@@ -87,7 +87,7 @@ def test_the_job_for_github(repository: Repository) -> None:
     assert json.loads(repository.text(sarif["sarif_file"]))["version"] == "2.1.0"
     assert (repository.folder / artifact["path"] / "weather.jsonl").is_file()
 
-    # A tool that needs more than it did, and a word on stdout that is no message.
+    # A tool that requires more arguments than before, and a line on stdout that is not a message.
     shutil.rmtree(repository.folder / artifact["path"])
     repository.change('else "same"', 'else "required"')
     repository.change("messages = received()", "messages = received()\nprint('ready', flush=True)")
@@ -101,7 +101,7 @@ def test_the_job_for_github(repository: Repository) -> None:
     assert annotated.startswith("::error file=now/weather.jsonl,line=")
     (run,) = json.loads(repository.text(sarif["sarif_file"]))["runs"]
     assert "error" in {result["level"] for result in run["results"]}
-    # A job goes on after what failed, so that all of it is known.
+    # The job continues after a failed step, so that all failures are known.
     steps = github_steps()
     after = list(steps)[list(steps).index("No tool is broken") :]
     assert all(steps[name]["if"] in ("always()", "failure()") for name in after)

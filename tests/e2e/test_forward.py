@@ -1,4 +1,4 @@
-"""Real clients started by `mcpspy exec`, with a server over TLS: they hear what they hear directly, and it is recorded."""
+"""Real clients started by `mcpspy exec`, with a TLS server: they get the same as directly, and it is recorded."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
 
 @pytest.fixture(scope="module")
 def url(pki: Pki, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Run a server whose certificate is by the private authority."""
+    """Run a server with a certificate of the private CA."""
     if not (make.PEERS / "installed").exists():
         pytest.fail("the peers are not installed: run make peers", pytrace=False)
     server = make.SDK_SERVER.with_name("tls_server.py")
@@ -46,20 +46,20 @@ def url(pki: Pki, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def direct(pki: Pki, tmp_path: Path) -> Peers:
-    """Start clients that trust the private authority."""
+    """Start clients that trust the private CA."""
     trusting = {"SSL_CERT_FILE": str(pki.authority), "NODE_EXTRA_CA_CERTS": str(pki.authority)}
     return Peers(tmp_path, COMMANDS, make.environment(tmp_path) | trusting)
 
 
 def through(folder: str, pki: Pki, tmp_path: Path) -> Peers:
-    """Start clients by `mcpspy exec`, recording into a folder."""
+    """Start clients with `mcpspy exec`, recording into a folder."""
     spying = ["mcpspy", "exec", "--cacert", str(pki.authority), "--record", f"{folder}/", "--"]
     commands = {name: [*spying, *command] for name, command in COMMANDS.items()}
     return Peers(tmp_path, commands, make.environment(tmp_path))
 
 
 def without_note(played: Played) -> Played:
-    """Return what a client said, without the line that tells of the recording."""
+    """Return the output of a client, without the line about the recording."""
     lines = played.complaints.splitlines()
     kept = [line for line in lines if not line.startswith("mcpspy: https://")]
     assert len(kept) == len(lines) - 1
@@ -91,7 +91,7 @@ async def test_a_client_of_either_era_hears_the_same_and_its_recording_serves_li
 
 
 async def ran(folder: Path, *command: object) -> tuple[str, int]:
-    """Run a command to its end; return what it said, and its exit code."""
+    """Run a command to its end. Return its output and exit code."""
     process = await asyncio.create_subprocess_exec(
         *map(str, command),
         cwd=folder,

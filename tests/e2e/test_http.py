@@ -1,4 +1,4 @@
-"""Every client with every server over HTTP: nobody can tell whether mcpspy is there, and all of it is recorded."""
+"""Every client with every server over HTTP: mcpspy is not noticeable, and all traffic is recorded."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 
 READY = 20
-"""Seconds that a server may take until it listens; they need one."""
+"""Seconds that a server may take until it listens. Servers need one."""
 
 PEER = f"python {make.SDK_SERVER} --transport"
 AUTH = f"python {make.SDK_SERVER.with_name('auth_server.py')}"
@@ -43,14 +43,14 @@ SERVERS = {
     "peer-stateless-json": (f"{PEER} streamable-http --stateless --json --port", "/mcp"),
     "peer-sse": (f"{PEER} sse --port", "/sse"),
 }
-"""Commands, to which the port is added unless it is in the environment, and endpoints."""
+"""Commands and endpoints. The port is appended to the command unless it is in the environment."""
 
 GUARDED = {
     "described": f"{AUTH} --port",
     "undescribed": f"{AUTH} --undescribed --port",
     "bound": f"{AUTH} --bound --port",
 }
-"""Servers that want a token: which metadata there is, and whether a token is good at one address only."""
+"""Servers that require a token: the metadata they serve, and whether a token is valid at one address only."""
 
 INTRODUCTIONS = {
     "everything": "mcp-servers/everything 2.0.0",
@@ -88,7 +88,7 @@ class Pair(NamedTuple):
 
     @property
     def refused(self) -> bool:
-        """Whether the client insists on 2026-07-28, and asks first, and the server has not heard of it."""
+        """Return whether the client insists on 2026-07-28, probes first, and the server does not support it."""
         return self.mode == MODERN and self.client == "inspector" and self.family == "everything"
 
     @property
@@ -99,21 +99,21 @@ class Pair(NamedTuple):
 
     @property
     def introduces_itself(self) -> bool:
-        """Whether the server does: by a handshake, or by being modern."""
+        """Return whether the server introduces itself, by a handshake or by the modern revision."""
         return self.revision == LEGACY or (self.revision == MODERN and self.family == "peer")
 
     @property
     def flaws(self) -> set[str]:
-        """What the peers do wrong, as their recording has to say."""
+        """Faults of the peers, which their recording must report."""
         found = set()
         if self.server == "everything" and self.mode != "legacy":
-            found.add("it has no id")
+            found.add("no id")
         if self.client == "sdk" and self.revision == LEGACY:
             if self.server in ("peer", "peer-json"):
                 found.add("answered after it was cancelled")
             if self.server.startswith("peer-stateless"):
                 # The POST that cancels has nothing in common with the one that asked.
-                found |= {"cancels a request nobody made", "no answer"}
+                found |= {"cancels an unknown request", "no answer"}
         return found
 
 
@@ -124,7 +124,7 @@ PAIRS = [
     for s, server in enumerate(SERVERS)
     for m, mode in enumerate(MODES)
 ]
-"""Every server in every mode, and every client with each and in each; all three by three would take twice as long."""
+"""Every server in every mode, and every client with each of these. All combinations would take twice as long."""
 
 
 def free_port() -> int:
@@ -135,7 +135,7 @@ def free_port() -> int:
 
 @contextmanager
 def serving(name: str, command: str, endpoint: str, folder: Path) -> Iterator[str]:
-    """Run a server on a free port; yield its URL once it listens."""
+    """Run a server on a free port. Yield its URL once it listens."""
     port = free_port()
     with (folder / f"{name}.log").open("wb") as log:
         process = subprocess.Popen(
@@ -172,7 +172,7 @@ def _wait_until_it_listens(name: str, process: subprocess.Popen[bytes], port: in
 
 @pytest.fixture(scope="module")
 def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Run all the servers; they serve one client after the other."""
+    """Run all servers. They serve one client after the other."""
     if not (make.PEERS / "installed").exists():
         pytest.fail("the peers are not installed: run make peers", pytrace=False)
     folder = tmp_path_factory.mktemp("servers")
@@ -181,8 +181,8 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
 
 
 def received(played: Played) -> Played:
-    """Return what is the same in every run: server-everything names its sessions, and when it says
-    that its tools changed is a matter of timing.
+    """Return everything that is the same in every run. server-everything names its sessions, and its notification of
+    changed tools depends on timing.
     """
     text = re.sub(r"session [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "session …", played.transcript)
     if '"mcp-servers/everything"' in text or '"script": "everything"' in text:
@@ -191,7 +191,7 @@ def received(played: Played) -> Played:
 
 
 def flaws(read: Read) -> set[str]:
-    """Return the kinds of what is wrong with a recording."""
+    """Return the kinds of faults in a recording."""
     return {complaint.partition(": ")[0] for complaint in read.complaints()}
 
 
@@ -242,11 +242,11 @@ HELLO = b"""{"jsonrpc":"2.0","id":0,"method":"initialize","params":
 SESSION = "mcp-session-id"
 
 CHANGING = {"date", "etag", SESSION, "connection", "keep-alive", "transfer-encoding"}
-"""Headers that differ from one answer to the next, or are the connection's own."""
+"""Headers that differ between responses or belong to the connection."""
 
 
 class Answer(NamedTuple):
-    """What came back, as far as it is the same each time."""
+    """A response, without what differs from run to run."""
 
     status: int
     headers: list[tuple[str, str]]
@@ -254,7 +254,7 @@ class Answer(NamedTuple):
 
 
 class Injected:
-    """A client that asks what no real one would."""
+    """A client that sends requests that real clients never send."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -264,7 +264,7 @@ class Injected:
         self.session = ""
 
     def ask(self, method: str, body: bytes | None = None, **headers: str) -> Answer:
-        """Send one request on a connection of its own. A header that is empty is left out."""
+        """Send one request on a new connection. An empty header is left out."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         connection = http.client.HTTPConnection(*self._address, timeout=READY)
         try:
@@ -279,7 +279,7 @@ class Injected:
             connection.close()
 
     def refusals(self) -> dict[str, Answer]:
-        """Do everything wrong, and one session right until it is over."""
+        """Send every kind of invalid request, and one complete, valid session."""
         answers = {
             "no session": self.ask("POST", PING),
             "unknown session": self.ask("POST", PING, mcp_session_id="0badcafe" * 4),
@@ -317,7 +317,7 @@ async def test_a_refusal_is_the_servers_own(
     (read,) = await peers.recorded("recorded")
     codes = [note.fields["status"] for note in read.notes("http")]
     assert [codes[at] for at in (*range(9), 10, 11)] == [answer.status for answer in direct.values()]
-    # Without an answer to pair, it is the status that ends a request.
+    # Without a matching response, the status ends a request.
     assert State.PENDING not in {exchange.state for exchange in read.session.exchanges}
 
 
@@ -343,7 +343,7 @@ async def test_two_clients_that_both_count_from_1_are_kept_apart(
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Run the servers that want a token."""
+    """Run the servers that require a token."""
     folder = tmp_path_factory.mktemp("guarded")
     with ExitStack() as running:
         yield {

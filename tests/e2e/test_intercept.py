@@ -1,4 +1,4 @@
-"""A real client whose messages are delayed, dropped, answered, changed, held and added to: what its code gets."""
+"""A real client whose messages are delayed, dropped, answered, edited, held and injected: the results in its code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SERVER = ("python", str(make.SDK_SERVER))
 
 BROKEN = (sys.executable, "-I", "-S", str(Path(__file__).parents[1] / "servers" / "broken.py"))
-"""Answers whatever it is asked with `fine`, but for the tools that make a mistake."""
+"""A server that answers everything with `fine`, except tools that make a mistake."""
 
 
 @pytest.fixture
@@ -176,7 +176,7 @@ async def test_a_viewer_asks_holds_and_edits_in_a_session_and_the_host_notices_n
         control_client = await reached(peers, "tui")
         client.send_call(
             "echo", text="load"
-        )  # What is said before the client speaks would choose the server's era.
+        )  # A message before the client's first one would select the server's era.
         assert await client.next_message() == {"text": "load"}
         client.send_call("echo", text="load", times=200)
         *texts, tools = await all_answered(control_client, 25, "tools/list")

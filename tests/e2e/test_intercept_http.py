@@ -1,4 +1,4 @@
-"""A real client over HTTP whose messages are changed, held and added to: what its code gets, in either era."""
+"""A real client over HTTP whose messages are edited, held and injected: the results in its code, in both eras."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LEGACY, MODERN = "legacy", "2026-07-28"
 
 @pytest.fixture(scope="module")
 def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Run a server that answers in events, and one that answers in JSON."""
+    """Run a server that responds with events, and one that responds with JSON."""
     folder = tmp_path_factory.mktemp("servers")
     with (
         serving("peer", *SERVERS["peer"], folder) as one,
@@ -41,7 +41,7 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
 
 @pytest.fixture
 def driven(peers: Peers, runtime: Path) -> Callable[..., Any]:
-    """Start the client in front of a server over HTTP, with mcpspy between, recording into the folder `r`."""
+    """Start the client in front of an HTTP server, with mcpspy between them, recording into the folder `r`."""
     environment = {**make.environment(peers.folder), "MCPSPY_RUNTIME": str(runtime)}
 
     @asynccontextmanager
@@ -125,11 +125,11 @@ async def test_the_clients_code_gets_what_rules_and_viewers_make_of_its_calls_an
         await client.leave()
 
     garbled, astray = got.pop("garbled"), got.pop("astray")
-    # The SDK tells of what it could not read, and of an answer on the stream of its request it takes any id.
+    # The SDK reports unreadable messages, and accepts any id for a response on the stream of its request.
     assert "Failed to parse" in garbled["error"]["message"]
     assert astray == ({"text": "astray"} if server == "events" else TIMED_OUT)
     timed_out = got.pop("hang")["error"]["message"]
-    assert timed_out == "Request timed out: tools/call hang got no answer within 2 s (mcpspy --call-timeout)"
+    assert timed_out == "Request timed out: no response to tools/call hang within 2 s (mcpspy --call-timeout)"
     assert "text" not in got.pop("slow")
     assert got == {
         "plain": {"text": "plain"},
@@ -166,7 +166,7 @@ async def test_the_clients_code_gets_what_rules_and_viewers_make_of_its_calls_an
 
 
 async def requested_and_edited(client: Driven, control_client: AsyncControlClient) -> list[Any]:
-    """Ask the server beside the client's load, edit a call, leave with another one held; return what became of these."""
+    """Send requests in parallel with the client, edit a call, and leave with another call held. Return the outcomes."""
     client.send_call("echo", text="load", times=40)
     *texts, tools = await all_answered(control_client, 10, "tools/list")
     assert [await client.next_message() for _ in range(40)] == [{"text": "load"}] * 40
@@ -204,7 +204,7 @@ async def test_a_run_of_chaos_is_what_its_seed_says(
     assert 20 <= refused + mad <= 60
     assert got.count({"text": "fine"}) == 200 - refused - mad
 
-    # The same messages once more, without clients, servers and time: to the byte the same decisions.
+    # The same messages again, without clients, servers and time: the same decisions, byte for byte.
     (read,) = await peers.recorded("r")
     asked_for = InterceptionOptions()
     asked_for.flags = list(CHAOS)

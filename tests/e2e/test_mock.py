@@ -1,4 +1,4 @@
-"""Real clients and a recording in the place of their server: they cannot tell."""
+"""Real clients and a recording in place of their server: they do not notice the difference."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from tests.e2e.conftest import Peers
 
 MOCKED = [recipe for recipe in make.RECIPES if str(make.DEMO) not in recipe.server]
-"""Those whose client names no folder of the machine they were made on."""
+"""Recordings whose client names no folder of the machine on which they were made."""
 
-NEVER_ANSWERED = r"(mcpspy: \S+ \S+: was never answered .*\n)*"
+NEVER_ANSWERED = r"(mcpspy: \S+ \S+: the recording has no response.*\n)*"
 
 LONG = "trigger-long-running-operation"
 
 
 def mock(recipe: make.Recipe, *options: str) -> list[str]:
-    """Return the command that stands where the server's stood."""
+    """Return the command that replaces the server's."""
     return ["mcpspy", "mock", *(str(make.HERE / name) for name in recipe.files), *options]
 
 
@@ -33,7 +33,7 @@ def real(recipe: make.Recipe) -> list[str]:
 
 
 def without_task_id(transcript: str) -> str:
-    """Leave out what the real server makes up anew for each task, and the client prints."""
+    """Remove the random task id, which the real server generates and the client prints."""
     return re.sub(r'(?<="taskId": )"[0-9a-f]{32}"', "…", transcript)
 
 
@@ -110,12 +110,12 @@ async def test_a_recording_of_two_clients_over_http_serves_each_of_them_on_stdio
 async def test_a_real_server_answers_unrecorded_requests_and_is_then_not_needed(peers: Peers) -> None:
     client, server = "sdk.py --script sdk --mode 2026-07-28", ("python", str(make.SDK_SERVER))
     recording = str(make.HERE / "peer-ts-auto-2.jsonl")
-    forward = ("--on-miss", "forward", "--append", "learned.jsonl", "--", *server)
+    forward = ("--on-miss", "forward", "--record", "learned.jsonl", "--", *server)
     direct, forwarded = await asyncio.gather(
         peers.play(client, *server), peers.play(client, "mcpspy", "mock", recording, *forward)
     )
     assert forwarded.transcript == direct.transcript
-    assert "tools/call slow; the server is asked" in forwarded.complaints
+    assert "tools/call slow; forwarded to the server" in forwarded.complaints
     alone = await peers.play(client, "mcpspy", "mock", recording, "learned.jsonl")
     assert alone.transcript == direct.transcript
 
@@ -125,7 +125,7 @@ async def test_over_http_each_client_has_the_real_server_to_itself(peers: Peers)
     command = f"python {make.SDK_SERVER} --transport streamable-http --port"
     with serving("peer", command, "/mcp", peers.folder) as upstream:
         forward = ("--on-miss", "forward", "--upstream", upstream)
-        asked = "(mcpspy: not recorded: tools/call add; the server is asked\n){2}"
+        asked = "(mcpspy: not recorded: tools/call add; forwarded to the server\n){2}"
         async with peers.mocked(str(make.HERE / "peer-sdk-legacy.jsonl"), *forward, expected=asked) as mocked:
             direct, *played = await asyncio.gather(
                 *(peers.play(client, url) for url in (upstream, mocked, mocked))

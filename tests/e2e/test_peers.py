@@ -1,4 +1,4 @@
-"""Every client with every server, in every era: nobody can tell whether mcpspy is there."""
+"""Every client with every server, in every era: mcpspy is not noticeable."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ CALLS = {
     "memory": ("read_graph", "{}"),
     "peer": ("add", '{"a":2,"b":40}'),
 }
-"""A tool of each that answers the same every time, and its arguments.
+"""A tool of each server whose result is always the same, and its arguments.
 
-350 ms after the handshake, `everything` asks for roots: a client that was gone by then could not answer.
+350 ms after the handshake, `everything` requests roots. A client that had exited by then could not respond.
 """
 
 
@@ -67,12 +67,12 @@ class Pair(NamedTuple):
 
     @property
     def served(self) -> list[str]:
-        """The server's command. The SDK client has a folder of its own to write in."""
+        """The server's command. The SDK client gets a separate folder to write in."""
         return SERVERS[self.server].replace(" .", " {dir}" if self.client == "sdk" else " .").split()
 
     @property
     def refused(self) -> bool:
-        """Whether the client insists on 2026-07-28, and asks first, and the server has not heard of it."""
+        """Return whether the client insists on 2026-07-28, probes first, and the server does not support it."""
         return self.mode == MODERN and self.client != "sdk" and self.server != "peer"
 
     @property
@@ -83,12 +83,12 @@ class Pair(NamedTuple):
 
     @property
     def introduces_itself(self) -> bool:
-        """Whether the server does: by a handshake, or by being modern."""
+        """Return whether the server introduces itself, by a handshake or by the modern revision."""
         return self.revision == LEGACY or (self.revision == MODERN and self.server == "peer")
 
     @property
     def starts(self) -> int:
-        """How often the client starts the server."""
+        """The number of times that the client starts the server."""
         return 2 if self.client == "ts" and self.mode != "legacy" and not self.refused else 1
 
 
@@ -99,7 +99,7 @@ PAIRS = [
     for s, server in enumerate(SERVERS)
     for m, mode in enumerate(MODES)
 ]
-"""Every two of client, server and mode; all three with all would take three times as long."""
+"""Every pair of client, server and mode. All combinations would take three times as long."""
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)

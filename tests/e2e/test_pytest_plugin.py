@@ -1,4 +1,4 @@
-"""The suite of docs/pytest.md, beside both Python SDKs: recorded once, served ever after, and it fails usefully."""
+"""The suite of docs/pytest.md, with both Python SDKs: recorded once, then served, with useful failures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from recordings import make
 PAGE = (make.ROOT / "docs" / "pytest.md").read_text(encoding="utf-8")
 
 SECONDS = 60
-"""A bound for one run of pytest: the SDK alone takes three seconds to import."""
+"""Limit for one run of pytest. The SDK alone takes three seconds to import."""
 
 
 class Suite:
@@ -28,7 +28,7 @@ class Suite:
             (folder / name).write_text(block, encoding="utf-8")
 
     def add_changed(self) -> None:
-        """Add tests on the same recordings, of code that asks for something new, and makes light of errors."""
+        """Add tests that use the same recordings, but send new requests and ignore errors."""
         sums = self._changed("sums.py", "        result = await", "        try:\n            result = await")
         light = sums.replace(
             "        return result",
@@ -48,7 +48,7 @@ class Suite:
         return text.replace(old, new)
 
     async def run(self, peers: str, **environment: str) -> str:
-        """Run pytest in an environment of the peers; return what it says."""
+        """Run pytest in an environment of the peers. Return its output."""
         process = await asyncio.create_subprocess_exec(
             *(str(make.PEERS / peers / "bin" / "python"), "-m", "pytest", "-p", "no:cacheprovider"),
             *("-o", "asyncio_default_fixture_loop_scope=function", "--basetemp", str(self.folder / "tmp")),
@@ -91,7 +91,7 @@ async def test_a_suite_is_recorded_then_served_offline_and_fails_for_what_is_new
     assert all(each.header.redacted for each in made.values())
     before = {path.name: path.read_bytes() for path in recordings.iterdir()}
 
-    # Offline: there is no such command, and where CI is set nothing is recorded anyway. Beside the other SDK, too.
+    # Offline, with a missing command; with CI set, nothing is recorded anyway. With the other SDK, too.
     without_servers = os.pathsep.join(
         place
         for place in make.environment(suite.folder)["PATH"].split(os.pathsep)
@@ -100,8 +100,8 @@ async def test_a_suite_is_recorded_then_served_offline_and_fails_for_what_is_new
     suite.add_changed()
     output = await suite.run("mcp1", PATH=without_servers, CI="true")
     assert "2 failed, 3 passed" in output, output
-    assert "test_sums.py ..." in output, "as it was recorded, all of it is served"
+    assert "test_sums.py ..." in output, "everything recorded is served"
     (example,) = re.findall(r"^```\n(mcpspy: 1 request .+?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     assert example.replace("test_sums.py::", "test_changed.py::") in output
-    assert "    /params/arguments/b: 5 was recorded, 6 was asked\n" in output
+    assert "    /params/arguments/b: recorded 5, sent 6\n" in output
     assert {path.name: path.read_bytes() for path in recordings.iterdir()} == before

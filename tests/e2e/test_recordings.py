@@ -1,4 +1,4 @@
-"""The recordings of the repository: clean, whole, and showing what they say they show."""
+"""The recordings of the repository: clean, complete, and true to their descriptions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ WHO: dict[str, tuple[str, str | None, str | None]] = {
     "peer-ts-auto": (TS, PEER, MODERN),
     "peer-ts-auto-2": (TS, PEER, MODERN),
 }
-"""Client, server and revision of each: None where a probe was refused, and where a server never said."""
+"""Client, server and revision of each recording. None where a probe was refused or a server sent none."""
 
 EVERY_FILE = pytest.mark.parametrize("name", WHO)
 MODERN_PEER = pytest.mark.parametrize("name", ["peer-sdk-auto", "peer-sdk-modern"])
@@ -295,18 +295,18 @@ def test_what_is_not_ascii_arrives_as_it_was(recording: Recordings) -> None:
 
 
 def the(found: list[Exchange]) -> Exchange:
-    """Return the only one there is."""
+    """Return the only item."""
     (exchange,) = found
     return exchange
 
 
 def result(exchange: Exchange) -> Any:
-    """Return what a request was answered with."""
+    """Return the result of a request."""
     assert isinstance(exchange.answer, Result)
     return exchange.answer.result
 
 
 def code(exchange: Exchange) -> int | None:
-    """Return the code of the error that a request was answered with."""
+    """Return the error code of a request."""
     assert isinstance(exchange.answer, Failure)
     return exchange.answer.code

@@ -1,4 +1,4 @@
-"""Every recording of the repository, played against the server it came from, its mock, and over HTTP and back."""
+"""Every recording of the repository, played against its server, its mock, over HTTP, and over a bridge."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CLOCK = "resources/read demo://resource/dynamic/text/1 /result/contents/0/text"
 
 VOLATILE = {f"everything-sdk-{mode}": [CLOCK] for mode in ("auto", "legacy", "modern")}
-"""What may differ, by recording: the time of day in a text. Of the others, nothing."""
+"""Values that may differ, by recording: the time of day in a text. No others may."""
 
 FILES = [(recipe, name.removesuffix(".jsonl")) for recipe in make.RECIPES for name in recipe.files]
 EVERY_FILE = pytest.mark.parametrize(("recipe", "name"), FILES, ids=[name for _, name in FILES])
@@ -29,12 +29,12 @@ OVER_HTTP = {
     "peer-sse": "peer-sdk-legacy",
     "everything": "everything-ts-auto-2",
 }
-"""Servers over HTTP, one of each era, and what is played to them."""
+"""Servers over HTTP, one of each era, and the recordings played against them."""
 
 
 @pytest.fixture(autouse=True)
 def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Be where the recordings were made: their commands are found, and the one folder they name is there."""
+    """Run where the recordings were made: their commands are found, and the one folder they name exists."""
     if not (make.PEERS / "installed").exists():
         pytest.fail("the peers are not installed: run make peers", pytrace=False)
     for name, value in make.environment(tmp_path).items():
@@ -48,7 +48,9 @@ def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def replay(recording: object, *options: str) -> int:
-    ignored = [word for rule in VOLATILE.get(Path(str(recording)).stem, ()) for word in ("--ignore", rule)]
+    ignored = [
+        word for rule in VOLATILE.get(Path(str(recording)).stem, ()) for word in ("--ignore-path", rule)
+    ]
     return main(["replay", str(recording), *ignored, *options])
 
 

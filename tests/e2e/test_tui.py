@@ -1,4 +1,4 @@
-"""The TUI in a real terminal, on a session that a real client and a real server hold meanwhile."""
+"""The TUI in a real terminal, with a live session of a real client and a real server."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ async def main() -> None:
 
 anyio.run(main)
 """
-"""An SDK client that calls the tools it is told to, a line each, until its stdin ends."""
+"""An SDK client that calls one tool per line of its stdin."""
 
 
 class Host(NamedTuple):
-    """A client that runs, with mcpspy before its server."""
+    """A running client, whose server runs behind mcpspy."""
 
     process: asyncio.subprocess.Process
 
     async def call(self, tool: str, text: str = "") -> str:
-        """Have a tool called; return how that went."""
+        """Call a tool; return `done` or the name of the error."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{tool} {text}\n".encode())
         return await self.next_line()
@@ -70,7 +70,7 @@ class Host(NamedTuple):
 
 @asynccontextmanager
 async def hosted(folder: Path, *before: str) -> AsyncIterator[Host]:
-    """Run the client until the end of the block, with words before its server's command; it says when it is connected."""
+    """Run a connected client until the end of the block, with `before` in front of its server's command."""
     script = folder / "client.py"
     script.write_text(CLIENT, encoding="utf-8")
     process = await asyncio.create_subprocess_exec(
@@ -106,31 +106,31 @@ def terminal(request: pytest.FixtureRequest, peers: Peers) -> Iterator[Tmux]:
 
 
 async def shows(terminal: Tmux, *texts: str) -> str:
-    """Wait for texts while the client goes on."""
+    """Wait for texts while the client runs."""
     return await asyncio.to_thread(terminal.shows, *texts)
 
 
 def processes(text: str) -> list[int]:
-    """Return the processes whose command holds a text, of those that are not zombies."""
+    """Return the processes whose command contains a text, without zombies."""
     listed = subprocess.run(["ps", "-eo", "pid=,stat=,args="], capture_output=True, text=True, check=True)
     found = re.findall(r"^ *(\d+) (\S+) +(.*)$", listed.stdout, re.MULTILINE)
     return [int(pid) for pid, state, command in found if text in command and not state.startswith("Z")]
 
 
 def followed(text: str) -> int:
-    """Return how many rows there are, if the last one is followed; else 0."""
+    """Return the number of rows if the list follows the last one, otherwise 0."""
     found = re.search(r"(\d+)/(\d+)  following", text)
     return int(found[2]) if found is not None and found[1] == found[2] else 0
 
 
 def until(condition: Callable[[], object], what: str) -> None:
-    """Wait for a condition, for so long as a machine may be busy."""
+    """Wait for a condition; the timeout allows for a busy machine."""
     deadline = time.monotonic() + SECONDS
     while not condition():
         assert time.monotonic() < deadline, what
 
 
-async def test_a_session_is_watched_that_began_long_before(terminal: Tmux, peers: Peers) -> None:
+async def test_a_session_that_began_earlier_is_watched(terminal: Tmux, peers: Peers) -> None:
     async with hosted(peers.folder) as host:
         for word in ("one", "two", "three"):
             assert await host.call("echo", word) == "done"
@@ -152,10 +152,10 @@ async def test_a_session_is_watched_that_began_long_before(terminal: Tmux, peers
         terminal.press("/")
         await shows(terminal, "status:err", "tool:echo")
         terminal.press("-l", "text:three")
-        shown = await shows(terminal, "1/1 shown of", "/ text:three")
+        shown = await shows(terminal, "1/1 matches in", "/ text:three")
         assert shown.count("tools/call") >= 1
         terminal.press("Enter")
-        await shows(terminal, "q back")  # The keys go to the list again.
+        await shows(terminal, "q back")  # The list has the focus again.
         terminal.press("Enter")
         await asyncio.to_thread(terminal.until, lambda text: "┃" in text or "━" in text, "the thicker edge")
         terminal.press("z")
@@ -171,8 +171,8 @@ async def test_a_session_is_watched_that_began_long_before(terminal: Tmux, peers
         await asyncio.to_thread(
             terminal.until, lambda text: "text:three" not in text, "the end of the filter"
         )
-        # The row is kept, and what the filter let in again is not new.
-        await shows(terminal, "▸", "paused (End follows)", "tool error")
+        # The row is kept, and rows that the filter shows again are not new.
+        await shows(terminal, "▸", "paused (End to follow)", "tool error")
         terminal.press("End")
         await shows(terminal, "following", "tool error")
     await shows(terminal, "ended", "○ ended")
@@ -181,20 +181,18 @@ async def test_a_session_is_watched_that_began_long_before(terminal: Tmux, peers
     pid = processes("-m mcpspy tui")
     terminal.press("q")
     shown = await shows(terminal, "exit code 0")
-    assert "mcpspy · sessions" not in shown, "the terminal is as it was"
+    assert "mcpspy · sessions" not in shown, "the terminal is restored"
     until(lambda: not set(pid) & set(processes("-m mcpspy tui")), "a process is left")
 
 
-async def test_a_proxy_that_is_killed_while_it_is_watched_is_shown_as_such(
-    terminal: Tmux, peers: Peers
-) -> None:
+async def test_a_proxy_killed_while_watched_is_shown_as_died(terminal: Tmux, peers: Peers) -> None:
     async with hosted(peers.folder) as host:
         assert await host.call("echo", "before") == "done"
         terminal.start("last")
         await shows(terminal, "● LIVE", "following", "tools/call")
         (proxy,) = _children(host.process.pid)
         os.kill(proxy, signal.SIGKILL)
-        await shows(terminal, "✗ died", "died: mcpspy was stopped before the server", "tools/call")
+        await shows(terminal, "✗ died", "died: mcpspy was killed before the server exited", "tools/call")
     terminal.press("q")
     await shows(terminal, "mcpspy · sessions", "✗ died")
     terminal.press("Q")
@@ -202,7 +200,7 @@ async def test_a_proxy_that_is_killed_while_it_is_watched_is_shown_as_such(
 
 
 def _children(pid: int) -> list[int]:
-    """Return the processes that one has started."""
+    """Return the mcpspy processes that a process has started."""
     listed = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True)
     found = re.findall(r"^ *(\d+) +(\d+) +(.*)$", listed.stdout, re.MULTILINE)
     return [int(one) for one, parent, command in found if int(parent) == pid and "mcpspy run" in command]

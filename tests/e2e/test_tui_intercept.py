@@ -1,4 +1,4 @@
-"""A real client held from a real terminal: edited by another program, sent again, and let go by a viewer that is killed."""
+"""Interception of a real client in a real terminal: external editor, resend, release by a killed viewer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def terminal(peers: Peers, runtime: Path) -> Iterator[Tmux]:
 
 
 def notes(path: Path, action: str) -> list[dict[str, Any]]:
-    """Return what the notes of an action say."""
+    """Return the fields of the notes of an action."""
     found = [entry.fields for entry in Recording(path) if isinstance(entry, Note) and entry.kind == "rule"]
     return [fields for fields in found if fields["action"] == action]
 
@@ -39,44 +39,44 @@ def notes(path: Path, action: str) -> list[dict[str, Any]]:
 async def test_a_call_is_edited_repeated_and_not_lost_with_its_viewer(
     terminal: Tmux, peers: Peers, runtime: Path
 ) -> None:
-    # The SDK's client passes next to nothing of its environment on.
+    # The SDK client passes almost none of its environment to the server.
     async with hosted(peers.folder, "env", f"MCPSPY_RUNTIME={runtime}") as host:
         (path,) = (peers.folder / "recorded").glob("*.jsonl")
         terminal.start(f"'{path}'", EDITOR="sed -i s/before/after/")
         await shows(terminal, "● LIVE", "following")
         terminal.press("/")
-        await shows(terminal, "status:err", "no filter")
+        await shows(terminal, "status:err", "clear filter")
         terminal.press("-l", "tool:echo from:client")
-        await shows(terminal, "0 shown of")
+        await shows(terminal, "0 matches in")
         terminal.press("Enter")
         await shows(terminal, "q back")
         terminal.press("i")
-        await shows(terminal, "holding tool:echo from:client · 0 held")
+        await shows(terminal, "intercepting tool:echo from:client · 0 held")
 
         calling = asyncio.ensure_future(host.call("echo", "before"))
-        await shows(terminal, "HELD 0:0", "1 held · tools/call echo · goes on in 4:5")
+        await shows(terminal, "HELD 0:0", "1 held · tools/call echo · auto-releases in 4:5")
         terminal.press("Enter")
-        await shows(terminal, '"text": "before"', "nothing was changed")
+        await shows(terminal, '"text": "before"', "unchanged; ctrl-s sends")
         terminal.press("C-o")
-        await shows(terminal, '"text": "after"', "ctrl-s sends it")
+        await shows(terminal, '"text": "after"', "ctrl-s sends")
         assert not calling.done()
         terminal.press("C-s")
         assert await calling == "done"
-        await shows(terminal, "0 held", "answer: ok after", "held (tui); edited after")
+        await shows(terminal, "0 held", "response: ok in", "held (tui); edited after")
         (released,) = notes(path, "release")
         assert (released["why"], released["viewer"]) == ("edited", "tui")
         lines = [line for line in path.read_text(encoding="utf-8").splitlines() if '"from":"server"' in line]
-        assert '"text":"after"' in lines[-2], "what the server was asked for"
+        assert '"text":"after"' in lines[-2], "the edited request reached the server"
 
         terminal.press("i")
-        await shows(terminal, "nothing is held any more")
+        await shows(terminal, "interception off")
         terminal.press("r")
         await shows(terminal, '"after" → "before"', "mcpspy-")
         terminal.press("q")
-        await shows(terminal, "2/2 shown")
+        await shows(terminal, "2/2 matches")
 
         terminal.press("i")
-        await shows(terminal, "holding tool:echo")
+        await shows(terminal, "intercepting tool:echo")
         calling = asyncio.ensure_future(host.call("echo", "again"))
         await shows(terminal, "1 held")
         assert not calling.done()
@@ -86,7 +86,7 @@ async def test_a_call_is_edited_repeated_and_not_lost_with_its_viewer(
 
 
 def _viewer(path: Path) -> int:
-    """Return the process that shows a recording."""
+    """Return the id of the process that shows a recording."""
     listed = subprocess.run(["ps", "-wweo", "pid=,args="], capture_output=True, text=True, check=True).stdout
     found = [line.split() for line in listed.splitlines() if str(path) in line]
     (pid,) = [words[0] for words in found if words[1] == sys.executable and "tui" in words]

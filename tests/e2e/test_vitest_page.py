@@ -1,6 +1,6 @@
-"""The suite of docs/vitest.md, run by Node's own test runner: recorded once, then served, and it fails for what is new.
+"""The suite of docs/vitest.md, run by Node's own test runner: recorded once, then served; new requests fail.
 
-vitest itself would be 40 MB of peers. What the suite takes of it is put in its place on top of `node:test`.
+vitest itself would add 40 MB of peers. The parts that the suite uses are replaced by `node:test`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ export const expect = (value) => ({ toContain: (part) => assert.ok(value.include
 
 
 def run(folder: Path, **environment: str) -> tuple[int, str]:
-    """Run the suite; return the exit code and what it says."""
+    """Run the suite. Return its exit code and output."""
     done = subprocess.run(
         ["node", "--test", "--test-reporter", "tap", "sums.test.mjs"],
         cwd=folder,
@@ -48,7 +48,7 @@ def test_a_suite_is_recorded_then_served_and_fails_for_what_is_new(tmp_path: Pat
     assert Recording(recordings / "sum.jsonl").state is RecordingState.ENDED
     before = (recordings / "sum.jsonl").read_bytes()
 
-    # The second test asks for something new, and makes light of the error; the first is served.
+    # The second test sends a new request and ignores the error; the first is served.
     suite = tmp_path / "sums.test.mjs"
     text = suite.read_text(encoding="utf-8")
     assert text.count("2, 3)") == 2

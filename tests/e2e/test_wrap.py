@@ -1,4 +1,4 @@
-"""Wrapped entries, started as hosts start them, under a real client."""
+"""Wrapped entries, started as hosts start them, with a real client."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NODE = shutil.which("node") or "node"
 MEMORY = (make.PEERS / "node_modules" / ".bin" / "mcp-server-memory").resolve()
 
 SECONDS = 60
-"""A bound for one client's run, and all of them run at once."""
+"""Limit for one client run. All clients run at once."""
 
 CONFIGS: dict[str, tuple[str, str, str, Callable[[str], Any]]] = {
     # A list in brackets; a command alone; a list of lines.
@@ -60,7 +60,7 @@ CONFIGS: dict[str, tuple[str, str, str, Callable[[str], Any]]] = {
 
 
 def bare(home: Path) -> dict[str, str]:
-    """Return all that a host hands to a server: what the SDKs take from their own environment."""
+    """Return all variables that a host passes to a server, as the SDKs take them from their own environment."""
     return {
         "HOME": str(home),
         "LOGNAME": "ada",
@@ -72,7 +72,7 @@ def bare(home: Path) -> dict[str, str]:
 
 
 async def ran(*command: str | Path, home: Path, cwd: Path) -> tuple[str, str]:
-    """Run a command to its end; return what it said."""
+    """Run a command to its end. Return its output."""
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=cwd,
@@ -87,15 +87,15 @@ async def ran(*command: str | Path, home: Path, cwd: Path) -> tuple[str, str]:
     except TimeoutError:
         process.kill()
         await process.communicate()
-        pytest.fail(f"{command[:3]} was not done within {SECONDS} s", pytrace=False)
+        pytest.fail(f"{command[:3]} did not finish within {SECONDS} s", pytrace=False)
     assert process.returncode == 0, err.decode()
     return out.decode(), err.decode()
 
 
 async def started(entry: dict[str, Any], script: str, home: Path, cwd: Path) -> dict[str, Any]:
-    """Have the SDK's client start an entry; return its transcript."""
+    """Start an entry with the SDK's client. Return its transcript."""
     client = (PYTHON, make.CLIENTS / "sdk.py", "--script", script, "--mode", "legacy")
-    # The SDK's client hands on no more than the six; a host hands on the entry's own `env`, too.
+    # The SDK's client passes on only these six variables; a host also passes on the entry's own `env`.
     env = ("/usr/bin/env", *(f"{name}={value}" for name, value in entry.get("env", {}).items()))
     out, _ = await ran(*client, "--", *env, entry["command"], *entry["args"], home=home, cwd=cwd)
     transcript: dict[str, Any] = json.loads(out)
@@ -104,7 +104,7 @@ async def started(entry: dict[str, Any], script: str, home: Path, cwd: Path) -> 
 
 @pytest.fixture
 def url(tmp_path: Path) -> Iterator[str]:
-    """Run a server that speaks HTTP."""
+    """Run a server that uses HTTP."""
     command = f"python {make.SDK_SERVER} --transport streamable-http --port"
     with serving("far", command, "/mcp", tmp_path) as url:
         yield url
@@ -151,12 +151,12 @@ async def test_wrapped_entries_serve_a_client_in_a_bare_environment_and_are_reco
     reads = await peers.recorded("home/.local/share/mcpspy/sessions")
     assert {read.header.name for read in reads} == {server for _, _, server, _ in CONFIGS.values()}
     for read in reads:
-        # The SDK's server answers a cancelled request over HTTP (-32800).
+        # The SDK's server responds to a cancelled request over HTTP (-32800).
         assert [hosts for hosts in read.complaints() if "Request cancelled" not in hosts] == []
         assert len(read.exchanges("tools/call")) > 5
         assert "k3y" not in read.path.read_text(encoding="utf-8")
 
-    out, _ = await ran(MCPSPY, "hosts", "--json", home=home, cwd=elsewhere)
+    out, _ = await ran(MCPSPY, "hosts", "--format", "json", home=home, cwd=elsewhere)
     hosts = [json.loads(line) for line in out.splitlines()]
     assert [host["host"] for host in hosts] == ["cursor", "codex", "gemini", "continue"]
     assert [server["last"]["state"] for host in hosts for server in host["servers"]] == ["fine"] * len(

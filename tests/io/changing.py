@@ -1,4 +1,4 @@
-"""A session with the sample server `changing.py`, as it was before it changed."""
+"""A session with the sample server `changing.py`, before it changed."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ ANSWERS = {
 }
 
 CARRY = r"/result/content/0/text=session (\S+)"
-"""The rule that this session needs."""
+"""The substitution rule that this session needs."""
 
 
 def patience(how: str) -> int:
-    """Return the seconds to wait for an answer: few only where none comes."""
+    """Return the seconds to wait for a response: few if none will come."""
     return {"mute": 1, "garbage": 1, "hang": 2}.get(how, 30)
 
 
 def command(how: str = "same") -> list[str]:
-    """Return the command of the server, or of how it has changed."""
+    """Return the command of the server, or of its changed version."""
     return [sys.executable, "-I", "-S", str(SERVER), how]
 
 
 def record(path: Path) -> Path:
-    """Record a session in which everything happens once."""
+    """Record a session with one of everything."""
     where = RecordingTarget()
     where.record = str(path)
     recorder = Recorder(where, {"transport": "stdio", "command": command(), "name": "changing"})
@@ -46,7 +46,7 @@ def record(path: Path) -> Path:
 
 
 def read(path: str | Path) -> Session:
-    """Return what is in a recording."""
+    """Return the session of a recording."""
     recording = Recording(path)
     session = Session(recording.header).add_all(recording)
     session.end()

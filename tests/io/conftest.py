@@ -1,6 +1,6 @@
-"""Real processes for the tests of the pump: mcpspy between this process, the host, and a sample server.
+"""Real processes for tests of forwarding: mcpspy between this process, the host, and a sample server.
 
-Every wait has a bound, and no test may leave a process behind.
+Every wait has a limit, and no test may leave a process behind.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.conftest import Entry
 
 BOUND = 20.0
-"""Seconds after which a wait is a failure: far more than anything takes on a busy machine."""
+"""Seconds after which a wait counts as a failure, far more than anything takes on a busy machine."""
 
 SERVERS = Path(__file__).parent.parent / "servers"
 
@@ -34,14 +34,14 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 class Processes:
-    """Looks at processes, and waits for them."""
+    """Inspects processes and waits for them."""
 
     def children(self, pid: int) -> list[int]:
-        """Return the pids of a process's children, zombies included."""
+        """Return the pids of a process's children, including zombies."""
         return [child for child, parent in self._all() if parent == pid]
 
     def family(self, pid: int) -> list[int]:
-        """Return the pids of all that descends from a process."""
+        """Return the pids of all descendants of a process."""
         pairs = self._all()
         found = [pid]
         for above in found:
@@ -49,14 +49,14 @@ class Processes:
         return found[1:]
 
     def gone(self, *pids: int, bound: float = BOUND) -> None:
-        """Wait until these have ended; reap those that were left to us."""
+        """Wait until these processes have ended. Reap those that became children of this process."""
         self.eventually(lambda: all(map(self._is_gone, pids)), bound)
 
     def eventually(self, condition: Callable[[], object], bound: float = BOUND) -> None:
         """Wait until the condition holds."""
         deadline = time.monotonic() + bound
         while not condition():
-            assert time.monotonic() < deadline, "it did not come to pass in time"
+            assert time.monotonic() < deadline, "the condition did not hold in time"
             select.select([], [], [], 0.005)
 
     def _is_gone(self, pid: int) -> bool:
@@ -78,14 +78,14 @@ class Processes:
 
 
 class Stream:
-    """The host's end of stdout or stderr, read with a bound."""
+    """The host's end of stdout or stderr, read with a time limit."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._held = b""
 
     def line(self) -> bytes:
-        """Return the next line, its LF included; less only at EOF."""
+        """Return the next line with its LF; less only at EOF."""
         while b"\n" not in self._held and (data := self._some()):
             self._held += data
         line, lf, self._held = self._held.partition(b"\n")
@@ -100,19 +100,19 @@ class Stream:
         return b"".join(pieces)
 
     def some(self) -> bytes:
-        """Return what is there; wait for something."""
+        """Return the available bytes; wait for some."""
         held, self._held = self._held, b""
         return held or self._some()
 
     def is_ready(self, bound: float = 0) -> bool:
-        """Whether there is something to read."""
+        """Return whether there is something to read."""
         return bool(self._held or select.select([self._fd], [], [], bound)[0])
 
     def _some(self) -> bytes:
-        assert select.select([self._fd], [], [], BOUND)[0], "nothing came in time"
+        assert select.select([self._fd], [], [], BOUND)[0], "no data in time"
         try:
             return os.read(self._fd, 1 << 20)
-        except OSError:  # A terminal that nobody has open any more.
+        except OSError:  # A terminal that no other process has open.
             return b""
 
 
@@ -141,7 +141,7 @@ class Spy:
         getattr(self.process, stream).close()
 
     def finish(self, data: bytes = b"") -> tuple[bytes, bytes]:
-        """Send this, close stdin, and return what comes on stdout and stderr up to the end."""
+        """Send this, close stdin, and return stdout and stderr up to the end."""
         return self.process.communicate(data, timeout=BOUND)
 
     def wait(self, bound: float = BOUND) -> int:
@@ -149,7 +149,7 @@ class Spy:
         return self.process.wait(bound)
 
     def stays(self, bound: float) -> None:
-        """Hold that mcpspy does not end within this time."""
+        """Assert that mcpspy does not end within this time."""
         with pytest.raises(subprocess.TimeoutExpired):
             self.process.wait(bound)
 
@@ -158,7 +158,7 @@ class Spy:
         os.kill(self.pid, number)
 
     def entries(self) -> list[Entry]:
-        """Return what the recording holds, without its header."""
+        """Return the entries of the recording, without its header."""
         return self._read(self.recording.read_bytes())[1:]
 
     def header(self) -> dict[str, Any]:
@@ -171,7 +171,7 @@ class Spy:
         return [{key: value for key, value in note.items() if key not in ("t", "note")} for note in fields]
 
     def said(self, side: str) -> bytes:
-        """Return what one side said, byte for byte, rebuilt from the recording."""
+        """Return everything that one side sent, byte for byte, rebuilt from the recording."""
         return b"".join(entry.payload for entry in self.entries() if entry.side == side)
 
     def told(self) -> bytes:
@@ -179,7 +179,7 @@ class Spy:
         return b"".join(entry.payload for entry in self.entries() if entry.note == "stderr")
 
     def peak_memory(self) -> int:
-        """Return the most memory that mcpspy ever had resident, in bytes (Linux)."""
+        """Return the peak resident memory of mcpspy, in bytes (Linux)."""
         status = Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8")
         (line,) = [line for line in status.splitlines() if line.startswith("VmHWM:")]
         return int(line.split()[1]) * 1024
@@ -204,10 +204,10 @@ class Start:
         stderr: int | IO[bytes] = subprocess.PIPE,
         **more: Any,
     ) -> Spy:
-        """Return mcpspy, started around a sample server (`x.py`) or another command.
+        """Start mcpspy around a sample server (`x.py`) or another command.
 
-        `through` is what starts mcpspy, `interpreter` what follows Python's
-        own name, `options` what stands in place of `--record` and a path.
+        `through` is the command that starts mcpspy, `interpreter` has the arguments after Python's own name, `options`
+        replaces `--record` and a path.
         """
         if options is None:
             options = ["--record", str(self.recording)]
@@ -219,7 +219,7 @@ class Start:
         return spy
 
     def command(self, name: object, *arguments: object) -> list[str]:
-        """Return a command; that of a sample server, if it is the name of one."""
+        """Return a command, or that of a sample server if it is the name of one."""
         text = str(name)
         is_sample = text.endswith(".py") and os.sep not in text
         program = [sys.executable, "-I", "-S", str(SERVERS / text)] if is_sample else [text]
@@ -228,7 +228,7 @@ class Start:
 
 @pytest.fixture
 def start(tmp_path: Path, read_entries: Callable[[bytes], list[Entry]]) -> Iterator[Start]:
-    """Start `mcpspy run`, as often as a test likes; all of it is over when the test is."""
+    """Start `mcpspy run`, as often as a test needs. Everything ends with the test."""
     starter = Start(tmp_path, read_entries)
     yield starter
     for spy in starter.started:
@@ -243,23 +243,23 @@ def start(tmp_path: Path, read_entries: Callable[[bytes], list[Entry]]) -> Itera
 
 @pytest.fixture(scope="session")
 def processes() -> Processes:
-    """Look at processes, and wait for them."""
+    """Inspect processes and wait for them."""
     return Processes()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _adopt_orphans() -> None:
-    """Have every orphan become a child of this process, where it can be seen (Linux)."""
+    """Make every orphan a child of this process, where it is visible (Linux)."""
     if sys.platform == "linux":
         assert ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left(_adopt_orphans: None, processes: Processes) -> Iterator[None]:
-    """Hold that a test leaves no process behind, neither running nor as a zombie."""
+    """Assert that a test leaves no process behind, neither running nor as a zombie."""
     before, begun = set(_own_children()), _ticks()
     yield
-    # What another test's browser or server left to this process meanwhile was started before.
+    # Orphans of another test's browser or server, adopted in the meantime, were started earlier.
     left = {pid for pid in set(_own_children()) - before if _started(pid) >= begun}
     for pid in left:
         os.kill(pid, signal.SIGKILL)
@@ -275,7 +275,7 @@ def _ticks() -> int:
 
 
 def _started(pid: int) -> int:
-    """Return when a process was started; before all time if it is gone: then it is not left."""
+    """Return the start time of a process; zero if it has ended, so that it does not count as left behind."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -287,7 +287,7 @@ def _own_children() -> list[int]:
     try:
         threads = os.listdir("/proc/self/task")
         lists = [Path(f"/proc/self/task/{thread}/children").read_text(encoding="ascii") for thread in threads]
-    except OSError:  # No /proc, or none that tells: there the tests' own looks have to do.
+    except OSError:  # Without /proc, or with one that lacks this, only the tests' own checks apply.
         return []
     return [int(pid) for text in lists for pid in text.split()]
 

@@ -17,18 +17,18 @@ from mcpspy.errors import McpspyError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps an open file where it is")
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows does not move or delete an open file")
 
 BOUND = 20.0
-"""Seconds after which a wait is a failure: far more than anything takes on a busy machine."""
+"""Seconds after which a wait counts as a failure, far more than anything takes on a busy machine."""
 
-CLIENT_SAYS = {
+CLIENT_FRAME = {
     "jsonrpc": "2.0",
     "id": 0,
     "method": "initialize",
     "params": {"protocolVersion": "2025-11-25", "clientInfo": {"name": "host", "version": "1"}},
 }
-SERVER_SAYS = {
+SERVER_FRAME = {
     "jsonrpc": "2.0",
     "id": 0,
     "result": {"protocolVersion": "2025-06-18", "serverInfo": {"name": "srv", "version": "2"}},
@@ -48,7 +48,7 @@ def note(at: float, kind: str, **fields: Any) -> bytes:
 
 
 def write(path: Path, *lines: bytes, **header: Any) -> Path:
-    """Write a recording that nobody holds open."""
+    """Write a recording that no process holds open."""
     head = {"mcpspy": 1, "id": "ab12cd34", "started": "2026-07-28T10:00:00.000Z", "name": "srv", **header}
     path.write_bytes(json.dumps(head, separators=(",", ":")).encode() + b"\n" + b"".join(lines))
     return path
@@ -84,7 +84,7 @@ for line in sys.stdin:
 
 
 class Upstream:
-    """A writer in a process of its own."""
+    """A writer in a separate process."""
 
     def __init__(self, process: asyncio.subprocess.Process, path: Path) -> None:
         self.process = process

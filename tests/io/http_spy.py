@@ -1,4 +1,4 @@
-"""A proxy in this process, with a server and clients that a test plays by hand, on real sockets."""
+"""A proxy in this process, with a server and clients played by a test, on real sockets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def chunk(data: bytes) -> bytes:
 
 
 def plain(body: bytes, *headers: str, status: str = "200 OK") -> bytes:
-    """Return a whole response with a length."""
+    """Return a complete response with a length."""
     lines = [f"HTTP/1.1 {status}", *headers, f"Content-Length: {len(body)}", "", ""]
     return "\r\n".join(lines).encode() + body
 
@@ -51,7 +51,7 @@ async def closed(writer: asyncio.StreamWriter) -> None:
 
 
 class Reader:
-    """Reads HTTP/1.1 heads and bodies, and nothing into them."""
+    """Reads HTTP/1.1 heads and bodies byte by byte, without interpretation."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self.stream = reader
@@ -60,7 +60,7 @@ class Reader:
         self._held = b""
 
     async def head(self) -> tuple[str, Pairs]:
-        """Return the first line and the headers as they came."""
+        """Return the first line and the headers unchanged."""
         first, *lines = (await self.stream.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")[:-2]
         pairs = [(name, value.strip()) for name, _, value in (line.partition(":") for line in lines)]
         known = {name.lower(): value for name, value in pairs}
@@ -69,21 +69,21 @@ class Reader:
         return first, pairs
 
     async def some(self) -> bytes:
-        """Return the next chunk of a chunked body; nothing at its clean end."""
+        """Return the next chunk of a chunked body; empty at its regular end."""
         size = int(await self.stream.readuntil(b"\r\n"), 16)
         return (await self.stream.readexactly(size + 2))[:-2]
 
     async def read(self, size: int) -> bytes:
-        """Return so many bytes of a chunked body."""
+        """Return N bytes of a chunked body."""
         while len(self._held) < size:
             data = await self.some()
-            assert data, "the body is over"
+            assert data, "the body has ended"
             self._held += data
         data, self._held = self._held[:size], self._held[size:]
         return data
 
     async def body(self) -> bytes:
-        """Return the rest of a body; raise IncompleteReadError if it breaks off."""
+        """Return the rest of a body. Raise IncompleteReadError if it breaks off."""
         if not self._chunked:
             return await self.stream.readexactly(self._length)
         pieces, self._held = [self._held], b""
@@ -111,7 +111,7 @@ class Call:
 
 
 class Server:
-    """The server behind the proxy: what it was asked waits for the test to answer."""
+    """The server behind the proxy: its requests wait until the test responds."""
 
     def __init__(self) -> None:
         self.calls: asyncio.Queue[Call] = asyncio.Queue()
@@ -193,7 +193,7 @@ class Spy:
         return [note.fields for note in found]
 
     async def ended(self, count: int = 1) -> list[Any]:
-        """Wait until so many exchanges have their end in the record; return who hung up."""
+        """Wait until N exchanges have their end in the recording. Return the sides that hung up."""
         while len(ends := self.notes("http-end")) < count:  # noqa: ASYNC110 - a file sets no event.
             await asyncio.sleep(0.005)
         return [end["hung_up"] for end in ends]
@@ -204,7 +204,7 @@ Start: TypeAlias = "Callable[..., AbstractAsyncContextManager[Spy]]"
 
 @pytest.fixture(name="proxy")
 def proxy_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: Path) -> Start:
-    """Start a proxy and a server; both are over when the block is."""
+    """Start a proxy and a server. Both end with the block."""
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
 

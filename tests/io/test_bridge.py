@@ -1,4 +1,4 @@
-"""A bridge between lines and a fake connection; `tests/e2e/test_bridge.py` has real ones at both ends."""
+"""A bridge between lines and a fake connection; `tests/e2e/test_bridge.py` uses real peers at both ends."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CALL = line(id=1, method="tools/call", params={"name": "echo"})
 
 
 class Server(ServerConnection):
-    """Answers each method with the next of what it is given; keeps what it was sent."""
+    """Answers each method with the next configured response, and stores the messages it gets."""
 
     def __init__(self, answers: dict[str, list[Any]]) -> None:
         super().__init__(URL, None)
@@ -74,7 +74,7 @@ def answer(message: Any) -> ReceivedMessage:
 
 
 class World:
-    """A bridge, the servers it finds one after the other, and what the host reads."""
+    """A bridge, the servers it finds one after the other, and the messages that the host reads."""
 
     def __init__(self) -> None:
         self.servers: list[Server | CannotStart] = []
@@ -98,7 +98,7 @@ class World:
         return server
 
     async def say(self, *lines: bytes) -> Any:
-        """Send lines; return what the host reads next."""
+        """Send lines. Return the next messages that the host reads."""
         for each in lines:
             await self.bridge.forward(each)
         async with asyncio.timeout(30):
@@ -163,7 +163,7 @@ async def test_a_session_that_was_lost_is_begun_again_unseen_and_the_request_rep
     ]
     assert sent == [("initialize", 0), ("tools/call", 1), *again]
     assert world.written.empty()
-    assert "a new one was begun" in capfd.readouterr().err
+    assert "started a new one" in capfd.readouterr().err
 
 
 async def test_a_404_with_an_error_in_it_is_a_lost_session_too(world: World) -> None:
@@ -217,7 +217,7 @@ async def test_it_is_repeated_once(world: World) -> None:
             ReceivedMessage(
                 0.0, line(id=json.loads(INITIALIZE_ID), error={"code": -1, "message": "no more"})
             ),
-            "refuses initialize: no more",
+            "refused initialize: no more",
         ),
         (ExchangeLost(0.0, INITIALIZE_ID, 1, "it is gone"), f"{URL}: it is gone"),
     ],
@@ -245,7 +245,7 @@ async def test_after_the_end_of_a_connection_the_next_is_introduced_as_the_first
 async def test_a_host_that_does_not_read_keeps_the_server_waiting(world: World) -> None:
     world.bridge.pause(is_full=True)
     await world.bridge.forward(CALL)
-    for _ in range(10):  # More steps of the loop than hearing takes.
+    for _ in range(10):  # More steps of the loop than receiving takes.
         await asyncio.sleep(0)
     assert world.written.empty()
     world.bridge.pause(is_full=False)
@@ -267,7 +267,7 @@ async def test_the_end_waits_for_answers_but_not_for_subscriptions(
     monkeypatch.setattr(module, "DRAIN", 0.01)
     await world.bridge.forward(CALL.replace(b'"id": 1', b'"id": 3'))
     await world.bridge.drain()
-    assert "1 requests had no answer" in capfd.readouterr().err
+    assert "1 requests still had no response" in capfd.readouterr().err
 
 
 @asynccontextmanager
@@ -310,7 +310,7 @@ async def test_the_program_outlives_a_session_and_ends_with_stdin(tmp_path: Path
     assert [json.loads(each)["id"] for each in said.splitlines()] == [0, 1]
     assert json.loads(said.splitlines()[1])["result"] == {"said": "yes"}
     assert sessions == ["s0", "s1"]
-    assert b"a new one was begun" in complaints
+    assert b"started a new one" in complaints
     assert process.returncode == 0
     recording = Recording(tmp_path / "r.jsonl")
     assert recording.state is RecordingState.ENDED

@@ -1,4 +1,4 @@
-"""Files of other tools, opened to be read and for nothing else."""
+"""Files of other tools, opened read-only."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_another_programs_database_is_none_of_it(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as other:
         other.execute("CREATE TABLE t (a)")
         other.execute("PRAGMA user_version = 1")
-    with pytest.raises(UsageError, match="mcphawk's database, but no such table: sessions"):
+    with pytest.raises(UsageError, match="mcphawk database: no such table: sessions"):
         read(str(path), None)
 
 

@@ -1,4 +1,4 @@
-"""An imported session on the disk: new, private, whole or not there."""
+"""An imported session on disk: new, private, and complete or absent."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_header_says_what_is_known_and_what_is_not() -> None:
     assert header(session(command=["npx", "server-x"], started=None), "file")["name"] == "server-x"
     assert "started" not in header(session(started=None), "file")
     assert header(session(name="peer", upstream="http://h"), "file")["name"] == "peer"
-    with pytest.raises(UsageError, match="which is no date"):
+    with pytest.raises(UsageError, match="invalid start time"):
         header(session(started=1e300), "file")
 
 
@@ -57,7 +57,7 @@ def test_a_session_of_several_batches_is_written_whole(tmp_path: Path) -> None:
 
 def test_a_file_that_is_there_is_refused_even_one_that_leads_nowhere(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("nowhere")
-    with pytest.raises(UsageError, match="no file is overwritten"):
+    with pytest.raises(UsageError, match="file exists"):
         check(str(tmp_path / "link"))
     check(str(tmp_path))
     check(None)

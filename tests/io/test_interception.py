@@ -1,4 +1,4 @@
-"""What a person asked for about interception."""
+"""The interception options."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_rules_of_files_come_first_and_all_are_numbered(tmp_path: Path) -> None:
 
 
 def test_a_name_is_one_rules(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match='two rules are called "x"'):
+    with pytest.raises(UsageError, match='two rules are named "x"'):
         options("a => name=x drop", "b => name=x drop").rules()
 
 

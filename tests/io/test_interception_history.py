@@ -1,4 +1,4 @@
-"""What a session reads back of itself."""
+"""A session that reads a part of its recording."""
 
 from __future__ import annotations
 

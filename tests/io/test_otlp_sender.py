@@ -1,4 +1,4 @@
-"""Spans arrive at a collector, and what it says of them is told."""
+"""Spans reach a collector, and its response is reported."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mcpspy.io import otlp_sender
 from mcpspy.io.client.base import ServerAddress
 from mcpspy.io.otlp_sender import OtlpResult, send, traces_url
 from tests.analysis.export.otlp.decoded import decoded
-from tests.analysis.export.sessions import call, result, said
+from tests.analysis.export.sessions import call, result, session_of
 
 
 class Collector:
-    """A receiver: it takes what OpenTelemetry's own messages can be made of, and else refuses it."""
+    """A receiver that accepts requests that OpenTelemetry's own messages can be parsed from, and refuses others."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -27,7 +27,7 @@ class Collector:
         self.headers: list[dict[str, str]] = []
         self.answers: list[web.Response] = []
         self.ready = asyncio.Event()
-        """Until then it does not answer."""
+        """Respond only after this event."""
         self.ready.set()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -59,11 +59,13 @@ async def receiver() -> AsyncIterator[Collector]:
 def calls(count: int) -> list[tuple[int, bytes]]:
     """Return requests of two spans each."""
     numbers = range(1, count + 1)
-    return list(batches([said(*(each for n in numbers for each in (call(n, n), result(n + 0.5, n))))], 2))
+    return list(
+        batches([session_of(*(each for n in numbers for each in (call(n, n), result(n + 0.5, n))))], 2)
+    )
 
 
 def sent(address: ServerAddress, count: int = 5) -> Awaitable[OtlpResult]:
-    """Send from a thread, as there is a loop here already: the command has none."""
+    """Send in a thread, because this test already has a loop; the command has none."""
     return asyncio.to_thread(send, address, calls(count))
 
 
@@ -85,7 +87,7 @@ async def test_a_refusal_is_one_line_with_what_was_said_and_what_had_been_sent(r
         await sent(ServerAddress(traces_url(receiver.url)))
 
     assert str(refused.value) == (
-        f"{receiver.url}/v1/traces refuses the spans: HTTP 503: over loaded \\x1b[31m (2 spans were sent before)"
+        f"{receiver.url}/v1/traces refused the spans: HTTP 503: over loaded \\x1b[31m (2 spans had been sent)"
     )
 
 
@@ -123,7 +125,7 @@ async def test_nobody_there_and_nobody_who_answers_are_one_line(
         await sent(ServerAddress(traces_url(f"http://127.0.0.1:{unused_tcp_port}")))
     receiver.ready.clear()
     monkeypatch.setattr(otlp_sender, "PATIENCE", 0.05)
-    with pytest.raises(CannotStart, match="no answer within 0 s"):
+    with pytest.raises(CannotStart, match="no response in 0 s"):
         await sent(ServerAddress(traces_url(receiver.url)))
 
 
@@ -143,7 +145,7 @@ def test_an_endpoint_without_a_path_is_a_collectors(endpoint: str, url: str) -> 
     "endpoint", ["localhost:4318", "", "file:///etc", "grpc://h:4317", "http://", "http://[x"]
 )
 def test_what_is_no_url_is_an_error(endpoint: str) -> None:
-    with pytest.raises(UsageError, match="no URL"):
+    with pytest.raises(UsageError, match="not a URL"):
         traces_url(endpoint)
 
 

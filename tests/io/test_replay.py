@@ -1,4 +1,4 @@
-"""The recorded client, let loose: on the server it came from, on one that has changed, on several at once."""
+"""The recorded client against its own server, a changed server, and several at once."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_crash_is_told_with_where_and_with_its_last_words(recorded: Session) -
 def test_a_call_that_hangs_is_told_and_so_is_a_server_that_does(recorded: Session) -> None:
     played = play(recorded, "hang")
 
-    assert played.warnings == ["no answer to tools/call add within 2 s"] * 2
+    assert played.warnings == ["no response to tools/call add within 2 s"] * 2
     assert played.stopped is not None
     assert "the server hangs" in played.stopped
     assert states(played)[:-2] == [State.OK] * 6
@@ -101,11 +101,11 @@ def test_a_call_that_hangs_is_told_and_so_is_a_server_that_does(recorded: Sessio
 @pytest.mark.parametrize(
     ("how", "why"),
     [
-        ("mute", "no answer to initialize within 1 s"),
+        ("mute", "no response to initialize within 1 s"),
         ("dies", "the server ended with exit code 4 before it answered initialize"),
         (
             "garbage",
-            "no answer to initialize within 1 s; what it says is no JSON-RPC: Hello, this is no JSON-RPC",
+            "no response to initialize within 1 s; its output is not JSON-RPC: Hello, this is no JSON-RPC",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Settings are read, and what is wrong with them is said in one line."""
+"""Settings are read, and errors in them are reported in one line."""
 
 from __future__ import annotations
 

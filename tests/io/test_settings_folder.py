@@ -1,4 +1,4 @@
-"""Where recordings live, and what they are called."""
+"""The folders of recordings and settings, and parts of file names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from platformdirs.macos import MacOS
 from platformdirs.unix import Unix
 from platformdirs.windows import get_win_folder_from_env_vars
 
-from mcpspy.io.settings import config_file, session_name, sessions_folder, slug
+from mcpspy.io.settings import config_file, sessions_folder, slug
 
 
 @pytest.fixture(autouse=True)
@@ -84,31 +84,6 @@ def test_what_is_chosen_goes_before_the_environment_and_that_before_the_default(
     assert sessions_folder("x") == os.path.abspath("x")
     monkeypatch.setenv("MCPSPY_DIR", "")
     assert sessions_folder().endswith(os.path.join("mcpspy", "sessions"))
-
-
-@pytest.mark.parametrize(
-    ("command", "name"),
-    [
-        ("npx -y @modelcontextprotocol/server-memory", "server-memory"),
-        ("npx -y @modelcontextprotocol/server-memory@1.2.3 --flag", "server-memory"),
-        ("npx some-server@latest", "some-server"),
-        ("pnpm dlx thing", "thing"),
-        ("uvx mcp-server-git", "mcp-server-git"),
-        ("uv tool run mcp-server-git", "mcp-server-git"),
-        ("python -m weather.server", "weather.server"),
-        ("/usr/bin/python3.12 /home/me/weather.py", "weather"),
-        (r"C:\Python\python.exe C:\me\weather.py", "weather"),
-        ("node dist/index.js", "index"),
-        ("/opt/bin/thing --x", "thing"),
-        (r"C:\bin\thing.exe", "thing"),
-        ("bash", "bash"),
-        ("python", "python"),
-        ("python -m", "python"),
-        ("./.hidden", ".hidden"),
-    ],
-)
-def test_a_session_is_named_after_the_server_not_its_launcher(command: str, name: str) -> None:
-    assert session_name(command.split()) == name
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 #
 #     tests/peers/install.sh [PYTHON]
 #
-# Does nothing when what is installed is newer than what is asked for.
+# Does nothing if the installed packages are newer than the requirements.
 set -eu
 
 python=${1:-python3}
@@ -17,15 +17,23 @@ stop() {
     exit 1
 }
 
-# The terminal in which the terminal UI is tested. No package of Python or Node brings it.
-terminal() {
-    command -v tmux >/dev/null && return
+# The terminal that the terminal UI is tested in, and the shells that completion is tested in. No package of Python or
+# Node contains them.
+programs() {
+    missing=
+    for program in tmux bash zsh fish; do
+        command -v $program >/dev/null || missing="$missing $program"
+    done
+    [ -n "$missing" ] || return 0
     if command -v brew >/dev/null; then
-        brew install --quiet tmux
+        brew install --quiet $missing
     elif [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        apt-get update -qq && apt-get install -y -qq tmux >/dev/null
+        apt-get update -qq && apt-get install -y -qq $missing >/dev/null
     fi
-    command -v tmux >/dev/null || stop "tmux is missing; install it (on Debian and Ubuntu: apt install tmux)"
+    for program in $missing; do
+        command -v $program >/dev/null ||
+            stop "$program is missing; install it (on Debian and Ubuntu: apt install $program)"
+    done
 }
 
 current() {
@@ -36,8 +44,8 @@ current() {
     [ -z "$(find "$root/pyproject.toml" "$root/constraints.txt" -newer "$stamp")" ]
 }
 
-# layer NAME BELOW PIP-OPTIONS...: an environment that has all that BELOW has, and what is installed besides. It takes
-# a fifth of the time that one of its own would take, and BELOW stays as it is.
+# layer NAME BELOW PIP-OPTIONS...: an environment with all packages of BELOW and those that are installed here. It takes
+# a fifth of the time of a separate environment, and BELOW does not change.
 layer() {
     name=$1 below=$2
     shift 2
@@ -50,7 +58,7 @@ layer() {
         stop "pip could not install $name"
 }
 
-terminal
+programs
 if current; then
     echo "peers: up to date in .peers/"
     exit 0
@@ -69,32 +77,32 @@ mkdir -p "$peers"
 rm -f "$stamp"
 
 python_peers() {
-    # An environment whose Python has gone, or which was left half made, is made again.
+    # An environment whose Python is missing, or which is incomplete, is created again.
     "$peers/venv/bin/python" -m pip --version >/dev/null 2>&1 || "$python" -m venv --clear "$peers/venv"
     "$peers/venv/bin/python" -m pip install --quiet --disable-pip-version-check \
         --requirement "$here/requirements.txt" --constraint "$here/constraints.txt" ||
         stop "pip could not install the Python peers"
 
-    # mcpspy and pytest beside the Python SDK, as a user of the pytest plugin has them: beside 2.x, and beside 1.x.
+    # mcpspy and pytest with the Python SDK, like the environment of a user of the pytest plugin: with 2.x and with 1.x.
     layer mcp2 venv --constraint "$root/constraints.txt" --editable "$root" pytest pytest-asyncio pytest-xdist
     layer mcp1 mcp2 --requirement "$here/mcp1.txt"
 }
 
 node_peers() {
     cp "$here/package.json" "$here/.npmrc" "$peers/"
-    # Scripts are not needed: the one there is (the Inspector's) does nothing outside of its own checkout. npm also
-    # says that the Inspector wants Node 22; its command line works on 20.
+    # Scripts are not needed: the only one (the Inspector's) does nothing outside its own checkout. npm also
+    # warns that the Inspector requires Node 22; its command line works on 20.
     (cd "$peers" && npm install --no-package-lock --ignore-scripts --loglevel=error) ||
         stop "npm could not install the Node peers"
 
-    # The browser that exported pages are opened in. Elsewhere than here, one that is installed is used.
+    # The browser that opens exported pages. On other systems, an installed one is used.
     if [ "$(uname -s) $(uname -m)" = "Linux x86_64" ]; then
         node "$here/chromium.mjs" "$peers/node_modules/@sparticuz/chromium" "$peers/chromium" ||
             stop "Chromium could not be unpacked"
     fi
 
-    # A Node whose fetch() takes a proxy from the environment: that of this machine may be older. Outside of the folder
-    # whose commands the peers are found by.
+    # A Node whose fetch() takes a proxy from the environment: the installed one may be older. It is outside the folder
+    # in which the tests find the commands of the peers.
     npm install --prefix "$peers/node24" --no-package-lock --ignore-scripts --loglevel=error \
         "node-$(node -p 'process.platform + "-" + process.arch')@24.21.0" ||
         stop "npm could not install Node.js 24"

@@ -1,6 +1,6 @@
-"""A server with the mistakes people make: each of its tools makes one, by the name of the rule it breaks.
+"""A server with common mistakes: each of its tools makes one, and has the name of the rule it breaks.
 
-`ends`: how it ends, once its stdin is closed: `well`, `with an error`, `crashing`; or `early`, after the handshake.
+`ends`: its end after its stdin is closed: `well`, `with an error`, `crashing`; or `early`, after the handshake.
 """
 
 import json
@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 ends = sys.argv[1] if sys.argv[1:] else "well"
-signal.alarm(60)  # A test that fails must not leave it behind for good.
+signal.alarm(60)  # A failing test must not leave it running forever.
 TOOLS = """ENV101 ENV102 ENV103 ENV104 ENV105 ENV106 ENV110 ENV111 ENV113 ENV117 ENV118 ENV204 ENV205 ENV206 LIFE106
 LIFE107 LIFE201 LIFE301 LIFE302 LIFE303 DATA303 DATA304 DATA401 DATA403 DATA602 DATA701 DATA702 SEC201 SEC202""".split()
 
 
 def write(data: bytes) -> None:
-    """Write bytes as they are."""
+    """Write bytes unchanged."""
     os.write(1, data + b"\n")
 
 
@@ -33,12 +33,12 @@ def progress(*values: int, token: Any) -> None:
 
 
 def text(words: str) -> dict[str, Any]:
-    """Return a result of a text."""
+    """Return a result with a text."""
     return {"content": [{"type": "text", "text": words}]}
 
 
 def call(number: Any, name: str, token: Any) -> None:
-    """Answer a call, wrongly."""
+    """Respond to a call with a mistake."""
     fine = text("fine")
     before: dict[str, Callable[[], None]] = {
         "ENV101": lambda: print("DEBUG: 3 stations in cache", flush=True),
@@ -83,7 +83,7 @@ def call(number: Any, name: str, token: Any) -> None:
         )
     elif name == "DATA602":
         send(id=number, error={"code": -32002, "message": "no such tool"})
-    elif name in ("DATA701", "DATA702"):  # Nobody asked for a task; the first is half of one.
+    elif name in ("DATA701", "DATA702"):  # No task was requested; the first is incomplete.
         now = "2026-01-01T00:00:00Z"
         task = {"taskId": name, "status": "working"}
         more = {"createdAt": now, "lastUpdatedAt": now, "ttl": None} if name == "DATA702" else {}
@@ -101,7 +101,7 @@ def call(number: Any, name: str, token: Any) -> None:
 
 
 def tool(name: str) -> dict[str, Any]:
-    """Return its definition."""
+    """Return the definition of a tool."""
     more = {"outputSchema": {"type": "object"}} if name == "DATA303" else {}
     return {"name": name, "description": f"breaks {name}", "inputSchema": {"type": "object"}, **more}
 
@@ -123,7 +123,7 @@ for line in sys.stdin.buffer:
         send(id=number, result={"tools": [tool(name) for name in TOOLS]})
     elif method == "tools/call":
         call(number, message["params"]["name"], message["params"]["_meta"]["progressToken"])
-    elif number is None and method is not None:  # As if every message wanted an answer.
+    elif number is None and method is not None:  # As if every message were a request.
         send(id=None, result={})
 if ends == "with an error":
     sys.exit(1)

@@ -1,8 +1,8 @@
 """A server of 2025-11-25 that opens sessions, adds, sends requests and reports. Its argument changes its behavior.
 
-`lost-tool`, `required`, `result`, `error`: what its tools are, or say. `crash`, `hang`: what `add` does.
-`SIGINT`, `SIGTERM`: `add` sends it to the client, and hangs. `mute`, `dies`, `garbage`: what it does at all.
-`deaf`: as ever, but it ignores EOF and SIGTERM.
+`lost-tool`, `required`, `result`, `error`: changes its tools or their results. `crash`, `hang`: changes `add`.
+`SIGINT`, `SIGTERM`: `add` sends it to the client, and hangs. `mute`, `dies`, `garbage`: changes all responses.
+`deaf`: unchanged, but it ignores EOF and SIGTERM.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HUNG = "…"
 """The text of a tool that does not respond."""
 
 how = sys.argv[1] if sys.argv[1:] else "same"
-signal.alarm(60)  # A test that fails must not leave it behind for good.
+signal.alarm(60)  # A failing test must not leave it running forever.
 NUMBERS: dict[str, Any] = {
     "type": "object",
     "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
@@ -33,7 +33,7 @@ TOOLS: dict[str, Any] = {
 TOOLS["add"]["inputSchema"] = {**NUMBERS, "required": ["a", "b", "c"]} if how == "required" else NUMBERS
 if how == "lost-tool":
     del TOOLS["ask"]
-session = f"s-{os.getpid():08}"  # A short text may be equal by chance, and a pid may be 7.
+session = f"s-{os.getpid():08}"  # A short text may be equal by coincidence, and a pid may be 7.
 
 
 def send(**members: Any) -> None:

@@ -1,4 +1,4 @@
-"""Ignores EOF, SIGTERM and EPIPE, answers every line, and runs until it is killed."""
+"""Ignores EOF, SIGTERM and EPIPE, responds to every line, and runs until it is killed."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ def write(text: str) -> None:
         pass
 
 
-signal.alarm(60)  # A test that fails must not leave it behind for good.
+signal.alarm(60)  # A failing test must not leave it running forever.
 signal.signal(signal.SIGTERM, lambda *_: write('{"ignored":"SIGTERM"}'))
 write(f'{{"pid":{os.getpid()}}}')
 while data := os.read(0, 65536):

@@ -1,4 +1,4 @@
-"""Sends every byte back, and exits at EOF with the code of its argument (0)."""
+"""Sends every byte back, and exits at EOF with the code in its argument (default 0)."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Writes numbered lines without end, or as many as its argument says. SIGPIPE ends it, as it ends a C program."""
+"""Writes numbered lines without end, or as many as its argument. SIGPIPE ends it, like a C program."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Says goodbye on SIGTERM, SIGINT or SIGHUP, names all it got within a third of a second, exits with 3."""
+"""Prints goodbye on SIGTERM, SIGINT or SIGHUP with all signals of a third of a second, and exits with 3."""
 
 import os
 import select

@@ -1,6 +1,6 @@
 """Exits with 5 and leaves a process behind that keeps its stdout and stderr open.
 
-The one left behind is `silent`, `chatty` (a line each 10 ms) or a `flood`.
+The process left behind is `silent`, `chatty` (a line every 10 ms) or a `flood`.
 """
 
 import os
@@ -16,7 +16,7 @@ if pid:
     os._exit(5)
 signal.alarm(60)
 os.close(write)
-os.read(read, 1)  # Its parent has spoken, and is gone.
+os.read(read, 1)  # Its parent has printed, and has exited.
 while sys.argv[1] == "silent":
     signal.pause()
 pause = 0.01 if sys.argv[1] == "chatty" else 0

@@ -1,4 +1,4 @@
-"""Starts the command it is given and waits for it, as npx and uvx do."""
+"""Starts the command in its arguments and waits for it, like npx and uvx."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Reads nothing until SIGUSR1, then everything; says how many bytes it got. Talks on stderr meanwhile."""
+"""Reads nothing until SIGUSR1, then everything; prints the number of bytes. Meanwhile it writes to stderr."""
 
 import os
 import select

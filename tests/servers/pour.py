@@ -1,4 +1,4 @@
-"""Writes the file of its argument to stdout unchanged, and exits with the host's EOF."""
+"""Writes the file in its argument to stdout unchanged, and exits with the host's EOF."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Closes the standard descriptor it is told (0, 1 or 2), says so on another, and waits for SIGTERM."""
+"""Closes the standard descriptor in its argument (0, 1 or 2), reports it on another, waits for SIGTERM."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Writes all input to the file of its argument; after each line, prints the number of bytes so far."""
+"""Writes all input to the file in its argument; after each line, prints the number of bytes so far."""
 
 import os
 import sys

@@ -1,6 +1,6 @@
-"""Floods stdout with numbered lines and counts the lines of stdin; at EOF the count goes to a file.
+"""Floods stdout with numbered lines and counts the lines of stdin; at EOF it writes the count to a file.
 
-SIGTERM does not keep it from counting to the end.
+SIGTERM does not stop it before EOF.
 """
 
 import os

@@ -27,7 +27,7 @@ CONVERSATION: list[Said] = [
 
 @pytest.fixture
 def make_recording(tmp_path: Path) -> Make:
-    """Write a recording through the product's own writer, and end it unless told not to."""
+    """Write a recording with mcpspy's writer; it ends with an exit note unless `exit_code` is None."""
 
     def make(
         said: list[Said] | None = None,

@@ -1,4 +1,4 @@
-"""A body is laid out without being changed."""
+"""Layout of message bodies without changes of their values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_json_is_laid_out_with_its_numbers_and_duplicates_as_sent() -> None:
     ]
 
 
-def test_what_is_no_json_is_shown_as_the_text_it_is() -> None:
+def test_invalid_json_is_shown_as_text() -> None:
     assert pretty(b'{"half') == ['{"half']
     assert pretty(b"caf\xe9\x1b[2J") == ["caf\\xe9\\x1b[2J"]
 
@@ -31,5 +31,5 @@ def test_a_long_line_is_cut_and_counted() -> None:
 
 
 @given(st.binary(max_size=200))
-def test_no_body_raises_and_no_line_acts(body: bytes) -> None:
+def test_no_body_raises_and_no_line_has_control_characters(body: bytes) -> None:
     assert all(len(line.splitlines()) <= 1 for line in pretty(body))

@@ -1,4 +1,4 @@
-"""A row as a filter sees it: each field is what the row shows."""
+"""Filter items of changes: each field has the value that the row shows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CALL = said("client", b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
 FAILURE = said("server", b'{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}')
 
 
-def test_a_request_that_waits_has_its_state_and_no_latency() -> None:
+def test_a_pending_request_has_its_state_and_no_latency() -> None:
     item = last(CALL)
 
     assert (item.side, item.kind, item.method, item.subject, item.id) == (
@@ -38,10 +38,10 @@ def test_a_request_that_waits_has_its_state_and_no_latency() -> None:
         "1",
     )
     assert (item.at, item.status, item.latency, item.size, item.stream) == (0.25, "pending", None, 71, "s1")
-    assert (item.odd, item.error_code, item.text()) == (False, None, CALL.data)
+    assert (item.has_issue, item.error_code, item.text()) == (False, None, CALL.data)
 
 
-def test_an_answer_has_its_requests_method_and_what_came_of_it() -> None:
+def test_a_response_has_the_method_of_its_request_and_the_outcome() -> None:
     item = last(CALL, FAILURE)
 
     assert (item.side, item.kind, item.method, item.subject, item.id) == (
@@ -52,7 +52,7 @@ def test_an_answer_has_its_requests_method_and_what_came_of_it() -> None:
         "1",
     )
     assert (item.at, item.status, item.latency, item.size) == (0.5, "error", 0.25, len(FAILURE.data))
-    assert (item.odd, item.error_code) == (False, -32602)
+    assert (item.has_issue, item.error_code) == (False, -32602)
 
 
 def test_a_failure_is_found_once_and_not_at_its_request_too() -> None:
@@ -63,32 +63,32 @@ def test_a_failure_is_found_once_and_not_at_its_request_too() -> None:
 def test_an_unsolicited_response_is_a_protocol_issue_without_method() -> None:
     item = last(FAILURE)
 
-    assert (item.method, item.subject, item.status, item.latency, item.odd) == ("", "", "", None, True)
+    assert (item.method, item.subject, item.status, item.latency, item.has_issue) == ("", "", "", None, True)
 
 
-def test_params_are_the_requests_and_result_and_error_its_own() -> None:
+def test_a_response_has_the_params_of_its_request() -> None:
     assert found("params.name=echo", [CALL, FAILURE]) == [0, 1]
     assert found("error.message:no", [CALL, FAILURE]) == [1]
     assert found("result:*", [CALL, FAILURE]) == []
     assert found("params:*", [FAILURE, Note(1.0, "stderr", {"text": "params"})]) == []
 
 
-def test_what_was_flawed_by_itself_is_odd() -> None:
-    assert last(said("client", b'{"id":1,"method":"ping"}')).odd
-    assert last(said("server", b"oops")).odd
+def test_a_flawed_message_has_an_issue() -> None:
+    assert last(said("client", b'{"id":1,"method":"ping"}')).has_issue
+    assert last(said("server", b"oops")).has_issue
 
 
-def test_a_line_that_is_no_message_is_found_by_its_bytes() -> None:
+def test_a_malformed_message_is_found_by_its_bytes() -> None:
     item = last(said("server", b"DEBUG: hello"))
 
     assert (item.kind, item.method, item.side, item.size) == ("malformed", "", "server", 12)
     assert item.text() == b"DEBUG: hello"
 
 
-def test_a_damaged_line_has_nothing_but_its_bytes() -> None:
+def test_a_damaged_line_has_only_its_bytes() -> None:
     item = last(Damaged(b'{"t":', "not JSON"))
 
-    assert (item.kind, item.side, item.stream, item.at, item.odd) == ("damaged", "", "", 0.0, True)
+    assert (item.kind, item.side, item.stream, item.at, item.has_issue) == ("damaged", "", "", 0.0, True)
     assert item.text() == b'{"t":'
 
 
@@ -96,7 +96,8 @@ def test_a_note_has_its_kind_and_the_words_of_its_row() -> None:
     stderr = last(Note(1.0, "stderr", {"text": "\x1b[31mwarm"}))
     refused = last(Note(1.0, "http", {"method": "POST", "path": "/mcp", "status": 404, "stream": "s1"}))
 
-    assert (stderr.kind, stderr.side, stderr.method, stderr.size, stderr.odd) == ("stderr", "", "", 0, False)
+    assert (stderr.kind, stderr.side, stderr.method, stderr.size) == ("stderr", "", "", 0)
+    assert not stderr.has_issue
     assert stderr.text() == b"\x1b[31mwarm"
     assert (refused.stream, refused.text()) == ("s1", b"POST /mcp HTTP 404")
 

@@ -1,4 +1,4 @@
-"""A whole exchange as a filter sees it."""
+"""Filter items of whole exchanges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request and its answer are wanted together."""
+"""A filter keeps a request and its response together."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ ENTRIES: list[Entry] = [
         ("kind:request", [0, 1, 2, 3]),
         ("kind:exchange", [0, 1, 2, 3]),
         ("kind:result dir:server", [0, 1, 4]),
+        ("is:issue", [4]),
         ("is:odd", [4]),
         ("stderr", [6]),
         ("notifications/*", [5]),
         ("tool:nothing", []),
     ],
 )
-def test_a_filter_finds_exchanges_and_what_belongs_to_none(query: str, numbers: list[int]) -> None:
+def test_a_filter_finds_exchanges_and_entries_without_one(query: str, numbers: list[int]) -> None:
     session = Session().add_all(ENTRIES)
     session.end()
     keep = exchange_filter(parse(query))
@@ -54,7 +55,7 @@ def test_without_a_filter_everything_is_kept() -> None:
     assert all(keep(change) for change in Session().add_all(ENTRIES).changes)
 
 
-def test_each_exchange_is_looked_at_once() -> None:
+def test_each_exchange_is_tested_once() -> None:
     query = parse("text:sunny")
     asked: list[FilterItem] = []
 

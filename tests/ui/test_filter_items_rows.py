@@ -1,4 +1,4 @@
-"""A row of the index answers a filter as the message and its exchange would."""
+"""Rows of the index match filters like their messages and exchanges."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from mcpspy.ui.session_model import SessionModel
 from tests.ui.test_session_model import CALL, FAILED, PROGRESS, File
 from tests.ui.tui.panels.panels import RECORDINGS, recorded
 
-FIELDS = ("side", "kind", "method", "subject", "id", "status", "size", "stream", "odd", "error_code")
+FIELDS = ("side", "kind", "method", "subject", "id", "status", "size", "stream", "has_issue", "error_code")
 
 
 def found(log: SessionModel, text: str, *, exchanges: bool) -> list[int]:
-    """Return the rows that a filter lets through, one after the other by the same item."""
+    """Return the rows that match a filter, tested with one item."""
     item, rows = RowItem(log, exchanges=exchanges), []
     for row in range(len(log)):
         item.row = row
@@ -66,7 +66,7 @@ def test_a_row_item_agrees_with_the_change_item(name: str) -> None:
             assert item.message(member) == other.message(member), (row, member)
 
 
-def test_a_request_speaks_for_its_answer_if_both_are_one_row(file: File) -> None:
+def test_a_request_has_the_fields_of_its_response_if_both_are_one_row(file: File) -> None:
     alone, both = of_row(file.log, 0), of_row(file.log, 0, exchanges=True)
     answer = of_row(file.log, 2)
 
@@ -76,11 +76,11 @@ def test_a_request_speaks_for_its_answer_if_both_are_one_row(file: File) -> None
     assert both.text() == alone.text() + b"\n" + answer.text()
 
 
-def test_what_is_odd_about_an_answer_is_odd_about_the_exchange() -> None:
+def test_an_issue_of_a_response_is_an_issue_of_the_exchange() -> None:
     file = File()
     log = file.add(CALL, FAILED.replace(b'"2.0"', b'"1.0"'))
 
-    assert (found(log, "is:odd", exchanges=True), found(log, "is:odd", exchanges=False)) == ([0, 1], [1])
+    assert (found(log, "is:issue", exchanges=True), found(log, "is:issue", exchanges=False)) == ([0, 1], [1])
 
 
 def test_a_note_and_a_damaged_line_are_found_by_their_kind_and_text(file: File) -> None:
@@ -102,13 +102,13 @@ def test_a_path_leads_into_the_messages_of_the_row(file: File) -> None:
 
 def test_only_text_reads_the_file(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file.log, "read", lambda *_: pytest.fail("it was read"))
-    for text in ("tool:x", "status:err", "size>10", "latency>1ms", "is:odd", "id:2", "kind:note", "time>1s"):
+    for text in "tool:x status:err size>10 latency>1ms is:issue id:2 kind:note time>1s".split():
         found(file.log, text, exchanges=True)
 
 
 @pytest.mark.parametrize("name", recordings())
-def test_a_message_on_its_way_answers_as_in_the_session(name: str) -> None:
-    """All but the status of a request, and a flaw that only the session can know."""
+def test_a_message_in_transit_matches_as_in_the_session(name: str) -> None:
+    """All fields except the status of a request, and issues that only the session detects."""
     for change in folded(name).changes:
         what, exchange = change.what, change.exchange
         if isinstance(what, Note | Damaged):
@@ -116,14 +116,14 @@ def test_a_message_on_its_way_answers_as_in_the_session(name: str) -> None:
         asked = None if exchange is None else AwaitedRequest(exchange.request, None, keep=True)
         live, other = LiveItem(what, asked), ChangeItem(change)
         fields = set(FIELDS) - ({"status"} if not isinstance(what, Result | Failure) else set())
-        fields -= {"odd"} if change.flaw is not None else set()
+        fields -= {"has_issue"} if change.flaw is not None else set()
         if exchange is None or (exchange.answer is not what and not isinstance(what, Request)):
             fields -= {"status"}
         assert answers(live, fields) == answers(other, fields), what
 
 
 @pytest.mark.parametrize("name", recordings())
-def test_an_exchange_answers_alike_as_a_row_in_the_session_and_in_stats(name: str) -> None:
+def test_an_exchange_matches_alike_as_a_row_in_the_session_and_in_stats(name: str) -> None:
     data = (RECORDINGS / f"{name}.jsonl").read_bytes()
     log, session = recorded(data).log, folded(name)
     counted: dict[tuple[str, str, str, float], FilterItem] = {}
@@ -154,7 +154,7 @@ def folded(name: str) -> Session:
 
 
 def answers(item: FilterItem, fields: Iterable[str]) -> dict[str, object]:
-    """Return what an item answers to all that a filter may ask."""
+    """Return all fields of an item."""
     latency = item.latency
     return {
         **{field: getattr(item, field) for field in fields},

@@ -1,4 +1,4 @@
-"""Rows come from the index, messages from the file."""
+"""Session model: rows from the index, messages from the file."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ BATCH = b'"client","msg":[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","metho
 
 
 class File:
-    """Lines of a recording, and a log of them."""
+    """Lines of a recording, and their session model."""
 
     def __init__(self) -> None:
         self.data = b""
         self.log = SessionModel(Header(mcpspy=1, id="ab", started="2026-01-01T00:00:00.000Z"), self.read)
 
     def read(self, part: int, offset: int, length: int) -> bytes:
-        """Return bytes of the one part there is."""
+        """Return bytes of the only part."""
         assert part == 0
         return self.data[offset : offset + length]
 
     def add(self, *lines: bytes) -> SessionModel:
-        """Add lines; a frame's without its time."""
+        """Add lines; those of frames are given without their time."""
         whole = [line if line.startswith(b"{") else b'{"t":0.5,"from":' + line for line in lines]
         offset = len(self.data)
         self.data += b"".join(line + b"\n" for line in whole)
@@ -50,7 +50,7 @@ def file() -> File:
     return File()
 
 
-def test_a_row_has_its_message_and_what_became_of_it(file: File) -> None:
+def test_a_row_has_its_message_and_its_outcome(file: File) -> None:
     log = file.add(CALL, PROGRESS, FAILED)
     asked, report, answer = (log.get(row) for row in range(3))
     assert asked is not None
@@ -69,18 +69,18 @@ def test_a_row_has_its_message_and_what_became_of_it(file: File) -> None:
     assert log.get(-1) is None
 
 
-def test_each_message_of_a_batch_is_a_row_of_its_own(file: File) -> None:
+def test_each_message_of_a_batch_is_a_row(file: File) -> None:
     log = file.add(BATCH)
     methods = [log.message(row) for row in range(2)]
     assert [one.method for one in methods if isinstance(one, Notification)] == ["a", "b"]
 
 
-def test_what_is_wrong_is_reported_once(file: File) -> None:
+def test_an_issue_is_reported_once(file: File) -> None:
     log = file.add(FAILED.replace(b'"2.0"', b'"1.0"'))
     change = log.get(0)
     assert change is not None
     assert isinstance(change.what, Failure)
-    assert (change.what.flaws, change.flaw) == (('jsonrpc is not "2.0"',), "nobody asked")
+    assert (change.what.flaws, change.flaw) == (('jsonrpc is not "2.0"',), "unsolicited response")
 
 
 def test_notes_and_damaged_lines_are_rows_too(file: File) -> None:
@@ -106,7 +106,7 @@ def test_a_large_message_is_drawn_without_being_read(file: File, monkeypatch: py
     assert rows.row(answered).status == "tool error"
 
 
-def test_a_line_that_the_file_lost_is_reported_to_be_gone(file: File) -> None:
+def test_a_line_that_is_no_longer_in_the_file_is_reported(file: File) -> None:
     log = file.add(CALL, FAILED)
     file.data = file.data[:20]
     change = log.get(1)
@@ -115,7 +115,7 @@ def test_a_line_that_the_file_lost_is_reported_to_be_gone(file: File) -> None:
     assert (change.what.why, change.flaw) == (GONE, GONE)
 
 
-def test_another_line_in_its_place_is_no_message_of_ours(file: File) -> None:
+def test_another_line_in_its_place_is_damaged(file: File) -> None:
     log = file.add(BATCH)
     file.data = b'{"t":1,"note":"stderr"}'.ljust(len(file.data))
     assert isinstance(log.message(1), Damaged)
@@ -128,11 +128,11 @@ def test_a_file_that_begins_again_begins_a_new_log(file: File) -> None:
     file.data = b""
     file.add(b'{"t":1,"note":"stderr","text":"a word"}')
     assert (len(log), log.generation) == (1, 1)
-    assert isinstance(log.message(0), Note), "what was kept of the old file is forgotten"
+    assert isinstance(log.message(0), Note), "the cache of the old file is cleared"
     assert "from its start" in log.restarted
 
 
-def test_the_bytes_of_a_message_are_its_own_whatever_its_line_is_like(file: File) -> None:
+def test_the_bytes_of_a_message_are_exact_whatever_the_form_of_its_line(file: File) -> None:
     log = file.add(
         CALL,
         BATCH,
@@ -165,7 +165,7 @@ def test_a_row_shows_the_same_whether_its_message_was_read_or_not(path: Path) ->
         assert rows.exchange_row(shown, (1, 2), 9.0) == rows.exchange_row(read, (1, 2), 9.0)
 
 
-def test_what_is_odd_about_a_message_and_that_it_is_ours_is_read_from_it() -> None:
+def test_issues_and_injection_of_a_message_are_read_from_it() -> None:
     file = File()
     file.add(
         b'"client","by":"mcpspy","msg":{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}}',

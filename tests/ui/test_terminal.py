@@ -1,4 +1,4 @@
-"""Text on a terminal, or in a pipe."""
+"""Output on a terminal and in a pipe."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Terminal(io.StringIO):
 
 
 class Ascii(io.StringIO):
-    """A stdout that knows no arrow."""
+    """A stdout that cannot encode arrows."""
 
     encoding = "ascii"
 
 
 def a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """Put a terminal where stdout is. In the test itself: pytest puts its own back between set-up and test."""
+    """Replace stdout by a terminal. Call it in the test: pytest replaces stdout between set-up and test."""
     screen = Terminal()
     monkeypatch.setattr(sys, "stdout", screen)
     monkeypatch.setenv("COLUMNS", "20")
@@ -81,12 +81,12 @@ def test_an_ascii_terminal_gets_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
     assert screen.getvalue() == "> \\xe9 ~\n"
 
 
-def test_columns_are_set_left_right_and_as_they_are() -> None:
+def test_columns_are_aligned_left_or_right_or_unchanged() -> None:
     assert columns(["a", "b", "c"], [3, -3, 0]) == "a      b  c"
 
 
 @given(st.text(), st.integers(1, 40))
-def test_a_cut_text_is_never_wider_than_it_may_be(text: str, width: int) -> None:
+def test_a_cut_text_is_never_wider_than_its_limit(text: str, width: int) -> None:
     assert cells(cut(text, width)) <= max(width, 1)
 
 

@@ -1,4 +1,4 @@
-"""The bar on the last line of a terminal."""
+"""Progress bar on the last line of a terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Clock:
         return self.now
 
 
-def test_it_comes_after_a_while_moves_not_too_often_and_is_gone_in_the_end(
+def test_it_appears_after_a_delay_is_updated_at_intervals_and_is_cleared(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shown, clock = terminal(monkeypatch), Clock()
@@ -30,7 +30,7 @@ def test_it_comes_after_a_while_moves_not_too_often_and_is_gone_in_the_end(
     assert shown.getvalue().split("\r\x1b[K") == ["", "[##..]  50% a\\x1b[…", "[####] 100% a\\x1b[…", ""]
 
 
-def test_what_is_quick_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quick_scan_shows_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = terminal(monkeypatch)
     with ProgressBar("a", Clock()) as progress:
         progress.show(1, 0)
@@ -39,7 +39,7 @@ def test_what_is_quick_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("which", ["pipe", "dumb"])
-def test_it_is_for_terminals_only(which: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_shown_on_terminals_only(which: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shown, clock = terminal(monkeypatch), Clock()
     if which == "pipe":
         monkeypatch.setattr(sys.stderr, "isatty", lambda: False)

@@ -1,4 +1,4 @@
-"""The last line of a terminal."""
+"""Status line on the last line of a terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Terminal(io.StringIO):
 
 
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """Have one; not as a fixture, since pytest sets stderr once more when the test itself begins."""
+    """Replace stderr by a terminal; not a fixture, since pytest replaces stderr again when the test begins."""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((20, 5)))
@@ -30,7 +30,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return terminal
 
 
-def test_it_is_one_line_that_fits_and_is_gone_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_one_line_that_fits_and_is_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = terminal(monkeypatch)
     status = StatusLine()
     with status:
@@ -55,7 +55,7 @@ def test_without_a_terminal_there_is_no_line(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().err == ""
 
 
-def test_a_terminal_that_can_do_nothing_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dumb_terminal_gets_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = terminal(monkeypatch)
     monkeypatch.setenv("TERM", "dumb")
     StatusLine().show("x", 1.0)

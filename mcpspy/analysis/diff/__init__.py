@@ -1,7 +1,7 @@
 """Two sessions compared: steps, results, listings, schemas.
 
 `compare` takes whole or live sessions, `compare_exchanges` two requests. `ignored` and `slower` parse option
-values. How a difference is shown is up to `mcpspy.ui.report`.
+values. `mcpspy.ui.report` formats the differences.
 """
 
 from __future__ import annotations

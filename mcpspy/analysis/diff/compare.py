@@ -174,7 +174,7 @@ def _compare_steps(before: SessionSteps, now: SessionSteps, terms: ComparisonTer
         changes = compare_steps(both.old, both.new, terms, is_exact=both.is_exact)
         fresh = _not_reported(both.new.method, changes, reported)
         yield _case(both.old, both.new, [*fresh, *found[id(both.new)]])
-    # It does not matter how often an interface was listed.
+    # The number of times an interface was listed does not matter.
     listed = {both.new.method for both in pairs.both} if terms.options.only else ()
     for kind, step, other in pairs.one_sided(before, now):
         if step.method not in listed:
@@ -223,7 +223,7 @@ def _latency(pairs: list[MatchedPair[RequestStep]], terms: ComparisonTerms) -> l
     new = [both.new.latency for both in pairs if both.new.latency is not None]
     if not old or not new or allowed.allows(was := median(old), now := median(new)):
         return []
-    why = f"the median of {len(pairs)} such requests" if len(pairs) > 1 else ""
+    why = f"median of {len(pairs)} identical requests" if len(pairs) > 1 else ""
     return [DiffChange(kind=ChangeKind.LATENCY, severity=DIFFERENT, why=why, old=was, new=now)]
 
 

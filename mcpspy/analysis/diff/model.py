@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct
 
 
 class ChangeSeverity(StrEnum):
-    """What a change means to users of the old session."""
+    """Effect of a change on users of the old session."""
 
     BREAKING = "breaking"
     """A client that worked with the old server may fail with the new one."""

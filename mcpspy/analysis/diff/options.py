@@ -62,7 +62,7 @@ class LatencyLimit(Struct, frozen=True):
 
 
 class DiffOptions(Struct, frozen=True, kw_only=True):
-    """How to compare. Values that differ in every run are ignored in any case: see `normalize`."""
+    """Options of a comparison. Values that differ in every run are always ignored: see `normalize`."""
 
     only: frozenset[str] = frozenset()
     """Keys of `LISTED`: compare only these parts of the interface. Empty: everything."""
@@ -80,12 +80,12 @@ def ignored(text: str) -> Ignored:
     """Parse `[METHOD [SUBJECT]] [POINTER]`; raise ValueError if it is invalid."""
     words = text.split()
     if not words:
-        raise ValueError("nothing is named")
+        raise ValueError("empty pattern")
     tokens: Pointer = ()
     if words[-1].startswith("/"):
         tokens = pointer(words.pop())
         if tokens[0] not in _PARTS:
-            raise ValueError(f"a pointer begins with {', '.join('/' + part for part in _PARTS)}")
+            raise ValueError(f"a pointer must begin with {', '.join('/' + part for part in _PARTS)}")
     method, subject = (words[0] if words else "*"), " ".join(words[1:]) or "*"
     return Ignored(method, subject, tokens)
 
@@ -94,18 +94,18 @@ def slower(text: str) -> LatencyLimit:
     """Parse `2x`, `1.5x+20ms` or `200ms`; raise ValueError if it is invalid."""
     found = _SLOWER.fullmatch(text)
     if found is None or text.startswith("+") or text.endswith("+") or not any(found.groups()):
-        raise ValueError("like 2x, 1.5x+20ms or 200ms")
+        raise ValueError("expected a limit like 2x, 1.5x+20ms or 200ms")
     factor, allowance, unit = found.groups()
     if factor is not None and allowance is not None and "+" not in text:
-        raise ValueError("like 2x, 1.5x+20ms or 200ms")
+        raise ValueError("expected a limit like 2x, 1.5x+20ms or 200ms")
     if factor is not None and float(factor) < 1:
-        raise ValueError("a factor below 1 would ask it to be faster")
+        raise ValueError("the factor must be at least 1")
     seconds = 0.0 if allowance is None else float(allowance) * _UNITS[unit]
     return LatencyLimit(1.0 if factor is None else float(factor), seconds)
 
 
 def cut(value: Any, patterns: Iterable[Pointer]) -> Any:
-    """Return a value without what the patterns match; in a list, null replaces an item to keep indexes."""
+    """Return a value without the parts that the patterns match; in a list, null replaces an item to keep indexes."""
     active = [tokens for pattern in patterns for tokens in _shallow(pattern)]
     try:
         return _cut(value, active) if active else value

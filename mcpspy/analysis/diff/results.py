@@ -31,7 +31,7 @@ NAMED = {
 """Method → the unordered list in its result, and the member that identifies an item."""
 
 _SAME = {State.PENDING: State.UNANSWERED, State.LATE: State.CANCELLED}
-"""States that differ only by when the session was read, or by a race."""
+"""States that differ only by the time at which the session was read, or by a race."""
 
 _NOT_FOUND = frozenset((-32002, -32602))
 """Error codes for a missing resource: until 2025-11-25, and since 2026-07-28."""
@@ -97,10 +97,10 @@ def _outcome(
 ) -> Iterator[DiffChange]:
     why = f"{ended(old)} → {ended(new)}"
     if new.is_subscription and new.progress and old.progress:
-        # It ends with the session, and how is a race.
+        # It ends with the session; the way it ends is a race.
         yield DiffChange(kind=ChangeKind.OUTCOME, severity=NOTE, why=why)
     elif before in _SUCCEEDED and now in _FAILED:
-        # Another request may fail for its own reasons.
+        # A different request may fail for other reasons.
         yield _failing(ChangeKind.ERROR, BREAKING if is_exact else DIFFERENT, why, old, new)
     elif before in _FAILED and now in _SUCCEEDED:
         yield _failing(ChangeKind.RECOVERED, DIFFERENT, why, old, new)
@@ -160,7 +160,7 @@ def _responses(old: RequestStep, new: RequestStep, terms: ComparisonTerms) -> It
         if _is_of_era(found.tokens, found.old, found.new, terms):
             continue
         is_noted = found.is_layout or (found.tokens[1:2] and found.tokens[1] in NOTED)
-        why = "the same JSON, written otherwise" if found.is_layout else ""
+        why = "same JSON, formatted differently" if found.is_layout else ""
         yield _value_change(kind, NOTE if is_noted else DIFFERENT, found, why)
 
 
@@ -184,7 +184,7 @@ def _is_named(whole: dict[str, Any], member: str) -> bool:
 
 
 def _is_of_era(tokens: Pointer, old: Any, new: Any, terms: ComparisonTerms) -> bool:
-    """Return whether a difference is only one of the two revisions."""
+    """Return whether a difference is only due to the two revisions."""
     if not terms.is_across:
         return False
     if tokens[1:2] and tokens[1] in OF_MODERN and (old is UNSET or new is UNSET):

@@ -50,7 +50,7 @@ def compare_schemas(old: Any, new: Any, *, is_input: bool) -> list[SchemaChange]
     try:
         return list(_SchemaComparison(old, new, is_input).schemas(old, new, ()))
     except RecursionError:
-        return [SchemaChange((), DIFFERENT, "nested too deep to be judged", old, new)] if old != new else []
+        return [SchemaChange((), DIFFERENT, "nested too deep to compare", old, new)] if old != new else []
 
 
 class _SchemaComparison:

@@ -181,7 +181,7 @@ class SessionSteps:
             method, params = f"({what.why})", {"text": what.data.decode("utf-8", "backslashreplace")}
         elif exchange is None or exchange.answer is not what:
             params = {"error": what.error} if isinstance(what, Failure) else {"result": what.result}
-            method = "(nobody asked)"
+            method = "(unsolicited response)"
         else:
             return
         self.standalone.append(StandaloneMessage(what.side, method, subject, params, position))

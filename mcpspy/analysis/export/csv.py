@@ -1,6 +1,6 @@
 """Comma-separated values (RFC 4180), one exchange per line.
 
-A cell that a spreadsheet would take for a formula gets a leading apostrophe. All text is sanitized, so no
+A cell that a spreadsheet would interpret as a formula gets a leading apostrophe. All text is sanitized, so no
 cell contains a line break.
 """
 

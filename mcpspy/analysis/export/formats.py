@@ -29,16 +29,18 @@ FORMATS = {
     each.name: each
     for each in (
         ExportFormat(
-            "har", ".har", "HTTP Archive 1.2, for the browser's developer tools", f"{__package__}.har", True
+            "har", ".har", "HTTP Archive 1.2, for browser developer tools", f"{__package__}.har", True
         ),
         ExportFormat(
-            "html", ".html", "one page to search, without network", f"{__package__}.html.page", False
+            "html", ".html", "one searchable page, works offline", f"{__package__}.html.page", False
         ),
-        ExportFormat("markdown", ".md", "a document: a section an exchange", f"{__package__}.markdown", True),
+        ExportFormat(
+            "markdown", ".md", "a document, one section per exchange", f"{__package__}.markdown", True
+        ),
         ExportFormat("mermaid", ".mmd", "a sequence diagram", f"{__package__}.mermaid", False),
         ExportFormat("otlp", ".otlp.json", "OpenTelemetry spans, as OTLP/JSON", f"{__package__}.otlp", True),
-        ExportFormat("csv", ".csv", "a table: a line an exchange", f"{__package__}.csv", True),
-        ExportFormat("jsonl", ".jsonl", "strict JSON: a line an exchange", f"{__package__}.jsonl", True),
+        ExportFormat("csv", ".csv", "a table, one row per exchange", f"{__package__}.csv", True),
+        ExportFormat("jsonl", ".jsonl", "strict JSON, one line per exchange", f"{__package__}.jsonl", True),
     )
 }
 

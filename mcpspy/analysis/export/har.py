@@ -1,4 +1,4 @@
-"""HTTP Archive 1.2: HTTP sessions as they were, stdio sessions as pseudo-requests with `stdio:` URLs.
+"""HTTP Archive 1.2: HTTP sessions unchanged, stdio sessions as pseudo-requests with `stdio:` URLs.
 
 Headers and times of HTTP exchanges come from notes; server-sent events are written again from their recorded
 fields. Of a stdio session (docs/export.md) a request is a POST to its receiver with the method as path, and
@@ -26,8 +26,8 @@ from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change
 
 COMMENT = (
-    "Made by mcpspy. POST stdio://NAME/METHOD is no HTTP: it stands for a JSON-RPC message on a pipe, "
-    "and its status for what became of it (docs/export.md)."
+    "Created by mcpspy. POST stdio://NAME/METHOD is not HTTP: it represents a JSON-RPC message over stdio, "
+    "and its status the outcome of the message (docs/export.md)."
 )
 
 UNKNOWN = -1
@@ -45,7 +45,7 @@ UNKNOWN_ORIGIN = "http://unknown"
 _ORIGIN = re.compile(
     r"(https?://)(?:[^/?#@]*@)?((?:[\w.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?)(?![^/?#])", re.ASCII | re.IGNORECASE
 )
-"""Scheme, host and port; user information before the host is left out."""
+"""Scheme, host and port; user information before the host is omitted."""
 
 _SIGNS = "/?:@!$&'()*+,;=~%"
 _NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
@@ -80,7 +80,7 @@ class HttpTransfer:
         self.requests: list[Frame] = []
         self.responses: list[Frame | Note] = []
         self.selected: dict[bool, bool] = {}
-        """Whether the filter selects one of its messages (True), and one of its notes (False)."""
+        """True → the filter selects one of its messages; False → it selects one of its notes."""
         self.summaries: list[str] = []
 
     def add(self, change: Change) -> None:
@@ -123,7 +123,7 @@ def http_entries(session: RecordedSession) -> Iterator[dict[str, Any]]:
         transfer.selected[is_message] = transfer.selected.get(is_message, False) or session.keep(change)
     clock = WallClock(session.header.started)
     for number, transfer in sorted(exchanges.items(), key=lambda item: item[1].began):
-        # A transfer whose messages are all filtered out is left out, even if its notes are selected.
+        # Skip a transfer if the filter selects none of its messages, even if it selects its notes.
         if transfer.selected.get(True, transfer.selected.get(False, False)):
             yield _http_entry(session.header, clock, number, transfer)
 
@@ -164,7 +164,7 @@ def _http_entry(header: Header, clock: WallClock, number: int, transfer: HttpTra
 
 
 def _length(headers: dict[str, str]) -> int | None:
-    """Return the response's `content-length`: a body without messages may not be recorded."""
+    """Return the response's `content-length`, since a body without messages may not be recorded."""
     length = headers.get("content-length", "")
     return int(length) if length.isascii() and length.isdigit() and len(length) < 16 else None
 
@@ -297,7 +297,7 @@ def entry_request(method: str, url: str, headers: Mapping[str, str], body: bytes
         text, encoding = _text(body)
         request["postData"] = {"mimeType": headers.get("content-type", ""), "text": text}
         if encoding:
-            request["postData"]["comment"] = f"not UTF-8: in {encoding}"
+            request["postData"]["comment"] = f"not UTF-8, encoded as {encoding}"
     return request
 
 

@@ -1,8 +1,8 @@
 """Strict JSON lines, one exchange per line (docs/export.md).
 
 A message is spliced in unchanged, so duplicate keys and thirty-digit integers are kept. A message that is not
-strict JSON (NaN, a lone surrogate, invalid UTF-8) is text or Base64 instead, so that any parser can read the
-line.
+strict JSON (NaN, a lone surrogate, invalid UTF-8) becomes text or Base64 instead, so that any parser can read
+the line.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def _has_section(change: Change, session: RecordedSession) -> bool:
 def _section(change: Change, note: str) -> Iterator[str]:
     row, exchange = rows.row(change), change.exchange
     subject = f" {code_span(row.subject)}" if row.subject else ""
-    yield f"\n## {code_span(row.method or 'answer')}{subject}\n\n"
+    yield f"\n## {code_span(row.method or 'response')}{subject}\n\n"
     latency, status = row.latency, row.status
     if exchange is not None and isinstance(change.what, Request):
         latency = "" if exchange.latency is None else rows.duration(exchange.latency)
@@ -78,7 +78,7 @@ def _bodies(change: Change) -> Iterator[str]:
     yield "\n### request\n" + _body(exchange.request.data)
     others = [*exchange.progress, *([exchange.cancel] if exchange.cancel else [])]
     if isinstance(what, Request) and others:
-        yield "\n### on the way\n\n"
+        yield "\n### notifications\n\n"
         for each in sorted(others, key=lambda each: each.at):
             yield f"- {code_span(f'{rows.moment(each.at)} s')} {code_span(_summary(each))}\n"
     if exchange.answer is not None:

@@ -1,8 +1,8 @@
 """A Mermaid sequence diagram, as GitHub renders it.
 
-All but letters, digits and a few signs of a label are character references, so no text of a peer is a
-statement, a comment or markup. The diagram stays below Mermaid's size limit and reports how many messages
-were left out.
+All characters of a label except letters, digits and a few signs are character references, so no text of a
+peer is a statement, a comment or markup. The diagram stays below Mermaid's size limit and reports how many
+messages were left out.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change
 
 LONGEST = 60
-"""Maximum characters of a label; more make the diagram too wide."""
+"""Maximum characters of a label; longer labels make the diagram too wide."""
 
 ROOM = 48_000
-"""Maximum characters of a diagram. Mermaid refuses 50,000 (`maxTextSize`), and GitHub allows no change."""
+"""Maximum characters of a diagram. Mermaid rejects 50,000 (`maxTextSize`), and GitHub allows no change."""
 
 _SAFE = frozenset(" _./,-()'")
 
@@ -48,7 +48,7 @@ def export(session: RecordedSession) -> Iterator[str]:
         else:
             yield line
     if left:
-        yield f"  Note over C,S: {left} more did not fit, a filter makes room\n"
+        yield f"  Note over C,S: {left} more messages omitted, use a filter to fit them\n"
 
 
 def _introduced(changes: list[Change]) -> tuple[Peer | None, Peer | None]:
@@ -80,7 +80,7 @@ def _line(change: Change) -> str | None:
     if isinstance(what, Malformed):
         return _arrow(what, "--x", f"{what.why} {sanitize_bytes(what.data[:LONGEST])}")
     if exchange is None or what is not exchange.answer:
-        return _arrow(what, "--x", change.flaw or "nobody asked")
+        return _arrow(what, "--x", change.flaw or "unsolicited response")
     return _arrow(what, "--x" if rows.has_failed(exchange) else "-->>", _answer(exchange))
 
 

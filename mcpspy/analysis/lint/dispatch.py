@@ -1,7 +1,7 @@
 """Selection of rules, by option and for each event, and the findings made from their reports.
 
 `RuleDispatch` owns one table: the rules for each kind, method, side and revision, filled at the first such event.
-Of code prefixes the longer one wins, as in ruff: `--select ENV --ignore ENV1 --select ENV101` leaves ENV101.
+The longer code prefix wins, as in ruff: `--select ENV --ignore ENV1 --select ENV101` leaves ENV101.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from mcpspy.core.protocol.message import AnyMessage, Message, text
 from mcpspy.core.recording.decode import Damaged, Note
 
 EXCERPT = 200
-"""Characters of an excerpt."""
+"""Maximum characters of an excerpt."""
 
 MOST = 1000
-"""Entries of the table: a peer may send any method."""
+"""Maximum entries of the table: a peer may send any method."""
 
 
 class RuleDispatch:
@@ -92,6 +92,10 @@ def _excerpt(value: Any, what: AnyMessage | Note | Damaged) -> str:
     return written if len(written) <= EXCERPT else written[: EXCERPT - 1] + "…"
 
 
+ALL = "ALL"
+"""The code that selects every rule."""
+
+
 def selected(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[LintRule, ...]:
     """Return the selected rules, all if `select` is empty; raise ValueError with the first word that matches no code.
 
@@ -104,9 +108,9 @@ def selected(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[Li
 def _codes(words: Iterable[str]) -> list[str]:
     codes = [code.strip().upper() for word in words for code in word.split(",") if code.strip()]
     for code in codes:
-        if not any(rule.code.startswith(code) for rule in RULES):
+        if code != ALL and not any(rule.code.startswith(code) for rule in RULES):
             raise ValueError(code)
-    return codes
+    return ["" if code == ALL else code for code in codes]
 
 
 def _longest(rule: LintRule, codes: list[str], none: int) -> int:

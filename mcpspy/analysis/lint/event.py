@@ -31,7 +31,7 @@ class LintEvent(Struct, gc=False, eq=False):
     number: int
     revision: str | None
     method: str = ""
-    """Of the message, or of the request it responds to; the kind of a note; of an HTTP exchange, what it carried."""
+    """Method of the message or its request; kind of a note; content category of an HTTP exchange."""
     side: str = ""
     exchange: Exchange | None = None
     flaw: str | None = None

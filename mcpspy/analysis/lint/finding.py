@@ -12,9 +12,9 @@ class Severity(StrEnum):
     """Severity of a rule, the most severe first."""
 
     ERROR = "error"
-    """The specification says MUST; some peer will fail."""
+    """The specification requires it (MUST); some peer will fail."""
     WARNING = "warning"
-    """The specification says SHOULD, or allows what is nearly always a mistake."""
+    """The specification recommends it (SHOULD), or allows what is nearly always a mistake."""
     INFO = "info"
     """Worth knowing."""
 
@@ -51,12 +51,12 @@ class EntryPosition(NamedTuple):
 
 
 class Finding(Struct, frozen=True):
-    """One breach of one rule."""
+    """One violation of a rule."""
 
     code: str
     severity: Severity
     message: str
-    """What is wrong, in one line; may contain text of a peer, which is not sanitized yet."""
+    """Description in one line; may contain text of a peer that is not sanitized yet."""
     excerpt: str
     """The offending part as the peer wrote it, not sanitized either; empty if no peer wrote it."""
     place: EntryPosition
@@ -65,4 +65,4 @@ class Finding(Struct, frozen=True):
     at: float
     """Seconds since the recording started."""
     side: str
-    """The sender of what was found; empty if there is none."""
+    """The sender of the offending entry; empty if there is none."""

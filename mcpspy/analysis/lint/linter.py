@@ -107,7 +107,7 @@ class Linter:
         self._check = RuleDispatch(rules).check
         self._known = LintState(header.upstream if header is not None else None)
         self._injected: set[int] = set()
-        """HTTP exchanges with messages of mcpspy: the peers are not responsible for them."""
+        """HTTP exchanges with messages that mcpspy injected: the peers are not responsible for them."""
 
     def add(self, change: Change, place: EntryPosition = EntryPosition()) -> list[Finding]:  # noqa: B008 - it is immutable.
         """Return the findings of the next change of the session; `place` is the position of its entry."""
@@ -136,20 +136,20 @@ class Linter:
     def end(self) -> list[Finding]:
         """Return the findings of the end; to be called once, after the session's own `end`."""
         findings = []
-        for asked in self._known.open.values():
-            exchange, request = asked.exchange, asked.exchange.request
+        for pending in self._known.open.values():
+            exchange, request = pending.exchange, pending.exchange.request
             if exchange.state is State.UNANSWERED and request.frame.to is None:
                 event = LintEvent(
                     request,
                     self._known,
-                    asked.conversation,
-                    asked.place,
-                    asked.number,
-                    asked.revision,
+                    pending.conversation,
+                    pending.place,
+                    pending.number,
+                    pending.revision,
                     request.method,
                     request.side,
                     exchange,
-                    pending=asked,
+                    pending=pending,
                 )
                 findings += self._check(EventKind.END, event)
         return findings

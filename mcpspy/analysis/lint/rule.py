@@ -32,11 +32,11 @@ T = TypeVar("T")
 
 
 class Report(NamedTuple):
-    """A breach that a check found."""
+    """A violation that a check found."""
 
     message: str
     excerpt: Any = None
-    """A value, or bytes as they came; None for the message as a whole."""
+    """A value, or bytes as received; None for the whole message."""
 
 
 Check: TypeAlias = Callable[["LintEvent"], Iterable[Report]]
@@ -53,13 +53,13 @@ class LintRule:
     code: str
     severity: Severity
     summary: str
-    """What is wrong, in one line."""
+    """Title: the finding, in one line."""
     page: str
-    """Page of the specification, from the revision on; or a whole URL."""
+    """Page of the specification, starting with the revision; or a complete URL."""
     on: tuple[EventKind, ...]
     about: frozenset[str] | None = None
-    """Methods (of a response: of its request), kinds of note, or what an HTTP exchange carried (`posts`); None for
-    all. `rpc.*` stands for all methods that begin with `rpc.`.
+    """Methods (of a response: of its request), kinds of notes, or the content of an HTTP exchange (`state.POSTED` and
+    others); None for all. `rpc.*` matches all methods that begin with `rpc.`.
     """
     by: str | None = None
     """The side whose messages it checks; None for both."""
@@ -72,7 +72,7 @@ class LintRule:
     unusual: bool = False
     """Check only events with `LintEvent.is_unusual`, which are few."""
     beyond_text: bool = False
-    """Skip tool results of plain text, which most are: they cannot break it."""
+    """Skip tool results of plain text, which most are: they cannot violate it."""
     valid: tuple[str, ...]
     invalid: tuple[str, ...]
     check: Check
@@ -84,7 +84,7 @@ class LintRule:
 
     @property
     def explanation(self) -> str:
-        """Why it matters, and what to do."""
+        """The reason for the rule, and the fix."""
         return inspect.cleandoc(self.check.__doc__ or "")
 
     @property
@@ -94,7 +94,7 @@ class LintRule:
 
     @property
     def revisions(self) -> str:
-        """The revisions it holds for, in words."""
+        """The revisions it applies to, as text."""
         if self.until is None:
             return "all" if self.since == REVISIONS[0] else f"{self.since} and later"
         if self.since == REVISIONS[0]:
@@ -125,7 +125,7 @@ class LintRule:
 
 
 class RuleOptions(TypedDict, total=False):
-    """The fields of a `LintRule` after its summary; one value stands for a tuple of one."""
+    """The fields of a `LintRule` after its summary; a single value is the same as a tuple of one."""
 
     page: str
     on: EventKind | tuple[EventKind, ...]
@@ -158,7 +158,7 @@ class RuleGroup:
         return RuleGroup(self._rules, **shared)
 
     def error(self, code: str, summary: str, **options: Unpack[RuleOptions]) -> Decorator:
-        """Add the decorated function as a rule; raise ValueError if something that every rule has is missing."""
+        """Add the decorated function as a rule; raise ValueError if a required part of a rule is missing."""
         return self._rule(Severity.ERROR, code, summary, options)
 
     def warning(self, code: str, summary: str, **options: Unpack[RuleOptions]) -> Decorator:
@@ -173,16 +173,16 @@ class RuleGroup:
         if (about := given.get("about")) is not None:
             given["about"] = frozenset(_several(about))
         if not _CODE.fullmatch(code) or any(other.code == code for other in self._rules):
-            raise ValueError(f"{code}: no code, or taken")
+            raise ValueError(f"{code}: not a valid code, or already in use")
         if not (given["valid"] and given["invalid"]):
-            raise ValueError(f"{code}: it needs examples of both kinds")
+            raise ValueError(f"{code}: valid and invalid examples are required")
         page = given.get("page", "")
         if "://" not in page and not _REVISION_PAGE.fullmatch(page):
-            raise ValueError(f"{code}: {page} is no page of the specification")
+            raise ValueError(f"{code}: {page} is not a page of the specification")
 
         def add(check: Check) -> Check:
             if not check.__doc__:
-                raise ValueError(f"{code}: it does not say why")
+                raise ValueError(f"{code}: docstring is missing")
             self._rules.append(LintRule(code=code, severity=severity, summary=summary, check=check, **given))
             return check
 

@@ -1,8 +1,8 @@
 """JSON Schemas of tools: their validity, and validation of values.
 
 Owns the only use of jsonschema-rs, imported with the first schema (0.03 s), and one cached validator per schema.
-Nothing is ever fetched: a `$ref` to outside makes a schema unusable (2026-07-28, basic, JSON Schema Usage). Never
-raises for what a peer wrote.
+Fetches nothing: an external `$ref` makes a schema unusable (2026-07-28, basic, JSON Schema Usage). Never raises
+an error for the input of a peer.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from jsonschema_rs import Validator
 
 KEPT = 256
-"""Validators that are cached."""
+"""Maximum number of cached validators."""
 
 LARGE = 1 << 18
-"""Bytes above which a schema is not compiled: no tool has one, and it could take a minute."""
+"""Maximum bytes of a schema that is compiled: no tool has a larger one, and it could take a minute."""
 
 EFFORT = 1_000_000
-"""Steps that one value may take: schemas can be made to take 2^30 of them (2026-07-28, Composition-Keyword Resource Use)."""
+"""Maximum steps for one value: crafted schemas can take 2^30 (2026-07-28, Composition-Keyword Resource Use)."""
 
 MOST = 3
-"""Breaches of one value that are reported."""
+"""Maximum number of reported violations of one value."""
 
 _SCHEMES = ("http:", "https:", "file:", "ftp:")
 _DIALECTS = ("2020-12/schema", "2019-09/schema", "draft-07/schema", "draft-06/schema", "draft-04/schema")
@@ -41,12 +41,12 @@ class CheckedSchema(NamedTuple):
 
     validator: Validator | None
     why: str | None
-    """Why the schema is invalid; None if it is valid, even without a validator for it."""
+    """The reason why the schema is invalid; None if it is valid, even without a validator for it."""
     fan: int = 0
-    """References of a schema that refers to itself, each a branch at every level of a value; else 0."""
+    """References in a schema that refers to itself, each a branch at every level of a value; otherwise 0."""
 
     def breaches(self, value: Any) -> list[str]:
-        """Return the breaches of a value, each with its JSON pointer; none if validation is not possible."""
+        """Return the violations of a value, each with its JSON pointer; none if validation is not possible."""
         if self.validator is None or (self.fan > 1 and self.fan ** _depth(value) > EFFORT):
             return []
         try:
@@ -122,7 +122,7 @@ def _check(schema: Any, written: bytes) -> CheckedSchema:
         return CheckedSchema(None, _first_line(error))
     except ValidationError as error:
         if outside_references(schema):
-            return CheckedSchema(None, None)  # A rule of its own reports it.
+            return CheckedSchema(None, None)  # DATA203 reports it.
         where = "".join(f"/{step}" for step in error.instance_path)
         return CheckedSchema(None, f"{where or '(itself)'}: {_first_line(error)}")
     except RecursionError:
@@ -132,7 +132,7 @@ def _check(schema: Any, written: bytes) -> CheckedSchema:
 
 
 class SchemaCost:
-    """Upper bound of the work that validation by a schema takes."""
+    """Upper bound of the steps that validation by a schema takes."""
 
     def __init__(self, schema: Any) -> None:
         self._root = schema

@@ -1,7 +1,7 @@
 """State that the rules share: of conversations, of HTTP exchanges, and of the server behind them.
 
-Keeps only what rules need, and only of the latest conversations and exchanges: in 2026-07-28 every POST is a
-conversation. Owns the names by which rules select HTTP exchanges (`about`).
+Keeps only the state that rules need, and only of the latest conversations and exchanges: in 2026-07-28 every POST
+is a conversation. Owns the names by which rules select HTTP exchanges (`about`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ REQUESTS = "requests"
 """A request other than `initialize`."""
 
 NOTIFIES = "notifies"
-"""Notifications or responses, and no request."""
+"""Notifications or responses, and no requests."""
 
 UNREADABLE = "unreadable"
-"""Something malformed, and no request."""
+"""Malformed content, and no requests."""
 
 SSE = "sse"
 """Anything over HTTP+SSE, the transport of 2024-11-05, which has other rules."""
@@ -92,7 +92,7 @@ class HttpPost(Struct, gc=False):
         return any(posted.method == "initialize" for posted in self.posted)
 
     def category(self, *, is_sse: bool) -> str:
-        """Return what it carried, in the terms of the rules' `about`."""
+        """Return its content category, in the terms of the rules' `about`."""
         if is_sse:
             return SSE
         kinds = {posted.kind for posted in self.posted}
@@ -118,7 +118,7 @@ class HttpPost(Struct, gc=False):
 
 
 KEPT = 4096
-"""The most items that are kept of anything that grows with the session."""
+"""Maximum items that are kept of anything that grows with the session."""
 
 
 class PendingRequest(Struct, gc=False):
@@ -131,7 +131,7 @@ class PendingRequest(Struct, gc=False):
     revision: str | None
     subject: str | None = None
     progress: float | None = None
-    """The last one reported."""
+    """The last reported progress."""
 
 
 class ConversationState(Peers):
@@ -157,9 +157,9 @@ class ConversationState(Peers):
         self.cursors: dict[str, set[str]] = {}
         """Method → the cursors of the current listing."""
         self.was_malformed = {CLIENT: False, SERVER: False}
-        """That side sent something malformed that has no response yet."""
+        """True if that side sent something malformed and has not received an error for it."""
         self.has_notified = {CLIENT: False, SERVER: False}
-        """The last message of that side was a notification."""
+        """True if the last message of that side was a notification."""
         self.closed_at: float | None = None
         """Seconds from the start until the client closed the server's stdin."""
 
@@ -196,7 +196,7 @@ class LintState:
         self.upstream = upstream
         self.conversations: OrderedDict[str | None, ConversationState] = OrderedDict()
         self.revision: str | None = None
-        """The last negotiated one, in any conversation."""
+        """The revision negotiated last, in any conversation."""
         self.open: dict[int, PendingRequest] = {}
         """id() of an exchange → its request, which has no response yet."""
         self.posts: OrderedDict[int, HttpPost] = OrderedDict()

@@ -1,7 +1,7 @@
-"""A session for one pass over a recording: it keeps what correlation needs, and no messages.
+"""A session for one pass over a recording: it keeps the data for correlation, and no messages.
 
-It reports what `core.session.session` reports, except that exchanges older than some thousands of requests are
-forgotten: a second response or a reused id is then unknown.
+It reports the same changes as `core.session.session`, except that it forgets exchanges older than some thousands
+of requests: it cannot recognise a second response or a reused id after that.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change, Session
 
 HEAVY = 1 << 12
-"""Bytes above which an answered request or its response is not kept whole."""
+"""Bytes above which an answered request or its response is not kept completely."""
 
 EVERY = 1024
 """Entries between two removals of old exchanges."""

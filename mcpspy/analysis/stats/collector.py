@@ -33,7 +33,7 @@ from mcpspy.core.session.correlation import (
 from mcpspy.core.session.exchange import SUBSCRIBE, Event, State
 
 MOST = 100
-"""Clients that are counted separately."""
+"""Maximum number of clients that are counted separately."""
 
 
 class Handshake(NamedTuple):
@@ -152,7 +152,7 @@ class StatsCollector(Correlation[StatsCall]):
         self.lines += 1
 
     def finish(self, *, is_over: bool) -> None:
-        """Count open requests. `is_over`: the session ended, so they never get a response."""
+        """Count open requests. `is_over`: the session ended, so they get no response."""
         if is_over:
             self.end()
         else:
@@ -203,7 +203,7 @@ class StatsCollector(Correlation[StatsCall]):
             self.tables.add_uncounted(message, kind, self.lines)
 
     def _count_request(self, change: RequestOpened[StatsCall], call: StatsCall, message: AnyMessage) -> None:
-        call.odd = bool(change.flaw or message.flaws)
+        call.has_issue = bool(change.flaw or message.flaws)
         if change.continues is not None:
             call.chain = change.continues.chain
         if call.method == "initialize":
@@ -215,7 +215,7 @@ class StatsCollector(Correlation[StatsCall]):
         self, change: RequestAnswered[StatsCall], call: StatsCall, message: AnyMessage
     ) -> None:
         answer = StatsAnswer(message.at, len(message.data), self.lines, isinstance(message, Failure))
-        answer.odd = bool(change.flaw or message.flaws)
+        answer.has_issue = bool(change.flaw or message.flaws)
         if isinstance(message, Failure):
             answer.code = message.code
         if self.tables.reads_text:
@@ -226,7 +226,7 @@ class StatsCollector(Correlation[StatsCall]):
         if change.event is not Event.QUESTION:
             self._settle(call, answer)
             return
-        # The call continues: the same request is sent again, with the answers.
+        # The call continues: the client sends the same request again, with the input responses.
         chain, call.chain = call.chain or InputChain(call.at), None
         self._settle(call, answer)
         call.chain, call.data = chain, b""
@@ -239,7 +239,7 @@ class StatsCollector(Correlation[StatsCall]):
             entries = note.fields.get("entries")
             self.lost += entries if isinstance(entries, int) else 1
         if (call := change.request) is not None:
-            call.odd |= change.flaw is not None
+            call.has_issue |= change.flaw is not None
             if call.state is State.REFUSED:
                 self._settle(call, None)
             elif call.state is State.CANCELLED:

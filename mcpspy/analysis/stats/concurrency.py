@@ -9,10 +9,10 @@ from __future__ import annotations
 from array import array
 
 BINS = 256
-"""Intervals whose peak is kept: more than a terminal has columns; at least half of them are in use."""
+"""Intervals whose peak is kept: more than a terminal has columns. At least half of them are in use."""
 
 FINEST = 1 / 1024
-"""Seconds of an interval in the beginning."""
+"""Initial length of an interval in seconds."""
 
 
 class Concurrency:
@@ -22,7 +22,7 @@ class Concurrency:
         self.peak = 0
         self.server_peak = 0
         self.served = 0.0
-        """Seconds in which the client waited for the server, and not the server for the client."""
+        """Seconds in which the client waited for the server and the server did not wait for the client."""
         self.client_seconds = 0.0
         """Seconds in which the server waited for the client."""
         self.area = 0.0
@@ -75,7 +75,7 @@ class Concurrency:
         ]
 
     def _advance(self, at: float) -> None:
-        """Advance to the bin of a time; what is in flight is so in all the bins between."""
+        """Advance to the bin of a time. Requests in flight are counted in all bins in between."""
         peaks = self._peaks
         while at / self._width >= BINS:
             halves = [max(peaks[place], peaks[place + 1]) for place in range(0, BINS, 2)]

@@ -22,7 +22,7 @@ class GroupKind(StrEnum):
     REQUEST = "request"
     NOTIFICATION = "notification"
 
-    __hash__ = str.__hash__  # Enum's own is Python, and is called for every message.
+    __hash__ = str.__hash__  # The method of Enum is Python code, and is called for every message.
 
 
 class StateCounts(dict[State, int]):
@@ -39,7 +39,7 @@ class ChainCounts:
         self.whole = Distribution()
         """Seconds from the first request to the last response, of each finished call."""
         self.served = 0.0
-        """Seconds of that in which the server had a request to answer."""
+        """Seconds of it in which the server had a request to answer."""
         self.requests = 0
 
     def __len__(self) -> int:
@@ -47,7 +47,7 @@ class ChainCounts:
 
 
 class MessageGroup:
-    """Counts of requests, or notifications, that are alike."""
+    """Counts of similar requests or notifications."""
 
     def __init__(self, side: str, kind: GroupKind, method: str, subject: str | None = None) -> None:
         self.side = side

@@ -1,7 +1,7 @@
-"""Exact quantiles of very many numbers, without ever sorting them all.
+"""Exact quantiles of very many numbers, without sorting all of them.
 
 Owns the numbers, in sorted runs of eight bytes each, and the search for a rank among the runs of one or several
-distributions: half a million take some milliseconds. Why not a histogram: docs/decisions.md.
+distributions: half a million take some milliseconds. docs/decisions.md explains why it is not a histogram.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from math import ceil, fsum
 from typing import NamedTuple
 
 RUN = 2048
-"""Numbers that are sorted together, at most: a quarter of a millisecond."""
+"""Maximum count of numbers that are sorted together: they take a quarter of a millisecond."""
 
 _made = count()
 
@@ -39,7 +39,7 @@ class Distribution:
     __slots__ = ("_fresh", "_room", "_runs", "_sorted")
 
     def __init__(self) -> None:
-        # Tools that are called in turn must not all come to be sorted at the same moment.
+        # Tools that are called in turn must not all reach their sort at the same moment.
         self._room = max(RUN - next(_made) * 37 % RUN // 2, 1)
         self._sorted = 0
         self._runs: list[array[float]] = []
@@ -47,7 +47,7 @@ class Distribution:
 
     @staticmethod
     def union(spreads: Sequence[Distribution]) -> Distribution:
-        """Return all the numbers of several; nothing may be added to any of them as long as it is in use."""
+        """Return the union of several distributions; add nothing to any of them while it is in use."""
         union = Distribution()
         union._runs = [run for spread in spreads for run in spread._all()]
         union._sorted = sum(map(len, union._runs))
@@ -111,7 +111,7 @@ def _ranked(runs: Sequence[array[float]], rank: int) -> float:
 
 
 def _middle(left: list[tuple[array[float], int, int]]) -> float:
-    """Return a number that at least a quarter of all is not below, and a quarter not above."""
+    """Return a number that at least a quarter of all is not below, and at least a quarter not above."""
     middles = sorted((run[(low + high) // 2], high - low) for run, low, high in left)
     half = sum(weight for _, weight in middles) / 2
     for middle, weight in middles:

@@ -18,15 +18,14 @@ from mcpspy.core.query.parser import Query
 from mcpspy.core.session.exchange import State
 
 MOST = 2000
-"""Limit of groups; after it, new keys are counted in a common group of their kind."""
-
+"""Maximum number of groups; beyond it, new keys are counted in a common group of their kind."""
 
 _Key = tuple[str, str, str | None]
 """Sender, method, subject."""
 
 
 class InputChain(Struct, gc=False, eq=False):
-    """A call so far that takes more than one request (2026-07-28, input required)."""
+    """A call that has taken more than one request so far (2026-07-28, input required)."""
 
     begun: float
     requests: int = 0
@@ -39,7 +38,7 @@ class StatsCall(Struct, gc=False, eq=False):
     at: float
     size: int
     line: int
-    """Its place among the lines of the recording."""
+    """Index among the lines of the recording."""
     id: str
     method: str
     group: MessageGroup
@@ -50,9 +49,9 @@ class StatsCall(Struct, gc=False, eq=False):
     is_task: bool = False
     state: State = State.PENDING
     is_out: bool = False
-    """True if no one waits for it any more, though it may still be answered."""
+    """True if no one waits for it any longer, although a response may still arrive."""
     chain: InputChain | None = None
-    odd: bool = False
+    has_issue: bool = False
     data: bytes = b""
 
 
@@ -64,7 +63,7 @@ class StatsAnswer(Struct, gc=False, eq=False):
     line: int
     is_failure: bool = False
     code: int | None = None
-    odd: bool = False
+    has_issue: bool = False
     data: bytes = b""
 
 
@@ -78,7 +77,7 @@ def call_item(call: StatsCall, answer: StatsAnswer | None) -> ExchangeItem:
         subject=call.subject,
         size=call.size,
         stream=call.stream or "",
-        odd=call.odd,
+        has_issue=call.has_issue,
         data=call.data,
         id=call.id,
         status=call.state.value,
@@ -86,7 +85,7 @@ def call_item(call: StatsCall, answer: StatsAnswer | None) -> ExchangeItem:
     if answer is not None:
         item.size += answer.size
         item.latency = answer.at - call.at
-        item.odd |= answer.odd
+        item.has_issue |= answer.has_issue
         item.error_code = answer.code
         item.answer = answer.data
         if answer.is_failure:
@@ -95,7 +94,7 @@ def call_item(call: StatsCall, answer: StatsAnswer | None) -> ExchangeItem:
 
 
 class LargeMessage(NamedTuple):
-    """A message that is among the largest."""
+    """One of the largest messages."""
 
     size: int
     order: int
@@ -239,7 +238,7 @@ class StatsTables:
                 subject=subject,
                 size=size,
                 stream=message.frame.stream or "",
-                odd=bool(message.flaws),
+                has_issue=bool(message.flaws),
                 data=message.data,
             )
             if not self.matches(item):
@@ -255,7 +254,7 @@ class StatsTables:
         group.sent += size
 
     def add_uncounted(self, message: AnyMessage, kind: str, line: int) -> None:
-        """Weigh a message that is neither of a call nor a notification; no filter matches such."""
+        """Weigh a message that is neither part of a call nor a notification; no filter matches it."""
         size = len(message.data)
         if self.matches is None and size > self.groups.least:
             self.groups.add_large(LargeMessage(size, -line, line, message.at, message.side, kind))

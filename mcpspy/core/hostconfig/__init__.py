@@ -1,1 +1,1 @@
-"""A host's configuration: parse JSONC, TOML, YAML with positions; wrap, unwrap, edit."""
+"""Configuration files of hosts: parsers that keep positions; wrapping and unwrapping of servers."""

@@ -1,7 +1,7 @@
 """Command lines of mcpspy in a host's configuration.
 
-Writes and recognises `mcpspy run --name SERVER -- COMMAND…` and `mcpspy bridge --name SERVER --upstream URL`,
-however mcpspy is started. Shell quoting is irrelevant: arguments are data, those of `cmd /c npx` too.
+The module writes `mcpspy run --name SERVER -- COMMAND…` and `mcpspy bridge --name SERVER --upstream URL`, and
+recognises them however mcpspy is started. Shell quoting is irrelevant: arguments are data, also those of `cmd /c npx`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ SWITCHES = frozenset(["--no-record", "--no-redact", "--sse", "--insecure"])
 
 
 class ProxyCommand(NamedTuple):
-    """A command line that starts `run` or `bridge` of mcpspy."""
+    """A command line that starts `mcpspy run` or `mcpspy bridge`."""
 
     does: str
     at: int
-    """The position of the original command line; the length of the arguments if there is none."""
+    """Index of the first argument of the original command line; the number of arguments if there is none."""
     options: tuple[tuple[str, str], ...]
     is_joined: bool
-    """True if the name follows an equals sign: then the entry had no `args` (see `run`)."""
+    """True for `--name=NAME`: the entry had no `args` (see `run`)."""
 
     def option(self, flag: str) -> str | None:
         return next((value for name, value in reversed(self.options) if name == flag), None)
@@ -29,7 +29,7 @@ class ProxyCommand(NamedTuple):
 def run(name: str, options: Sequence[str] = (), *, has_args: bool) -> list[str]:
     """Return the arguments between mcpspy and the server's command.
 
-    The form of `--name` tells `unwrap` whether the entry had `args`; `run` accepts both forms.
+    The form of `--name` (with a blank or `=`) records for `unwrap` whether the entry had `args`; `run` accepts both.
     """
     return ["run", *(["--name", name] if has_args else [f"--name={name}"]), *options, "--"]
 
@@ -42,9 +42,9 @@ def bridge(
     *,
     is_sse: bool = False,
 ) -> list[str]:
-    """Return the arguments that replace a URL; the values of `headers` are variables.
+    """Return the arguments that replace a URL; the values of `headers` are references to variables.
 
-    `is_sse`: the entry says HTTP+SSE of 2024-11-05, which a URL does not show.
+    `is_sse` means that the entry selects HTTP+SSE of 2024-11-05, which the URL does not show.
     """
     words = ["bridge", *([f"--name={name}"] if name.startswith("-") else ["--name", name])]
     words += [*options, "--upstream", upstream, *(["--sse"] if is_sse else [])]
@@ -54,7 +54,7 @@ def bridge(
 
 
 def read(argv: Sequence[str]) -> ProxyCommand | None:
-    """Parse a command line; return None unless it starts `run` or `bridge` of mcpspy."""
+    """Parse a command line; return None unless it starts `mcpspy run` or `mcpspy bridge`."""
     at = _program(argv)
     if at is None or at >= len(argv) or argv[at] not in ("run", "bridge"):
         return None
@@ -76,7 +76,7 @@ def read(argv: Sequence[str]) -> ProxyCommand | None:
 
 
 def _program(argv: Sequence[str]) -> int | None:
-    """Return how many arguments start mcpspy; None if they start something else."""
+    """Return the number of arguments that start mcpspy; None if they start something else."""
     stem = argv[0].replace("\\", "/").rpartition("/")[2].lower().removesuffix(".exe") if argv else ""
     if stem == "mcpspy":
         return 1

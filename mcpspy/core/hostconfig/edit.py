@@ -1,7 +1,7 @@
-"""Wrapping and unwrapping servers in the text of a configuration.
+"""Wrapping and unwrapping of servers in the text of a configuration.
 
-Proves each result: it must parse, be unchanged in everything else, and unwrap to the original bytes. A server
-for which that fails is left unchanged, with a reason.
+Each result is verified: it must parse, everything else must be unchanged, and it must unwrap to the original
+bytes. A server that fails the check stays unchanged, with a reason.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mcpspy.errors import UsageError
 
 
 class ServersLocation(NamedTuple):
-    """The place of the servers in a file, and the format of their entries."""
+    """The location of the servers in a file, and the layout of their entries."""
 
     syntax: ConfigSyntax
     keys: tuple[str, ...]
@@ -37,14 +37,14 @@ class EditResult:
     done: list[str] = field(default_factory=list)
     already: list[str] = field(default_factory=list)
     left: dict[str, str] = field(default_factory=dict)
-    """Left unchanged, with the reason."""
+    """Servers that were left unchanged → reason."""
 
 
-UNSAFE = "its entry cannot be changed so that it could be restored to the byte"
+UNSAFE = "its entry cannot be changed in a way that unwrap can undo byte for byte"
 
 
 def wrapped(text: str, location: ServersLocation, names: Collection[str], target: WrapTarget) -> EditResult:
-    """Return the text with these servers started through mcpspy."""
+    """Wrap these servers, so that the host starts them through mcpspy."""
     edited = EditResult(text)
     changes: dict[str, list[TextEdit]] = {}
     for server in location.servers(text):
@@ -55,9 +55,9 @@ def wrapped(text: str, location: ServersLocation, names: Collection[str], target
             continue
         source = EntryText(text, location.syntax, server.node)
         try:
-            if server.what is EntryKind.ODD:
+            if server.what is EntryKind.INVALID:
                 raise SkippedEntry(server.why)
-            made = (
+            edits = (
                 wrap.wrap_stdio(source, server, target)
                 if server.what is EntryKind.STDIO
                 else wrap.wrap_url(source, server, target, location.layout)
@@ -65,11 +65,11 @@ def wrapped(text: str, location: ServersLocation, names: Collection[str], target
         except SkippedEntry as why:
             edited.left[server.name] = str(why)
         else:
-            # Of two in a list that have one name, both.
-            changes.setdefault(server.name, []).extend(made)
+            # A list may have two servers with the same name: both are changed.
+            changes.setdefault(server.name, []).extend(edits)
     if not changes:
         return edited
-    new = spliced(text, [splice for made in changes.values() for splice in made])
+    new = spliced(text, [edit for edits in changes.values() for edit in edits])
     if _is_safe(text, new, location, changes.keys()):
         edited.text, edited.done = new, [*changes]
     elif len(changes) == 1:
@@ -121,7 +121,7 @@ def _renewed(text: str, location: ServersLocation, bridged: dict[str, ServerEntr
 
 
 def _is_safe(old: str, new: str, location: ServersLocation, names: Collection[str]) -> bool:
-    """Return whether these servers are correctly wrapped; `unwrapped` checks that all else is unchanged."""
+    """Return True if these servers are wrapped correctly; `unwrapped` checks that everything else is unchanged."""
     try:
         before, after = (
             {s.name: s for s in location.servers(text) if s.name in names} for text in (old, new)
@@ -136,7 +136,7 @@ def _is_safe(old: str, new: str, location: ServersLocation, names: Collection[st
 
 
 def _is_wrapped(old: ServerEntry, new: ServerEntry, layout: EntryLayout) -> bool:
-    """Return whether the new entry starts the old one through mcpspy and is otherwise equal."""
+    """Return True if the new entry starts the old one through mcpspy and is otherwise equal."""
     proxy = new.proxy
     if proxy is None or new.what is not old.what:
         return False
@@ -154,7 +154,7 @@ def _others(server: ServerEntry, keys: Collection[str]) -> dict[str, object]:
 
 def _rest(text: str, location: ServersLocation, names: Collection[str]) -> str:
     """Return the configuration without these servers, for comparison."""
-    # Of YAML with its aliases followed: what one of them names may be part of an entry.
+    # Aliases in YAML are resolved, because the target of an alias may be part of an entry.
     document = (
         deepcopy(yaml.resolved(text))
         if location.syntax is ConfigSyntax.YAML

@@ -1,7 +1,7 @@
 """Parser of JSON with comments and trailing commas into a tree of spans.
 
-Reads RFC 8259, `//` and `/* */` comments, and a comma before a closing bracket. Strict hosts refuse the last
-two themselves, so one parser is enough. Raises UsageError with the place of the error.
+It accepts RFC 8259 with `//` and `/* */` comments and a comma before a closing bracket. Strict hosts reject the
+extensions themselves, so one parser is enough. It raises UsageError with the position of the error.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\
 _WORD = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
 
 DEEPEST = 200
-"""Maximum nesting; no configuration has as much, and Python's stack is limited."""
+"""Maximum nesting: no configuration is that deep, and Python's stack is limited."""
 
 
 def read(text: str) -> Node:
-    """Return the document; an empty one is an empty object, as for hosts."""
+    """Return the document; an empty document is an empty object, as in hosts."""
     reader = _Reader(text)
     start = reader.skip(1 if text.startswith("\ufeff") else 0)
     if start == len(text):
@@ -29,7 +29,7 @@ def read(text: str) -> Node:
     node = reader.value(start, 0)
     end = reader.skip(node.end)
     if end != len(text):
-        raise reader.wrong(end, "the document has ended here")
+        raise reader.wrong(end, "unexpected text after the end of the document")
     return node
 
 
@@ -42,13 +42,13 @@ class _Reader:
         assert found is not None
         return found.end()
 
-    def wrong(self, position: int, what: str) -> UsageError:
-        return UsageError(f"{where(self.text, position)}: not JSON: {what}")
+    def wrong(self, position: int, problem: str) -> UsageError:
+        return UsageError(f"{where(self.text, position)}: not JSON: {problem}")
 
     def value(self, start: int, depth: int) -> Node:
         first = self.text[start : start + 1]
         if depth > DEEPEST:
-            raise self.wrong(start, f"more than {DEEPEST} brackets deep")
+            raise self.wrong(start, f"nested more than {DEEPEST} levels deep")
         if first == "{":
             return self.object(start, depth)
         if first == "[":
@@ -57,13 +57,13 @@ class _Reader:
             return self.string(start)
         word = _WORD.match(self.text, start)
         if word is None:
-            raise self.wrong(start, "a value should stand here")
+            raise self.wrong(start, "expected a value")
         return Node(NodeKind.OTHER, start, word.end(), word[0])
 
     def string(self, start: int) -> Node:
         found = _STRING.match(self.text, start)
         if found is None:
-            raise self.wrong(start, "a string should stand here")
+            raise self.wrong(start, "expected a string")
         return Node(NodeKind.STRING, start, found.end(), json.loads(found[0]))
 
     def object(self, start: int, depth: int) -> Node:
@@ -73,7 +73,7 @@ class _Reader:
             key = self.string(position)
             colon = self.skip(key.end)
             if self.text[colon : colon + 1] != ":":
-                raise self.wrong(colon, "a colon should stand here")
+                raise self.wrong(colon, "expected a colon")
             value = self.value(self.skip(colon + 1), depth + 1)
             members.append(Member(key.text, key.start, value))
             position = self.following(value.end, "}")
@@ -95,5 +95,5 @@ class _Reader:
         if mark == ",":
             return self.skip(position + 1)
         if mark != closing:
-            raise self.wrong(position, f"a comma or {closing} should stand here")
+            raise self.wrong(position, f"expected a comma or {closing}")
         return position

@@ -1,6 +1,6 @@
-"""Layout of a server's entry: the names of its members, and writing new members beside existing ones.
+"""Layout of a server's entry: names of its members, and source text of new members.
 
-Writes JSON and flow style between brackets, YAML lines and TOML lines.
+New members are written as JSON or YAML flow style between brackets, as YAML lines, or as TOML lines.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import NamedTuple
 from mcpspy.core.hostconfig.tree import Member, Node, eol, line_indent, quoted
 
 TYPE = ("type", "transport", "transportType")
-"""Members with the transport; except for `sse`, a bridge detects it."""
+"""Members that name the transport; a bridge detects it, except `sse`."""
 
 LOGIN = frozenset(
     """apiKey auth authProviderType headersHelper oauth oauth_client_id oauth_resource oauthClientId
     scopes targetAudience targetServiceAccount""".split()
 )
-"""Members by which a host gets credentials that are not in the file."""
+"""Members that make a host obtain credentials that are not in the file."""
 
 _BETWEEN = re.compile(r"(?:[\s,]+|//[^\r\n]*|#[^\r\n]*|/\*[\s\S]*?\*/)*")
 """Text that may separate neighbouring members."""
@@ -32,31 +32,31 @@ class ConfigSyntax(StrEnum):
 
 
 class EntryLayout(NamedTuple):
-    """The members of an entry. A stdio entry has `command`, `args` and `env` everywhere."""
+    """Names of the members of an entry. A stdio entry has `command`, `args` and `env` in all hosts."""
 
     url: tuple[str, ...] = ("url",)
-    """Members with the URL; the first one present counts."""
+    """Members that may hold the URL; the first one present is used."""
     headers: tuple[str, ...] = ("headers",)
-    """The path to the headers, an object of strings."""
+    """Path of the headers, an object of strings."""
     stdio: str | None = "stdio"
-    """The `type` of a stdio entry; None if the host has none."""
+    """The `type` of a stdio entry; None if the host uses none."""
     named: bool = False
-    """True if the servers are a list, each with its name."""
+    """True if the servers are a list in which each entry has a name."""
     bearer: str | None = None
-    """A member that names the variable with a bearer token."""
+    """Member with the name of the variable that holds a bearer token."""
     variables: str | None = None
-    """A member with headers whose values are names of variables."""
+    """Member with headers whose values are names of variables."""
     passed: str | None = None
-    """A member with the names of variables that the host passes on to a stdio server."""
+    """Member with the names of variables that the host passes to a stdio server."""
 
 
 STANDARD = EntryLayout()
 ANY = EntryLayout(url=("httpUrl", "serverUrl", "url"))
-"""For a file of an unknown host."""
+"""Layout for the file of an unknown host."""
 
 
-class SkippedEntry(Exception):  # noqa: N818 - reads as what it says at every raise.
-    """An entry that is not changed, with the reason."""
+class SkippedEntry(Exception):  # noqa: N818 - The name reads well at every raise.
+    """The reason why an entry is not changed."""
 
 
 class EntryText:
@@ -67,7 +67,7 @@ class EntryText:
         self.eol = eol(text)
 
     def table(self, values: Mapping[str, str], beside: Member) -> str:
-        """Return an object of strings, one member per line if the neighbour begins a line."""
+        """Return the source of an object of strings, with one member per line if `beside` begins a line."""
         pairs = [self.pair(key, quoted(value)) for key, value in values.items()]
         indent = line_indent(self.text, beside.start)
         if indent is None or self.syntax is not ConfigSyntax.JSON:
@@ -97,9 +97,9 @@ class EntryText:
         return re.sub(r"[^\t]", " ", before.removeprefix("\ufeff"))
 
     def runs(self, keys: Collection[str]) -> list[tuple[Member | None, Member, Member]]:
-        """Return runs of neighbours among these members: the one before a run, its first and its last.
+        """Return the runs of adjacent members with these keys: the member before the run, its first and its last.
 
-        Tables under their own header are excluded.
+        Tables with their own header are excluded.
         """
         found: list[tuple[Member | None, Member, Member]] = []
         before: Member | None = None
@@ -109,7 +109,7 @@ class EntryText:
                 continue
             if member.start < 0 or member.node.end < member.start:
                 if member.key in keys:
-                    raise SkippedEntry(f"{member.key} does not stand in one place")
+                    raise SkippedEntry(f"{member.key} is not defined in one place")
                 continue
             if member.key not in keys:
                 is_open = False
@@ -128,4 +128,4 @@ class EntryText:
 
     def require_neighbours(self, one: Member, other: Member) -> None:
         if not _BETWEEN.fullmatch(self.text, one.node.end, other.start):
-            raise SkippedEntry(f"{one.key} and {other.key} do not stand together")
+            raise SkippedEntry(f"{one.key} and {other.key} are not adjacent")

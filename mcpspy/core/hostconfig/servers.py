@@ -1,8 +1,8 @@
-"""The servers of a configuration: the kind of each entry, and whether it is wrapped.
+"""Servers of a configuration: the kind of each entry, and the mcpspy command line of wrapped entries.
 
-An entry that cannot be read is returned with a reason. Also owns the default timeouts of hosts by
-`clientInfo` name, looked up in November 2026. Claude Code's default is some 28 hours and the Python SDK has
-none; users may configure another time, and some hosts restart it with each progress notification.
+An invalid entry is returned with a reason. The module also holds the default timeouts of hosts by `clientInfo`
+name, as of November 2026. The default of Claude Code is about 28 hours and the Python SDK has none; users may
+configure another timeout, and some hosts restart it at each progress notification.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from mcpspy.errors import UsageError
 class EntryKind(StrEnum):
     STDIO = "stdio"
     URL = "url"
-    ODD = "odd"
-    """Neither, or both."""
+    INVALID = "invalid"
+    """Has neither a command nor a URL, or both, or one of a wrong type."""
 
 
 class ServerEntry(NamedTuple):
     name: str
     node: Node
     what: EntryKind
-    """For a wrapped entry, its original kind."""
+    """The kind; of a wrapped entry, the original one."""
     proxy: ProxyCommand | None
-    """The command line of mcpspy, if it is wrapped."""
+    """The command line of mcpspy if the entry is wrapped."""
     argv: list[str]
     url: str
-    """For a wrapped URL entry, the upstream of the bridge."""
+    """The URL; of a wrapped URL entry, the upstream of the bridge."""
     why: str = ""
 
     @property
@@ -49,9 +49,9 @@ class ServerEntry(NamedTuple):
 
 @lru_cache(maxsize=8)
 def read(text: str, syntax: ConfigSyntax) -> Node:
-    """Parse a document; raise UsageError with the place of the error.
+    """Parse a document; raise UsageError with the position of the error.
 
-    Verifying a change reads the same few texts several times, and YAML is parsed at 100 KB/s.
+    The result is cached: verifying a change reads the same texts several times, and YAML is parsed at 100 KB/s.
     """
     return {ConfigSyntax.JSON: jsonc.read, ConfigSyntax.TOML: toml.read, ConfigSyntax.YAML: yaml.read}[
         syntax
@@ -59,12 +59,12 @@ def read(text: str, syntax: ConfigSyntax) -> Node:
 
 
 def servers(document: Node, keys: tuple[str, ...], layout: EntryLayout) -> list[ServerEntry]:
-    """Return the servers under a key, none if it is missing; raise UsageError if it is something else."""
+    """Return the servers at a path of keys; none if it does not exist. Raise UsageError for a value of another type."""
     node = document.get(*keys)
     if node is None or (node.kind, node.text) in ((NodeKind.OTHER, "null"), (NodeKind.OTHER, "")):
         return []
     if node.kind is not (NodeKind.ARRAY if layout.named else NodeKind.OBJECT):
-        raise UsageError(f"{'.'.join(keys)} is no {'list' if layout.named else 'object'} of servers")
+        raise UsageError(f"{'.'.join(keys)} is not {'a list' if layout.named else 'an object'} of servers")
     if not layout.named:
         known = {member.key: member.node for member in node.members}
         return [_server(name, entry, layout) for name, entry in known.items()]
@@ -80,17 +80,17 @@ def _server(name: str, node: Node, layout: EntryLayout) -> ServerEntry:
     url = next((found for key in layout.url if (found := node.get(key)) is not None), None)
 
     def unusable(why: str) -> ServerEntry:
-        return ServerEntry(name, node, EntryKind.ODD, None, [], "", why)
+        return ServerEntry(name, node, EntryKind.INVALID, None, [], "", why)
 
     if node.kind is not NodeKind.OBJECT:
-        return unusable("its entry is no object")
+        return unusable("its entry is not an object")
     if command is not None and url is not None:
         return unusable("it has both a command and a URL")
     if command is not None:
         if command.kind is not NodeKind.STRING:
-            return unusable("its command is no string")
+            return unusable("its command is not a string")
         if args is not None and args.kind is not NodeKind.ARRAY:
-            return unusable("its args are no list")
+            return unusable("its args are not a list")
         line = [command.text, *(args.strings if args is not None else [])]
         proxy = command_line.read(line)
         if proxy is not None and proxy.does == "bridge":
@@ -99,19 +99,19 @@ def _server(name: str, node: Node, layout: EntryLayout) -> ServerEntry:
     if url is None:
         return unusable("it has neither a command nor a URL")
     if url.kind is not NodeKind.STRING:
-        return unusable("its URL is no string")
+        return unusable("its URL is not a string")
     return ServerEntry(name, node, EntryKind.URL, None, [], url.text)
 
 
 def _upstream(node: Node, proxy: ProxyCommand) -> str:
-    """Return the upstream of a bridge, which may be in a variable of the entry."""
+    """Return the upstream of a bridge; the entry may hold it in a variable."""
     upstream = proxy.option("--upstream") or ""
     variable = node.get("env", upstream[2:-1]) if upstream.startswith("${") else None
     return variable.text if variable is not None else upstream
 
 
 def origin(url: str) -> str:
-    """Return the part of a URL that holds no secret."""
+    """Return the scheme, host and port of a URL, the parts that hold no secret."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -123,11 +123,11 @@ class HostTimeouts(NamedTuple):
     host: str
     seconds: float
     method: str = ""
-    """The method of the requests; empty: all."""
+    """The method that the timeout applies to; empty: all methods."""
 
 
 _HOSTS = {
-    # Not documented; the default of the TypeScript SDK, and what its users measure:
+    # Not documented; this is the default of the TypeScript SDK, and users measure the same:
     # https://github.com/anthropics/claude-code/issues/22542
     "claude-ai": HostTimeouts("Claude Desktop", 60),
     # DEFAULT_MCP_TIMEOUT_SECONDS: https://github.com/cline/cline/blob/main/src/shared/mcp.ts
@@ -139,9 +139,9 @@ _HOSTS = {
 
 
 def response_timeout(client: str, method: str) -> HostTimeouts | None:
-    """Return how long a client waits for the response to this method; None if unknown."""
+    """Return the timeout of a client for the response to this method; None if it is unknown."""
     for name, found in _HOSTS.items():
-        # Gemini CLI adds the name of the server to its own.
+        # Gemini CLI appends the name of the server to its own name.
         if (client == name or client.startswith(f"{name}-")) and found.method in ("", method):
             return found
     return None

@@ -1,8 +1,8 @@
 """Parser of TOML 1.0.0 into a tree of spans.
 
-Owns the positions of tables, keys and values; `tomllib` validates the document and decodes strings. A table
-given in several places is one object with the members of all of them, each with its own position; `[[…]]`
-tables are the items of one array.
+It finds the positions of tables, keys and values; `tomllib` validates the document and decodes strings. A table
+that is defined in several places becomes one object with all members, each with its own position; `[[…]]` tables
+become the items of one array.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _STRING = re.compile(
 )
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _WORD = re.compile(r"[^\s,\]}#]+(?: [0-9][0-9:.+Z-]*)?")
-"""A number, a boolean, or a date, which may have a blank before its time."""
+"""A number, a boolean, or a date with an optional blank before its time."""
 
 
 def read(text: str) -> Node:
-    """Return the document as one object; raise UsageError with the place of the error."""
+    """Return the document as one object; raise UsageError with the position of the error."""
     bom = text.startswith("\ufeff")
     try:
         tomllib.loads(text[bom:])
@@ -45,17 +45,17 @@ class _Table:
                 return member
             if isinstance(member, _Rows) and member.key == key:
                 return member.rows[-1]
-        made = _Sub(key)
-        self.members.append(made)
-        return made
+        sub = _Sub(key)
+        self.members.append(sub)
+        return sub
 
     def row(self, key: str) -> _Sub:
-        """Return a new table of the array under this key."""
+        """Append a table to the array under this key and return it."""
         rows = next((m for m in self.members if isinstance(m, _Rows) and m.key == key), None)
         if rows is None:
             self.members.append(rows := _Rows(key))
-        rows.rows.append(made := _Sub(key))
-        return made
+        rows.rows.append(row := _Sub(key))
+        return row
 
     def node(self, start: int, end: int) -> Node:
         members = [m if isinstance(m, Member) else m.member() for m in self.members]
@@ -123,7 +123,7 @@ class _Reader:
         return self.root.node(begin, len(self.text))
 
     def assignment(self, table: _Table) -> int:
-        """Read `a.b = value` into the table; return the end of the value."""
+        """Read `a.b = value` into the table; return the offset of the end of the value."""
         start = self.position
         path, prefix = self.keys()
         self.expect("=")
@@ -135,7 +135,7 @@ class _Reader:
         return value.end
 
     def keys(self) -> tuple[list[str], str]:
-        """Read a dotted key; return its parts, and the source before the last one."""
+        """Read a dotted key; return its parts, and the source text before the last part."""
         start = last = self.skip()
         path = []
         while True:

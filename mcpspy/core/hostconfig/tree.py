@@ -1,6 +1,6 @@
-"""A document as a tree of spans, in any syntax, and changes to its text by offsets.
+"""Tree of spans for a document in any syntax, and changes to its text by offsets.
 
-Nothing prints a document: unchanged parts keep their bytes.
+Documents are never written from the tree, so unchanged parts keep their bytes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import StrEnum, auto
 from typing import NamedTuple
 
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff]")
-"""Characters that at least one of the three does not accept. A lone surrogate can come from JSON only."""
+"""Characters that JSON, TOML or YAML does not accept. A lone surrogate can only come from JSON."""
 
 
 class NodeKind(StrEnum):
@@ -29,18 +29,18 @@ class Node:
 
     kind: NodeKind
     start: int
-    """Offset of the first character; -1 without its own place (an implicit TOML table)."""
+    """Offset of the first character; -1 for a value without a position (an implicit TOML table)."""
     end: int
-    """Offset after the last character, without following blanks and comments."""
+    """Offset after the last character, before any blanks and comments."""
     text: str = ""
-    """The value of a string; the source of a number, boolean or null."""
+    """Value of a string; source text of a number, boolean or null."""
     members: tuple[Member, ...] = ()
-    """Of an object, in order, duplicates included."""
+    """Members of an object, in order, duplicates included."""
     items: tuple[ArrayItem, ...] = ()
     block: bool = False
 
     def get(self, *keys: str) -> Node | None:
-        """Return the value under these keys; of duplicates the last, as hosts read it."""
+        """Return the value under these keys; the last of duplicates, as hosts do."""
         node: Node | None = self
         for key in keys:
             member = node.member(key) if node is not None else None
@@ -61,7 +61,7 @@ class Member(NamedTuple):
     """Offset of the key, or of the `[` of a TOML table."""
     node: Node
     prefix: str = ""
-    """The source of a dotted key before its last part."""
+    """Source text of a dotted key before its last part."""
     is_table: bool = False
 
 
@@ -72,7 +72,7 @@ class ArrayItem(NamedTuple):
 
 
 class TextEdit(NamedTuple):
-    """Replace the text between two offsets."""
+    """A replacement of the text between two offsets."""
 
     start: int
     end: int
@@ -80,7 +80,7 @@ class TextEdit(NamedTuple):
 
 
 def spliced(text: str, splices: Iterable[TextEdit]) -> str:
-    """Return the text with all changes, which must not overlap; insertions keep their order."""
+    """Apply changes, which must not overlap, to the text; insertions at one offset keep their order."""
     parts = []
     position = 0
     for start, end, new in sorted(splices, key=lambda splice: (splice.start, splice.end)):

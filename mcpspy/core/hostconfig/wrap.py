@@ -1,9 +1,8 @@
-"""Text edits that wrap an entry, and that restore it.
+"""Text edits that wrap and unwrap an entry.
 
-The command of a stdio entry moves, verbatim, to the end of mcpspy's arguments. A URL entry becomes a stdio
-entry of the bridge: the replaced members are kept as text in its `env`, with the values of its headers; all
-others stay. If the file was not rewritten in between, unwrapping restores the original bytes; otherwise an
-equivalent entry.
+The command of a stdio entry moves, verbatim, to the end of mcpspy's arguments. A URL entry becomes a stdio entry
+that starts the bridge: its `env` keeps the source text of the replaced members and the values of the headers; other
+members stay. Unwrapping restores the original bytes, or an equivalent entry if the file was rewritten in between.
 """
 
 from __future__ import annotations
@@ -21,27 +20,27 @@ from mcpspy.core.hostconfig.tree import Member, Node, NodeKind, TextEdit, line_i
 from mcpspy.core.protocol.http_headers import LOOPBACK, read_upstream
 
 ORIGINAL = "MCPSPY_ORIGINAL"
-"""The members that were in the place of the bridge's command."""
+"""Variable with the source text of the members that the bridge's command replaces."""
 
 AFTER = "MCPSPY_ORIGINAL_AFTER"
-"""Members from elsewhere: a JSON object, by the member before each of them."""
+"""Variable with the source text of other replaced members: a JSON object, by the key of the preceding member."""
 
 TABLE = "[]"
-"""The key for the TOML table that was in the place of the table `env`."""
+"""Key in `AFTER` of the TOML table that the table `env` replaces."""
 
 UPSTREAM = "MCPSPY_UPSTREAM"
-"""The URL, if it may hold a secret."""
+"""Variable with the URL, if it may hold a secret."""
 
 HEADER = "MCPSPY_HEADER_"
-"""Prefix of the variable with a header's value."""
+"""Prefix of the variables with the values of headers."""
 
 
 class WrapTarget(NamedTuple):
     program: Sequence[str]
     options: Sequence[str] = ()
-    """Options for both `run` and `bridge`."""
+    """Options of mcpspy, for both `run` and `bridge`."""
     insists: bool = False
-    """True if URL entries are wrapped whose host may log in by itself."""
+    """True to wrap URL entries even if the host may log in to the server itself."""
 
 
 def wrap_stdio(source: EntryText, server: ServerEntry, target: WrapTarget) -> list[TextEdit]:
@@ -55,7 +54,7 @@ def wrap_stdio(source: EntryText, server: ServerEntry, target: WrapTarget) -> li
     changes = [TextEdit(command.node.start, command.node.end, program)]
     if args is None:
         new = source.members([("args", f"[{', '.join(literals)}]")], command)
-        # In lines it goes before the command: after it, a comment may end the line, or the file.
+        # In block style, `args` is inserted before the command, because a comment may follow the command.
         if entry.block:
             return [*changes, TextEdit(command.start, command.start, new + source.separator(command))]
         return [
@@ -75,15 +74,15 @@ def wrap_stdio(source: EntryText, server: ServerEntry, target: WrapTarget) -> li
 def wrap_url(
     source: EntryText, server: ServerEntry, target: WrapTarget, layout: EntryLayout
 ) -> list[TextEdit]:
-    """Return the changes that turn a URL entry into one of the bridge; raise SkippedEntry."""
+    """Return the changes that turn a URL entry into one that starts the bridge; raise SkippedEntry."""
     text, entry = source.text, source.entry
     if read_upstream(server.url) is None and "$" not in server.url:
-        raise SkippedEntry("its URL is none of an HTTP server")
+        raise SkippedEntry("its URL is not an HTTP URL")
     headers, env, passed = _headers(server, layout)
     if not target.insists:
         _require_no_login(server, bool(headers))
     upstream = server.url
-    if "?" in upstream or "$" in upstream:  # A key in a query, or whatever the host puts in.
+    if "?" in upstream or "$" in upstream:  # A query may hold a key, and the host expands variables.
         upstream, env[UPSTREAM] = f"${{{UPSTREAM}}}", server.url
     is_sse = any(node.text == "sse" for key in TYPE if (node := entry.get(key)) is not None)
     words = [
@@ -93,9 +92,9 @@ def wrap_url(
     url_members = members_of_url(layout)
     tables = [member for member in entry.members if member.is_table and member.key in url_members]
     if len(tables) > 1:
-        raise SkippedEntry(f"{' and '.join(table.key for table in tables)} are tables: write one as {{ … }}")
+        raise SkippedEntry(f"{' and '.join(table.key for table in tables)} are tables (write one as {{ … }})")
     if not (runs := source.runs(url_members)):
-        raise SkippedEntry("its URL does not stand in one place")
+        raise SkippedEntry("its URL is not defined in one place")
     (_, first, last), *others = runs
     env[ORIGINAL] = text[first.start : last.node.end]
     after = {}
@@ -122,13 +121,13 @@ def wrap_url(
 
 
 def members_of_url(layout: EntryLayout) -> frozenset[str]:
-    """Return the members that make an entry one of a URL; all others may stay."""
+    """Return the keys of a URL entry that wrapping replaces; all others stay."""
     more = (layout.headers[0], layout.bearer, layout.variables, layout.passed, "args", "env")
     return frozenset((*layout.url, *TYPE, *(key for key in more if key is not None)))
 
 
 def members_of_bridge(entry_type: str | None, layout: EntryLayout) -> frozenset[str]:
-    """Return the members that replace them."""
+    """Return the keys that wrapping puts in their place."""
     keys = {"command", "args", "env", *([layout.passed] if layout.passed else [])}
     return frozenset(keys | ({"type"} if entry_type is not None and entry_type == layout.stdio else set()))
 
@@ -136,7 +135,7 @@ def members_of_bridge(entry_type: str | None, layout: EntryLayout) -> frozenset[
 def _headers(
     server: ServerEntry, layout: EntryLayout
 ) -> tuple[list[tuple[str, str]], dict[str, str], list[str]]:
-    """Return the headers with variables as values, the variables of the entry, and those of the host."""
+    """Return the headers with references to variables, the variables to define, and those that the host passes."""
     headers, env, passed = [], {}, []
     around = server.node.get(*layout.headers[:-1])
     unusable = (
@@ -145,7 +144,7 @@ def _headers(
         else []
     )
     if unusable:
-        raise SkippedEntry(f"the bridge has nothing for its {layout.headers[0]}.{unusable[0]}")
+        raise SkippedEntry(f"the bridge does not support {layout.headers[0]}.{unusable[0]}")
     for name, value in _strings(server, *layout.headers):
         slug = re.sub(r"[^A-Z0-9]", "_", name.upper())
         variable = HEADER + slug
@@ -175,27 +174,27 @@ def _strings(server: ServerEntry, *keys: str) -> list[tuple[str, str]]:
         return []
     known = {member.key: member.node for member in node.members}
     if node.kind is not NodeKind.OBJECT or any(value.kind is not NodeKind.STRING for value in known.values()):
-        raise SkippedEntry(f"its {'.'.join(keys)} are no object of strings")
+        raise SkippedEntry(f"its {'.'.join(keys)} are not an object of strings")
     return [(name, value.text) for name, value in known.items()]
 
 
 def _require_no_login(server: ServerEntry, has_headers: bool) -> None:
     """Raise SkippedEntry if the host may have credentials that are not in the file.
 
-    A remote HTTPS server, without headers and query, may be public, or have the host log in: the file does
-    not say.
+    A remote HTTPS server without headers and query may be public, or it may require the host to log in: the file
+    does not show which.
     """
     source = origin(server.url)
-    instead = f"record it with mcpspy http --upstream {source}/…, or insist with --bridge-oauth"
+    instead = f"record it with mcpspy http --upstream {source}/…, or wrap it anyway with --bridge-oauth"
     named = sorted(LOGIN & {member.key for member in server.node.members})
     if named:
-        raise SkippedEntry(f"the host logs in by itself ({named[0]}), which the bridge cannot; {instead}")
+        raise SkippedEntry(f"the host logs in itself ({named[0]}), which the bridge cannot do; {instead}")
     upstream = read_upstream(server.url)
     if has_headers or upstream is None or upstream.query or not upstream.origin.startswith("https:"):
         return
     if upstream.host.partition(":")[0] not in LOOPBACK:
         raise SkippedEntry(
-            f"the host may log in to {source} by itself (OAuth), which the bridge cannot; {instead}"
+            f"the host may log in to {source} itself (OAuth), which the bridge cannot do; {instead}"
         )
 
 
@@ -211,13 +210,13 @@ def unwrap_stdio(source: EntryText, server: ServerEntry) -> list[TextEdit]:
     command, args = entry.member("command"), entry.member("args")
     assert command is not None
     assert server.proxy is not None
-    at = server.proxy.at - 1  # In the arguments: the command line has the command itself before them.
+    at = server.proxy.at - 1  # Index in `args`, which does not include the command itself.
     if args is None or at >= len(args.node.items):
-        raise SkippedEntry("no command follows mcpspy's own arguments")
+        raise SkippedEntry("no command follows the arguments of mcpspy")
     items = args.node.items
     original = items[at].node
     if original.kind is not NodeKind.STRING:
-        raise SkippedEntry("what follows mcpspy's own arguments is no command")
+        raise SkippedEntry("the value after the arguments of mcpspy is not a command")
     changes = [TextEdit(command.node.start, command.node.end, text[original.start : original.end])]
     if at + 1 < len(items):
         return [*changes, TextEdit(items[0].start, items[at + 1].start, "")]
@@ -225,7 +224,7 @@ def unwrap_stdio(source: EntryText, server: ServerEntry) -> list[TextEdit]:
         return [*changes, _removal(source, args)]
     if args.node.block:
         return [*changes, TextEdit(args.node.start, args.node.end, "[]")]
-    # A host that writes the file again may have put a comma after the last one.
+    # A host that rewrote the file may have added a trailing comma.
     end = original.end
     rest = text[end : args.node.end - 1]
     comma = len(rest) - len(rest.lstrip()) if rest.lstrip().startswith(",") else -1
@@ -238,7 +237,7 @@ def unwrap_url(source: EntryText, server: ServerEntry, layout: EntryLayout) -> l
     original = entry.get("env", ORIGINAL)
     if env is None or original is None or original.kind is not NodeKind.STRING:
         raise SkippedEntry(
-            f"{ORIGINAL} is gone from its env, and with it the entry as it was; see the backup"
+            f"{ORIGINAL} is missing from its env, so the original entry is lost; see the backup"
         )
     after = _kept_after(entry)
     type_ = entry.get("type")
@@ -258,7 +257,7 @@ def unwrap_url(source: EntryText, server: ServerEntry, layout: EntryLayout) -> l
 
 
 def renewed(entry: Node, wrapped: ServerEntry, layout: EntryLayout) -> list[TextEdit]:
-    """Return the changes that carry over a URL or header that was edited while the entry was wrapped."""
+    """Return the changes that keep a URL or headers edited while the entry was wrapped."""
     assert wrapped.proxy is not None
     changes = []
     url = next((node for key in layout.url if (node := entry.get(key)) is not None), None)
@@ -290,7 +289,7 @@ def _kept_after(entry: Node) -> dict[str, str]:
     except ValueError:
         after = None
     if not isinstance(after, dict) or not all(isinstance(piece, str) for piece in after.values()):
-        raise SkippedEntry(f"{AFTER} in its env is not what mcpspy wrote; see the backup")
+        raise SkippedEntry(f"{AFTER} in its env is not the value that mcpspy wrote; see the backup")
     return after
 
 
@@ -302,6 +301,6 @@ def _removal(source: EntryText, gone: Member) -> TextEdit:
     if after is not None and (source.entry.block or before is None):
         source.require_neighbours(gone, after)
         return TextEdit(gone.start, after.start, "")
-    assert before is not None  # The command is another one.
+    assert before is not None  # The command remains.
     source.require_neighbours(before, gone)
     return TextEdit(before.node.end, gone.node.end, "")

@@ -1,7 +1,7 @@
-"""Parser of YAML 1.2 into a tree of spans, from the marks of ruamel.yaml's nodes.
+"""Parser of YAML 1.2 into a tree of spans, built from the marks of ruamel.yaml's nodes.
 
-A value that is defined elsewhere (an alias, a merged mapping) is neither object, array nor string here,
-because changing it would change other places too.
+A value that is defined elsewhere (an alias, a merged mapping) has the kind OTHER, because changing it would also
+change other places.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def read(text: str) -> Node:
-    """Return the document; an empty one is an empty object. Raise UsageError with the place of the error."""
-    resolved(text)  # Duplicate keys and unknown tags are found by who constructs.
+    """Return the document; an empty one is an empty object. Raise UsageError with the position of the error."""
+    resolved(text)  # Only the constructor finds duplicate keys and unknown tags.
     bom = text.startswith("\ufeff")
     root = _parser().compose(text[bom:])
     if root is None:
@@ -28,7 +28,7 @@ def read(text: str) -> Node:
 
 @lru_cache(maxsize=8)
 def resolved(text: str) -> object:
-    """Return the content with aliases followed; raise UsageError. The result is shared."""
+    """Return the content with aliases resolved; raise UsageError. The result is cached: do not change it."""
     from ruamel.yaml.error import YAMLError
 
     try:
@@ -43,35 +43,35 @@ def _parser() -> YAML:
     return YAML(typ="safe", pure=True)
 
 
-def _node(made: Any, text: str, shift: int, after: int, open_: set[int]) -> Node:
-    """Convert a node of ruamel; `after` is the earliest possible start."""
-    start, end = made.start_mark.index + shift, made.end_mark.index + shift
-    if start < after or id(made) in open_:
+def _node(source: Any, text: str, shift: int, after: int, open_: set[int]) -> Node:
+    """Convert a node of ruamel.yaml; `after` is the earliest possible start."""
+    start, end = source.start_mark.index + shift, source.end_mark.index + shift
+    if start < after or id(source) in open_:
         return Node(NodeKind.OTHER, -1, after, "*")
-    if made.id == "scalar":
-        kind = NodeKind.STRING if made.tag == "tag:yaml.org,2002:str" else NodeKind.OTHER
-        # What a block scalar ends with is a line break, and belongs to it.
-        return Node(kind, start, end, str(made.value))
-    block = not made.flow_style
-    inside = open_ | {id(made)}
+    if source.id == "scalar":
+        kind = NodeKind.STRING if source.tag == "tag:yaml.org,2002:str" else NodeKind.OTHER
+        # The line break at the end of a block scalar belongs to it.
+        return Node(kind, start, end, str(source.value))
+    block = not source.flow_style
+    inside = open_ | {id(source)}
     position = start
     members, items = [], []
-    if made.id == "mapping":
-        for key, value in made.value:
+    if source.id == "mapping":
+        for key, value in source.value:
             name = _node(key, text, shift, position, inside)
             node = _node(value, text, shift, name.end, inside)
             members.append(Member(name.text, name.start, node))
             position = max(name.end, node.end)
     else:
-        for value in made.value:
+        for value in source.value:
             node = _node(value, text, shift, position, inside)
             dash = text.rfind("-", position, max(node.start, position)) if block else node.start
             if dash < 0 or (block and text[dash + 1 : node.start].strip(" \t\r\n")):
                 return Node(NodeKind.OTHER, start, end)
             items.append(ArrayItem(dash, node))
             position = node.end
-    # The mark of a block stands after the blank lines and comments that follow it.
-    kind = NodeKind.OBJECT if made.id == "mapping" else NodeKind.ARRAY
+    # The end mark of a block is after the blank lines and comments that follow it.
+    kind = NodeKind.OBJECT if source.id == "mapping" else NodeKind.ARRAY
     return Node(kind, start, position if block else end, "", tuple(members), tuple(items), block)
 
 

@@ -1,4 +1,4 @@
-"""Files of other tools → lines of a recording, one module per format.
+"""Importers of other tools' files, one module per format.
 
-Input is bytes or database rows, output the lines of a recording.
+They convert bytes or database rows to lines of a recording.
 """

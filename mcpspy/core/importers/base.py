@@ -1,7 +1,7 @@
-"""Common parts of all importers: reading a document, and building the lines of a recording.
+"""Common parts of all importers: reading of documents and building of the lines of a recording.
 
-A message is copied verbatim from the file (`1.0`, escapes, big integers, duplicate keys); none is made up.
-Reports what the other tool did not record. An unreadable document is an error of one line.
+Messages are copied verbatim from the file (`1.0`, escapes, big integers, duplicate keys), never invented. Each
+session lists the data that the other tool did not record. An unreadable document is an error of one line.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Value
 
 _BEYOND_TIME = 1e11
-"""Larger times, in seconds since 1970, are invalid."""
+"""Times above this limit, in seconds since 1970, are invalid."""
 
 _AT_ZERO = b'{"t":0.000000'
-"""The start of a line, with a placeholder for its time."""
+"""Start of a line, with a placeholder for its time."""
 
 T = TypeVar("T")
 
@@ -37,37 +37,37 @@ _SPACE = re.compile(rb'("(?:[^"\\]|\\.)*")|[ \t\r\n]+', re.DOTALL)
 _TIMESTAMP = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,12}))?\s*([Zz]|[+-]\d\d:?\d\d)?", re.ASCII
 )
-"""An RFC 3339 date and time; without a zone it is UTC."""
+"""An RFC 3339 date and time; UTC if it has no zone."""
 
-INCOMPLETE = "half a file? Save it again, or let its tool finish"
+INCOMPLETE = "the file may be incomplete; save it again, or wait until the other tool has finished"
 
 
 class ImportedSession(Struct, kw_only=True):
-    """A session from another tool's file, in the form of a recording."""
+    """A session from another tool's file, as lines of a recording."""
 
     format: str
     key: str = ""
-    """The id of the session in its file; empty if it is the only one."""
+    """Id of the session in its file; empty if it is the only session."""
     name: str = ""
     transport: str = "stdio"
     command: list[str] | None = None
     upstream: str | None = None
     cwd: str | None = None
     started: float | None
-    """Seconds since 1970; None if the file does not say."""
+    """Seconds since 1970; None if the file does not contain it."""
     lines: list[bytes]
-    """Without the header."""
+    """Lines of the recording, without the header."""
     messages: int
     lacks: list[str]
-    """Data that the format does not record, with its replacement."""
+    """Data that the format does not record, with the substitutes used."""
     changed: list[str] = []
-    """Losses and changes in this file."""
+    """Messages of this file that were left out, moved or changed."""
 
 
 class RecordingLines:
-    """The lines of a recording. Times are in seconds since any moment: the first one becomes 0.
+    """Builder of the lines of a recording. Times are in seconds from any origin: the first one becomes 0.
 
-    `by_time` sorts the lines by time. Otherwise they stay in the order in which they are added.
+    `by_time` sorts the lines by time; otherwise they keep the order in which they were added.
     """
 
     def __init__(self, *, by_time: bool = False) -> None:
@@ -76,15 +76,15 @@ class RecordingLines:
         self._lines: list[tuple[float, int, bytes]] = []
 
     def message(self, at: float, side: str, data: bytes, **fields: Value) -> None:
-        """Add a message of one side; ignore white space."""
+        """Add a message of one side; ignore a message of white space only."""
         if data.strip():
-            # A damaged file may have a line break within a line, which must not end the recording's line.
+            # The text may contain a line break, which must not end the line of the recording.
             body = "http" in fields or b"\n" in data
             prefix = encode.frame_prefix(side, fields) % 0.0
             self._add(at, b"".join(encode.splice(prefix, [data], body=body)))
 
     def events(self, times: Iterable[float], body: bytes, **fields: Value) -> None:
-        """Add a `text/event-stream` of the server; `times` has one item per event."""
+        """Add a `text/event-stream` body of the server; `times` has one item per event."""
         encoder = SseEncoder(SERVER, fields)
         _, lines = encoder.feed(0.0, body)
         events = b"".join([*lines, *encoder.close(0.0)]).split(b"\n")[:-1]
@@ -99,7 +99,7 @@ class RecordingLines:
         self._add(at, encode.note(0.0, kind, fields))
 
     def session(self, *, start: float | None = None, is_ended: bool = True, **fields: Any) -> ImportedSession:
-        """Return the session with these fields; times count from `start`, by default the first line's."""
+        """Return the session with these fields; times count from `start`, by default the time of the first line."""
         if is_ended:
             last = max((at for at, _, _ in self._lines), default=0.0)
             self.note(last, "exit", code=None, signal=None)  # No format records how the server exited.
@@ -119,43 +119,43 @@ class RecordingLines:
 
     def _add(self, at: float, line: bytes) -> None:
         if not abs(at) < _BEYOND_TIME:
-            raise UsageError(f"a time of {at:g} s is none", "see docs/import.md")
+            raise UsageError(f"{at:g} s is not a valid time", "see docs/import.md")
         self.messages += not line.startswith(b',"note":', len(_AT_ZERO))
         self._lines.append((at, len(self._lines), line[len(_AT_ZERO) :]))
 
 
 def words(command: str) -> list[str] | None:
-    """Split a command line by a shell's rules, or return it whole if a quote is not closed."""
+    """Split a command line by shell rules; return it as one word if a quote is not closed."""
     try:
         return shlex.split(command) or None
     except ValueError:
         return [command]
 
 
-def counted(number: int, what: str) -> str:
+def counted(number: int, noun: str) -> str:
     """Return a number with its noun: `1 message`, `2 messages`."""
-    return f"{number} {what}{'s' * (number != 1)}"
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
-def read(data: bytes, shape: type[T], what: str) -> T:
-    """Return the document as `shape`; raise UsageError that begins with `what`."""
+def read(data: bytes, shape: type[T], name: str) -> T:
+    """Return the document as `shape`; raise a UsageError that names the format."""
     try:
         return Decoder(shape).decode(data.removeprefix(_BOM))
     except (DecodeError, UnicodeError) as error:
         cut = "truncated" in str(error)
         raise UsageError(
-            f"{what}, but {_lower(error)}", INCOMPLETE if cut else "see docs/import.md"
+            f"invalid {name}: {_lower(error)}", INCOMPLETE if cut else "see docs/import.md"
         ) from None
     except RecursionError:
-        raise UsageError(f"{what}, but nested too deep to be read") from None
+        raise UsageError(f"invalid {name}: nested too deeply") from None
 
 
 def read_lines(
-    data: bytes, shape: type[T], what: str, otherwise: Callable[[bytes], T] | None = None
+    data: bytes, shape: type[T], name: str, otherwise: Callable[[bytes], T] | None = None
 ) -> Iterator[tuple[int, T]]:
-    """Yield number and entry of each non-blank line; raise UsageError for an invalid one.
+    """Yield the number and entry of each non-blank line; raise UsageError for an invalid one.
 
-    `otherwise` parses lines that are not JSON, and raises ValueError if it cannot.
+    `otherwise` parses lines that are not JSON; it raises ValueError if it cannot.
     """
     decode = Decoder(shape).decode
     lines = data.removeprefix(_BOM).split(b"\n")
@@ -169,12 +169,12 @@ def read_lines(
                 entry = _other(line, otherwise)
             except (ValueError, RecursionError):
                 cut = number == len(lines)
-                wrong = f"its last line, {number}, is cut off" if cut else f"line {number}: {_lower(error)}"
+                problem = "the last line is incomplete" if cut else _lower(error)
                 raise UsageError(
-                    f"{what}, but {wrong}", INCOMPLETE if cut else "see docs/import.md"
+                    f"invalid {name} line {number}: {problem}", INCOMPLETE if cut else "see docs/import.md"
                 ) from None
         except RecursionError:
-            raise UsageError(f"{what}, but line {number} is nested too deep to be read") from None
+            raise UsageError(f"invalid {name} line {number}: nested too deeply") from None
         yield number, entry
 
 
@@ -185,23 +185,21 @@ def _other(line: bytes, otherwise: Callable[[bytes], T] | None) -> T:
 
 
 def compact(raw: Raw | bytes) -> bytes:
-    """Return JSON without the line breaks and blanks between its tokens, otherwise verbatim."""
+    """Return JSON on one line, without line breaks and blanks between its tokens; otherwise verbatim."""
     data = bytes(raw)
     return _SPACE.sub(rb"\1", data) if b"\n" in data else data
 
 
-def timestamp(text: str, what: str) -> float:
-    """Return seconds since 1970; raise UsageError that begins with `what`."""
+def timestamp(text: str, name: str) -> float:
+    """Return seconds since 1970; raise a UsageError that names the format."""
     found = _TIMESTAMP.fullmatch(text.strip())
     if found is None:
-        raise UsageError(
-            f"{what}, but {text[:40]!r} is no date and time", "it should be as RFC 3339 has them"
-        )
+        raise UsageError(f"invalid {name}: {text[:40]!r} is not a date and time", "expected RFC 3339")
     *date, fraction, zone = found.groups()
     try:
         seconds = calendar.timegm((*map(int, date), 0, 0, 0))
     except (ValueError, OverflowError):
-        raise UsageError(f"{what}, but {text[:40]!r} is no date of any calendar") from None
+        raise UsageError(f"invalid {name}: {text[:40]!r} is not a valid date") from None
     offset = 0
     if zone and zone not in "Zz":
         hours, minutes = int(zone[1:3]), int(zone[-2:])
@@ -210,5 +208,5 @@ def timestamp(text: str, what: str) -> float:
 
 
 def _lower(error: Exception) -> str:
-    said = str(error)
-    return said[:1].lower() + said[1:]
+    text = str(error)
+    return text[:1].lower() + text[1:]

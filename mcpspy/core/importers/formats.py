@@ -1,7 +1,7 @@
-"""The formats that can be imported, and their recognition by content.
+"""Formats that can be imported, and their recognition by content.
 
-A module is imported when its format is recognised. A signature consists of the keys of the file's first
-object, so that incomplete and damaged files are recognised too.
+The module of a format is imported only when its format is recognised. The keys of the first object in the file
+identify the format, so that incomplete and damaged files are recognised too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mcpspy.core.importers.base import ImportedSession
 from mcpspy.errors import UsageError
 
 HEAD = 1 << 16
-"""Bytes of a file that are needed to recognise its format."""
+"""Number of bytes at the start of a file that are needed to recognise its format."""
 
 DATABASE = b"SQLite format 3\0"
 
@@ -26,11 +26,11 @@ class ImportFormat(NamedTuple):
     name: str
     about: str
     module: str
-    """Its `sessions` takes the bytes of a file, or the rows of a database."""
+    """Module whose function `sessions` takes the bytes of a file, or the rows of a database."""
     opening: bytes
-    """The first bytes of a file."""
+    """First bytes of a file."""
     keys: frozenset[str]
-    """Keys of its first object."""
+    """Required keys of the first object in the file."""
 
     def importer(self) -> Callable[..., list[ImportedSession]]:
         """Import the format's module and return the function that reads a file."""
@@ -46,21 +46,21 @@ FORMATS = {
     each.name: each
     for each in (
         _format("har", "HTTP Archive 1.2: browsers, mitmproxy, mcpspy export", "har", "log"),
-        _format("mcp-cassette", "its cassettes", "mcp_cassette", "format_version recorded_at"),
-        _format("mcp-recorder", "its cassettes", "mcp_recorder", "version metadata"),
-        _format("mcp-rec", "its JSONL", "mcp_rec", "ts dir msg"),
-        _format("mcphawk", "its SQLite database", "mcphawk", "", DATABASE),
-        _format("mcpsnoop", "its JSONL", "mcpsnoop", "session_id seq direction"),
+        _format("mcp-cassette", "mcp-cassette cassettes", "mcp_cassette", "format_version recorded_at"),
+        _format("mcp-recorder", "mcp-recorder cassettes", "mcp_recorder", "version metadata"),
+        _format("mcp-rec", "mcp-rec JSONL files", "mcp_rec", "ts dir msg"),
+        _format("mcphawk", "mcphawk SQLite databases", "mcphawk", "", DATABASE),
+        _format("mcpsnoop", "mcpsnoop JSONL files", "mcpsnoop", "session_id seq direction"),
         _format(
             "inspector",
-            "the MCP Inspector's Protocol export",
+            "exports of the MCP Inspector's Protocol tab",
             "inspector",
             "id timestamp direction message",
             b"[",
         ),
         _format(
             "inspector-network",
-            "the MCP Inspector's Network export",
+            "exports of the MCP Inspector's Network tab",
             "inspector_network",
             "timestamp method url requestHeaders",
             b"[",
@@ -70,28 +70,26 @@ FORMATS = {
 
 
 def recognise(head: bytes) -> ImportFormat:
-    """Return the format of a file by its first bytes; raise UsageError if there is none."""
+    """Return the format of a file by its first bytes; raise UsageError if it is not supported."""
     if head.startswith(DATABASE):
         return FORMATS["mcphawk"]
     opening, keys = first_keys(head)
     if "mcpspy" in keys:
-        raise UsageError("an mcpspy recording: there is nothing to import", "mcpspy show reads it as it is")
+        raise UsageError("already an mcpspy recording", "mcpspy show reads it directly")
     for each in FORMATS.values():
         if each.keys and opening == each.opening and each.keys <= keys:
             return each
     if not head:
-        raise UsageError("empty: there is nothing to import")
+        raise UsageError("the file is empty")
     kind = "neither JSON nor SQLite"
     if opening:
         members = ", ".join(sorted(key[:20] for key in keys)[:6])
         kind = f"JSON, whose first object has {members or 'no members'}"
-    raise UsageError(
-        f"of no format that mcpspy reads: {kind}", f"there are {', '.join(FORMATS)}; --format NAME insists"
-    )
+    raise UsageError(f"unknown format: {kind}", f"use --format with one of {', '.join(FORMATS)}")
 
 
 def first_keys(head: bytes) -> tuple[bytes, set[str]]:
-    """Return the first bracket of a JSON text and the keys of its first object, as far as the text goes."""
+    """Return the first bracket of a JSON text, which may be incomplete, and the keys of its first object."""
     data = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     opening = data[:1]
     if opening not in (b"{", b"["):
@@ -99,10 +97,10 @@ def first_keys(head: bytes) -> tuple[bytes, set[str]]:
     keys: set[str] = set()
     depth, own = 0, 1 if opening == b"{" else 2
     for token in _TOKEN.finditer(data):
-        what = token[0]
-        if what in b"{[":
+        source = token[0]
+        if source in b"{[":
             depth += 1
-        elif what in b"}]":
+        elif source in b"}]":
             depth -= 1
             if depth < own:
                 break

@@ -1,6 +1,6 @@
-"""HTTP Archive 1.2, as browsers, mitmproxy and mcpspy write it (HAR 1.2 specification, J. Odvarko).
+"""Importer of HTTP Archives (HAR 1.2 specification, J. Odvarko) of browsers, mitmproxy and mcpspy.
 
-In an archive by mcpspy, a page is a session and `stdio://` is the stdio transport.
+In an archive exported by mcpspy, a page is a session, and `stdio://` URLs mean the stdio transport.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ VERSIONS = ("1.1", "1.2")
 STDIO_SCHEME = "stdio://"
 
 UNFINISHED = "no end was recorded"
-"""The error that mcpspy exports for an exchange that was in progress at the end of the recording."""
+"""Error that mcpspy exports for an exchange that was in progress at the end of the recording."""
 
 LACKS_STDIO = [
-    "the server's command, its stderr and how it left",
-    "answers that nobody asked for, and what is no message",
+    "the server's command, stderr and exit status",
+    "unsolicited responses and lines that are not messages",
 ]
 
 
@@ -106,7 +106,7 @@ def sessions(data: bytes) -> list[ImportedSession]:
     """Return one session per MCP server; raise UsageError if there is none."""
     version = read(data, _Version, NAME).log.version
     if version not in VERSIONS:
-        raise UsageError(f"{NAME} {version[:20]!r}: mcpspy reads {' and '.join(VERSIONS)}")
+        raise UsageError(f"unsupported {NAME} {version[:20]!r}", f"mcpspy reads {' and '.join(VERSIONS)}")
     log = read(data, _Archive, f"{NAME} {version}").log
     is_mcpspy = log.creator.name == "mcpspy"
     pages: dict[str, list[_Entry]] = {}
@@ -116,14 +116,14 @@ def sessions(data: bytes) -> list[ImportedSession]:
     found = [each for page, entries in pages.items() for each in _page(page, titles.get(page, ""), entries)]
     if not found:
         raise UsageError(
-            f"{NAME} {version} of {len(log.entries)} entries, but none posts JSON-RPC",
-            "were bodies saved with it?",
+            f"{NAME} {version}: none of the {len(log.entries)} entries posts JSON-RPC",
+            "check that the archive was saved with bodies",
         )
     return found
 
 
 def _page(page: str, title: str, entries: list[_Entry]) -> list[ImportedSession]:
-    """Return the sessions of a page by mcpspy, or of another tool's whole archive."""
+    """Return the sessions of one page of an mcpspy archive, or of another tool's whole archive."""
     stdio = [entry for entry in entries if page and entry.request.url.startswith(STDIO_SCHEME)]
     if stdio:
         return [_stdio_session(page, title, stdio)]
@@ -165,7 +165,7 @@ def _exchange(entry: _Entry) -> ImportedExchange:
         request_body=_body(request.post_data.text, request.post_data.encoding) if request.post_data else None,
         status=response.status or None,
         response=_headers(response.headers),
-        # No text and no size is an empty body, no text of some bytes one that was not saved.
+        # Without a text, a size of 0 means an empty body, and any other size a body that was not saved.
         response_body=_body(content.text, content.encoding)
         if content.text is not None or content.size
         else b"",

@@ -1,9 +1,8 @@
-"""MCP sessions from saved HTTP exchanges of browsers and proxies.
+"""MCP sessions from HTTP exchanges that browsers and proxies have saved.
 
-Owns which exchanges are MCP, and which server and stream they belong to. A file has the body of an event
-stream without the time of each event. That is estimated from cause and effect: a response follows its
-request, a server request precedes its response, events keep their order, and any other event comes with the
-next one.
+The module finds the MCP exchanges, and the server and stream of each. A file has the body of an event stream
+without the time of each event. Times are estimated from cause and effect: a response follows its request, a
+server request precedes its response, events keep their order, and any other event has the time of the next one.
 """
 
 from __future__ import annotations
@@ -26,33 +25,33 @@ if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Value
 
 RESOLUTION = 1e-6
-"""The resolution of a recording, in seconds."""
+"""Time resolution of a recording, in seconds."""
 
 Key = tuple[str, str]
-"""A stream, and the JSON text of an id or token in it."""
+"""Stream, and JSON text of an id or token in it."""
 
 SESSION = "mcp-session-id"
 
 LACKS = [
-    "when each event of a stream came (it stands where it can have come: at the end, but before what it caused)",
-    "what the server writes to stderr and how it left",
+    "the time of each event of a stream (estimated: the end of the response, but before the effects of the event)",
+    "the server's stderr and exit status",
 ]
 
 _RPC = re.compile(rb'[{,]\s*"jsonrpc"\s*:')
 
 
 class PostHistory:
-    """The messages that the client posted, and when."""
+    """Messages that the client posted, with their times."""
 
     def __init__(self) -> None:
         self._requests: dict[Key, float] = {}
-        """Times at which the server had each request."""
+        """Times at which the server had received each request."""
         self._tokens: dict[Key, float] = {}
         self._responses: dict[Key, float] = {}
-        """Times at which the client responded to each server request."""
+        """Times of the client's responses to server requests."""
 
     def post(self, stream: str, at: float, end_at: float, data: bytes) -> None:
-        """Read a body posted at `at`, in an exchange that ended at `end_at`."""
+        """Read a body that was posted at `at`, in an exchange that ended at `end_at`."""
         received_at = max(end_at, at + RESOLUTION)
         for message in read_frame(Frame(at, CLIENT, data)):
             if isinstance(message, Request):
@@ -63,15 +62,15 @@ class PostHistory:
                 self._responses.setdefault((stream, message.id), at)
 
     def times(self, stream: str, start: float, end_at: float, body: bytes, *, own: bool) -> list[float]:
-        """Return a time for each event of a body that came between `begun` and `end_at`.
+        """Return the time of each event of a body that arrived between `start` and `end_at`.
 
-        Events in the response to a POST come as late as possible; on the server's `own` stream, which waits
-        for nothing, as early as possible.
+        Events in the response to a POST are placed as late as possible, and those on the server's `own` stream,
+        which do not wait for a request, as early as possible.
         """
         framer = SseFramer()
         events = framer.feed(body)
-        if (torn := framer.close()) is not None:
-            events.append(torn)
+        if (incomplete := framer.close()) is not None:
+            events.append(incomplete)
         messages = [_messages(event) for event in events]
         earliest, latest = [end_at] * len(events), [end_at] * len(events)
         low = high = end_at
@@ -90,7 +89,7 @@ class PostHistory:
         return times
 
     def _cause_time(self, stream: str, message: AnyMessage) -> float | None:
-        """Return when the cause of a server message existed."""
+        """Return the time from which the cause of a server message existed."""
         if isinstance(message, Result | Failure):
             return self._requests.get((stream, message.id or ""))
         if isinstance(message, Notification) and message.method == "notifications/progress":
@@ -98,7 +97,7 @@ class PostHistory:
         return None
 
     def _effect_time(self, stream: str, message: AnyMessage) -> float | None:
-        """Return when the client responded to a server request."""
+        """Return the time of the client's response to a server request."""
         return self._responses.get((stream, message.id)) if isinstance(message, Request) else None
 
 
@@ -121,16 +120,16 @@ class ImportedExchange(Struct, kw_only=True):
     url: str
     request: Headers
     request_body: bytes | None
-    """The body; None if the file does not have it."""
+    """None if the file does not contain the body."""
     status: int | None
     response: Headers
     response_body: bytes | None
     error: str | None = None
-    """The reason why there is no response."""
+    """Reason why there is no response."""
     hung_up: str | None = None
-    """The side that disconnected early."""
+    """Side that disconnected early."""
     is_open: bool = False
-    """True if it had not ended when the file was saved."""
+    """True if the exchange was in progress when the file was saved."""
 
 
 def mcp_sessions(
@@ -138,7 +137,7 @@ def mcp_sessions(
 ) -> list[ImportedSession]:
     """Return one session per MCP server, with these fields.
 
-    `whole` keeps all other requests to the same origin: in a file by mcpspy they belong to the session.
+    `whole` keeps all other requests to the same origin: in a file exported by mcpspy they belong to the session.
     """
     addresses = _addresses(exchanges)
     servers: dict[str, list[ImportedExchange]] = {}
@@ -154,7 +153,7 @@ def mcp_sessions(
             servers[endpoint].append(exchange)
         else:
             other += 1
-    changed = [f"left out: {counted(other, 'exchange')} with other addresses"] if other else []
+    changed = [f"left out: {counted(other, 'exchange')} with other URLs"] if other else []
     return [
         _session(endpoint, exchanges, addresses, changed=changed, **fields)
         for endpoint, exchanges in servers.items()
@@ -193,7 +192,7 @@ def _session(
         name=_origin(endpoint).rpartition("/")[2].rpartition("@")[2],
         transport="http",
         upstream=endpoint,
-        changed=[*changed, *([f"bodies that were not saved with it: {missing}"] if missing else [])],
+        changed=[*changed, *([f"bodies missing from the file: {missing}"] if missing else [])],
         **fields,
     )
 
@@ -243,14 +242,14 @@ def _is_rpc(exchange: ImportedExchange) -> bool:
 
 
 def _addresses(exchanges: list[ImportedExchange]) -> dict[str, str]:
-    """Return the message addresses of HTTP+SSE streams (2024-11-05), with their endpoints."""
+    """Return the message URLs of HTTP+SSE streams (2024-11-05), with their endpoints."""
     return {
         address: _endpoint(exchange.url) for exchange in exchanges for address in _named_addresses(exchange)
     }
 
 
 def _named_addresses(exchange: ImportedExchange) -> list[str]:
-    """Return the message address that the first event of an HTTP+SSE stream names, if any."""
+    """Return the message URL that the first event of an HTTP+SSE stream names, if any."""
     if exchange.method != "GET" or not exchange.response_body:
         return []
     events = SseFramer().feed(exchange.response_body[:8192])
@@ -259,7 +258,7 @@ def _named_addresses(exchange: ImportedExchange) -> list[str]:
     data = b"".join(events[0].data or ()).decode("utf-8", "replace")
     try:
         return [urljoin(exchange.url, data)]
-    except ValueError:  # No address at all.
+    except ValueError:  # Not a URL.
         return []
 
 
@@ -272,7 +271,7 @@ def _origin(url: str) -> str:
 
 
 def _target(url: str) -> str:
-    """Return path and query. `urlsplit` raises for invalid URLs, which a file may contain."""
+    """Return path and query; `urlsplit` would raise for invalid URLs, which a file may contain."""
     return "/" + "".join(url.partition("#")[0].split("/", 3)[3:])
 
 

@@ -1,6 +1,6 @@
-"""The Protocol export of the MCP Inspector (2.x): a list of messages with their responses.
+"""Importer of the MCP Inspector's Protocol export (2.x): a list of messages with their responses.
 
-An older Inspector does not say who sent a message; that follows from the protocol.
+Older Inspectors do not record the sender of a message; it is inferred from the method.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from mcpspy.core.importers.base import ImportedSession, RecordingLines, compact,
 from mcpspy.core.protocol.spec import METHODS
 from mcpspy.core.recording.encode import CLIENT, SERVER
 
-NAME = "the Inspector's Protocol export"
+NAME = "Inspector Protocol export"
 
 MAX_MESSAGES = 1000
-"""Messages that it keeps; it drops older ones."""
+"""Number of messages that the Inspector keeps; it drops older ones."""
 
 LACKS = [
-    "the transport (stdio is assumed) and the server's command or address",
-    "the server's stderr and how it left",
-    "the messages' own spelling (it wrote them again)",
+    "the transport (stdio is assumed) and the server's command or URL",
+    "the server's stderr and exit status",
+    "the original bytes of messages (they were parsed and re-encoded)",
 ]
 
 
@@ -55,8 +55,8 @@ def sessions(data: bytes) -> list[ImportedSession]:
         if (answer := compact(entry.response)) != b"null":
             lines.message(at + max(0.0, entry.duration) / 1000, SERVER if side == CLIENT else CLIENT, answer)
     changes = [
-        f"who sent it is taken from the protocol: {counted(guessed, 'message')}" if guessed else "",
-        f"it keeps {MAX_MESSAGES} messages: what was before these is gone"
+        f"sender inferred from the method: {counted(guessed, 'message')}" if guessed else "",
+        f"earlier messages may be missing: the Inspector keeps only {MAX_MESSAGES}"
         if len(entries) >= MAX_MESSAGES
         else "",
     ]

@@ -1,4 +1,4 @@
-"""The Network export of the MCP Inspector (2.12): a list of HTTP exchanges."""
+"""Importer of the MCP Inspector's Network export (2.12): a list of HTTP exchanges."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from mcpspy.core.importers.base import ImportedSession, counted, read, timestamp
 from mcpspy.core.importers.http import LACKS, ImportedExchange, mcp_sessions
 from mcpspy.errors import UsageError
 
-NAME = "the Inspector's Network export"
+NAME = "Inspector Network export"
 
 LACKS_HERE = [
-    "when a response ended (with its head), and so when each event of a stream came",
-    "what the server sends on a stream of its own",
+    "the end of responses (the time of the headers is used), and the time of each event of a stream",
+    "messages on the server's own stream",
     *LACKS[1:],
 ]
 
 
 class _Stream(Struct):
-    """Describes the server's own stream, in place of a body."""
+    """Description of the server's own stream, in place of its body."""
 
     events: int = field(name="eventCount", default=0)
     closed: str | None = field(name="closedAt", default=None)
@@ -45,10 +45,10 @@ def sessions(data: bytes) -> list[ImportedSession]:
         [_exchange(entry) for entry in entries], format="inspector-network", lacks=LACKS_HERE
     )
     if not found:
-        raise UsageError(f"{NAME} of {len(entries)} requests, but none posts JSON-RPC")
+        raise UsageError(f"{NAME}: none of the {len(entries)} requests posts JSON-RPC")
     if events := sum(entry.stream.events for entry in entries if entry.stream):
         for session in found:
-            session.changed.append(f"left out: {counted(events, 'event')} that it only counted")
+            session.changed.append(f"left out: {counted(events, 'event')} that the Inspector only counted")
     return found
 
 

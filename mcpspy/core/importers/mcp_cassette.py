@@ -1,6 +1,6 @@
-"""Cassettes of mcp-cassette (0.4): one JSON document, format 1 to 3.
+"""Importer of mcp-cassette cassettes (0.4): one JSON document, format 1 to 3.
 
-Its default redaction takes `progressToken` for a secret; what it replaced stays replaced.
+The tool's default redaction treats `progressToken` as a secret; redacted values stay as they are.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ NAME = "mcp-cassette"
 NEWEST = 3
 
 LACKS = [
-    "the server's command, its stderr and how it left",
-    "when it began (its end less its length is taken)",
-    "the messages' own spelling (it wrote them again)",
+    "the server's command, stderr and exit status",
+    "the start time (the end minus the duration is used)",
+    "the original bytes of messages (they were parsed and re-encoded)",
 ]
 
-LACKS_HTTP = ["HTTP heads: status, headers, and what carried no message"]
+LACKS_HTTP = ["HTTP status, headers, and exchanges without a message"]
 
 
 class _Message(Struct):
@@ -59,8 +59,8 @@ def sessions(data: bytes) -> list[ImportedSession]:
     """Return the one session of the cassette; raise UsageError."""
     version = read(data, _Version, NAME).format_version
     if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= NEWEST:
-        raise UsageError(f"{NAME} of format {str(version)[:20]!r}: mcpspy reads 1 to {NEWEST}")
-    cassette = read(data, _Cassette, f"{NAME} of format {version}")
+        raise UsageError(f"unsupported {NAME} format {str(version)[:20]!r}", f"mcpspy reads 1 to {NEWEST}")
+    cassette = read(data, _Cassette, f"{NAME} format {version}")
     http = cassette.transport == "http"
     lines = RecordingLines()
     for message in cassette.messages:
@@ -81,14 +81,14 @@ def sessions(data: bytes) -> list[ImportedSession]:
             upstream=cassette.server_url if http else None,
             started=timestamp(cassette.recorded_at, NAME) - (max(offsets) - offsets[0] if offsets else 0.0),
             lacks=LACKS + LACKS_HTTP if http else LACKS,
-            changed=[f"redacted by it, and so still: {counted(masked, 'message')}"] if masked else [],
+            changed=[f"already redacted in the file: {counted(masked, 'message')}"] if masked else [],
         )
     ]
 
 
 def _message_data(payload: Raw) -> bytes:
     data = compact(payload)
-    # A line that was no JSON object is kept as a string.
+    # A line that was not a JSON object is a string in the file.
     return msgspec.json.decode(data, type=str).encode("utf-8", "replace") if data.startswith(b'"') else data
 
 

@@ -1,6 +1,6 @@
-"""Files of mcp-rec (0.1): one message per line, `{"ts":…,"dir":"client->server","msg":…}`.
+"""Importer of mcp-rec files (0.1): one message per line, `{"ts":…,"dir":"client->server","msg":…}`.
 
-It appends to existing files, so a file may have several sessions, with no sign of where the next one begins.
+The tool appends to existing files, so a file may have several sessions, without a mark where the next one begins.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from mcpspy.core.recording.encode import CLIENT, SERVER
 NAME = "mcp-rec"
 
 LACKS = [
-    "the server's command, its stderr and how it left",
-    "the messages' own spelling (it wrote them again)",
+    "the server's command, stderr and exit status",
+    "the original bytes of messages (they were parsed and re-encoded)",
 ]
 
 
@@ -43,10 +43,10 @@ def sessions(data: bytes) -> list[ImportedSession]:
     lines = RecordingLines()
     initializations = 0
     for _, line in read_lines(data, _Line, NAME, _python_json):
-        said = _message_data(line.msg)
-        initializations += b'"method": "initialize"' in said[:200]
-        lines.message(line.ts, CLIENT if line.dir == "client->server" else SERVER, said)
-    changed = [f"{initializations} sessions that went into one file, one after the other, are one recording"]
+        message = _message_data(line.msg)
+        initializations += b'"method": "initialize"' in message[:200]
+        lines.message(line.ts, CLIENT if line.dir == "client->server" else SERVER, message)
+    changed = [f"{initializations} sessions that were appended to one file became one recording"]
     return [lines.session(format=NAME, lacks=LACKS, changed=changed if initializations > 1 else [])]
 
 
@@ -55,13 +55,13 @@ def _message_data(msg: Raw) -> bytes:
     if b'"_unparsed"' in data:
         try:
             return _unparsed(data).raw.encode("utf-8", "replace")
-        except msgspec.DecodeError:  # A message that says such a thing itself.
+        except msgspec.DecodeError:  # A message that contains the key itself.
             pass
     return data
 
 
 def _python_json(line: bytes) -> _Line:
-    """Parse a line with NaN, which Python's `json` reads and writes although it is not JSON."""
+    """Parse a line with NaN, which is not JSON but which Python's `json` reads and writes."""
     entry = json.loads(line)
     if not isinstance(entry, dict) or "msg" not in entry:
         raise ValueError

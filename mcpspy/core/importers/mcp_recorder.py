@@ -1,7 +1,6 @@
-"""Cassettes of mcp-recorder (0.5): one JSON document of requests with their responses, format 1.
+"""Importer of mcp-recorder cassettes (0.5): a JSON document of requests and responses, format 1.
 
-It records how long each exchange took, but not when it began, so the exchanges are placed one after the
-other.
+A cassette has the duration of each exchange but not its start, so the exchanges are placed one after the other.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ _STDIO = "stdio://"
 MASK = "[REDACTED]"
 
 LACKS = [
-    "when each exchange began (they stand one after the other, in the order in which they ended)",
-    "what the server sends by itself, and of an event stream all but its first event",
-    "the messages' own spelling (it wrote them again)",
+    "the start time of each exchange (they are placed one after the other, in the order in which they ended)",
+    "notifications and requests of the server, and all but the first event of an event stream",
+    "the original bytes of messages (they were parsed and re-encoded)",
 ]
 
-LACKS_STDIO = ["the server's stderr and how it left"]
+LACKS_STDIO = ["the server's stderr and exit status"]
 
 LACKS_HTTP = ["headers and sessions (all exchanges are one stream)"]
 
@@ -75,8 +74,8 @@ def sessions(data: bytes) -> list[ImportedSession]:
     """Return the one session of the cassette; raise UsageError."""
     version = str(read(data, _Version, NAME).version)[:20]
     if version.partition(".")[0] != "1":
-        raise UsageError(f"{NAME} of format {version!r}: mcpspy reads 1")
-    cassette = read(data, _Cassette, f"{NAME} of format {version}")
+        raise UsageError(f"unsupported {NAME} format {version!r}", "mcpspy reads 1")
+    cassette = read(data, _Cassette, f"{NAME} format {version}")
     metadata = cassette.metadata
     stdio = metadata.transport_type == "stdio" or metadata.server_url.startswith("stdio:")
     hidden = stdio and MASK in metadata.server_url
@@ -93,10 +92,10 @@ def sessions(data: bytes) -> list[ImportedSession]:
         at += max(0, interaction.latency_ms) / 1000
         lines.message(at, SERVER, response, **http_fields)
     changes = [
-        f"left out: {counted(empty, 'exchange')} that carried no message (GET, DELETE)" if empty else "",
-        f"left out: an HTTP status of 400 and up, {counted(refused, 'time')}" if refused else "",
-        f"without an answer, as it has none: {counted(unanswered, 'request')}" if unanswered else "",
-        "the server's command, which it redacted" if hidden else "",
+        f"left out: {counted(empty, 'exchange')} without a message (GET, DELETE)" if empty else "",
+        f"left out: HTTP status 400 or above, {counted(refused, 'time')}" if refused else "",
+        f"without a response in the file: {counted(unanswered, 'request')}" if unanswered else "",
+        "left out: the server's command, which is redacted in the file" if hidden else "",
     ]
     name = metadata.server_info.get("name") if metadata.server_info else None
     return [
@@ -119,7 +118,7 @@ def _message_data(message: Raw) -> bytes:
 
 
 def _is_answer(data: bytes) -> bool:
-    """Return whether this is a response: the first event of a stream may be a notification."""
+    """Return True for a response; the first event of a stream may also be a notification."""
     try:
         return bool(data) and msgspec.json.decode(data, type=_Method).method is None
     except msgspec.DecodeError:

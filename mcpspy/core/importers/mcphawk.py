@@ -1,7 +1,7 @@
-"""Databases of mcphawk (1.0): SQLite, schema 1, with all its sessions; `io.importing` reads the rows.
+"""Importer of mcphawk databases (1.0): SQLite, schema 1, with all sessions.
 
-Two threads write the two directions, so a response may precede its request. The rows say which belong
-together, and they are put in order.
+`io.importing` reads the rows. The tool writes the two directions in two threads, so a response may precede its
+request. The rows link responses to requests, and the importer puts them in order.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ NAME = "mcphawk"
 SCHEMA = 1
 
 MASK = "\u2022\u2022\u2022\u2022"
-"""Its replacement for a secret."""
+"""Text with which mcphawk replaces a secret."""
 
 SIDES = {"c2s": CLIENT, "s2c": SERVER}
 
 LACKS = [
-    "the server's stderr and how it left",
-    "the messages' own spelling (it wrote them again)",
-    "batches (their messages stand each alone)",
+    "the server's stderr and exit status",
+    "the original bytes of messages (they were parsed and re-encoded)",
+    "batches (their messages are separate)",
 ]
 
-LACKS_HTTP = ["HTTP heads, and which exchange carried a message (a session is a stream)"]
+LACKS_HTTP = ["HTTP status, headers, and the exchange of each message (a session is one stream)"]
 
 Row = Mapping[str, Any]
 
 QUERIES = (
     """SELECT id, name, transport, target, server_name, started_at, ended_at
        FROM sessions ORDER BY started_at, id""",
-    """SELECT m.session_id, m.id, m.ts, m.direction, m.body, e.request_msg_id AS asked
+    """SELECT m.session_id, m.id, m.ts, m.direction, m.body, e.request_msg_id AS request
        FROM messages m LEFT JOIN exchanges e ON e.response_msg_id = m.id ORDER BY m.id""",
 )
-"""`asked` is the id of the request that a message responds to, or null."""
+"""Queries for sessions and messages; `request` is the id of the request that a message responds to, or null."""
 
 
 class McphawkDatabase(NamedTuple):
-    """The `user_version` of the file, and the rows of QUERIES."""
+    """The `user_version` of the file, and the rows that QUERIES return."""
 
     version: int
     sessions: Sequence[Row]
@@ -56,12 +56,12 @@ def sessions(database: McphawkDatabase) -> list[ImportedSession]:
     """Return the sessions with messages, oldest first; raise UsageError."""
     if database.version != SCHEMA:
         raise UsageError(
-            f"{NAME} with the schema {database.version}: mcpspy reads {SCHEMA}", "that of mcphawk 1.0"
+            f"unsupported {NAME} schema {database.version}", f"mcpspy reads {SCHEMA}, that of mcphawk 1.0"
         )
-    said: dict[Any, list[Row]] = {}
+    messages: dict[Any, list[Row]] = {}
     for row in database.messages:
-        said.setdefault(row["session_id"], []).append(row)
-    return [_session(row, said[row["id"]]) for row in database.sessions if row["id"] in said]
+        messages.setdefault(row["session_id"], []).append(row)
+    return [_session(row, messages[row["id"]]) for row in database.sessions if row["id"] in messages]
 
 
 def _session(row: Row, rows: list[Row]) -> ImportedSession:
@@ -73,14 +73,14 @@ def _session(row: Row, rows: list[Row]) -> ImportedSession:
         side = SIDES.get(message["direction"])
         body = message["body"]
         if side is None or not isinstance(body, str) or not isinstance(message["ts"], int | float):
-            raise UsageError(f"{NAME}, but message {message['id']!r} is not as it writes them")
+            raise UsageError(f"invalid {NAME} database: unexpected values in message {message['id']!r}")
         masked += MASK in body
         http_fields: dict[str, Value] = {"stream": "1"} if http else {}
         lines.message(message["ts"], side, body.encode("utf-8", "replace"), **http_fields)
     target = row["target"] if isinstance(row["target"], str) else ""
     changes = [
-        f"moved behind the request: {counted(moved, 'answer')}" if moved else "",
-        f"masked by it, and so still: {counted(masked, 'message')}" if masked else "",
+        f"moved after their requests: {counted(moved, 'response')}" if moved else "",
+        f"already masked in the file: {counted(masked, 'message')}" if masked else "",
     ]
     return lines.session(
         is_ended=row["ended_at"] is not None or http,
@@ -96,20 +96,20 @@ def _session(row: Row, rows: list[Row]) -> ImportedSession:
 
 
 def _ordered(rows: list[Row]) -> tuple[list[Row], int]:
-    """Return messages with no response before its request, and how many were moved for that."""
+    """Return the messages with each response after its request, and the number of moved responses."""
     early: dict[Any, list[Row]] = {}
-    kept = []
+    others = []
     for row in rows:
-        request = row["asked"]
+        request = row["request"]
         if isinstance(request, int) and isinstance(row["id"], int) and request > row["id"]:
             early.setdefault(request, []).append(row)
         else:
-            kept.append(row)
+            others.append(row)
     if not early:
         return rows, 0
     ordered: list[Row] = []
     moved = 0
-    for row in kept:
+    for row in others:
         answers = early.pop(row["id"], [])
         moved += len(answers)
         ordered += [row, *answers]

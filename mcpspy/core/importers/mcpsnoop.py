@@ -1,7 +1,7 @@
-"""Sessions of mcpsnoop (0.16): one event per line, in `sessions/ID.jsonl` of its folder.
+"""Importer of mcpsnoop sessions (0.16): one event per line, in `sessions/ID.jsonl` of its folder.
 
-Reads its envelope (`internal/proxy/frame.go`). A file has one session; in joined files they are separated by
-`session_id`.
+Each line is an envelope (`internal/proxy/frame.go`). A file has one session; in concatenated files, `session_id`
+distinguishes the sessions.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ NAME = "mcpsnoop"
 
 SIDES = {"c2s": CLIENT, "s2c": SERVER}
 
-LACKS = ["how the server left"]
+LACKS = ["the server's exit status"]
 
 LACKS_HTTP = [
-    "HTTP heads, their paths and sessions, and which exchange carried a message (a connection is a stream)"
+    "HTTP status, headers, paths and sessions, and the exchange of each message (a connection is one stream)"
 ]
 
 
@@ -67,7 +67,7 @@ class _Session:
         self._seq: int | None = None
 
     def add(self, envelope: _Envelope, number: int) -> None:
-        at = timestamp(envelope.ts, f"{NAME}, line {number}")
+        at = timestamp(envelope.ts, f"{NAME} line {number}")
         if self._seq is not None:
             self.missing += max(0, envelope.seq - self._seq - 1)
         self._seq = envelope.seq
@@ -79,12 +79,12 @@ class _Session:
         elif envelope.direction == "meta":
             self.meta = _meta(envelope.raw)
         elif (side := SIDES.get(envelope.direction)) is not None:
-            said = compact(envelope.raw) or envelope.text.encode("utf-8", "replace")
-            self.lines.message(at, side, said, **self._http_fields(envelope))
+            message = compact(envelope.raw) or envelope.text.encode("utf-8", "replace")
+            self.lines.message(at, side, message, **self._http_fields(envelope))
         else:
             raise UsageError(
-                f"{NAME}, but line {number} has the direction {envelope.direction[:20]!r}, which is none",
-                "of a newer mcpsnoop than 0.16?",
+                f"invalid {NAME} line {number}: unknown direction {envelope.direction[:20]!r}",
+                "mcpspy reads files of mcpsnoop up to 0.16",
             )
 
     def imported(self) -> ImportedSession:
@@ -109,10 +109,10 @@ class _Session:
 
     def _changed(self) -> list[str]:
         changes = (
-            ("missing, as mcpsnoop dropped them", self.missing, "event"),
-            ("cut off by it", self.truncated, "message"),
-            ("redacted by it, and so still", self.redacted, "message"),
-            ("out of a batch, and each alone", self.batched, "message"),
+            ("dropped by mcpsnoop", self.missing, "event"),
+            ("truncated by mcpsnoop", self.truncated, "message"),
+            ("already redacted in the file", self.redacted, "message"),
+            ("split from batches", self.batched, "message"),
         )
         return [f"{change}: {counted(number, noun)}" for change, number, noun in changes if number]
 
@@ -130,5 +130,5 @@ def sessions(data: bytes) -> list[ImportedSession]:
 def _meta(raw: Raw) -> _Meta:
     try:
         return msgspec.json.decode(raw, type=_Meta)
-    except msgspec.DecodeError:  # Of an unknown shape, and not needed for the messages.
+    except msgspec.DecodeError:  # An unknown structure; messages do not depend on it.
         return _Meta()

@@ -1,1 +1,1 @@
-"""The interception engine: holds, edits, drops and answers messages; injected requests; watchdog."""
+"""Interception engine: holds, edits, drops and answers messages; injected requests; watchdog."""

@@ -1,7 +1,7 @@
 """Actions that the I/O side carries out for the Interceptor, and their notes (docs/format.md).
 
-`exchange` is opaque here: the exchange a message came on, passed to `Interceptor.process` and returned with every
-action about that message.
+`exchange` is opaque here: the HTTP exchange that carried a message, passed to `Interceptor.process` and returned in
+each action about that message.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 Fields: TypeAlias = dict[str, Any]
 
 KIND = "rule"
-"""The kind of these notes, whether a rule or a viewer caused the effect."""
+"""Kind of these notes, for the effects of both rules and viewers."""
 
 
 class Forward(NamedTuple):
@@ -25,27 +25,27 @@ class Forward(NamedTuple):
 
 
 class Substitute(NamedTuple):
-    """Send this to the peer of `side` in place of a message, in the name of `side`."""
+    """Send this data to the peer of `side` in place of a message from `side`."""
 
     side: str
     data: bytes
     exchange: object
     ticket: int
     raw: bool = False
-    """True if no line end follows (an incomplete line)."""
+    """True to send no line end (an incomplete line)."""
 
 
 class Inject(NamedTuple):
-    """Record a frame `by` mcpspy, then send it to the peer of `side` in the name of `side`."""
+    """Record a frame with `"by":"mcpspy"`, then send it to the peer of `side` as if it came from `side`."""
 
     side: str
     data: bytes
     exchange: object = None
-    """The exchange it answers or belongs to; None for an injected message."""
+    """Exchange of the request that the frame responds to; None for an injected message."""
     stream: str | None = None
-    """HTTP: the stream it belongs to; None if the command named none."""
+    """HTTP stream of the frame; None if the command named none."""
     id: str | None = None
-    """JSON text of the id of an injected request, for `Interceptor.injection_failed`."""
+    """Id of an injected request as JSON text, for `Interceptor.injection_failed`."""
 
 
 class AddNote(NamedTuple):
@@ -67,14 +67,14 @@ class Disconnect(NamedTuple):
 
 
 class AbortUpstream(NamedTuple):
-    """HTTP: end the request to the server; the client has its answer (cancellation in 2026-07-28)."""
+    """Close the HTTP request to the server after the client got its response (cancellation in 2026-07-28)."""
 
     exchange: object
 
 
 class Notify(NamedTuple):
     viewer: str | None
-    """None for all of them."""
+    """The viewer to notify; None for all viewers."""
     event: Fields
 
 
@@ -82,20 +82,20 @@ Step: TypeAlias = Forward | Substitute | Inject | AddNote | Dropped | Disconnect
 
 
 class Decision(NamedTuple):
-    """The decision about a message that has just been received.
+    """The decision about a received message.
 
-    The I/O side records the message (`"to":"mcpspy"` if `to_mcpspy`), then carries out the steps in order.
+    The I/O side records the message (with `"to":"mcpspy"` if `to_mcpspy`), then carries out the steps in order.
     """
 
     ticket: int
     to_mcpspy: bool
     steps: list[Step]
     is_held: bool
-    """True if the message is held or delayed, so that more steps follow later."""
+    """True if the message is held or delayed: more steps follow later."""
 
     @property
     def is_untouched(self) -> bool:
-        """True if forwarding the original bytes, line end included, is the only step."""
+        """True if the only step is to forward the original bytes, line end included."""
         return len(self.steps) == 1 and isinstance(self.steps[0], Forward)
 
 
@@ -105,7 +105,7 @@ class CommandReply(NamedTuple):
 
 
 class CommandError(Exception):
-    """A command that was refused, with a reason of one line; it has changed nothing."""
+    """A rejected command, with a reason of one line; the command has had no effect."""
 
 
 def rule_note(action: str, fields: Fields, exchange: object = None) -> AddNote:
@@ -116,7 +116,7 @@ def rule_note(action: str, fields: Fields, exchange: object = None) -> AddNote:
 
 
 def text_field(name: str, data: bytes, base64_name: str = "sent_b64") -> Fields:
-    """Return a field with the text of a message; if it is not UTF-8, in Base64 under the other name."""
+    """Return a field with the text of a message, or with its Base64 under the other name if it is not UTF-8."""
     try:
         return {name: data.decode()}
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
 """Parser of viewer commands (docs/control.md).
 
-Refuses everything that is not exactly right with CommandError: a misread command could send a message that
-the user did not mean.
+Every deviation from the format raises CommandError: a misread command could send a message that the user did not
+intend.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from mcpspy.core.rules.edit import to_json
 
 
 class ListCommand(NamedTuple):
-    """Describe the state of interception."""
+    """Request the state of interception."""
 
 
 class InterceptCommand(NamedTuple):
-    """Hold the messages that match the query; None: stop holding."""
+    """Hold messages that match the query; None stops holding."""
 
     query: Query | None
 
 
 class ReleaseCommand(NamedTuple):
-    """Release these held messages; None: all of them."""
+    """Release the held messages with these tickets, or all for None; `data` replaces the message."""
 
     tickets: list[int] | None
     data: bytes | None = None
@@ -63,7 +63,7 @@ def parse_command(fields: Fields) -> Command:
     name = fields.get("order")
     reader = _PARSERS.get(name) if isinstance(name, str) else None
     if reader is None:
-        raise CommandError(f"unknown order {_quoted(name)}: one of {', '.join(_PARSERS)}")
+        raise CommandError(f"unknown order {_quoted(name)} (use {', '.join(_PARSERS)})")
     keys, read = reader
     for key in fields:
         if key not in keys and key not in ("n", "order"):
@@ -76,7 +76,7 @@ def _hold(fields: Fields) -> InterceptCommand:
     if text is None:
         return InterceptCommand(None)
     if not isinstance(text, str):
-        raise CommandError("hold: query is a text, or null")
+        raise CommandError("hold: query must be a string or null")
     try:
         return InterceptCommand(parse(text))
     except QueryError as error:
@@ -87,18 +87,18 @@ def _release(fields: Fields) -> ReleaseCommand:
     if "tickets" in fields:
         tickets = fields["tickets"]
         if "ticket" in fields or "message" in fields or "text" in fields:
-            raise CommandError("release: what is edited is one ticket")
+            raise CommandError("release: message and text need a single ticket, not tickets")
         if tickets == "all":
             return ReleaseCommand(None)
         if not isinstance(tickets, list) or not all(map(_is_number, tickets)):
-            raise CommandError('release: tickets is a list of numbers, or "all"')
+            raise CommandError('release: tickets must be a list of numbers or "all"')
         return ReleaseCommand(tickets)
     ticket = _ticket(fields)
     if "message" in fields and "text" in fields:
-        raise CommandError("release: either message or text")
+        raise CommandError("release: message and text exclude each other")
     if "message" in fields:
         if not isinstance(fields["message"], dict | list):
-            raise CommandError("release: message is an object, or an array of them")
+            raise CommandError("release: message must be an object or an array of objects")
         return ReleaseCommand([ticket], to_json(fields["message"]))
     if "text" in fields:
         return ReleaseCommand([ticket], _line(fields["text"]))
@@ -106,29 +106,29 @@ def _release(fields: Fields) -> ReleaseCommand:
 
 
 def _line(text: object) -> bytes:
-    """Return an edited text on one line; JSON may come on several."""
+    """Return an edited message as one line; JSON may have several lines."""
     if not isinstance(text, str) or not text.strip():
-        raise CommandError("release: text is a message; to drop it there is drop")
+        raise CommandError("release: text must be a non-empty string (use drop to discard the message)")
     try:
         data = text.encode()
     except UnicodeEncodeError:
-        raise CommandError("release: text has half a character (a lone surrogate)") from None
+        raise CommandError("release: text contains a lone surrogate") from None
     if b"\n" not in data and b"\r" not in data:
         return data
     try:
         orjson.loads(data)
     except ValueError as error:
-        raise CommandError(f"release: text has several lines and is not JSON: {error}") from None
+        raise CommandError(f"release: text has several lines but is not JSON: {error}") from None
     return one_line(data).strip()
 
 
 def _answer(fields: Fields) -> AnswerCommand:
     ticket = _ticket(fields)
     if ("result" in fields) == ("error" in fields):
-        raise CommandError("answer: either result or error")
+        raise CommandError("answer: exactly one of result and error is required")
     if "result" in fields:
         if not isinstance(fields["result"], dict):
-            raise CommandError("answer: result is an object")
+            raise CommandError("answer: result must be an object")
         return AnswerCommand(ticket, b"result", fields["result"])
     error = fields["error"]
     if (
@@ -136,7 +136,7 @@ def _answer(fields: Fields) -> AnswerCommand:
         or not _is_number(error.get("code"))
         or not isinstance(error.get("message"), str)
     ):
-        raise CommandError("answer: error is an object with a code, a whole number, and a message")
+        raise CommandError("answer: error must be an object with an integer code and a string message")
     return AnswerCommand(ticket, b"error", error)
 
 
@@ -144,20 +144,20 @@ def _send(fields: Fields, *, is_request: bool) -> SendCommand:
     name, method, params = fields["order"], fields.get("method"), fields.get("params")
     to, stream = fields.get("to", SERVER), fields.get("stream")
     if to not in (CLIENT, SERVER):
-        raise CommandError(f"{name}: to is client or server")
+        raise CommandError(f"{name}: to must be client or server")
     if not isinstance(method, str) or not method:
-        raise CommandError(f"{name}: method is a text")
+        raise CommandError(f"{name}: method must be a non-empty string")
     if params is not None and not isinstance(params, dict):
-        raise CommandError(f"{name}: params is an object")
+        raise CommandError(f"{name}: params must be an object")
     if stream is not None and not isinstance(stream, str):
-        raise CommandError(f"{name}: stream is a text")
+        raise CommandError(f"{name}: stream must be a string")
     return SendCommand(other(to), method, params, stream, is_request)
 
 
 def _ticket(fields: Fields) -> int:
     ticket = fields.get("ticket")
     if not _is_number(ticket):
-        raise CommandError(f"{fields['order']}: ticket is the number of a held message")
+        raise CommandError(f"{fields['order']}: ticket must be the number of a held message")
     assert isinstance(ticket, int)
     return ticket
 

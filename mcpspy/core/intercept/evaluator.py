@@ -1,8 +1,7 @@
 """Evaluation of the rules for one message.
 
-Owns the order of rules and how often each has matched. Every matching rule is applied in turn until a final
-action: answer, drop, corrupt, disconnect or hold. Queries see the original message, whatever earlier rules
-made of it.
+The evaluator applies matching rules in order, up to the first final action (answer, drop, corrupt, disconnect or
+hold), and counts the matches of each rule. Queries see the original message, without the changes of earlier rules.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from mcpspy.core.rules.template import filled
 
 
 class RuleEvaluator:
-    """The rules of one run, with their match counts."""
+    """Rules of one run, with their match counts."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -43,21 +42,21 @@ class RuleEvaluator:
         self._taken = [0] * len(rules.rules)
 
     def evaluate(self, message: AnyMessage, request: AwaitedRequest | None) -> RuleDecision:
-        """Return the decision about a message; `request` is the request that it responds to."""
+        """Return the decision about a message; `request` is the request that the message responds to."""
         decision = RuleDecision()
         item = LiveItem(message, request)
         for number, rule in enumerate(self._rules.rules):
             if _is_for(rule, message) and rule.query.matches(item) and self._takes(number, rule):
                 fields = _ACTIONS[type(rule.action)](rule.action, rule, decision, _Context(message, request))
                 fields = {"rule": rule.label, **about(message, request), **fields}
-                if decision.holder is None:  # That it is held is noted when it is.
+                if decision.holder is None:  # A hold is noted later, when the message is held.
                     decision.notes.append(rule_note(rule.action_name, fields))
                 if not isinstance(rule.action, NON_FINAL_ACTIONS):
                     break
         return decision
 
     def _takes(self, number: int, rule: Rule) -> bool:
-        """Return whether a rule applies to this match of it. Time plays no part in that."""
+        """Count a match and return True if the rule applies to it; the decision does not depend on time."""
         self._matches[number] += 1
         match = self._matches[number]
         if match <= rule.after or (rule.times is not None and self._taken[number] >= rule.times):
@@ -71,7 +70,7 @@ class RuleEvaluator:
 
 
 def _is_for(rule: Rule, message: AnyMessage) -> bool:
-    """Return whether the rule's action is possible for this message."""
+    """Return True if the rule's action is possible for this message."""
     action = rule.action
     if rule.of_requests and not isinstance(message, Request | Notification):
         return False
@@ -83,7 +82,7 @@ def _is_for(rule: Rule, message: AnyMessage) -> bool:
 
 
 class _Context:
-    """A message and its request, decoded on demand."""
+    """A message and its request as template context, decoded on demand."""
 
     def __init__(self, message: AnyMessage, request: AwaitedRequest | None) -> None:
         self.message = message
@@ -130,7 +129,7 @@ def _respond(action: RespondAction, _rule: Rule, decision: RuleDecision, context
     result = filled(action.result, context.value)
     assert isinstance(context.message, Request)
     if (context.message.revision or "") >= MODERN:
-        result = {"resultType": "complete", **result}  # Required of every result (2026-07-28, basic).
+        result = {"resultType": "complete", **result}  # Required in every result (2026-07-28, basic).
     return _answer(decision, context, b"result", result)
 
 
@@ -157,11 +156,11 @@ def _corrupt(action: CorruptAction, _rule: Rule, decision: RuleDecision, context
     data = context.message.data if decision.data is None else decision.data
     message = context.message
     id_text = message.id if isinstance(message, Request | Result | Failure) else None
-    wrong = corrupted(data, action.way, id_text, action.size)
-    decision.data, decision.is_cut = wrong.data, wrong.is_cut
+    corrupt = corrupted(data, action.way, id_text, action.size)
+    decision.data, decision.is_cut = corrupt.data, corrupt.is_cut
     decision.hides_response = action.way != OVERSIZE
-    # 16 MiB of blanks need not be in the recording twice: what was sent follows from the number.
-    replacement = {"padding": wrong.padding} if wrong.padding else text_field("sent", wrong.data)
+    # The recording has the number of blanks, which may be 16 MiB, instead of a second copy of the message.
+    replacement = {"padding": corrupt.padding} if corrupt.padding else text_field("sent", corrupt.data)
     return {"how": action.way, **replacement}
 
 

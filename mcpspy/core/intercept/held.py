@@ -1,7 +1,7 @@
-"""In-flight messages with the decisions about them, and the buffer of those that are held or delayed.
+"""In-flight messages with the decisions about them, and the buffer of held and delayed messages.
 
-A batch (2025-03-26) is one in-flight message with several parts; each may be changed, answered or removed.
-Owns the notes `hold` and `release` of docs/format.md and the events of docs/control.md.
+A batch (2025-03-26) is one in-flight message with several parts; each part may be changed, answered or removed.
+The module builds the notes `hold` and `release` (docs/format.md) and their events for viewers (docs/control.md).
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ MAX_MESSAGES = 10_000
 
 
 class RuleDecision(Struct, eq=False):
-    """The decisions of rules about a message; without any it is forwarded unchanged."""
+    """Decisions of the rules about a message; by default it is forwarded unchanged."""
 
     notes: list[AddNote] = []
     delay: float = 0.0
     data: bytes | None = None
     is_cut: bool = False
-    """True if the replacement lacks its line end."""
+    """True to send the replacement without a line end."""
     answer: bytes | None = None
-    """The response that its sender gets in the peer's place; the message is not forwarded."""
+    """Response that mcpspy sends in the peer's place; the message is not forwarded."""
     is_dropped: bool = False
     is_disconnected: bool = False
     holder: str | None = None
     hides_response: bool = False
-    """True if the requester gets nothing that could be taken for a response."""
+    """True if the requester gets no usable response."""
 
     @property
     def is_blocked(self) -> bool:
@@ -44,14 +44,14 @@ class RuleDecision(Struct, eq=False):
 
 
 class MessagePart:
-    """A single message, or one message of a batch."""
+    """A message, or one message of a batch."""
 
     __slots__ = ("decision", "is_removed", "message", "request")
 
     def __init__(self, message: AnyMessage, request: AwaitedRequest | None, decision: RuleDecision) -> None:
         self.message = message
         self.request = request
-        """The request itself while it is pending; for a response, the request it answers."""
+        """For a pending request, its entry in the watchdog; for a response, the entry of its request."""
         self.decision = decision
         self.is_removed = decision.is_blocked
 
@@ -67,9 +67,9 @@ class InFlightMessage(Struct, eq=False):
     exchange: object
     parts: list[MessagePart]
     edited: bytes | None = None
-    """The replacement from a viewer."""
+    """Replacement from a viewer."""
     holder: tuple[str, str] | None = None
-    """While it is held: `rule` or `viewer`, and its name."""
+    """`rule` or `viewer`, and its name, while the message is held."""
     held_at: float = 0.0
 
     @property
@@ -78,7 +78,7 @@ class InFlightMessage(Struct, eq=False):
 
     @property
     def is_blocked(self) -> bool:
-        """True if nothing of it is ever forwarded."""
+        """True if no part of the message is ever forwarded."""
         return self.is_disconnected or all(part.is_removed for part in self.parts)
 
     @property
@@ -87,7 +87,7 @@ class InFlightMessage(Struct, eq=False):
 
     @property
     def delay(self) -> float:
-        """Seconds; a batch is delayed as long as its slowest part."""
+        """Delay in seconds; for a batch, the longest delay of its parts."""
         return max(part.decision.delay for part in self.parts)
 
     @property
@@ -100,28 +100,28 @@ class InFlightMessage(Struct, eq=False):
 
     @property
     def request(self) -> Request | None:
-        """The request, if the message is one and not a batch."""
+        """The message if it is a request and not part of a batch, otherwise None."""
         message = self.first.message
         return message if isinstance(message, Request) and message.index is None else None
 
     def outgoing(self) -> bytes | None:
-        """Return the replacement to be forwarded; None if there is none."""
+        """Return the replacement to forward; None if the message is unchanged."""
         if self.edited is not None:
             return self.edited
-        kept = [part for part in self.parts if not part.is_removed]
-        if len(kept) == len(self.parts) and all(part.decision.data is None for part in kept):
+        rest = [part for part in self.parts if not part.is_removed]
+        if len(rest) == len(self.parts) and all(part.decision.data is None for part in rest):
             return None
-        texts = [part.message.data if part.decision.data is None else part.decision.data for part in kept]
+        texts = [part.message.data if part.decision.data is None else part.decision.data for part in rest]
         return texts[0] if self.first.message.index is None else b"[" + b",".join(texts) + b"]"
 
     # Notes, and events for viewers.
 
     def full_note(self, action: str) -> AddNote:
-        """Return the note that the buffer was too full to hold or delay it."""
+        """Return the note for a message that was not held or delayed because the buffer was full."""
         return rule_note(action, {**self._names(), "why": "full"}, self.exchange)
 
     def hold_steps(self, seconds: float) -> list[Step]:
-        """Return the note and the event of a hold of at most `seconds`."""
+        """Return the note and the event of a hold that lasts at most `seconds`."""
         assert self.holder is not None
         kind, name = self.holder
         return [
@@ -130,7 +130,7 @@ class InFlightMessage(Struct, eq=False):
         ]
 
     def viewer_fields(self, seconds: float) -> Fields:
-        """Return the held message for viewers; it is held for at most `seconds`."""
+        """Return the fields of a message, held for at most `seconds`, that viewers get."""
         assert self.holder is not None
         kind, name = self.holder
         fields = {"ticket": self.ticket, "at": self.at, **self._names(), kind: name}
@@ -138,7 +138,7 @@ class InFlightMessage(Struct, eq=False):
         return {**fields, **text_field("text", self.outgoing() or self.data, "b64")}
 
     def release_steps(self, at: float, why: str, viewer: str | None = None) -> list[Step]:
-        """Return the note and the event of the release."""
+        """Return the note and the event of a release."""
         fields: Fields = {**self._names(), "ticket": self.ticket, "why": why, "viewer": viewer}
         fields["seconds"] = round(at - self.held_at, 6)
         if self.edited is not None:
@@ -156,7 +156,7 @@ class InFlightMessage(Struct, eq=False):
 
 
 class HoldBuffer:
-    """In-flight messages by ticket, within limits of count and memory, in order of arrival."""
+    """Held and delayed messages in order of arrival, limited in number and memory."""
 
     def __init__(self) -> None:
         self._by_ticket: dict[int, InFlightMessage] = {}
@@ -179,19 +179,19 @@ class HoldBuffer:
         return True
 
     def remove(self, flight: InFlightMessage) -> None:
-        """Remove a message, which must not have been changed since it was added."""
+        """Remove a message; it must not have changed since it was added."""
         if self._by_ticket.pop(flight.ticket, None) is not None:
             self.bytes -= flight.size
 
 
 class LiveItem(MessageItem):
-    """A message and the request that it responds to, as filters see them."""
+    """Filter item of a message and the request that it responds to."""
 
     __slots__ = ()
 
     @property
     def status(self) -> str:
-        """The state that a response gives its request; `pending` for a request."""
+        """State of the request after this response; `pending` for a request."""
         entry = self._entry
         if isinstance(entry, Request):
             return State.PENDING.value

@@ -1,9 +1,9 @@
-"""Server-sent events with their bytes, and the headers of a request that was changed or injected.
+"""Server-sent events with their bytes, and the headers of changed and injected requests.
 
-Events are cut apart whatever the chunking, so that one can be held while others pass (HTML Living Standard,
-9.2). A changed body changes `Content-Length` and the headers of 2026-07-28 that repeat parts of the body.
-`Mcp-Param-*` repeats an argument; if the schema that names it has not been seen, it is the argument with that
-value (basic/transports/streamable-http, standard and custom headers).
+A stream is split into events independently of its chunks, so that one can be held while others pass (HTML Living
+Standard, 9.2). A changed body changes `Content-Length` and the headers of 2026-07-28 that repeat parts of the body.
+`Mcp-Param-*` repeats an argument; without the schema that names the argument, it is identified by its value
+(basic/transports/streamable-http, standard and custom headers).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ROUTING = tuple(name.lower() for name in (mcp_headers.METHOD, mcp_headers.NAME,
 
 
 class SseUnit(NamedTuple):
-    """The bytes between two positions at which a stream may be interrupted."""
+    """Bytes between two positions at which mcpspy may interrupt a stream."""
 
     raw: bytes
     event: SseEvent | None
@@ -36,7 +36,7 @@ class SseUnit(NamedTuple):
 
     @property
     def message(self) -> bytes | None:
-        """Return the message that the event carries, if any."""
+        """The message in the event; None if it has none."""
         if self.event is None or not self.event.is_message:
             return None
         assert self.event.data is not None
@@ -44,7 +44,7 @@ class SseUnit(NamedTuple):
 
 
 class SseUnits:
-    """Splits the body of a `text/event-stream` into units."""
+    """Splitter of a `text/event-stream` body into units."""
 
     def __init__(self) -> None:
         self._framer = SseFramer()
@@ -65,14 +65,14 @@ class SseUnits:
         return units
 
     def close(self) -> SseUnit | None:
-        """Return the incomplete rest, if there is one."""
+        """Return the incomplete last unit, if any."""
         raw = bytes(self._raw)
         self._raw.clear()
         return SseUnit(raw, self._framer.close()) if raw else None
 
 
 def format_event(data: bytes, like: SseEvent | None = None) -> bytes:
-    """Return an event with this message, and with the name and id of another event if one is given."""
+    """Return an event with this message, and with the name, id and retry time of the event `like`."""
     lines = []
     if like is not None:
         named = {"event": like.event, "id": like.id, "retry": like.retry}
@@ -85,14 +85,14 @@ def headers_for_changed_body(
     headers: Headers, before: bytes, after: bytes, tools: ToolParamHeaders
 ) -> Headers:
     """Return the headers for a request whose body was changed from `before` to `after`."""
-    kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
+    others = [(name, value) for name, value in headers if name.lower() != "content-length"]
     old, new = _request(before), _request(after)
-    if new is None or not any(name.lower() == mcp_headers.METHOD.lower() for name, _ in kept):
-        return kept
+    if new is None or not any(name.lower() == mcp_headers.METHOD.lower() for name, _ in others):
+        return others
     repeated = {name.lower(): (name, value) for name, value in _mcp_headers(new, tools).items()}
     declared = {name.lower() for each in (old, new) if each is not None for name in tools.places(each)}
     changed: Headers = []
-    for name, value in kept:
+    for name, value in others:
         lower = name.lower()
         if lower in _ROUTING or lower in declared:
             if lower in repeated:
@@ -111,7 +111,7 @@ def headers_for_changed_body(
 def headers_for_injected(headers: Headers, body: bytes, tools: ToolParamHeaders) -> Headers:
     """Return the headers for an injected request, based on those of a request of the client."""
     dropped = ("content-length", "content-encoding", "last-event-id", *_ROUTING)
-    kept = [
+    others = [
         (name, value)
         for name, value in headers
         if name.lower() not in dropped and not name.lower().startswith(PARAM)
@@ -119,8 +119,8 @@ def headers_for_injected(headers: Headers, body: bytes, tools: ToolParamHeaders)
     request = _request(body)
     is_modern = any(name.lower() == mcp_headers.METHOD.lower() for name, _ in headers)
     if request is not None and (is_modern or request.revision is not None):
-        return [*kept, *_mcp_headers(request, tools).items()]
-    return kept + [(name, value) for name, value in headers if name.lower() == mcp_headers.VERSION.lower()]
+        return [*others, *_mcp_headers(request, tools).items()]
+    return others + [(name, value) for name, value in headers if name.lower() == mcp_headers.VERSION.lower()]
 
 
 def _mcp_headers(request: Request, tools: ToolParamHeaders) -> dict[str, str]:
@@ -133,7 +133,7 @@ def _request(body: bytes) -> Request | None:
 
 
 def _updated(name: str, value: str, old: Request, new: Request) -> str | None:
-    """Return the new value of a header that repeats an argument; None if the argument is gone."""
+    """Return the new value of a header that repeats an argument; None if the argument was removed."""
     found = [path for path, held in _scalars(_arguments(old), ()) if held == value]
     wanted = _normalized(name)
     path = next((path for path in found if _normalized(path[-1]) == wanted), None)

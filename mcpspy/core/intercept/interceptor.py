@@ -1,8 +1,8 @@
 """Interception engine: holds, edits, delays, drops and answers messages.
 
-The I/O side passes in each message and the time, and carries out the returned actions; it decides nothing
-itself. Guarantees: a message that no one wants to change is forwarded at once, unchanged; nothing waits
-forever; injected ids are unique; each request gets one response.
+The I/O side passes in each message and the time, and carries out the returned actions; it makes no decisions.
+Guarantees: a message that matches no rule or query is forwarded at once, unchanged; no message is held forever;
+injected ids are unique; each request gets one response.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Interceptor:
         hold_timeout: float = 300.0,
         prefix: str,
     ) -> None:
-        """Times are in seconds; `prefix` is random and begins the ids of injected requests."""
+        """Timeouts are in seconds; `prefix` is the random prefix of the ids of injected requests."""
         self._rules = rules
         self._evaluator = RuleEvaluator(rules)
         self._watchdog = Watchdog(call_timeout, slow, keep=rules.needs_requests)
@@ -77,7 +77,7 @@ class Interceptor:
 
     @property
     def is_idle(self) -> bool:
-        """True if messages need not pass through here."""
+        """True if messages need not pass through the engine."""
         return not (
             self._rules
             or self._watchdog.is_enabled
@@ -88,14 +88,14 @@ class Interceptor:
 
     @property
     def next_at(self) -> float | None:
-        """The time at which `run_due` has something to do, unless a message comes first; None for never."""
+        """Time of the next call of `run_due`, unless a message arrives earlier; None if none is needed."""
         times = [self._watchdog.timeouts.next_at, self._watchdog.slow.next_at, self._deadlines.next_at]
         if self._delays:
             times.append(self._delays[0][0])
         return min((at for at in times if at is not None), default=None)
 
     def rules_note(self) -> AddNote:
-        """Return the note that lists the rules, with the seeds that reproduce the run."""
+        """Return the note that lists the rules, with the seeds that make the run reproducible."""
         fields: Fields = {"rules": self._rules.said(), "seed": self._rules.seed}
         calls = self._watchdog
         for name, seconds in ("call_timeout", calls.timeouts.seconds), ("slow", calls.slow.seconds):
@@ -116,7 +116,7 @@ class Interceptor:
     def process(
         self, at: float, side: str, data: bytes, *, stream: str | None = None, exchange: object = None
     ) -> Decision:
-        """Return the decision about a received message, given without its line end."""
+        """Return the decision about a received message; `data` has no line end."""
         self._ticket += 1
         steps: list[Step] = []
         parts = [
@@ -145,7 +145,7 @@ class Interceptor:
         return steps + self._watchdog.due(at)
 
     def execute(self, at: float, viewer: str, fields: Fields) -> CommandReply:
-        """Execute a viewer's command; raise CommandError, which changes nothing."""
+        """Execute a viewer's command; raise CommandError for a rejected one, which has no effect."""
         command = parse_command(fields)
         if isinstance(command, ListCommand):
             return CommandReply(self.describe(at), [])
@@ -166,12 +166,12 @@ class Interceptor:
         return CommandReply({}, self._answer(flight, command, at, viewer))
 
     def injection_failed(self, at: float, id: str, why: str) -> list[Step]:  # noqa: A002
-        """Return the actions after an injected request could not be delivered."""
+        """Return the actions for an injected request that could not be delivered."""
         injected = self._injected.remove(id)
         return [] if injected is None else [injected.answer(at, {"error": why})]
 
     def exchange_ended(self, at: float, exchange: object) -> list[Step]:
-        """Return the actions after an HTTP exchange ended: its held messages can no longer be forwarded."""
+        """Return the actions for the end of an HTTP exchange, whose held messages can no longer be forwarded."""
         steps: list[Step] = []
         for flight in [flight for flight in self._buffer if flight.exchange is exchange]:
             self._buffer.remove(flight)
@@ -182,11 +182,11 @@ class Interceptor:
         return steps
 
     def viewer_left(self, at: float, viewer: str) -> list[Step]:
-        """Return the actions after a viewer disconnected: its held messages are released."""
+        """Return the actions for a disconnected viewer: the messages it holds are released."""
         return self._stop_holding(viewer, at, "viewer left")
 
     def end(self, at: float, side: str | None = None) -> list[Step]:
-        """Return the actions at the end of the session, or of one `side`: held messages are released."""
+        """Return the actions for the end of the session or of one `side`: held messages are released."""
         steps: list[Step] = []
         for flight in [flight for flight in self._buffer if side in (None, flight.side)]:
             if flight.holder is not None:
@@ -201,12 +201,12 @@ class Interceptor:
 
     @property
     def is_initializing(self) -> bool:
-        """True if the handshake is under way: an injected request could decide the protocol era."""
+        """True during the handshake, when an injected request could determine the protocol era."""
         return self._injected.is_initializing
 
     @property
     def has_client_message(self) -> bool:
-        """True if the client has sent anything: the first message on a pipe decides the protocol era."""
+        """True if the client has sent a message: the first one on a pipe determines the protocol era."""
         return self._injected.has_client_message
 
     def describe(self, at: float) -> Fields:
@@ -228,7 +228,7 @@ class Interceptor:
         }
 
     def _decide(self, message: AnyMessage, exchange: object, steps: list[Step]) -> MessagePart:
-        """Return a message with the decision about it; add other actions to `steps`."""
+        """Return a message with the decision about it; append other actions to `steps`."""
         side, stream, request = message.side, message.frame.stream, None
         if isinstance(message, Result | Failure):
             if (injected := self._injected.resolve(side, message.id)) is not None:
@@ -260,7 +260,7 @@ class Interceptor:
         return []
 
     def _hold_or_deliver(self, flight: InFlightMessage, at: float) -> list[Step]:
-        """Hold the message if a rule or a viewer wants that; otherwise deliver it."""
+        """Hold the message if a rule or a viewer's query matches; otherwise deliver it."""
         holder = self._holder(flight)
         if holder is None:
             return self._deliver(flight)
@@ -270,11 +270,11 @@ class Interceptor:
         self._deadlines.start(flight, at)
         for part in flight.parts:
             if part.request is not None:
-                self._watchdog.stop(part.request)  # It waits for the user, not for the server.
+                self._watchdog.stop(part.request)  # The request waits for the user, not for the server.
         return flight.hold_steps(self._hold_timeout)
 
     def _holder(self, flight: InFlightMessage) -> tuple[str, str] | None:
-        """Return the rule, or the viewer by its query, that holds the message."""
+        """Return the rule or the viewer that holds the message; None if there is none."""
         if flight.is_blocked:
             return None
         for part in flight.parts:
@@ -288,13 +288,13 @@ class Interceptor:
         return None
 
     def _deliver(self, flight: InFlightMessage) -> list[Step]:
-        """Forward the message or its replacement, or carry out what was decided instead."""
+        """Forward the message or its replacement, or carry out another decision."""
         steps: list[Step] = []
         for part in flight.parts:
             message, request, decision = part.message, part.request, part.decision
             if request is None:
                 continue
-            if request.is_abandoned:  # The watchdog was faster than a delay.
+            if request.is_abandoned:  # The watchdog answered the request during a delay.
                 if not part.is_removed and not isinstance(message, Request):
                     steps.append(rule_note("swallowed", about(message, request), flight.exchange))
                 part.is_removed = True
@@ -337,7 +337,7 @@ class Interceptor:
 
     def _answer(self, flight: InFlightMessage, command: AnswerCommand, at: float, viewer: str) -> list[Step]:
         if flight.request is None:
-            raise CommandError(f"ticket {flight.ticket} is no request: there is nothing to answer")
+            raise CommandError(f"ticket {flight.ticket} is not a request: it cannot be answered")
         flight.first.is_removed = True
         flight.first.decision.answer = answer(flight.request.id, command.member, command.value)
         return self._release(flight, at, "answered", viewer)
@@ -370,7 +370,7 @@ class Interceptor:
 
 
 def _swallowed() -> RuleDecision:
-    """Return the decision for a response to an injected request, which is not forwarded."""
+    """Return the decision for a message that is not forwarded: it belongs to an injected request, or is late."""
     decision = RuleDecision()
     decision.is_dropped = True
     return decision

@@ -1,9 +1,9 @@
-"""Pending requests: correlation, the watchdog for calls that take too long, and injected requests.
+"""Pending requests: correlation, the watchdog for slow and hanging requests, and injected requests.
 
-Correlates by stream, side and id, as `core.session.correlation` does for a recording. The watchdog answers a
+Correlation is by stream, side and id, as in `core.session.correlation` for recordings. The watchdog answers a
 hanging request of the client with an error, cancels it at the server and recognises the late response (MCP
-basic/utilities/cancellation: never for `initialize`; 2026-07-28 basic/transports/streamable-http: closing the
-request cancels it). An injected request of 2026-07-28 carries the client's own `_meta` (basic/index).
+basic/utilities/cancellation: `initialize` is never cancelled; 2026-07-28 basic/transports/streamable-http: closing
+the request cancels it). An injected request of 2026-07-28 carries the client's `_meta` (basic/index).
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from mcpspy.core.session.exchange import SUBSCRIBE
 T = TypeVar("T", bound=Hashable)
 
 Key: TypeAlias = tuple[str | None, str, str]
-"""Stream, side of the requester, id as JSON text."""
+"""Stream, side of the requester, and id as JSON text."""
 
 MAX_PENDING = 50_000
-"""Maximum number of pending requests; beyond it the oldest is forgotten."""
+"""Maximum number of pending requests; beyond it, the oldest one is forgotten."""
 
 TIMED_OUT = -32001
-"""The code that clients of the SDKs use."""
+"""Error code that the SDKs' clients use for a timeout."""
 
 HANDSHAKE_METHODS = ("initialize", "server/discover", "ping")
-"""Requests after which a server of an earlier revision still waits for `notifications/initialized`."""
+"""Requests after which a server of a revision with a handshake still waits for `notifications/initialized`."""
 
 
 class AwaitedRequest:
@@ -60,13 +60,13 @@ class AwaitedRequest:
         self.is_modern = (request.revision or "") >= MODERN
         self.exchange = exchange
         self.data = request.data if keep else b""
-        """Kept only if a rule may read the request."""
+        """Bytes of the request, kept only if a rule may read them."""
         self.is_forwarded = False
-        """True if it has been forwarded, so that its peer may respond."""
+        """True if the request has been forwarded, so that the peer may respond."""
         self.is_answered = False
-        """True if its response has arrived, though it may not have been forwarded yet."""
+        """True if the response has arrived; it may not have been forwarded yet."""
         self.is_abandoned = False
-        """True if it was answered in its peer's place: a response after that is late."""
+        """True if mcpspy answered the request in the peer's place: the peer's response is then late."""
 
     @property
     def key(self) -> Key:
@@ -84,7 +84,7 @@ class AwaitedRequest:
 
 
 class PendingRequests:
-    """Requests without a response, and those that were answered in their peer's place."""
+    """Requests without a response, and requests that mcpspy answered in the peer's place."""
 
     def __init__(self) -> None:
         self._open: dict[Key, AwaitedRequest] = {}
@@ -92,8 +92,8 @@ class PendingRequests:
         self._late: dict[Key, AwaitedRequest] = {}
 
     def add(self, request: AwaitedRequest) -> AwaitedRequest | None:
-        """Add a request; return the one that was pending under the same id, which it replaces."""
-        self._late.pop(request.key, None)  # Its id is used again: an answer is for the new one.
+        """Add a request; return the pending request with the same id that it replaces, if any."""
+        self._late.pop(request.key, None)  # The id is reused: a response belongs to the new request.
         earlier = self._open.pop(request.key, None)
         self._open[request.key] = request
         if request.token is not None:
@@ -103,7 +103,7 @@ class PendingRequests:
         return earlier
 
     def find(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
-        """Return the pending request of this side with this id."""
+        """Return this side's pending request with this id."""
         return self._open.get((stream, side, id or ""))
 
     def resolve(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
@@ -123,15 +123,15 @@ class PendingRequests:
             _bound(self._late)
 
     def late(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
-        """Return the request that this response is too late for."""
+        """Remove and return the abandoned request that this response belongs to; None if it is not late."""
         return self._late.pop((stream, other(side), id or ""), None)
 
 
 class Deadlines(Generic[T]):
-    """Things with the same time limit each, in order of their start."""
+    """Items with a common time limit, in order of their start."""
 
     def __init__(self, seconds: float | None) -> None:
-        """None is no limit."""
+        """`seconds` is the time limit; None means unlimited."""
         self.seconds = seconds
         self._since: dict[T, float] = {}
 
@@ -147,22 +147,22 @@ class Deadlines(Generic[T]):
             return None
         return next((since + self.seconds for since in self._since.values()), None)
 
-    def start(self, thing: T, at: float) -> None:
-        """Start the time of a thing, or restart it."""
+    def start(self, item: T, at: float) -> None:
+        """Start or restart the time of an item."""
         if self.seconds is not None:
-            self._since.pop(thing, None)
-            self._since[thing] = at
+            self._since.pop(item, None)
+            self._since[item] = at
             _bound(self._since)
 
-    def stop(self, thing: T) -> bool:
-        return self._since.pop(thing, None) is not None
+    def stop(self, item: T) -> bool:
+        return self._since.pop(item, None) is not None
 
     def due(self, at: float) -> list[T]:
         found = []
         while (first := self.next_at) is not None and first <= at:
-            thing = next(iter(self._since))
-            del self._since[thing]
-            found.append(thing)
+            item = next(iter(self._since))
+            del self._since[item]
+            found.append(item)
         return found
 
 
@@ -172,7 +172,7 @@ def _bound(table: dict[T, Any]) -> None:
 
 
 def about(message: AnyMessage, request: AwaitedRequest | None) -> Fields:
-    """Return the fields by which a note identifies a message; `request` is the one it responds to."""
+    """Return the fields of a note that identify a message; `request` is the request that it responds to."""
     fields: Fields = {"stream": message.frame.stream, "from": message.side}
     if isinstance(message, Request | Result | Failure):
         fields["id"] = message.id
@@ -191,7 +191,7 @@ class Watchdog:
     """Pending requests of both sides, with their time limits."""
 
     def __init__(self, call_timeout: float | None, slow: float | None, *, keep: bool) -> None:
-        """Times are in seconds; `keep` retains the bytes of requests until they are answered."""
+        """Time limits are in seconds; `keep` retains the bytes of requests until they are answered."""
         self.timeouts = Deadlines[AwaitedRequest](call_timeout)
         self.slow = Deadlines[AwaitedRequest](slow)
         self._keep = keep
@@ -202,7 +202,7 @@ class Watchdog:
         return self.timeouts.seconds is not None or self.slow.seconds is not None
 
     def track(self, message: Request, exchange: object, *, waits: bool = True) -> AwaitedRequest:
-        """Return the request; it is pending from now on unless `waits` is false."""
+        """Return the entry of a request; the request is pending from now on unless `waits` is false."""
         request = AwaitedRequest(message, exchange, keep=self._keep)
         if waits:
             if (earlier := self._pending.add(request)) is not None:
@@ -211,7 +211,7 @@ class Watchdog:
         return request
 
     def resolve(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
-        """Return the pending request that this side responds to, and mark it as answered."""
+        """Remove the pending request that this side responds to, mark it as answered and return it."""
         request = self._pending.resolve(stream, side, id)
         if request is not None:
             request.is_answered = True
@@ -221,7 +221,7 @@ class Watchdog:
         return self._pending.late(stream, side, id)
 
     def observe(self, message: Notification) -> None:
-        """Take note of progress and cancellations."""
+        """Update the time limits for progress notifications and cancellations."""
         stream, side = message.frame.stream, message.side
         if message.method == "notifications/progress":
             request = self._pending.by_progress_token(stream, side, text(message.body.progress_token))
@@ -233,7 +233,7 @@ class Watchdog:
                 self.stop(request)
 
     def watch(self, request: AwaitedRequest, at: float) -> None:
-        """Start the times of a request that is to be answered. Only requests of the client time out."""
+        """Start the time limits of a request that needs a response. Only requests of the client time out."""
         if request.method != SUBSCRIBE and not request.is_abandoned:
             self.slow.start(request, at)
             if request.side == CLIENT:
@@ -253,7 +253,7 @@ class Watchdog:
                 self.stop(request)
 
     def due(self, at: float) -> list[Step]:
-        """Return the actions for the requests that have been pending too long."""
+        """Return the actions for requests that have been pending too long."""
         steps: list[Step] = [
             rule_note("slow", {**request.note_fields, "seconds": self.slow.seconds}, request.exchange)
             for request in self.slow.due(at)
@@ -264,8 +264,8 @@ class Watchdog:
 
     def _time_out(self, request: AwaitedRequest) -> list[Step]:
         seconds = self.timeouts.seconds
-        what = f"{request.method} {request.subject}".strip()
-        message = f"Request timed out: {what} got no answer within {seconds:g} s (mcpspy --call-timeout)"
+        target = f"{request.method} {request.subject}".strip()
+        message = f"Request timed out: no response to {target} within {seconds:g} s (mcpspy --call-timeout)"
         error = {"code": TIMED_OUT, "message": message}
         is_expected = request.is_forwarded and not request.is_answered
         self.abandon(request)
@@ -282,39 +282,39 @@ class Watchdog:
         cancelled = (
             b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b,"reason":%b}}'
         )
-        reason = to_json(f"no answer within {seconds:g} s")
+        reason = to_json(f"no response within {seconds:g} s")
         return [*steps, Inject(request.side, cancelled % (request.id.encode(), reason), None, request.stream)]
 
 
 class PendingInjection(NamedTuple):
     id: str
     side: str
-    """The side that appears to send it."""
+    """Side that appears to send the request."""
     method: str
     viewer: str
     n: object
     at: float
 
     def answer(self, at: float, fields: Fields) -> Notify:
-        """Return the event with the response (`message`), or with the reason why there is none."""
+        """Return the event with the response (`message`) or with the reason (`error`) why there is none."""
         return self.event("answer", {**fields, "seconds": round(at - self.at, 6)})
 
     def event(self, name: str, fields: Fields) -> Notify:
-        """Return an event about the request for the viewer that sent it."""
+        """Return an event about the request, for the viewer that sent it."""
         return Notify(self.viewer, {"event": name, "n": self.n, "id": self.id, **fields})
 
 
 class InjectedRequests:
-    """Injected requests without a response yet; their responses go to the viewer and are not forwarded."""
+    """Injected requests without a response. Responses to them go to the viewer and are not forwarded."""
 
     def __init__(self, prefix: str) -> None:
-        """`prefix` begins every id; it is random so that a peer cannot guess one."""
+        """`prefix` is the random prefix of all ids, so that a peer cannot guess an id."""
         self._prefix = prefix
         self._number = 0
         self._open: dict[tuple[str, str], PendingInjection] = {}
         self._client_meta: dict[str, Any] = {}
         self.is_initializing = False
-        """True if the handshake has begun and not ended."""
+        """True during the handshake."""
         self.has_client_message = False
         self._has_begun = False
 
@@ -326,7 +326,7 @@ class InjectedRequests:
         return list(self._open.values())
 
     def observe(self, message: Request | Notification) -> None:
-        """Learn the state of the handshake and the `_meta` of requests from the client's messages."""
+        """Read the state of the handshake and the `_meta` of requests from the client's messages."""
         if message.side != CLIENT:
             return
         self.has_client_message = True
@@ -364,16 +364,16 @@ class InjectedRequests:
     def _params(self, command: SendCommand, id_: str) -> dict[str, Any] | None:
         """Return the params with the `_meta` that requests of this session carry.
 
-        A request that is sent again brings the progress token of the host's original, which is replaced.
+        A resent request has the progress token of the host's original request, which is replaced.
         """
         client_meta = self._client_meta if command.side == CLIENT else {}
         params = dict(command.params or {})
         meta = params.get("_meta")
-        given = dict(meta) if isinstance(meta, dict) else {}
-        if "progressToken" in given:
-            given["progressToken"] = id_
-        if given or client_meta:
-            params["_meta"] = {**client_meta, **given}
+        own_meta = dict(meta) if isinstance(meta, dict) else {}
+        if "progressToken" in own_meta:
+            own_meta["progressToken"] = id_
+        if own_meta or client_meta:
+            params["_meta"] = {**client_meta, **own_meta}
         return params if params or command.params is not None else None
 
 

@@ -1,4 +1,4 @@
-"""A recording as a server: load, match, select, play.
+"""Mock server: loads recordings, matches requests, selects responses and plays them.
 
-`Recordings` holds what was recorded and is shared; `MockSession` is the state of one client.
+`Recordings` holds the recorded messages and is shared by all clients; `MockSession` is the state of one client.
 """

@@ -1,9 +1,9 @@
-"""Recognition of the client of a request that has no session.
+"""Identification of the client that sent a request without a session.
 
-From 2026-07-28 on nothing on the wire identifies the client, yet each client receives the recorded responses from
-the first on. A client never uses an id twice, and most reuse a connection. So a request is from the client of that
-name that has not used its id yet: the last one on this connection, else the one that used the id before it, else
-the most recent one. If there is none, the client is new.
+From 2026-07-28 on, requests do not identify their client, yet each client must receive the recorded responses from
+the first on. A client never uses an id twice, and most clients reuse a connection. So a request belongs to a client
+of the same name that has not used its id yet: the last one on this connection, else the one that used the preceding
+id, else the most recent one. If no client qualifies, it is new.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ C = TypeVar("C")
 
 
 class ClientRegistry(Generic[C]):
-    """At most `most` known clients; `C` is the state of one."""
+    """Up to `most` known clients; `C` is the state of a client."""
 
     def __init__(self, most: int = 1024) -> None:
         self._most = most
         self._known: dict[int, _Known[C]] = {}
-        """The most recent one is the last."""
+        """Clients by number; the most recent one is last."""
         self._numbers = 0
 
     def find(self, name: str, id: str, connection: object, *, is_new: bool = False) -> C | None:  # noqa: A002
-        """Return the client of a request; None if it is new, or `is_new`.
+        """Return the client that sent a request; None if it is unknown, or if `is_new`.
 
-        `name` is the client's own, `id` the request's as JSON text.
+        `name` is the name of the client, `id` the id of the request as JSON text.
         """
         if is_new:
             return None
@@ -36,9 +36,9 @@ class ClientRegistry(Generic[C]):
         rank = (False, False)
         for known in reversed(self._known.values()):
             if known.name == name and id not in known.ids:
-                its = (known.connection == connection, before in known.ids)
-                if best is None or its > rank:
-                    best, rank = known, its
+                known_rank = (known.connection == connection, before in known.ids)
+                if best is None or known_rank > rank:
+                    best, rank = known, known_rank
                 if all(rank):
                     break
         if best is None:
@@ -70,5 +70,5 @@ class _Known(Struct, Generic[C]):
 
 
 def _before(id: str) -> str | None:  # noqa: A002
-    """Return the id before one that is a number."""
+    """Return the id that precedes a numeric one; None for other ids."""
     return str(int(id) - 1) if len(id) < 20 and id.isdecimal() else None

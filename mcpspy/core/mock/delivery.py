@@ -1,8 +1,8 @@
-"""Playback to one client: which recorded messages are sent, when, and under which ids.
+"""Playback to one client: timing, ids, and selection of the recorded messages that it receives.
 
-Owns the clock of a playback: gates open, and waiting steps follow at their recorded distance, scaled, in order.
-Owns the translation of recorded ids into live ones, and which messages a client does not receive: progress
-without a token, logs below its level, requests that it has no capability for.
+A step is sent when its gates are open and its recorded delay, scaled by the speed, has passed; steps keep their
+order. Recorded ids are translated into live ones. A client does not receive progress without a token, logs below
+its level, or requests that it lacks the capability for.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ SUBSCRIPTION = META + "subscriptionId"
 
 
 class Playback(Struct, eq=False):
-    """An interaction that is played to one client, under the id of the client's request."""
+    """An interaction played to one client, under the id of the client's request."""
 
     interaction: Interaction
     started: float
     speed: float
     id: bytes | None = None
-    """Of the client's request, JSON text; None if a notification began it."""
+    """Id of the client's request as JSON text; None if a notification started the interaction."""
     key: RequestKey | None = None
     cancelled: bool = False
-    """True if nothing more may follow, except steps that waited for the cancellation."""
+    """True if only steps that waited for the cancellation may still follow."""
     _at: float = 0.0
     _gates: dict[int, float] = field(default_factory=dict)
     _next: int = 0
@@ -44,7 +44,7 @@ class Playback(Struct, eq=False):
         self._gates.setdefault(gate, now)
 
     def cancel(self, now: float) -> None:
-        """Stop; steps that were recorded after a cancellation still follow it."""
+        """Stop the playback, except steps that were recorded after a cancellation."""
         self.cancelled = True
         for step in self.interaction.steps[self._next :]:
             if CANCEL in step.gates:
@@ -52,13 +52,13 @@ class Playback(Struct, eq=False):
                     self.open(gate, now)
 
     def is_stopped(self, step: RecordedStep) -> bool:
-        """Whether a cancellation keeps a step from being sent."""
+        """Return True if a cancellation keeps a step from being sent."""
         return self.cancelled and not any(gate < 0 for gate in step.gates)
 
     def due(self, is_skipped: Callable[[RecordedStep], bool]) -> Iterator[tuple[float, int, RecordedStep]]:
-        """Yield the steps that can be timed now: when, their place, the step.
+        """Yield the steps whose gates are open: time, place and step.
 
-        A server request that is skipped counts as answered when it would have been sent.
+        A skipped server request counts as answered at the time at which it would have been sent.
         """
         steps = self.interaction.steps
         while self._next < len(steps):
@@ -77,11 +77,11 @@ class Playback(Struct, eq=False):
 
 
 class DeliveryFilter:
-    """The state of one client that decides which messages it receives."""
+    """State of one client that determines which messages it receives, and under which ids."""
 
     def __init__(self) -> None:
         self.level: str | None = None
-        """The log level of `logging/setLevel`; None if the client sent none."""
+        """Log level of `logging/setLevel`; None if the client set none."""
         self.capabilities: object = None
         self._waiting: dict[str, tuple[Playback, int]] = {}
         self._sent: dict[tuple[Playback, int], str] = {}
@@ -98,11 +98,11 @@ class DeliveryFilter:
             self._subscriptions.pop((interaction.recording, interaction.number), None)
 
     def take_answered(self, id: str) -> tuple[Playback, int] | None:  # noqa: A002
-        """Return the server request that a response of the client belongs to; each is answered once."""
-        return self._waiting.pop(id.strip('"'), None)  # Some clients answer 1 with "1".
+        """Return the server request that a response of the client belongs to, if it has no response yet."""
+        return self._waiting.pop(id.strip('"'), None)  # Some clients respond to 1 with "1".
 
     def lacks_capability(self, playback: Playback, step: RecordedStep) -> bool:
-        """Return whether the client could not answer a server request: a real server would not have sent it."""
+        """Return True if the client lacks the capability for a server request: a real server would not send it."""
         message = step.message
         known = METHODS.get(message.method) if isinstance(message, Request) else None
         if known is None or known.needs is None:
@@ -110,18 +110,18 @@ class DeliveryFilter:
         capabilities = self.capabilities
         if playback.key is not None and playback.key.version is not None:
             if not playback.interaction.is_modern:
-                return True  # From 2026-07-28 on servers have no requests.
+                return True  # From 2026-07-28 on, servers send no requests.
             capabilities = playback.key.meta.get(META + "clientCapabilities")
         return not (isinstance(capabilities, dict) and known.needs in capabilities)
 
     def carrier(self, playback: Playback, step: RecordedStep) -> bytes | None:
-        """Return the id of the live request whose stream carries a message: a subscription, or the cause."""
+        """Return the id of the live request whose stream carries a message: a subscription or the cause."""
         if step.listens is not None:
             return self._subscriptions.get((playback.interaction.recording, step.listens), playback.id)
         return playback.id
 
     def translated(self, playback: Playback, place: int, step: RecordedStep) -> bytes | None:
-        """Return a recorded message with this client's ids; None if the client must not receive it."""
+        """Return a recorded message with this client's ids; None if the client does not receive it."""
         data = one_line(step.data)
         if step.is_answer:
             data = replaced(data, ("id",), playback.id or b"null")
@@ -134,7 +134,7 @@ class DeliveryFilter:
             self._waiting[id], self._sent[playback, place] = (playback, place), id
             return replaced(data, ("id",), id.encode())
         if not isinstance(message, Notification):
-            return None  # The recording was changed while it was served.
+            return None  # The recording has changed since it was loaded.
         if message.method == "notifications/progress":
             token = playback.key.token if playback.key is not None else None
             return None if token is None else replaced(data, ("params", "progressToken"), token.encode())
@@ -155,7 +155,7 @@ class DeliveryFilter:
         if playback.key is not None and playback.key.version is not None:
             least = playback.key.meta.get(META + "logLevel")
             if least is None:
-                return False  # A request of 2026-07-28 that names no level receives no logs.
+                return False  # A request of 2026-07-28 without a log level receives no logs.
         if least not in LEVELS or level not in LEVELS:
             return True
         return LEVELS.index(level) >= LEVELS.index(least)

@@ -1,4 +1,4 @@
-"""A recorded message of the client, and its consequences."""
+"""Recorded messages of the client, each with the messages of the server that it caused."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Frame
 
 CANCEL, EOF = -1, -2
-"""Gates besides the client's responses: the client cancels the request; the client closes its end."""
+"""Gates other than responses of the client: the client cancels the request, or closes its end."""
 
 ValidMessage: TypeAlias = Request | Notification | Result | Failure
 
 ReadBytes: TypeAlias = Callable[[int, int], bytes]
-"""Return a number of bytes from an offset on."""
+"""Function that takes an offset and a length, and returns the bytes."""
 
 
 class RecordedStep(Struct, frozen=True, gc=False):
@@ -28,13 +28,13 @@ class RecordedStep(Struct, frozen=True, gc=False):
     place: int
     length: int
     after: float
-    """Seconds since the last of `gates` opened; without any, since the interaction began."""
+    """Seconds since the last of `gates` opened or, without gates, since the interaction began."""
     gates: tuple[int, ...] = ()
-    """Conditions: places of answered server requests, CANCEL, EOF. Includes those of the step before."""
+    """Conditions, including those of the preceding step: places of answered server requests, CANCEL, EOF."""
     listens: int | None = None
-    """Number of the recorded subscription that it came for."""
+    """Number of the recorded subscription that the message belongs to."""
     cancels: int | None = None
-    """Place of the server's own request that a cancellation refers to."""
+    """Place of the server request that a cancellation refers to."""
 
     @property
     def is_answer(self) -> bool:
@@ -54,14 +54,14 @@ class RecordedStep(Struct, frozen=True, gc=False):
 
 
 class Interaction(Struct, eq=False):
-    """A message of the client, and its consequences. Every look-up makes a new object: `order` identifies it."""
+    """A message of the client and its effects; `order` identifies it, because each look-up creates a new object."""
 
     read_cause: Callable[[], bytes] | None
     steps: list[RecordedStep]
     number: int | None = None
     recording: str = ""
     order: int = 0
-    """Place among all interactions, those of other recordings included."""
+    """Position among the interactions of all recordings."""
     cancelled: bool = False
     is_subscription: bool = False
     is_modern: bool = False
@@ -70,7 +70,7 @@ class Interaction(Struct, eq=False):
 
     @property
     def cause(self) -> AnyMessage | None:
-        """The client's message; None for what the server sent before it had received anything."""
+        """The client's message; None for messages that the server sent before it had received any."""
         if self._message is None and self.read_cause is not None:
             self._message = read_frame(Frame(0.0, CLIENT, self.read_cause()))[0]
         return self._message

@@ -1,8 +1,8 @@
-"""A recorded session, read entry by entry into interactions: causes and effects.
+"""Loader of a recorded session: reads entries and groups them into interactions, by cause and effect.
 
-Owns the cause of each server message, and its gates. `core.session.correlation` finds the request of responses and
-progress; the cause of other messages is inferred. Actions of rules and viewers are applied, so that the client
-receives what it received then. The finished interactions are in the store.
+It determines the cause and the gates of each server message. `core.session.correlation` finds the request of
+responses and progress; the cause of other messages is inferred. Actions of rules and viewers are applied, so that
+the client receives the same messages as when the session was recorded. The interactions are stored in the store.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from mcpspy.core.session.exchange import SUBSCRIBE, State
 from mcpspy.core.session.rule_notes import RULE
 
 CONNECTION_CLOSED = -32000
-"""The error code of SDK servers for open requests when the client has closed its end."""
+"""Error code of SDK servers for open requests after the client has closed its end."""
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
-# A look at an Enum's member is Python, and one at a name is not.
+# Globals, because access to a member of an Enum runs Python code.
 PENDING, OK = State.PENDING, State.OK
 
 GONE: Location = (0, 0)
-"""The location of a message that never reached the client."""
+"""Location of a message that never reached the client."""
 
 
 class TrackedRequest(Struct, gc=False, eq=False):
@@ -58,9 +58,9 @@ class TrackedRequest(Struct, gc=False, eq=False):
     number: int
     key: Key
     place: int | None = None
-    """Place of a server request in its interaction."""
+    """Place of a server request in its interaction; None for a client request."""
     is_owed: bool = False
-    """True while the client's response is still to come."""
+    """True until the client has responded."""
     handshake: RecordedHandshake | None = None
     is_subscription: bool = False
     is_modern: bool = False
@@ -70,7 +70,7 @@ class TrackedRequest(Struct, gc=False, eq=False):
 
 
 class LoaderPairing(RequestTable[TrackedRequest]):
-    """A request table that can forget answered requests, which the loader never looks up again."""
+    """Request table that can forget answered requests, which the loader never looks up again."""
 
     def knows(self, key: Key) -> bool:
         return key in self._open
@@ -79,7 +79,7 @@ class LoaderPairing(RequestTable[TrackedRequest]):
         self._answered.pop(key, None)
 
     def take_pending(self, key: Key) -> TrackedRequest | None:
-        """Settle the one pending request of a key by a result, and forget it; None if it is not that simple."""
+        """Remove and return the only pending request of a key, answered by a result; None in all other cases."""
         waiting = self._open.get(key)
         if waiting is None or len(waiting) > 1 or waiting[0].state is not PENDING:
             return None
@@ -89,11 +89,11 @@ class LoaderPairing(RequestTable[TrackedRequest]):
 
 
 class CauseInference:
-    """The cause of messages of the server that do not name one: the client's last message of a stream, and open requests.
+    """Inference of the cause of server messages that do not name one, such as requests, logs and `list_changed`.
 
-    Only their order counts: a server request, a log message or a `list_changed` follows the client's last message if
-    that is still unanswered or is itself a response, else the latest open request, else the last message. Over
-    HTTP the exchange that carried it is the cause.
+    Only the order of messages matters. The cause is the client's last message in the stream if it is unanswered or
+    itself a response, else the latest open request, else the last message. Over HTTP, it is the request of the
+    exchange that carried the message.
     """
 
     def __init__(self, store: InteractionStore) -> None:
@@ -101,9 +101,9 @@ class CauseInference:
         """Open HTTP exchange → row of its request."""
         self._store = store
         self._open: dict[str | None, dict[int, None]] = {}
-        """Rows of open requests, by stream, the oldest first."""
+        """Stream → rows of open requests, the oldest first."""
         self._last: dict[str | None, tuple[int, bool]] = {}
-        """The row of the client's last message in a stream, and whether that was a response."""
+        """Stream → row of the client's last message, and True if that message was a response."""
         self._last_stream: str | None = None
 
     def open_request(self, row: int, stream: str | None) -> None:
@@ -123,22 +123,22 @@ class CauseInference:
         self._last[stream], self._last_stream = (row, is_answer), stream
 
     def may_follow(self, row: int) -> bool:
-        """Return whether the server may still react to a message, because it is the client's last."""
+        """Return True if the server may still react to a message, because it is the client's last one."""
         last = self._last.get(self._last_stream)
         if last is not None and last[0] == row:
             return True
-        # A modern request has its own stream over HTTP, in which nothing follows it.
+        # Over HTTP, a modern request has its own stream, in which no other message of the client follows.
         return not self._store.flags(row) & MODERN and any(
             row == last_row for last_row, _ in self._last.values()
         )
 
     def row_of(self, frame: Frame, method: str) -> int:
-        """Return the row of the interaction that a message of the server belongs to."""
+        """Return the row of the interaction that a server message belongs to."""
         stream = frame.stream
         if frame.http is not None and (row := self.exchanges.get(frame.http)) is not None:
             if not self._store.flags(row) & SUBSCRIPTION or method == ACKNOWLEDGED:
                 return row
-            stream = self._last_stream  # What it listens for was brought about in another stream.
+            stream = self._last_stream  # The cause of a subscribed event is in another stream.
         waiting = self._open.get(stream)
         if stream in self._last:
             row, is_answer = self._last[stream]
@@ -149,53 +149,53 @@ class CauseInference:
 
 
 class InterceptionNotes:
-    """Changes to the server's messages by mcpspy while the session was recorded, from notes of kind `rule`.
+    """Changes to the server's messages by interception during the recording, from notes of kind `rule`.
 
-    A message that was corrupted is left whole: the same rule corrupts it again.
+    A corrupted message is not changed: the same rule corrupts it again in the mock.
     """
 
     def __init__(self, store: InteractionStore) -> None:
         self.last: tuple[int, int] | None = None
-        """Row and place of the entry before, if that is a message of the server: notes on it come next."""
+        """Row and place of the preceding entry if it is a server message, because notes on it come next."""
         self._store = store
         self._held: dict[object, tuple[int, int]] = {}
 
     def may_change(self, row: int) -> bool:
-        """Return whether a note may still change a message of this row."""
+        """Return True if a note may still change a message of this row."""
         return (self.last is not None and self.last[0] == row) or any(
-            row == its for its, _ in self._held.values()
+            row == held for held, _ in self._held.values()
         )
 
     def add(self, note: Note, line: bytes, offset: int) -> None:
-        """Take a note, and its line, if it is in a file."""
+        """Apply a note; `line` is its line in the file, or empty if it is in no file."""
         fields = note.fields
         ticket, action = fields.get("ticket"), fields.get("action")
         is_held = isinstance(ticket, int)
-        which = self._held.pop(ticket, None) if is_held and action == "release" else self.last
-        if which is None or fields.get("from") != SERVER:
+        target = self._held.pop(ticket, None) if is_held and action == "release" else self.last
+        if target is None or fields.get("from") != SERVER:
             return
         if is_held and action == "hold":
-            self._held[ticket] = which
+            self._held[ticket] = target
             return
         seconds, sent = fields.get("seconds"), fields.get("sent")
         if action not in ("delay", "release") or not isinstance(seconds, int | float):
             seconds = 0.0
         later = max(0.0, seconds)
         if fields.get("why") in ("dropped", "connection closed"):
-            self._store.amend(*which, GONE)
+            self._store.amend(*target, GONE)
         elif isinstance(sent, str) and sent[:1] + sent[-1:] == "{}" and action in ("replace", "release"):
             where = (
                 self._store.noted(offset, len(line))
                 if line
                 else self._store.keep(sent.encode("utf-8", "replace"))
             )
-            self._store.amend(*which, where, later)
+            self._store.amend(*target, where, later)
         elif later:
-            self._store.amend(*which, None, later)
+            self._store.amend(*target, None, later)
 
 
 class InteractionLoader(Peers):
-    """The loader: entries in, interactions in a store."""
+    """Loader of entries into the interactions of a store."""
 
     def __init__(self, store: InteractionStore, header: Header | None = None) -> None:
         super().__init__()
@@ -205,17 +205,17 @@ class InteractionLoader(Peers):
         self.exchanges = 0
         self._closed_at: float | None = None
         self._since: dict[int, tuple[tuple[int, ...], float]] = {}
-        """The gates of an interaction so far, and when the last of them opened; absent while there are none."""
+        """Row → gates of the interaction so far, and the time at which the last one opened; absent without gates."""
         self.causes = CauseInference(store)
         self._owed: dict[int, int] = {}
-        """Rows that wait for responses of the client, or for their tasks, and the number of these."""
+        """Row → number of tasks and responses of the client that the interaction waits for."""
         self._interceptions = InterceptionNotes(store)
         store.settles = self.is_settled
         if header is not None:
             store.name, store.upstream = header.name, header.upstream
 
     def add(self, entry: Entry, line: bytes = b"", offset: int = 0) -> None:
-        """Take the next entry, and its line if it is in a file; messages that are in no file are kept."""
+        """Add the next entry; `line` is its line in the file. Messages that are in no file are kept in memory."""
         if isinstance(entry, Note) and entry.kind == RULE:
             self._interceptions.add(entry, line, offset)
             return
@@ -239,9 +239,9 @@ class InteractionLoader(Peers):
         self._owed.clear()
 
     def is_settled(self, row: int) -> bool:
-        """Return whether the unread rest adds nothing to an interaction.
+        """Return True if the unread rest of the recording cannot add anything to an interaction.
 
-        It may while the interaction waits for a response of either side, or is the client's last message.
+        It can while the interaction waits for a response of either side or belongs to the client's last message.
         """
         flags = self.store.flags(row)
         if not flags & NOTICE and (flags & SUBSCRIPTION or not self.store.is_answered(row)):
@@ -328,7 +328,7 @@ class InteractionLoader(Peers):
         self._take_handshake(tracked, message)
         if isinstance(message, Result):
             tracked.is_task = message.is_task
-            if tracked.is_task:  # Its status may still be reported.
+            if tracked.is_task:  # The server may still report its status.
                 self._owed[tracked.row] = self._owed.get(tracked.row, 0) + 1
         kind = Result if isinstance(message, Result) else Failure
         self._answered(
@@ -391,7 +391,7 @@ class InteractionLoader(Peers):
                 self.causes.exchanges.pop(number, None)
 
     def _refused(self, tracked: TrackedRequest, why: str, at: float) -> None:
-        """Add an HTTP error without a message as a response."""
+        """Add an HTTP error status without a message as a response."""
         data = b'{"jsonrpc":"2.0","id":%b,"error":{"code":-32000,"message":"%b"}}' % (
             tracked.key[2].encode(),
             why.encode(),
@@ -405,7 +405,7 @@ class InteractionLoader(Peers):
             self.causes.close_request(tracked.row, stream)
 
     def _take_handshake(self, tracked: TrackedRequest, message: Result | Failure) -> None:
-        """Take the server's description of itself from a response."""
+        """Read the server's name and supported revisions from a response."""
         handshake = tracked.handshake
         self.add_response(message, "" if handshake is None else handshake.method)
         self.store.server = self.server
@@ -471,10 +471,10 @@ class InteractionLoader(Peers):
 
 
 def was_forwarded(message: AnyMessage) -> TypeGuard[ValidMessage]:
-    """Return whether a message passed between host and server.
+    """Return True if a message passed between host and server.
 
-    Messages that mcpspy sent to the server, the responses to them, dropped messages, and what a viewer sent to the
-    host do not count. A response by mcpspy does: the host received no other.
+    Excluded are dropped messages, messages that mcpspy sent to the server, responses to these, and messages that a
+    viewer sent to the host. A response by mcpspy is included, because the host received no other.
     """
     frame = message.frame
     if isinstance(message, Malformed) or (frame.side == SERVER and frame.to is not None):

@@ -1,7 +1,7 @@
-"""The fast path from the lines of a recording to its interactions.
+"""Fast path of the loader, from the lines of a recording to interactions.
 
-Owns the reading of plain requests and results, nearly all of a long recording, in a fifth of the time that `loader`
-takes. Leaves it the rest: notifications, errors, questions, tasks, handshakes, lenient JSON.
+It reads plain requests and results, nearly all lines of a long recording, in a fifth of the time that `loader`
+takes. `loader` reads the rest: notifications, errors, questions, tasks, handshakes, lenient JSON.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from mcpspy.core.redact.placeholder import MARK
 from mcpspy.core.session.exchange import SUBSCRIBE
 
 _NOT_PLAIN = (*HANDSHAKE_METHODS, SUBSCRIBE)
-"""Requests with more meaning than their key."""
+"""Requests that need more processing than a look-up by key."""
 
 
 class _HttpNote(Struct, gc=False):
-    """The members of a note on an HTTP exchange that count; every exchange has two notes."""
+    """Relevant members of the notes on an HTTP exchange; every exchange has two notes."""
 
     t: float
     note: str
@@ -43,10 +43,10 @@ class FastInteractionLoader(InteractionLoader):
     def __init__(self, store: InteractionStore, header: Header | None = None) -> None:
         super().__init__(store, header)
         self._plain: dict[str, int] = {}
-        """Open plain requests over stdio that are not in the request table: id → row."""
+        """Id → row of the open plain requests over stdio that are not in the request table."""
 
     def add_lines(self, lines: Sequence[bytes], offset: int) -> int:
-        """Take consecutive lines, the first at `offset`; return the offset of the next."""
+        """Add consecutive lines, the first one at `offset`; return the offset of the next line."""
         number = 0
         while True:
             number, offset = self._add_plain(lines, number, offset)
@@ -67,9 +67,9 @@ class FastInteractionLoader(InteractionLoader):
         super().add(entry, line, offset)
 
     def _add_plain(self, lines: Sequence[bytes], number: int, offset: int) -> tuple[int, int]:  # noqa: PLR0912, PLR0915 - see below.
-        """Take lines from a number on while they are plain; return number and offset of the first that is not.
+        """Add plain lines from `number` on; return the number and offset of the first line that is not plain.
 
-        A million are read while the user waits: smaller functions would cost twice the time.
+        A million lines are read while the user waits: smaller functions would double the time.
         """
         store, pairing, plain = self.store, self._pairing, self._plain
         causes, interceptions = self.causes, self._interceptions

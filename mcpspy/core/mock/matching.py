@@ -1,8 +1,8 @@
-"""The key by which a request is matched with the recorded ones.
+"""Key by which a live request is matched with recorded ones.
 
-Owns the compared parts: method, revision, and `params` without what differs from run to run. `_meta` is the
-client's own; `requestState` and `inputResponses` (2026-07-28) identify a question; no arguments and empty
-arguments are the same call. Clients return recorded values of `cursor` and `taskId`, so these are compared.
+The key consists of method, revision, and the `params` that do not differ from run to run. `_meta` belongs to the
+client and is not compared; `requestState` and `inputResponses` (2026-07-28) identify a question; missing and empty
+arguments are the same call. `cursor` and `taskId` are compared, because clients return the recorded values.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ _NOT_COMPARED = ("_meta", "requestState", "inputResponses")
 
 
 class RequestKey(Struct, frozen=True, gc=False):
-    """A request, as it is matched and answered."""
+    """The parts of a request that are needed to match and answer it."""
 
     method: str
     subject: str | None
     version: str | None
-    """The revision that the request names itself; None in revisions with a handshake."""
+    """Revision in the request; None in revisions with a handshake."""
     question: str | None
-    """The `requestState`, or else the names of the `inputResponses`; None if it answers no question."""
+    """The `requestState`, or else the names of the `inputResponses`; None if the request answers no question."""
     responses: str | None
     params: bytes
     digest: bytes
-    """Method, version, question and params in sixteen bytes: a recording may have a million requests."""
+    """Hash of method, version, question and params: 16 bytes, because a recording may have a million requests."""
     token: str | None
     meta: dict[str, Any]
 
     @property
     def request(self) -> tuple[str, str | None, str | None]:
-        """The parts that must be equal, except the params."""
+        """All compared parts except the params."""
         return self.method, self.version, self.question
 
     @property
@@ -59,26 +59,26 @@ def request_key(request: Request, ignored: Iterable[Pointer] = ()) -> RequestKey
     compared = _comparable(params, ignored)
     question = responses = None
     try:
-        written = canonical_bytes(compared)
+        canonical_params = canonical_bytes(compared)
         if bytes(request.body.input_responses):
             question = ",".join(sorted(given)) if isinstance(given, dict) else ""
             responses = canonical(given)
         if bytes(request.body.request_state):
             question = canonical(state)
     except RecursionError:
-        written = bytes(request.raw_params)
+        canonical_params = bytes(request.raw_params)
     return RequestKey(
-        *(request.method, request.subject, version, question, responses, written),
-        _digest(written, request.method, version, question),
+        *(request.method, request.subject, version, question, responses, canonical_params),
+        _digest(canonical_params, request.method, version, question),
         request.progress_token if meta else None,
         meta if isinstance(meta, dict) else {},
     )
 
 
 def plain_key(method: str, data: bytes, ignored: Collection[Pointer] = ()) -> RequestKey | None:
-    """Return the key of a request with these params, for a fifth of the time; None if they are not plain.
+    """Return the key of a plain request in a fifth of the time of `request_key`; None if the params are not plain.
 
-    Not plain are answers to questions, and what only a lenient reader accepts.
+    Answers to questions, and JSON that only a lenient parser accepts, are not plain.
     """
     try:
         params = orjson.loads(data) if data else {}
@@ -99,24 +99,24 @@ def plain_key(method: str, data: bytes, ignored: Collection[Pointer] = ()) -> Re
         subject = params.get(name)
         if subject is not None and not isinstance(subject, str):
             return None
-    written = canonical_fast(_comparable(params, ignored))
-    if written is None:  # orjson makes floats of integers beyond 64 bits.
+    canonical_params = canonical_fast(_comparable(params, ignored))
+    if canonical_params is None:  # orjson reads integers beyond 64 bits as floats.
         try:
-            written = canonical_bytes(_comparable(loads(data) if data else {}, ignored))
+            canonical_params = canonical_bytes(_comparable(loads(data) if data else {}, ignored))
         except RecursionError:
             return None
-    digest = _digest(written, method, version)
-    return RequestKey(method, subject, version, None, None, written, digest, token, meta or {})
+    digest = _digest(canonical_params, method, version)
+    return RequestKey(method, subject, version, None, None, canonical_params, digest, token, meta or {})
 
 
 def modern_version(request: Request) -> str | None:
-    """Return the revision of a request that names one (from 2026-07-28 on)."""
+    """Return the revision in a request (2026-07-28 and later); None if the request has none."""
     revision = request.revision if bytes(request.body.meta) else None
     return revision if revision is not None and revision >= MODERN else None
 
 
 def compared_request(request: Request, ignored: Iterable[Pointer] = ()) -> dict[str, Any]:
-    """Return the compared parts of a request, laid out as in the message, to name the differences."""
+    """Return the compared parts of a request, structured like the message, to report differences."""
     params, body = _comparable(request.params, ignored), request.body
     if isinstance(params, dict):
         if bytes(body.request_state):
@@ -129,7 +129,7 @@ def compared_request(request: Request, ignored: Iterable[Pointer] = ()) -> dict[
 
 
 def _comparable(params: Any, ignored: Iterable[Pointer]) -> Any:
-    """Reduce freshly decoded params to what is compared."""
+    """Reduce newly decoded params to the compared parts, in place."""
     if params is None:
         params = {}
     elif isinstance(params, dict):
@@ -144,7 +144,7 @@ def _comparable(params: Any, ignored: Iterable[Pointer]) -> Any:
 
 
 def _digest(params: bytes, method: str, version: str | None, question: str | None = None) -> bytes:
-    """Return a key in sixteen bytes; canonical JSON holds no line end, so no two keys make the same text."""
+    """Return a hash of 16 bytes; canonical JSON has no line ends, so two keys never form the same text."""
     text = params + _context(method, version)
     if question is not None:
         text += b"=" + question.encode("utf-8", "surrogatepass")

@@ -1,7 +1,7 @@
-"""The requests of one client that go to the real server, because they were not recorded.
+"""Forwarding of a client's unrecorded requests to the real server.
 
-Owns the ids on the way: requests keep the client's own, as no other client shares the connection; the server's
-own requests get ids that no recorded one has.
+Requests keep the client's ids, because no other client shares the connection; requests of the server get ids that
+no recorded request has.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mcpspy.core.recording.decode import Frame
 class RealServerMessage(NamedTuple):
     data: bytes
     request: bytes | None
-    """JSON text of the id of the request whose stream carries it."""
+    """Id of the request whose stream carries the message, as JSON text."""
     is_answer: bool
 
 
@@ -27,7 +27,7 @@ class Passthrough:
         self._outgoing: list[bytes] = []
         self._open: dict[str, None] = {}
         self._server_ids: dict[str, bytes] = {}
-        """Requests of the server: the id that the client sees → the server's. Both are JSON text."""
+        """Id that the client sees → id that the server sent, both as JSON text."""
         self._numbers = 0
 
     @property
@@ -35,7 +35,7 @@ class Passthrough:
         return bool(self._open)
 
     def take_outgoing(self) -> list[bytes]:
-        """Return the messages for the server since the last call."""
+        """Return the messages for the server that were added since the last call."""
         taken, self._outgoing = self._outgoing, []
         return taken
 
@@ -44,7 +44,7 @@ class Passthrough:
         self._outgoing.append(one_line(message.data))
 
     def forward_cancellation(self, id: str) -> None:  # noqa: A002
-        """Send a cancellation to the server, if it has the request."""
+        """Send a cancellation to the server if the request was forwarded to it."""
         if id in self._open:
             del self._open[id]
             self._outgoing.append(
@@ -53,7 +53,7 @@ class Passthrough:
             )
 
     def forward_response(self, message: Result | Failure) -> bool:
-        """Send the client's response to the server, if the server requested it; return whether it did."""
+        """Send the client's response to the server; return False if the server did not send the request."""
         server_id = self._server_ids.pop(message.id or "", None)
         if server_id is None:
             return False
@@ -61,8 +61,8 @@ class Passthrough:
         return True
 
     def received(self, data: bytes) -> list[RealServerMessage]:
-        """Return the messages for the client from a line or body of the server."""
-        # A notification does not name its request; most come while one request is open.
+        """Return the messages for the client in a line or body of the server."""
+        # A notification does not name its request; most arrive while one request is open.
         last = next(reversed(self._open), None)
         carrier = None if last is None else last.encode()
         messages = []

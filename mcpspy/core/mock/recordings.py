@@ -1,7 +1,7 @@
-"""The recordings of one server, searched by request: shared by all clients, changed by none.
+"""Read-only look-up of requests in the recordings of one server, shared by all clients.
 
-Owns the look-up over several recordings: for a request in two of them, the later one counts. It may be used before
-all of them are read, and reports whether the rest could still change a result.
+If several recordings have a request, the latest one is used. The recordings may be searched before they are read
+completely; the look-up reports whether the unread rest could still change a result.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from mcpspy.core.protocol.peers import Peer
 from mcpspy.core.redact.placeholder import fits
 
 SMALL = 1 << 16
-"""Bytes of a response that may be kept in memory until it is sent."""
+"""Maximum size in bytes of a response that is kept in memory until it is sent."""
 
 NEAREST = 3
 DIFFERENCES = 20
 COMPARED = 300
-"""Requests of the method, and of others, compared for a miss; a recording may have a hundred thousand."""
+"""Limit of requests of the same method, and of others, compared for a miss; a recording may have 100,000."""
 
 
 class Near(Struct, frozen=True):
-    """A recorded request that is similar to the live one."""
+    """A recorded request that is similar to a live one."""
 
     key: RequestKey
     differs: list[str]
-    """JSON pointers, at most `DIFFERENCES`."""
+    """JSON pointers of the differences, at most `DIFFERENCES`."""
 
 
 class ResponseQueue:
-    """Successive interactions of one key; it may grow while recordings are read."""
+    """Successive interactions of one key; the queue may grow while recordings are read."""
 
     def __init__(self, recordings: Recordings, orders: Sequence[int], base: int = 0) -> None:
         self._recordings = recordings
@@ -58,17 +58,17 @@ class ResponseQueue:
         return map(self.__getitem__, range(len(self)))
 
     def is_settled(self, number: int) -> bool:
-        """Return whether the interaction at a place exists and the unread rest cannot change it."""
+        """Return True if the interaction with this number exists and the unread rest cannot change it."""
         return number < len(self._orders) and self._recordings.is_settled(self._base + self._orders[number])
 
     def answering(self, responses: str) -> ResponseQueue:
-        """Return those whose requests give these responses to a question."""
-        its = [
+        """Return the interactions whose requests give these responses to a question."""
+        orders = [
             order
             for order, interaction in zip(self._orders, self, strict=True)
             if (key := interaction.key) is not None and key.responses == responses
         ]
-        return ResponseQueue(self._recordings, its, self._base)
+        return ResponseQueue(self._recordings, orders, self._base)
 
 
 class Recordings:
@@ -84,17 +84,17 @@ class Recordings:
 
     @property
     def is_modern(self) -> bool:
-        """True if the server speaks a revision without a handshake, as far as is known."""
+        """True if the server is known to support a revision without a handshake."""
         return any(store.index.versions for store in self._stores)
 
     @property
     def versions(self) -> list[str]:
-        """Revisions without a handshake that the server accepted, the oldest first."""
+        """Revisions without a handshake that the server accepts, the oldest first."""
         return sorted({version for store in self._stores for version in store.index.versions})
 
     @property
     def has_handshakes(self) -> bool:
-        """True if each recording is known to be of one client with a handshake, which never probed the server."""
+        """True if each recording has a single client that completed `initialize`: no `server/discover` follows."""
         return all(
             store.upstream is None
             and any(found.is_accepted for found in store.index.handshakes.get("initialize", ()))
@@ -115,7 +115,7 @@ class Recordings:
 
     @property
     def opening(self) -> list[Interaction]:
-        """The messages that the server sent before it had received anything."""
+        """Messages that the server sent before it had received any."""
         found = (store for store in reversed(self._stores) if OPENING in store.steps)
         return [store.interaction(OPENING) for store in islice(found, 1)]
 
@@ -125,11 +125,11 @@ class Recordings:
 
     @property
     def interactions(self) -> list[Interaction]:
-        """The requests that can be answered, except handshakes."""
+        """Interactions of all requests except handshakes."""
         return [self.interaction(order) for order in self.orders()]
 
     def orders(self) -> Iterator[int]:
-        """Yield the `order` of each of `interactions`, key by key."""
+        """Yield the `order` of each interaction in `interactions`, key by key."""
         for store, later in self._with_later():
             for digest in store.index.queues:
                 if not _has(later, digest):
@@ -139,7 +139,7 @@ class Recordings:
         return self._stores[order >> 32].interaction(order & 0xFFFFFFFF)
 
     def is_settled(self, order: int) -> bool:
-        """Return whether the unread rest can neither change an interaction nor take its place."""
+        """Return True if the unread rest can neither change nor replace an interaction."""
         number, row = order >> 32, order & 0xFFFFFFFF
         later = self._stores[number + 1 :]
         return self._stores[number].is_settled(row) and all(store.is_whole for store in later)
@@ -151,10 +151,10 @@ class Recordings:
         return None
 
     def plain_response(self, digest: bytes, number: int, *, repeats: bool) -> tuple[int, bytes] | None:
-        """Return the `order` of an interaction and its response, for a request that was answered `number` times.
+        """Return the `order` of an interaction and its response, for a request that has been answered `number` times.
 
-        None if the interaction is more than one response, if the response is too large to be kept in memory, or if
-        the unread rest could change it.
+        Return None if the interaction is more than a single response, if the response is too large to be kept in
+        memory, or if the unread rest could change it.
         """
         for store in reversed(self._stores):
             rows = store.index.rows(digest)
@@ -174,7 +174,7 @@ class Recordings:
         return None
 
     def queue_of(self, method: str, *, answers: bool) -> ResponseQueue | None:
-        """Return the interactions of a method; of several recordings, once they are whole."""
+        """Return the interactions of a method; None for several recordings that are not read completely."""
         orders: Sequence[int]
         if len(self._stores) == 1:
             orders = self._stores[0].index.methods.get((method, answers), ())
@@ -183,7 +183,7 @@ class Recordings:
         return ResponseQueue(self, orders) if orders else None
 
     def redacted(self, key: RequestKey) -> Iterator[bytes]:
-        """Yield the digests of recorded requests that may have been this one before they were redacted."""
+        """Yield the digests of redacted requests in the recordings that may have been equal to this one."""
         params = None
         for store in reversed(self._stores):
             for row in store.index.redacted:
@@ -193,11 +193,11 @@ class Recordings:
                     try:
                         if fits(json.loads(recorded.params), params):
                             yield recorded.digest
-                    except RecursionError:  # Nested too deep to be looked into.
+                    except RecursionError:  # Nested too deeply to be compared.
                         continue
 
     def only(self, key: RequestKey) -> bytes | None:
-        """Return the digest of the only request of its subject; None if there are others, or none."""
+        """Return the digest of the request with this subject; None if there are several or none."""
         digests = set()
         for store in self._stores:
             first = store.index.subjects.get(
@@ -211,7 +211,7 @@ class Recordings:
         return digests.pop() if len(digests) == 1 else None
 
     def notified(self, method: str, number: int) -> Interaction | None:
-        """Return the consequences of the client's notification of this number; None if there are none."""
+        """Return the interaction of the client's notification with this number; None if there is none."""
         for store in reversed(self._stores):
             if (rows := store.index.notifications.get(method)) is not None:
                 return store.interaction(rows[number]) if number < len(rows) else None
@@ -224,7 +224,7 @@ class Recordings:
         return []
 
     def nearest(self, request: Request, key: RequestKey) -> list[Near]:
-        """Return the recorded requests that are most similar, and the exact places at which they differ."""
+        """Return the most similar recorded requests, and the exact positions at which they differ."""
         live = compared_request(request, self.ignored)
         found: dict[bytes, tuple[tuple[bool, bool, int], Near]] = {}
         for interaction in self._similar(key):
@@ -255,7 +255,7 @@ class Recordings:
 
     @cached_property
     def conflicts(self) -> list[str]:
-        """Requests that two recordings answer differently, one line each; read it when all are whole."""
+        """Requests that two recordings answer differently, one line each; valid when all are read completely."""
         found = []
         for number, store in enumerate(self._stores[1:]):
             earlier = self._stores[number::-1]
@@ -266,19 +266,19 @@ class Recordings:
                 ):
                     key = store.interaction(store.index.rows(digest)[0]).key
                     about = key.about if key is not None else ""
-                    found.append(f"{about}: answered as in {store.label}, not as in {other.label}")
-            for method, handshake in store.index.handshakes.items():
+                    found.append(f"{about}: {store.label} and {other.label} differ; using {store.label}")
+            for method, recorded in store.index.handshakes.items():
                 other = next((each for each in earlier if method in each.index.handshakes), None)
                 if other is None:
                     continue
-                one, two = ([each.row for each in its] for its in (handshake, other.index.handshakes[method]))
-                if _answers(store, one) != _answers(other, two):
-                    found.append(f"{method}: answered as in {store.label}, not as in {other.label}")
+                rows, others = ([each.row for each in e] for e in (recorded, other.index.handshakes[method]))
+                if _answers(store, rows) != _answers(other, others):
+                    found.append(f"{method}: {store.label} and {other.label} differ; using {store.label}")
         return found
 
     @cached_property
     def _merged(self) -> dict[tuple[str, bool], list[int]]:
-        """The requests of a method in several recordings, in their order."""
+        """Requests of each method in several recordings, in their order, without replaced ones."""
         merged: dict[tuple[str, bool], list[int]] = {}
         for store, later in self._with_later():
             replaced = {
@@ -288,8 +288,8 @@ class Recordings:
                 for row in store.index.rows(digest)
             }
             for key, rows in store.index.methods.items():
-                kept = (store.order(row) for row in rows if row not in replaced)
-                merged.setdefault(key, []).extend(kept)
+                orders = (store.order(row) for row in rows if row not in replaced)
+                merged.setdefault(key, []).extend(orders)
         return merged
 
     def _with_later(self) -> Iterator[tuple[InteractionStore, Sequence[InteractionStore]]]:

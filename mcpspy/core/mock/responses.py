@@ -1,4 +1,4 @@
-"""Messages that no recording holds: errors, empty results, generated handshakes, and misses."""
+"""Generated responses: errors, empty results, handshakes, and reports of unrecorded requests (misses)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def result(id: bytes, value: Any) -> bytes:  # noqa: A002
 
 
 def error(id: bytes, code: int, message: str, data: Any = None) -> bytes:  # noqa: A002
-    """Return an error; `id` is JSON text, `null` if it is not known."""
+    """Return an error; `id` is JSON text, `null` if it is unknown."""
     value = {"code": code, "message": message, **({"data": data} if data is not None else {})}
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id, _written(value))
 
@@ -35,12 +35,12 @@ def rejection(message: Malformed) -> bytes:
 
 
 def initialized(recordings: Recordings) -> dict[str, Any]:
-    """Return the result of `initialize` for a server whose handshake was not recorded, except the revision."""
+    """Return a result of `initialize`, without the revision, for a server whose handshake was not recorded."""
     return {"capabilities": _capabilities(recordings), "serverInfo": _info(recordings)}
 
 
 def discovered(recordings: Recordings) -> dict[str, Any]:
-    """Return the result of `server/discover` for a server of 2026-07-28 that was never probed."""
+    """Return a result of `server/discover` for a server of 2026-07-28 whose recording has none."""
     return {
         "supportedVersions": recordings.versions,
         "capabilities": _capabilities(recordings),
@@ -54,7 +54,7 @@ def discovered(recordings: Recordings) -> dict[str, Any]:
 class Miss(Struct, frozen=True):
     key: RequestKey
     is_exhausted: bool
-    """True if it was recorded, but every recorded response was used."""
+    """True if the request was recorded, but all recorded responses have been used."""
     nearest: list[Near]
 
     @property

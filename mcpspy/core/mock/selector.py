@@ -1,9 +1,9 @@
-"""The responses to one client: the next recorded interaction, or its substitute.
+"""Selection of the response to a client: the next recorded interaction or a substitute.
 
-Owns `--match` and `--on-exhausted`: each client takes the interactions of a key from the first on. Owns handshakes:
-a legacy server does not know `server/discover`, a modern one refuses `initialize`, and a server answers an
-unsupported revision with a supported one. Owns the fast path: a plain request whose interaction is one response,
-nearly all of a session, in a quarter of the time.
+The module implements `--match` and `--on-exhausted`: each client gets the interactions of a key from the first on.
+It also answers handshakes: a legacy server does not know `server/discover`, a modern one rejects `initialize`, and a
+server answers an unsupported revision with a supported one. The fast path handles plain requests whose interaction is
+a single response, nearly all of a session, in a quarter of the time.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from mcpspy.core.recording.plain_line import plain_id, plain_message
 SET_LEVEL = "logging/setLevel"
 
 NEVER_MISSED = ("ping", "resources/subscribe", "resources/unsubscribe", SET_LEVEL)
-"""Requests whose result is always empty, even if they were not recorded."""
+"""Requests that get an empty result if they were not recorded."""
 
 CANCELLED = "notifications/cancelled"
 
 
 class MatchMode(StrEnum):
-    """The parts of a request that must be equal."""
+    """Parts of a request that must be equal to a recorded one."""
 
     EXACT = "exact"
     LENIENT = "lenient"
-    """As exact; else the same tool, resource … with other arguments, if only one was recorded."""
+    """Like EXACT, or else the same tool, resource … with other arguments if only one request was recorded."""
     METHOD = "method"
-    """Only the method: requests take the responses in their order."""
+    """Only the method: requests get the recorded responses in order."""
 
 
 class Selection(Struct, frozen=True, kw_only=True):
-    """A recorded interaction, or else a result, a miss or an error in its place."""
+    """A recorded interaction, or a result, miss or error in its place."""
 
     interaction: Interaction | None = None
     result: dict[str, Any] | None = None
@@ -52,7 +52,7 @@ class Selection(Struct, frozen=True, kw_only=True):
     why: str = ""
     data: Any = None
     revision: str | None = None
-    """The revision that `initialize` agrees on."""
+    """Revision that `initialize` negotiates."""
 
     def response(self, id: bytes) -> bytes:  # noqa: A002
         if self.result is not None:
@@ -61,7 +61,7 @@ class Selection(Struct, frozen=True, kw_only=True):
 
 
 class Selector:
-    """The place of one client in each queue of responses."""
+    """Position of one client in each queue of responses."""
 
     def __init__(
         self, recordings: Recordings, mode: MatchMode = MatchMode.EXACT, *, repeats: bool = True
@@ -73,11 +73,11 @@ class Selector:
         self._taken: dict[object, int] = {}
         self._notified: dict[str, int] = {}
         self._redacted: dict[bytes, bytes] = {}
-        """Digest of a live request → that of the redacted one it was taken for."""
+        """Digest of a live request → digest of the redacted request matched with it."""
         self._used: set[int] = set()
 
     def fast_response(self, data: bytes) -> tuple[bytes, bytes] | None:
-        """Return the response to a plain request, and the request's id; None if `select` has to find it."""
+        """Return the response to a plain request and the id of the request; None if `select` is needed."""
         plain = plain_message(data)
         if plain is None or plain.method is UNSET or plain.result is not UNSET or plain.method == SET_LEVEL:
             return None
@@ -117,13 +117,13 @@ class Selector:
         return Selection(miss=miss)
 
     def select_notified(self, method: str) -> Interaction | None:
-        """Return the consequences of a client's notification; None if there are none, or no more."""
+        """Return the next interaction of a client's notification; None if there is none."""
         number = self._notified.get(method, 0)
         self._notified[method] = number + 1
         return self._recordings.notified(method, number)
 
     def is_settled(self, message: AnyMessage, key: RequestKey | None) -> bool:
-        """Return whether the unread rest cannot change the consequences of a message."""
+        """Return True if the unread rest cannot change the response to a message."""
         recordings = self._recordings
         if recordings.is_whole:
             return True
@@ -137,7 +137,7 @@ class Selector:
         if message.method in HANDSHAKE_METHODS:
             return self._is_handshake_settled(message)
         if key.version is not None and key.version not in recordings.versions:
-            return False  # It may be refused for its revision.
+            return False  # The server may reject the revision.
         place, queue = self._find(key)
         return queue is not None and queue.is_settled(self._taken.get(place, 0))
 
@@ -146,18 +146,18 @@ class Selector:
         return [recordings.interaction(order) for order in recordings.orders() if order not in self._used]
 
     def _find_redacted(self, key: RequestKey) -> bytes | None:
-        """Return the digest of a redacted request that may be this one, preferably one not yet taken for another."""
+        """Return the digest of a redacted request that may be this one, preferably one without another match."""
         if key.digest not in self._redacted:
-            taken = set(self._redacted.values())
+            matched = set(self._redacted.values())
             found = list(self._recordings.redacted(key))
-            free = [each for each in found if each not in taken]
+            free = [each for each in found if each not in matched]
             if not found:
                 return None
             self._redacted[key.digest] = (free or found)[0]
         return self._redacted[key.digest]
 
     def _find(self, key: RequestKey) -> tuple[object, ResponseQueue | None]:
-        """Return the queue that answers a request, and the key of this client's place in it."""
+        """Return the queue for a request, and the key of this client's position in it."""
         recordings, answers, digest = self._recordings, key.question is not None, key.digest
         if self._mode is MatchMode.METHOD:
             return (key.method, answers), recordings.queue_of(key.method, answers=answers)
@@ -167,14 +167,14 @@ class Selector:
         if queue is None and self._mode is MatchMode.LENIENT and (only := recordings.only(key)) is not None:
             digest, queue = only, recordings.queue(only) if recordings.is_whole else None
         if queue is not None and key.responses is not None:
-            # Of one question, the response to the same answer; else the next.
+            # Prefer interactions with the same answer to the question, otherwise use the next one.
             matching = queue.answering(key.responses)
             if matching or not recordings.is_whole:
                 return (digest, key.responses), matching
         return digest, queue
 
     def _handshake(self, request: Request) -> Selection:
-        """Answer `initialize` of a client of any name, or the probe of a client of 2026-07-28."""
+        """Select the response to `initialize`, whatever the client's name, or to `server/discover`."""
         recordings, params = self._recordings, request.params
         is_probe = request.method == "server/discover"
         version = params.get("protocolVersion") if isinstance(params, dict) else None

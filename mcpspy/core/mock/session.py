@@ -1,9 +1,9 @@
-"""One client of a recorded server: its messages in, the server's messages out, with their times.
+"""Mock session of one client: takes its messages, and returns the server's messages with times.
 
-A message passes four stages: decode, match, select, play; `Selector.fast_response` is the short cut. Owns the
-client's state: its open requests, its place in the queues, scheduled messages. Messages are handled in order: one
-whose response the unread rest could change waits, and later ones wait behind it. Time is an argument, in seconds
-of any monotonic clock. Never raises, whatever the client sends.
+A message passes four stages: decode, match, select, play; `Selector.fast_response` is a short cut. The session holds
+the client's open requests, its positions in the queues, and scheduled messages. Messages are handled in order: if the
+unread rest of the recordings could change the response to a message, the message and all later ones wait. Time is an
+argument, in seconds of any monotonic clock. No input of the client raises an exception.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.recording.decode import Frame
 
 BATCHES = ("2024-11-05", "2025-03-26")
-"""Revisions in which a JSON-RPC batch is a message."""
+"""Revisions that allow JSON-RPC batches."""
 
 
 class MockOptions(Struct, frozen=True, kw_only=True):
     match: MatchMode = MatchMode.EXACT
     repeats: bool = True
-    """True if the last response of a key is repeated; otherwise it is a miss."""
+    """True to repeat the last response of a key; otherwise further requests are misses."""
     miss: int = responses.INTERNAL_ERROR
     forwards: bool = False
-    """True if a miss goes to the real server, through `MockSession.passthrough`."""
+    """True to forward misses to the real server, through `MockSession.passthrough`."""
     speed: float = 0.0
     """Playback speed relative to the recording; 0: without delays."""
 
@@ -54,22 +54,22 @@ class Outgoing(Struct, frozen=True):
     at: float
     data: bytes
     request: bytes | None
-    """JSON text of the id of the client's request it belongs to, whose stream carries it over HTTP.
+    """Id, as JSON text, of the client's request whose stream carries the message over HTTP; None if there is none.
 
-    That request may have been answered already. None: it belongs to no request.
+    The request may already have its response.
     """
     is_answer: bool
 
 
 class _Received(NamedTuple):
-    """One line or body of the client, decoded, and the keys of its requests."""
+    """One line or body of the client, with its decoded messages and the keys of its requests."""
 
     data: bytes
     messages: list[tuple[AnyMessage, RequestKey | None]]
 
 
 class MockSession:
-    """One client, from its first message on; call `resume` after reading more of the recordings."""
+    """State of one client; call `resume` after reading more of the recordings."""
 
     def __init__(self, recordings: Recordings, options: MockOptions, now: float) -> None:
         self.recordings = recordings
@@ -83,19 +83,19 @@ class MockSession:
         self._queue: list[tuple[float, int, Playback | None, int, Outgoing | RecordedStep]] = []
         self._number = 0
         self._open: dict[str, list[Playback]] = {}
-        """Requests by id, as long as they may be cancelled."""
+        """Id → playbacks of requests that can still be cancelled."""
         self._delivery = DeliveryFilter()
         for interaction in recordings.opening:
             self._play(Playback(interaction, now, options.speed))
 
     def complaints(self) -> list[str]:
-        """Return what the user should know since the last call, one line each."""
+        """Return the messages for the user since the last call, one line each."""
         taken, self._complaints = self._complaints, []
         return taken
 
     @property
     def next_at(self) -> float | None:
-        """Time when the next message is due; None if all that is left waits for the client."""
+        """Time at which the next message is due; None if none is scheduled."""
         return self._queue[0][0] if self._queue else None
 
     @property
@@ -104,17 +104,17 @@ class MockSession:
 
     @property
     def owes(self) -> bool:
-        """True while the client has to receive a response after it closed its end."""
+        """True if responses are due that the client must receive even after it has closed its end."""
         if self._held or (self.passthrough is not None and self.passthrough.is_waiting):
             return True
         return any(
-            (isinstance(what, Outgoing) or what.is_answer)
+            (isinstance(item, Outgoing) or item.is_answer)
             and not (playback is not None and playback.cancelled)
-            for _, _, playback, _, what in self._queue
+            for _, _, playback, _, item in self._queue
         )
 
     def receive(self, data: bytes, now: float, messages: Sequence[AnyMessage] | None = None) -> None:
-        """Take one line or body of the client; `messages`, if it was decoded before."""
+        """Handle one line or body of the client; `messages` are its decoded messages, if available."""
         if not (self._held or self._options.speed):
             fast = self.selector.fast_response(data)
             if fast is not None:
@@ -139,7 +139,7 @@ class MockSession:
                 self._play(playback)
 
     def cancel(self, id: str, now: float) -> None:  # noqa: A002
-        """Stop a request by its id's JSON text: `notifications/cancelled`, or a client that hung up (HTTP, 2026-07-28)."""
+        """Cancel a request by the JSON text of its id, after `notifications/cancelled` or a closed HTTP request."""
         for received in self._held:
             (message, _), *others = received.messages
             if isinstance(message, Request) and message.id == id and not others:
@@ -159,25 +159,25 @@ class MockSession:
                 self._push(now, None, 0, Outgoing(now, *message))
 
     def close(self, now: float) -> None:
-        """End the session from the client's side, after what waits."""
+        """Close the client's side of the session after waiting messages are handled."""
         self._is_closed = True
         self.resume(now)
 
     def take(self, now: float) -> Iterator[Outgoing]:
         while self._queue and self._queue[0][0] <= now:
-            at, _, playback, place, what = heappop(self._queue)
-            if isinstance(what, Outgoing):
-                yield what
-            elif playback is not None and not playback.is_stopped(what):
-                request = self._delivery.carrier(playback, what)
-                data = self._delivery.translated(playback, place, what)
-                if what.is_answer:
+            at, _, playback, place, item = heappop(self._queue)
+            if isinstance(item, Outgoing):
+                yield item
+            elif playback is not None and not playback.is_stopped(item):
+                request = self._delivery.carrier(playback, item)
+                data = self._delivery.translated(playback, place, item)
+                if item.is_answer:
                     self._forget(playback)
                 if data is not None:
-                    yield Outgoing(at, data, request, what.is_answer)
+                    yield Outgoing(at, data, request, item.is_answer)
 
     def _match(self, data: bytes, messages: Sequence[AnyMessage]) -> _Received:
-        """Match: the second stage."""
+        """Match messages, the second stage."""
         ignored = self.recordings.ignored
         return _Received(
             data,
@@ -190,11 +190,11 @@ class MockSession:
     def _is_settled(self, received: _Received) -> bool:
         if self.recordings.is_whole:
             return True
-        # Two requests of a batch may want the same place in a queue.
+        # Two requests of a batch may need the same interaction of a queue.
         return len(received.messages) == 1 and self.selector.is_settled(*received.messages[0])
 
     def _handle(self, received: _Received, now: float) -> None:
-        """Select, and play: the last two stages."""
+        """Select and play interactions, the last two stages."""
         if received.data.lstrip()[:1] == b"[" and self.revision not in BATCHES:
             why = f"batches are not part of {self.revision or 'this protocol'}"
             self._respond(responses.error(b"null", responses.INVALID_REQUEST, why), None, now)
@@ -235,7 +235,7 @@ class MockSession:
         elif selected.miss is None:
             self._respond(selected.response(id), id, now)
         elif self.passthrough is not None:
-            self._complaints.append(f"{selected.miss.text}; the server is asked")
+            self._complaints.append(f"{selected.miss.text}; forwarded to the server")
             self.passthrough.forward(message)
         else:
             self._complaints.append(selected.miss.line)
@@ -248,7 +248,7 @@ class MockSession:
         if interaction.is_subscription:
             self._delivery.subscribe(playback)
         elif not interaction.is_answered and not interaction.cancelled and key is not None:
-            self._complaints.append(f"{key.about}: was never answered when it was recorded, so it is not now")
+            self._complaints.append(f"{key.about}: the recording has no response, so none is sent")
         self._play(playback)
 
     def _continue(self, message: Result | Failure, now: float) -> None:
@@ -267,12 +267,12 @@ class MockSession:
         for at, place, step in playback.due(lambda step: self._delivery.lacks_capability(playback, step)):
             self._push(at, playback, place, step)
 
-    def _push(self, at: float, playback: Playback | None, place: int, what: Outgoing | RecordedStep) -> None:
+    def _push(self, at: float, playback: Playback | None, place: int, item: Outgoing | RecordedStep) -> None:
         self._number += 1
-        heappush(self._queue, (at, self._number, playback, place, what))
+        heappush(self._queue, (at, self._number, playback, place, item))
 
     def _forget(self, playback: Playback) -> None:
-        """Forget a request that is over: it can no longer be cancelled."""
+        """Forget a finished request, which can no longer be cancelled."""
         self._delivery.unsubscribe(playback)
         id = (playback.id or b"").decode()  # noqa: A001
         playbacks = self._open.get(id, [])

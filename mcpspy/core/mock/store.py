@@ -1,7 +1,7 @@
-"""The interactions of one recording: numbers in columns, and every message left in its file.
+"""Store of the interactions of one recording: columns of numbers; the messages stay in the file.
 
-Most of up to a million interactions are a request and its response: one row of numbers. Others have a list of
-steps as well. The index finds rows by request. Messages that are in no file are kept here.
+Most interactions, of up to a million, are a request and its response: one row of numbers. Others also have a list of
+steps. The index finds rows by request. Only messages that are in no file are kept in memory.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ KINDS: tuple[type[ValidMessage], ...] = (Request, Notification, Result, Failure)
 ANSWERS = (2, 3)
 
 STEP = Packed("<BQIdIii")
-"""A step: kind, offset, length, seconds after, number of its gates, `listens` and `withdraws`; -1 is none."""
+"""Format of a step: kind, offset, length, `after`, number of its gates, `listens` and `cancels`; -1 means None."""
 
 OPENING = -1
-"""The row of what the server sent before it had received anything."""
+"""Row of the messages that the server sent before it had received any."""
 
 NOTED = 1 << 59
-"""Offsets from here on are of notes, whose `sent` is the message."""
+"""First offset of messages that are in the `sent` of a note."""
 
 KEPT = 1 << 60
-"""Offsets from here on are of messages kept in memory."""
+"""First offset of messages that are kept in memory."""
 
 LOST = (
     b'{"jsonrpc":"2.0","id":0,"error":'
@@ -43,7 +43,7 @@ LOST = (
 Location = tuple[int, int]
 
 FIRSTS = 300
-"""Rows of a method that a miss is compared with."""
+"""Number of rows of a method that a miss is compared with."""
 
 
 class RecordedHandshake(Struct, gc=False):
@@ -55,14 +55,14 @@ class RecordedHandshake(Struct, gc=False):
 
 
 class InteractionIndex:
-    """Rows by what their requests ask for; a key that came once takes no list."""
+    """Index of rows by request; a key that occurs once is stored without a list."""
 
     def __init__(self) -> None:
         self.queues: dict[bytes, int | array[int]] = {}
-        """Digest of a key → its rows."""
+        """Digest of a key → its row or rows."""
         self.methods: dict[tuple[str, bool], array[int]] = {}
         self.subjects: dict[int, int] = {}
-        """Hash of method, subject and whether a question is answered → its first row; inverted if there are other keys."""
+        """Number from `subject_number` → first row; bitwise inverted if the subject has other keys."""
         self.firsts: dict[str, list[int]] = {}
         self.redacted: list[int] = []
         self.notifications: dict[str, array[int]] = {}
@@ -107,19 +107,19 @@ class InteractionIndex:
 
 
 def subject_number(method: str, subject: str | None, *, answers: bool) -> int:
-    """Return the number under which the first request of a subject is found."""
+    """Return the number under which `InteractionIndex.subjects` holds the first request of a subject."""
     return hash((method, subject, answers))
 
 
 class InteractionStore:
-    """The interactions of one recording, in the order of their causes."""
+    """Interactions of one recording, in the order of their causes."""
 
     def __init__(
         self, label: str = "", ignored: Iterable[Pointer] = (), read: ReadBytes | None = None
     ) -> None:
         self.label = label
         self.number = 0
-        """Place among the recordings that are served together."""
+        """Position among the recordings that are served together."""
         self.ignored = tuple(ignored)
         self.is_whole = False
         self.index = InteractionIndex()
@@ -127,11 +127,11 @@ class InteractionStore:
         self.name = ""
         self.upstream: str | None = None
         self.settles: Callable[[int], bool] | None = None
-        """Return whether a row is complete, while the recording is read."""
+        """Function that returns True if a row is complete; None after the recording has been read."""
         self.steps: dict[int, bytearray] = {}
-        """The steps of interactions that are more than a request and its response, by row."""
+        """Row → steps of an interaction that is more than a request and its response."""
         self._gates: dict[tuple[int, ...], int] = {(): 0}
-        """Every combination of gates, and its number."""
+        """Combination of gates → its number."""
         self._read = read
         self._kept = bytearray()
         self._cause, self._answer = array("Q"), array("Q")
@@ -157,7 +157,7 @@ class InteractionStore:
         return row
 
     def answer(self, row: int, where: Location, after: float, kind: type[ValidMessage]) -> bool:
-        """Add the response of a request; return False, with nothing added, if its interaction has more steps."""
+        """Add the response of a request; return False, without adding it, if the interaction has more steps."""
         if row in self.steps or row == OPENING or self._answer_length[row]:
             return False
         self._answer[row], self._answer_length[row] = where
@@ -193,7 +193,7 @@ class InteractionStore:
         )
 
     def amend(self, row: int, place: int, where: Location | None, later: float = 0.0) -> None:
-        """Change where a message of an interaction is, remove it (length 0), or delay it."""
+        """Change the location of a message in an interaction, remove the message (length 0), or delay it."""
         steps = self.steps.get(row)
         if steps is None:
             if where is not None:
@@ -228,7 +228,7 @@ class InteractionStore:
         return bool(self._answer_length[row])
 
     def plain_response(self, row: int) -> Location | None:
-        """Return the location of a response, if its interaction has no other step."""
+        """Return the location of a response if its interaction has no other step."""
         length = 0 if row in self.steps else self._answer_length[row]
         return (self._answer[row], length) if length else None
 
@@ -236,17 +236,17 @@ class InteractionStore:
         return self.is_whole or (self.settles is not None and self.settles(row))
 
     def keep(self, data: bytes) -> Location:
-        """Keep a message that is in no file; return its location."""
+        """Keep a message that is in no file, and return its location."""
         place = KEPT + len(self._kept)
         self._kept += data
         return place, len(data)
 
     def noted(self, offset: int, length: int) -> Location:
-        """Return the location of the message that a note of the file holds."""
+        """Return the location of the message in a note of the file."""
         return NOTED + offset, length
 
     def read(self, place: int, length: int) -> bytes:
-        """Return a message, or an error if it is no longer there."""
+        """Return a message, or a JSON-RPC error if the file no longer has it."""
         if place >= KEPT:
             return bytes(self._kept[place - KEPT : place - KEPT + length])
         if place >= NOTED:

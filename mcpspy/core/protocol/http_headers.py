@@ -1,9 +1,9 @@
-"""HTTP headers, origins and server metadata, as a proxy on a developer's machine handles them.
+"""HTTP headers, origins and server metadata in a proxy on a developer's machine.
 
-Decides which headers are forwarded or recorded, who may connect to a listener, and how URLs that would
-lead a client around the proxy are rewritten. Sources: RFC 9110, 7.6.1 (hop-by-hop); MCP basic/transports,
-all revisions (headers; the DNS-rebinding warning); RFC 9728, 3.3 and 5.1, and RFC 8414, 3.3 (metadata
-must name the URL that the client was given).
+The module selects the headers that are forwarded or recorded, rejects requests from other machines, and rewrites
+URLs that would make a client bypass the proxy. Sources: RFC 9110, 7.6.1 (hop-by-hop); MCP basic/transports,
+all revisions (headers; the DNS-rebinding warning); RFC 9728, 3.3 and 5.1, and RFC 8414, 3.3 (metadata must name the
+URL that the client uses).
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ HOP_BY_HOP = frozenset(
 )
 
 SECRET = frozenset("authorization cookie set-cookie proxy-authorization x-api-key".split())
-"""Recorded by name only; their values never reach a file."""
+"""Headers that are recorded by name only; their values never reach a file."""
 
 RECORDED = frozenset(
     """accept allow content-encoding content-length content-type host last-event-id location origin retry-after
     user-agent www-authenticate""".split()
 )
-"""Recorded, like everything that starts with `mcp-`."""
+"""Headers that are recorded, like all headers that start with `mcp-`."""
 
 METADATA = {
     "/.well-known/oauth-protected-resource": "resource",
     "/.well-known/oauth-authorization-server": "issuer",
     "/.well-known/openid-configuration": "issuer",
 }
-"""Metadata documents, and the member with the server's URL, which must be the URL that the client knows."""
+"""Path of a metadata document → its member with the server's URL, which must be the URL that the client uses."""
 
 _METADATA_URL = re.compile(r'(\bresource_metadata=")([^"]*)')
 
@@ -50,15 +50,15 @@ REDACTED = "[redacted]"
 
 class Upstream(NamedTuple):
     origin: str
-    """Scheme, host and port, as in `http://127.0.0.1:3001`."""
+    """Scheme, host and port: `http://127.0.0.1:3001`."""
     path: str
     host: str
     query: str = ""
-    """With its `?`; some servers expect a key there."""
+    """Query including the `?`; some servers expect a key in it."""
 
 
 def read_upstream(url: str) -> Upstream | None:
-    """Return the parts of an `http://` or `https://` URL; None if it is not one, or contains a password."""
+    """Return the parts of an `http://` or `https://` URL; None for other URLs, and for those with credentials."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -74,28 +74,28 @@ def read_upstream(url: str) -> Upstream | None:
 
 def end_to_end(headers: Iterable[tuple[str, str]]) -> Headers:
     """Return the headers that are not hop-by-hop, in their order."""
-    given = list(headers)
+    pairs = list(headers)
     named = {
         token.strip().lower()
-        for name, value in given
+        for name, value in pairs
         if name.lower() == "connection"
         for token in value.split(",")
     }
-    return [(name, value) for name, value in given if name.lower() not in HOP_BY_HOP | named]
+    return [(name, value) for name, value in pairs if name.lower() not in HOP_BY_HOP | named]
 
 
 def request_headers(headers: Iterable[tuple[str, str]], upstream: Upstream, proxy_origin: str) -> Headers:
-    """Return a request's headers for upstream: its Host, its Origin for the proxy's, no compression."""
-    kept = [
+    """Return a request's headers for upstream, with its Host, its Origin instead of the proxy's, and no compression."""
+    forwarded = [
         (name, upstream.origin if name.lower() == "origin" and value == proxy_origin else value)
         for name, value in end_to_end(headers)
         if name.lower() not in ("host", "accept-encoding", "expect")
     ]
-    return [("Host", upstream.host), *kept, ("Accept-Encoding", "identity")]
+    return [("Host", upstream.host), *forwarded, ("Accept-Encoding", "identity")]
 
 
 def response_headers(headers: Iterable[tuple[str, str]], upstream: Upstream, proxy_origin: str) -> Headers:
-    """Return a response's headers for the client; URLs at the server become URLs at the proxy."""
+    """Return a response's headers for the client, with URLs of the server replaced by URLs of the proxy."""
     return [
         (name, _rewritten_value(name.lower(), value, upstream.origin, proxy_origin))
         for name, value in end_to_end(headers)
@@ -117,7 +117,7 @@ def is_metadata(target: str) -> bool:
 
 
 def rewritten_metadata(target: str, body: bytes, origin: str, proxy_origin: str) -> bytes:
-    """Return a metadata document with the proxy's URL; the same bytes if there is nothing to rewrite."""
+    """Return a metadata document with the proxy's URL; the same bytes if no URL needs rewriting."""
     try:
         document = orjson.loads(body)
     except ValueError:
@@ -130,30 +130,30 @@ def rewritten_metadata(target: str, body: bytes, origin: str, proxy_origin: str)
 
 
 def rewritten_url(url: str, origin: str, proxy_origin: str) -> str:
-    """Return the URL at the proxy's origin if it is at the server's; unchanged otherwise."""
+    """Return the URL with the server's origin replaced by the proxy's; other URLs unchanged."""
     rest = url.removeprefix(origin)
     return proxy_origin + rest if rest != url and (not rest or rest[0] in "/?#") else url
 
 
 def recorded_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the headers that are recorded, names in lower case, secrets redacted."""
-    kept: dict[str, str] = {}
+    """Return the headers that are recorded, with lower-case names and redacted secrets."""
+    recorded: dict[str, str] = {}
     for name, value in headers:
         lower = name.lower()
         if lower in SECRET:
-            kept[lower] = REDACTED
+            recorded[lower] = REDACTED
         elif lower == "location":
-            kept[lower] = _CODE.sub(rf"\1{REDACTED}", value)
+            recorded[lower] = _CODE.sub(rf"\1{REDACTED}", value)
         elif lower in RECORDED or lower.startswith("mcp-"):
-            kept[lower] = f"{kept[lower]}, {value}" if lower in kept else value
-    return kept
+            recorded[lower] = f"{recorded[lower]}, {value}" if lower in recorded else value
+    return recorded
 
 
 def rejection_reason(host: str | None, origin: str | None, allowed: Iterable[str]) -> str | None:
-    """Return the reason to reject a request: its Host or Origin is not this machine.
+    """Return the reason to reject a request whose Host or Origin is not this machine; None to accept it.
 
-    A foreign web page can make a browser send requests to loopback, and DNS rebinding gives it a name
-    there: so only loopback names and `allowed` ones are accepted.
+    A malicious web page can make a browser send requests to loopback, and DNS rebinding can point the page's host
+    name there. So only loopback names and `allowed` names are accepted.
     """
     names = {*LOOPBACK, *(name.lower() for name in allowed)}
     if host is None or _hostname(f"//{host}") not in names:

@@ -1,8 +1,8 @@
 """HTTP headers of 2026-07-28 that repeat parts of a request's body.
 
-Every request has `MCP-Protocol-Version`, `Mcp-Method` and `Mcp-Name`; `x-mcp-header` annotations in a
-tool's inputSchema ask for `Mcp-Param-*` headers with its arguments. Never raises for invalid schemas or
-values. Source: basic/transports/streamable-http, 2026-07-28.
+Requests have `MCP-Protocol-Version`, `Mcp-Method` and `Mcp-Name`; `x-mcp-header` annotations in a tool's inputSchema
+require `Mcp-Param-*` headers with the arguments. Invalid schemas and values raise no exception.
+Source: basic/transports/streamable-http, 2026-07-28.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ VERSION, METHOD, NAME = "MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"
 ANNOTATION, PREFIX = "x-mcp-header", "Mcp-Param-"
 
 LIST = "tools/list"
-"""The method whose result contains the tools' schemas."""
+"""Method whose result contains the tools' schemas."""
 
 MAX_TOOLS = 4096
-"""Tools whose headers are kept; the one that was listed longest ago is dropped first."""
+"""Maximum number of tools whose headers are kept; the least recently listed tool is dropped first."""
 
 ParamPaths: TypeAlias = dict[str, tuple[str, ...]]
-"""Name of the header, as the schema spells it → path of its value in the arguments."""
+"""Header name, spelled as in the schema → path of its value in the arguments."""
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _TYPES = ("string", "integer", "boolean")
 
 _NAMED_SUBSCHEMAS = frozenset("$defs definitions dependentSchemas patternProperties".split())
-"""Keywords whose members are schemas (JSON Schema 2020-12, and `definitions` of earlier ones)."""
+"""Keywords whose members are schemas (JSON Schema 2020-12, and `definitions` of earlier versions)."""
 
 _SCHEMAS = frozenset(
     """additionalProperties allOf anyOf contains contentSchema else if items not oneOf prefixItems propertyNames then
@@ -40,14 +40,14 @@ _SCHEMAS = frozenset(
 """Keywords whose value is a schema, or an array of them."""
 
 _NAMED = frozenset("tools/call prompts/get resources/read tasks/get tasks/update tasks/cancel".split())
-"""Methods whose requests have an `Mcp-Name`."""
+"""Methods whose requests have an `Mcp-Name` header."""
 
 _PLAIN = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 _SENTINEL = re.compile(r"=\?base64\?([A-Za-z0-9+/=]*)\?=")
 
 
 def headers(request: Request) -> dict[str, str]:
-    """Return the headers of a request, values encoded."""
+    """Return the headers of a request, with encoded values."""
     headers = {METHOD: encoded(request.method)}
     if request.method in _NAMED and request.subject is not None:
         headers[NAME] = encoded(request.subject)
@@ -57,25 +57,25 @@ def headers(request: Request) -> dict[str, str]:
 
 
 def mismatch(given: Mapping[str, str], request: Request) -> str | None:
-    """Describe the first header that contradicts the body, or None. `given` ignores the case of names."""
+    """Describe the first header that does not match the body, or return None. `given` ignores the case of names."""
     for name, value in headers(request).items():
         sent = given.get(name)
         if sent is None:
             return f"{name} is missing"
         if decoded(sent) != decoded(value):
-            return f"{name} is {sent}, but the body says {value}"
+            return f"{name} is {sent}, but the body has {value}"
     return None
 
 
 def encoded(value: str) -> str:
-    """Return a value for a header: base64 of its UTF-8 unless it is plain ASCII."""
+    """Return the header form of a value: plain ASCII unchanged, other text as Base64 of its UTF-8."""
     if _PLAIN.fullmatch(value) and not _SENTINEL.fullmatch(value):
         return value
     return f"=?base64?{base64.b64encode(value.encode('utf-8', 'replace')).decode()}?="
 
 
 def decoded(value: str) -> str:
-    """Return the value of a header; one that only looks encoded is unchanged."""
+    """Return the decoded value of a header; invalid Base64 is returned unchanged."""
     found = _SENTINEL.fullmatch(value.strip())
     if found is None:
         return value.strip()
@@ -87,16 +87,16 @@ def decoded(value: str) -> str:
 
 class ParamHeaders(NamedTuple):
     headers: ParamPaths
-    """Also those with an invalid type: servers check them, so clients should send them."""
+    """Headers of the tool, also those with an invalid type: servers check them, so clients should send them."""
     wrong: list[str]
-    """Errors of its annotations; with any, a client drops the tool."""
+    """Errors in the annotations; clients drop a tool that has any."""
 
 
 NOTHING = ParamHeaders({}, [])
 
 
 def param_headers(schema: Any) -> ParamHeaders:
-    """Return the headers of a tool's inputSchema; only annotations reached through `properties` alone count."""
+    """Return the headers of a tool's inputSchema; only annotations reached through `properties` alone are valid."""
     headers: ParamPaths = {}
     wrong: list[str] = []
     names = set()
@@ -107,17 +107,16 @@ def param_headers(schema: Any) -> ParamHeaders:
         if ANNOTATION in part:
             name, kind = part[ANNOTATION], part.get("type")
             if not isinstance(name, str) or not _TOKEN.fullmatch(name):
-                wrong.append(f"{str(name)[:40]!r} is no name of a header")
+                wrong.append(f"{str(name)[:40]!r} is not a valid header name")
             elif not path:
                 wrong.append(f"{name[:40]} is not reached through properties alone")
             elif name.lower() in names:
-                wrong.append(f"{name[:40]} is there twice")
+                wrong.append(f"{name[:40]} occurs twice")
             else:
                 names.add(name.lower())
                 headers[PREFIX + name] = path
                 if kind not in _TYPES:
-                    is_not = "neither string, integer nor boolean"
-                    wrong.append(f"{name[:40]} is of type {str(kind)[:40]}: {is_not}")
+                    wrong.append(f"{name[:40]} has type {str(kind)[:40]} (use string, integer or boolean)")
         for keyword, members in part.items():
             if keyword == "properties" and isinstance(members, dict):
                 pending += [
@@ -131,16 +130,16 @@ def param_headers(schema: Any) -> ParamHeaders:
 
 
 def argument_headers(places: ParamPaths, arguments: Any) -> dict[str, str]:
-    """Return the headers of a call with these arguments, not encoded; absent or null arguments have none."""
+    """Return the headers of a call with these arguments, not encoded; absent and null arguments have none."""
     found = {header: text(at(arguments, path)) for header, path in places.items()}
     return {header: value for header, value in found.items() if value is not None}
 
 
 def is_mismatch(sent: str, value: str) -> bool:
-    """Return True if a header contradicts the body; numbers are compared by value."""
-    given = decoded(sent)
+    """Return True if a header does not match the body; numbers are compared by value."""
+    plain = decoded(sent)
     try:
-        return given != value and float(given) != float(value)
+        return plain != value and float(plain) != float(value)
     except ValueError:
         return True
 
@@ -159,13 +158,13 @@ def text(value: Any) -> str | None:
 
 
 class ToolParamHeaders:
-    """The `Mcp-Param-*` headers of the listed tools of one server."""
+    """`Mcp-Param-*` headers of the tools that one server has listed."""
 
     def __init__(self) -> None:
         self._places: dict[str, ParamPaths] = {}
 
     def learn(self, result: Result) -> None:
-        """Read the tools in the result of a `LIST`."""
+        """Read the tools in a result of `tools/list`."""
         if not self._places and ANNOTATION.encode() not in bytes(result.raw_result):
             return
         listed = result.result
@@ -179,7 +178,7 @@ class ToolParamHeaders:
                         del self._places[next(iter(self._places))]
 
     def places(self, request: Request) -> ParamPaths:
-        """Return the headers of the tool that a request calls; empty if it was not listed."""
+        """Return the headers of the tool that a request calls; empty if the tool was not listed."""
         return self._places.get(request.subject or "", {}) if request.method == "tools/call" else {}
 
     def headers(self, request: Request) -> dict[str, str]:

@@ -1,8 +1,8 @@
-"""Read frames as JSON-RPC 2.0 messages: requests, notifications, results, failures, malformed.
+"""Parser of frames into JSON-RPC 2.0 requests, notifications, results, failures, malformed messages.
 
-The kind follows from the members that are present (protocol revisions 2024-11-05 to 2026-07-28,
-basic/messages). Never raises: unreadable data is `Malformed`; a readable message that violates the
-protocol has `flaws`. Payloads stay bytes until they are used.
+The members of a message determine its kind (protocol revisions 2024-11-05 to 2026-07-28, basic/messages). The
+parser never raises: unreadable data becomes `Malformed`, and a readable message that violates the protocol has
+`flaws`. Payloads stay bytes until they are used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ABSENT = Raw(b"")
 
 
 class _Envelope(Struct, gc=False):
-    """The members of a message, not decoded. Absent is empty, `null` is not."""
+    """Undecoded members of a message. An absent member is empty; `null` is not."""
 
     jsonrpc: Raw = _ABSENT
     id: Raw = _ABSENT
@@ -33,7 +33,7 @@ class _Envelope(Struct, gc=False):
 
 
 class Body(Struct, gc=False):
-    """The members of `params` or `result` that correlation and display use, not decoded."""
+    """Undecoded members of `params` or `result` that correlation and display use."""
 
     meta: Raw = field(name="_meta", default=_ABSENT)
     name: Raw = _ABSENT
@@ -59,11 +59,11 @@ class Body(Struct, gc=False):
 class Message(Struct, frozen=True, kw_only=True, gc=False):
     frame: Frame
     index: int | None = None
-    """Place in a batch, None outside of one."""
+    """Position in a batch; None for a message outside a batch."""
     flaws: tuple[str, ...] = ()
     """Protocol violations of a readable message."""
     data: bytes
-    """Its own bytes: the frame's, or its slice of a batch."""
+    """Bytes of the message: all bytes of the frame, or a slice of a batch."""
 
     @property
     def at(self) -> float:
@@ -85,15 +85,15 @@ class _Call(Message, frozen=True, kw_only=True, gc=False):
 
     @property
     def subject(self) -> str | None:
-        """Name or URI of its tool, resource, prompt …"""
+        """Name or URI of the tool, resource, prompt …"""
         return _subject(self.method, self.body)
 
 
 class Request(_Call, frozen=True, kw_only=True, gc=False):
-    """Has `method` and `id`."""
+    """A message with `method` and `id`."""
 
     id: str
-    """The id's JSON text: `1`, `"1"`, `1.0` and `true` are four ids."""
+    """JSON text of the id: `1`, `"1"`, `1.0` and `true` are four different ids."""
 
     @property
     def progress_token(self) -> str | None:
@@ -101,17 +101,17 @@ class Request(_Call, frozen=True, kw_only=True, gc=False):
 
     @property
     def revision(self) -> str | None:
-        """The revision in its `_meta` (2026-07-28)."""
+        """The revision in `_meta` (2026-07-28)."""
         version = decoded(meta_raw(self.body.meta, META + "protocolVersion"))
         return version if isinstance(version, str) else None
 
 
 class Notification(_Call, frozen=True, kw_only=True, gc=False):
-    """Has `method` and no `id`."""
+    """A message with `method` and without `id`."""
 
 
 class Result(Message, frozen=True, kw_only=True, gc=False):
-    """Has `result` and no `method`."""
+    """A message with `result` and without `method`."""
 
     id: str | None
     raw_result: Raw
@@ -127,21 +127,21 @@ class Result(Message, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_task(self) -> bool:
-        """Return True if a task continues the work: `task` (2025-11-25), or the type (2026-07-28)."""
+        """True if a task continues the work: member `task` (2025-11-25) or result type `task` (2026-07-28)."""
         return bool(bytes(self.body.task)) or self.result_type == "task"
 
     @property
     def result_type(self) -> str:
-        """`complete`, `input_required`, `task` … (2026-07-28); absent is complete."""
+        """`complete`, `input_required`, `task` … (2026-07-28); an absent type means `complete`."""
         kind = decoded(self.body.result_type)
         return kind if isinstance(kind, str) and kind else "complete"
 
 
 class Failure(Message, frozen=True, kw_only=True, gc=False):
-    """Has `error` and no `method`."""
+    """A message with `error` and without `method`."""
 
     id: str | None
-    """None if the id is absent or `null`: then the failure belongs to no request."""
+    """None if the id is absent or `null`: the failure then belongs to no request."""
     raw_error: Raw
 
     @property
@@ -156,7 +156,7 @@ class Failure(Message, frozen=True, kw_only=True, gc=False):
 
     @property
     def text(self) -> str:
-        """The error's message, or the error itself if it is a string."""
+        """Message of the error, or the error itself if it is a string."""
         error = self.error
         if isinstance(error, str):
             return error
@@ -164,7 +164,7 @@ class Failure(Message, frozen=True, kw_only=True, gc=False):
 
 
 class Malformed(Message, frozen=True, kw_only=True, gc=False):
-    """Is not a JSON-RPC message."""
+    """Data that is not a JSON-RPC message."""
 
     why: str
 
@@ -190,7 +190,7 @@ def read_frame(frame: Frame) -> list[AnyMessage]:
         try:
             data.decode()
         except UnicodeDecodeError:
-            # Every server seen accepts such a line with U+FFFD in it, so it may well get a response.
+            # All servers tested accept such a line, with U+FFFD in it, so it may get a response.
             data = data.decode("utf-8", "replace").encode()
             flaws = ("not UTF-8",)
     try:
@@ -210,7 +210,7 @@ def read_frame(frame: Frame) -> list[AnyMessage]:
 
 
 def _read_loosely(frame: Frame, data: bytes, flaws: tuple[str, ...]) -> list[AnyMessage]:
-    """Read JSON that a strict parser rejects and some peers accept: NaN, lone surrogates."""
+    """Parse JSON that strict parsers reject and some peers accept: NaN, lone surrogates."""
     if not data.strip():
         return [Malformed(frame=frame, data=frame.data, why="blank line")]
     try:
@@ -294,7 +294,7 @@ def _body(raw: Raw) -> Body:
 
 
 def meta_raw(meta: Raw, key: str) -> Raw:
-    """Return a member of `_meta`, not decoded; empty if there is none."""
+    """Return a member of `_meta`, not decoded; empty if it is absent."""
     if bytes(meta)[:1] != b"{":
         return _ABSENT
     try:
@@ -304,7 +304,7 @@ def meta_raw(meta: Raw, key: str) -> Raw:
 
 
 def _loose_members(raw: Raw) -> dict[str, Raw]:
-    """Return the members of an object that a strict parser rejects; none if it is unreadable."""
+    """Return the members of an object that a strict parser rejects; no members if it is unreadable."""
     value = loads(raw)
     members = value if isinstance(value, dict) else {}
     try:
@@ -314,13 +314,13 @@ def _loose_members(raw: Raw) -> dict[str, Raw]:
 
 
 def text(raw: Raw) -> str | None:
-    """Return a value's JSON text, by which ids and tokens are compared; None if it is absent."""
+    """Return the JSON text of a value, for comparison of ids and tokens; None if the value is absent."""
     data = bytes(raw)
     return _id_text(data) if data else None
 
 
 def decoded(raw: Raw) -> Any:
-    """Return a small member's value; None if it is absent or cannot be read."""
+    """Return the value of a small member; None if it is absent or invalid."""
     data = bytes(raw)
     if not data:
         return None
@@ -331,11 +331,11 @@ def decoded(raw: Raw) -> Any:
 
 
 def loads(data: Raw | bytes) -> Any:
-    """Return the value of JSON text, by `json` where orjson rejects or rounds. None if there is none."""
+    """Decode JSON text, with `json` where orjson rejects or rounds values; None if it is empty or invalid."""
     data = bytes(data)
     if not data:
         return None
-    if not _BEYOND_64_BITS.search(data):  # orjson makes floats of such integers.
+    if not _BEYOND_64_BITS.search(data):  # orjson reads such integers as floats.
         try:
             return orjson.loads(data)
         except ValueError:
@@ -350,7 +350,7 @@ def _id_text(data: bytes) -> str:
     if b"\\" in data:  # `"\u0031"` is the string `"1"`.
         try:
             return orjson.dumps(orjson.loads(data)).decode()
-        except (ValueError, TypeError):  # A lone surrogate; nested too deep to be written.
+        except (ValueError, TypeError):  # A lone surrogate, or too deep nesting.
             pass
     return data.decode("utf-8", "replace")
 

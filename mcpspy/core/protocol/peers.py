@@ -1,6 +1,6 @@
-"""The client and the server of a session: names, capabilities, protocol revision.
+"""Client and server of a session: names, capabilities and protocol revision.
 
-Read from `initialize` and its result (until 2025-11-25), `server/discover`, and the `_meta` of each
+The sources are `initialize` and its result (until 2025-11-25), `server/discover`, and the `_meta` of each
 request (2026-07-28).
 """
 
@@ -25,13 +25,13 @@ class Peer(NamedTuple):
 
 
 class Peers:
-    """The client and the server, as far as their messages described them."""
+    """Descriptions of the client and the server, collected from their messages."""
 
     def __init__(self) -> None:
         self.client: Peer | None = None
         self.server: Peer | None = None
         self.revision: str | None = None
-        """The revision in use; until the server responds, the one the client requested."""
+        """Negotiated revision; until the server responds, the revision that the client requested."""
         self.client_capabilities: dict[str, Any] = {}
         self.server_capabilities: dict[str, Any] = {}
 
@@ -57,7 +57,7 @@ class Peers:
         """Read the description of the server in a response to this method."""
         if isinstance(message, Failure):
             if method in HANDSHAKE_METHODS:
-                self.revision = None  # It was rejected: the next request names another one.
+                self.revision = None  # The server rejected it: the next request names another one.
             return
         if method in HANDSHAKE_METHODS and isinstance(result := message.result, dict):
             self.server = _peer(result.get("serverInfo")) or self.server

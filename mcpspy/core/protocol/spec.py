@@ -1,8 +1,8 @@
-"""The protocol as tables: revisions, methods, error codes.
+"""Tables of the protocol: revisions, methods, error codes.
 
-The five revisions of the Model Context Protocol, from their schemas
-(modelcontextprotocol.io/specification/REVISION/schema), and JSON-RPC 2.0's codes. An unknown method is
-legal (extensions, experiments), so look-ups of unknown names return None.
+The tables cover the five revisions of the Model Context Protocol, from their schemas
+(modelcontextprotocol.io/specification/REVISION/schema), and the error codes of JSON-RPC 2.0. Unknown methods are
+allowed (extensions, experiments), so look-ups of unknown names return None.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
-"""Oldest first. They sort as text."""
+"""All revisions, the oldest first; they sort as text."""
 
 MODERN = "2026-07-28"
-"""The first revision without a handshake: every request has its version in `params._meta`."""
+"""First revision without a handshake: every request has its version in `params._meta`."""
 
 CLIENT, SERVER, EITHER = "client", "server", "either"
 REQUEST, NOTIFICATION = "request", "notification"
@@ -25,11 +25,11 @@ class Method(NamedTuple):
     """`client`, `server` or `either`."""
     since: str = REVISIONS[0]
     until: str | None = None
-    """The last revision that has it, None if the latest has it."""
+    """Last revision that has the method; None if the latest revision has it."""
     needs: str | None = None
-    """Required capability of the receiver, dotted; None if it needs none."""
+    """Required capability of the receiver, as a dotted path; None if none is required."""
     subject: str | None = None
-    """The parameter that identifies its target: a tool's name, a resource's uri."""
+    """Parameter that identifies the target: the name of a tool, the URI of a resource."""
 
     @property
     def kind(self) -> str:
@@ -57,13 +57,13 @@ METHODS = {
         Method("completion/complete", CLIENT, needs="completions", subject="ref"),
         Method("logging/setLevel", CLIENT, until=_LEGACY, needs="logging", subject="level"),
         Method("subscriptions/listen", CLIENT, since=MODERN),
-        # 2025-11-25 has tasks in its core, for both sides; 2026-07-28 as an extension, for the client.
+        # Tasks are part of the core in 2025-11-25, for both sides, and an extension in 2026-07-28, for the client.
         Method("tasks/get", EITHER, since=_LEGACY, needs="tasks", subject="taskId"),
         Method("tasks/result", EITHER, since=_LEGACY, until=_LEGACY, needs="tasks", subject="taskId"),
         Method("tasks/list", EITHER, since=_LEGACY, until=_LEGACY, needs="tasks.list", subject="cursor"),
         Method("tasks/update", CLIENT, since=MODERN, subject="taskId"),
         Method("tasks/cancel", EITHER, since=_LEGACY, needs="tasks.cancel", subject="taskId"),
-        # From 2026-07-28 on, these three are inside `input_required` results.
+        # From 2026-07-28 on, these three methods occur inside `input_required` results.
         Method("sampling/createMessage", SERVER, until=_LEGACY, needs="sampling"),
         Method("roots/list", SERVER, until=_LEGACY, needs="roots"),
         Method(
@@ -108,10 +108,10 @@ ERRORS = {
     -32022: "unsupported protocol version",
     -32042: "url elicitation required",
 }
-"""Codes with one meaning everywhere. -32000 to -32019 belong to each SDK."""
+"""Error codes with a fixed meaning. SDKs use -32000 to -32019 with meanings that differ."""
 
 META = "io.modelcontextprotocol/"
-"""Prefix of the protocol's own keys in `_meta`, from 2026-07-28 on."""
+"""Prefix of the keys in `_meta` that the protocol defines, from 2026-07-28 on."""
 
 
 def other(side: str) -> str:
@@ -119,6 +119,6 @@ def other(side: str) -> str:
 
 
 def is_known(method: str, revision: str) -> bool:
-    """Return True if this revision has the method. Extensions are not known."""
+    """Return True if this revision has the method; methods of extensions are unknown."""
     entry = METHODS.get(method)
     return entry is not None and entry.since <= revision and (entry.until is None or revision <= entry.until)

@@ -74,7 +74,7 @@ _SUBJECTS = {
 
 
 def _word(atom: Atom) -> QueryPart:
-    # A note has neither method nor subject; its kind is shown in the column of the method.
+    # A note has neither method nor subject; lists show its kind in the method column.
     found = values.cached_text_test(atom)
     return QueryPart(
         lambda item: found(item.method) or found(item.subject) or (not item.side and found(item.kind)), False
@@ -161,8 +161,8 @@ def _is(atom: Atom) -> QueryPart:
     value = atom.value.lower()
     if value == "slow":
         return QueryPart(lambda item: (latency := item.latency) is not None and latency > SLOW, False)
-    if value == "odd":
-        return QueryPart(lambda item: item.odd, False)
+    if value in ("issue", "odd"):  # `odd` is a hidden alias.
+        return QueryPart(lambda item: item.has_issue, False)
     if value == "finding":
         return QueryPart(lambda item: bool(_findings(item)), False)
     test = _state(value, exact=False)
@@ -170,7 +170,7 @@ def _is(atom: Atom) -> QueryPart:
         return QueryPart(test, False)
     if value in KINDS or value in _SAME_KIND or value == "note":
         return _kind(atom._replace(op=":" if value in _SAME_KIND else "="))
-    return _unknown(atom, ("slow", "odd", "finding", *STATUSES, *KINDS, "response", "note"))
+    return _unknown(atom, ("slow", "issue", "finding", *STATUSES, *KINDS, "response", "note"))
 
 
 def _lint(atom: Atom) -> QueryPart:
@@ -186,7 +186,7 @@ def _findings(item: FilterItem) -> Collection[str]:
 
 
 def _unknown(atom: Atom, known: Iterable[str]) -> NoReturn:
-    atom.fail(f'unknown {atom.field} "{atom.value}": one of {", ".join(known)}')
+    atom.fail(f'unknown {atom.field} "{atom.value}": use one of {", ".join(known)}')
 
 
 _COMPILERS: dict[str, Callable[[Atom], QueryPart]] = {

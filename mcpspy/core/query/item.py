@@ -17,15 +17,11 @@ class FilterItem(Protocol):
     @property
     def at(self) -> float: ...  # Seconds since the start.
     @property
-    def side(
-        self,
-    ) -> str: ...  # Sender, `client` or `server`; of an exchange, the requester's; empty for notes.
+    def side(self) -> str: ...  # Sender, `client` or `server`; for an exchange, the requester; else empty.
     @property
-    def kind(
-        self,
-    ) -> str: ...  # `request`, `notification`, `result`, `error`, `malformed`, `exchange`; the note's.
+    def kind(self) -> str: ...  # One of `core.query.fields.KINDS`, or an unknown kind of note.
     @property
-    def method(self) -> str: ...  # Of a response, its request's; empty if it has none.
+    def method(self) -> str: ...  # For a response, that of its request; empty if there is none.
     @property
     def subject(self) -> str: ...  # Name or URI of the tool, resource, prompt …; empty if it has none.
     @property
@@ -37,19 +33,19 @@ class FilterItem(Protocol):
     @property
     def size(self) -> int: ...  # Bytes.
     @property
-    def stream(self) -> str: ...  # HTTP: the session it belongs to; else empty.
+    def stream(self) -> str: ...  # HTTP: its session; otherwise empty.
     @property
-    def odd(self) -> bool: ...  # True if it has a protocol issue.
+    def has_issue(self) -> bool: ...  # True if it has a protocol issue.
     @property
     def error_code(self) -> int | None: ...  # The code of a JSON-RPC error.
 
     def text(self) -> bytes:
-        """Return its bytes; of an exchange, the request's and the response's."""
+        """Return its bytes; for an exchange, those of request and response."""
 
     def message(self, member: str) -> bytes:
         """Return the message with this member: `params`, `result` or `error`; empty if there is none.
 
-        Of a response, `params` is in its request.
+        For a response, `params` is in its request.
         """
 
 
@@ -58,7 +54,7 @@ class LintFilterItem(FilterItem, Protocol):
 
     @property
     def findings(self) -> Collection[str]:
-        """Codes and severities, as in `ENV101 error`; of an exchange, of both messages."""
+        """Codes and severities, as in `ENV101 error`; for an exchange, those of both messages."""
 
 
 class AnsweredRequest(Protocol):
@@ -85,7 +81,7 @@ _KINDS = {
 
 
 class MessageItem:
-    """One entry of a recording; of a response, with its request. A subclass adds the `status`."""
+    """One entry of a recording; a response has its request. A subclass adds the `status`."""
 
     __slots__ = ("_answered", "_entry")
 
@@ -139,7 +135,7 @@ class MessageItem:
         return "" if isinstance(entry, Damaged) else entry.frame.stream or ""
 
     @property
-    def odd(self) -> bool:
+    def has_issue(self) -> bool:
         entry = self._entry
         if isinstance(entry, Note):
             return False
@@ -177,7 +173,7 @@ class ExchangeItem(Struct, gc=False, eq=False):
     subject: str
     size: int
     stream: str
-    odd: bool
+    has_issue: bool
     data: bytes
     """The request's bytes, or the notification's."""
     id: str = ""
@@ -202,7 +198,7 @@ Test = Callable[[FilterItem], bool]
 
 
 class QueryPart(NamedTuple):
-    """A test, and its cost."""
+    """A test, and whether it reads text."""
 
     test: Test
     reads: bool

@@ -1,6 +1,6 @@
 """Split a filter into tokens: words, fields, operators, values, paths, with their positions.
 
-The grammar is `core.query.parser`'s, the meaning of fields `core.query.fields`'.
+`core.query.parser` defines the grammar, `core.query.fields` the meaning of fields.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FIELDS = {
     "session": "stream",
     "lat": "latency",
 }
-"""Names of fields and their aliases → the field."""
+"""Field name or alias → field."""
 
 ROOTS = ("params", "result", "error")
 """Members of a message at which a path may begin."""
@@ -54,9 +54,9 @@ class Atom(NamedTuple):
     field: str
     """One of FIELDS' values, or WORD, REGEX, ORDER, PATH."""
     name: str
-    """The field name as typed; of a path, the path."""
+    """The field name as typed; for a path, the path."""
     op: str
-    """`:`, `=`, `!=`, `>` …; of a regex, its flags."""
+    """`:`, `=`, `!=`, `>` …; for a regex, its flags."""
     value: str
     raw: str
     """The value as typed, with quotes."""
@@ -127,12 +127,13 @@ def _token(text: str, at: int) -> Token:
         return _atom(text, at, _value(text, at, WORD, "", ":"))
     if first == "/":
         if (regex := _regex(text, at)) is None:
-            raise QueryError("/ is never closed: a regex ends in /, a path needs quotes", at, len(text))
+            raise QueryError("unclosed regex: end it with /, or put a path in quotes", at, len(text))
         return _atom(text, at, regex)
     if order := _ORDER.match(text, at):
-        atom = _value(text, _skip_space(text, order.end()), ORDER, "", order[0])
+        op = order[0]
+        atom = _value(text, _skip_space(text, order.end()), ORDER, "", op)
         if not atom.raw:
-            raise QueryError(f"{order[0]} what? As in {order[0]}200ms or {order[0]}10kb", *order.span())
+            raise QueryError(f"expected a value after '{op}', like {op}200ms or {op}10kb", *order.span())
         return _atom(text, at, atom)
     if (root := _ROOT.match(text, at)) and (path := _path(text, root)):
         return _atom(text, at, path)
@@ -158,7 +159,7 @@ def _field(text: str, found: re.Match[str]) -> Atom | None:
         near = difflib.get_close_matches(name.lower(), FIELDS, 1, 0.8)
         if near and not space:
             raise QueryError(
-                f"unknown field {name}: did you mean {near[0]}{op}? A word with {op} in it may stand in quotes",
+                f"unknown field {name}: did you mean {near[0]}{op}? Put a word that contains {op} in quotes",
                 *found.span(1),
             )
         return None
@@ -173,7 +174,7 @@ def _field(text: str, found: re.Match[str]) -> Atom | None:
         return regex
     atom = _value(text, after, field, name, op)
     if not atom.raw:
-        raise QueryError(f"{name}{op} what?", found.start(), after)
+        raise QueryError(f"expected a value after '{name}{op}'", found.start(), after)
     return atom
 
 
@@ -190,7 +191,7 @@ def _path(text: str, root: re.Match[str]) -> Atom | None:
         near = difflib.get_close_matches(name, ROOTS, 1, 0.8) if _COMPARED.match(text, begin) else []
         if near:
             raise QueryError(
-                f"unknown member {name}: did you mean {near[0]}? A word with : or = in it may stand in quotes",
+                f"unknown member {name}: did you mean {near[0]}? Put a word that contains : or = in quotes",
                 *root.span(1),
             )
         return None
@@ -200,7 +201,7 @@ def _path(text: str, root: re.Match[str]) -> Atom | None:
     found = _AFTER_PATH.match(text, end)
     if found is None:
         if _COMPARED.match(text, end):
-            raise QueryError('a step is .name, ["any name"], [0], [-1] or []', end, _word_end(text, end))
+            raise QueryError('bad step: use .name, ["any name"], [0], [-1] or []', end, _word_end(text, end))
         return None
     if found[1] and (found[2].startswith(":") or end == begin):
         return None  # `error >1s` is two atoms.
@@ -208,7 +209,7 @@ def _path(text: str, root: re.Match[str]) -> Atom | None:
     name = text[root.start(1) : end]
     atom = _value(text, after, PATH, name, op)
     if not atom.raw:
-        raise QueryError(f"{name}{op} what?", root.start(), after)
+        raise QueryError(f"expected a value after '{name}{op}'", root.start(), after)
     return atom
 
 
@@ -231,10 +232,10 @@ def _value(text: str, at: int, field: str, name: str, op: str) -> Atom:
         return Atom(field, name, op, text[at:end], text[at:end], at, end)
     quoted = _QUOTED.match(text, at)
     if quoted is None:
-        raise QueryError('" is never closed', at, len(text))
+        raise QueryError("unclosed quote", at, len(text))
     value = _ESCAPED.sub(r"\1", quoted[1])
     if not value and op == ":":
-        raise QueryError("nothing between the quotes", *quoted.span())
+        raise QueryError("empty quotes: expected a value", *quoted.span())
     return Atom(field, name, op, value, quoted[0], at, quoted.end())
 
 

@@ -1,7 +1,7 @@
 """The filter language: parse a filter into a tree, and compile the tree into a predicate.
 
-Tests that read the text of items run last. Tokens are `core.query.lexer`'s, the meaning of fields
-`core.query.fields`'.
+Tests that read the text of items run last. `core.query.lexer` makes the tokens, `core.query.fields` compiles
+single conditions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mcpspy.core.query.lexer import AND, CLOSE, END, NOT, OPEN, OR, Atom, QueryE
 __all__ = ["FilterItem", "Query", "QueryError", "parse"]
 
 _DEEP = 50
-"""Nesting depth of parentheses; more would exhaust Python's stack."""
+"""Maximum nesting depth of parentheses; more would exhaust Python's stack."""
 
 
 class Not(NamedTuple):
@@ -57,7 +57,7 @@ class _TreeParser:
         node = self._or()
         token = self._tokens[self._at]
         if token.kind == CLOSE:
-            raise QueryError(") closes nothing", token.start, token.end)
+            raise QueryError("unmatched )", token.start, token.end)
         return node
 
     def _or(self) -> Node:
@@ -91,13 +91,13 @@ class _TreeParser:
         self._at += 1
         self._depth += 1
         if self._depth > _DEEP:
-            raise QueryError(f"more than {_DEEP} parentheses within each other", opened.start, opened.end)
+            raise QueryError(f"parentheses are nested deeper than {_DEEP} levels", opened.start, opened.end)
         closed = self._tokens[self._at]
         if closed.kind == CLOSE:
-            raise QueryError("nothing between the parentheses", opened.start, closed.end)
+            raise QueryError("empty parentheses", opened.start, closed.end)
         node = self._or() if closed.kind != END else None
         if node is None or self._tokens[self._at].kind != CLOSE:
-            raise QueryError("( is never closed", opened.start, opened.end)
+            raise QueryError("unclosed (", opened.start, opened.end)
         self._at += 1
         self._depth -= 1
         return node
@@ -106,10 +106,10 @@ class _TreeParser:
         """Raise QueryError for a missing operand before this token."""
         before = self._tokens[self._at - 1] if self._at else None
         if before is not None and before.kind in (NOT, AND, OR):
-            raise QueryError(f"{before.text} what?", before.start, before.end)
+            raise QueryError(f"expected a condition after '{before.text}'", before.start, before.end)
         if token.kind == CLOSE:
-            raise QueryError(") closes nothing", token.start, token.end)
-        raise QueryError(f"nothing before {token.text}", token.start, token.end)
+            raise QueryError("unmatched )", token.start, token.end)
+        raise QueryError(f"expected a condition before '{token.text}'", token.start, token.end)
 
 
 class Query:
@@ -148,7 +148,7 @@ class Query:
 def parse(text: str, *, linted: bool = False) -> Query:
     """Return the filter; a blank one matches everything. Raise QueryError.
 
-    `linted`: the items are `LintFilterItem`, so that the filter may test findings.
+    `linted`: the items are `LintFilterItem`, so the filter may test findings.
     """
     node, end = parse_tree(text), SessionEnd()
     compiler = _Compiler(end, linted=linted)
@@ -167,7 +167,7 @@ class _Compiler:
             if uses_findings(node):
                 self.asks_findings = True
                 if not self._linted:
-                    node.fail("findings are not known here: mcpspy tui and mcpspy show --lint know them")
+                    node.fail("findings are available only in mcpspy tui and mcpspy show --lint")
             part = atom_test(node, self._end)
             return _negated(part) if node.op == "!=" else part
         if isinstance(node, Not):

@@ -1,6 +1,6 @@
-"""The paths of the filter language: `params.arguments.path:*.txt`, into the message itself.
+"""Paths of the filter language into the message itself: `params.arguments.path:*.txt`.
 
-Which values a path reaches, and when one of them matches. The syntax is `core.query.lexer`'s.
+Finds the values at a path and tests them. `core.query.lexer` parses the syntax.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def path_test(atom: Atom) -> QueryPart:
     root = atom.name[: re.match("[a-z]+", atom.name).end()]  # type: ignore[union-attr]  # It begins with one.
     steps = path_steps(atom.name[len(root) :])
     matches = _value_test(atom)
-    # A message without the names on the way has no value there, and need not be decoded; `\\` may hide a name.
+    # A message that lacks a name of the path has no value there and is not decoded; an escape may hide a name.
     names = [f'"{step}"'.encode() for step in steps if isinstance(step, str) and _PLAIN.fullmatch(step)]
 
     def test(item: FilterItem) -> bool:
@@ -93,7 +93,7 @@ def _value_test(atom: Atom) -> Callable[[Any], bool]:
             value == wanted and (type(value) is type(wanted) or (is_number(value) and is_number(wanted)))
         )
     if not _JSON_NUMBER.fullmatch(atom.value) or atom.is_quoted:
-        atom.fail(f"{atom.raw} is no number: as in {atom.name}>5")
+        atom.fail(f"{atom.raw} is not a number (example: {atom.name}>5)")
     bound, compare = json.loads(atom.value), COMPARE[atom.op]
     return lambda value: is_number(value) and compare(value, bound)
 

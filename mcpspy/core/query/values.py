@@ -20,7 +20,7 @@ _SIZES = {"b": 1.0, "k": 1e3, "kb": 1e3, "m": 1e6, "mb": 1e6, "g": 1e9, "gb": 1e
 _NUMBER = re.compile(r"(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))([^\W\d_]*)")
 
 _MAX_CACHED = 4096
-"""Results that one test caches. Methods and subjects are few, and repeat."""
+"""Maximum number of cached results per test. Methods and subjects are few, and repeat."""
 
 COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -29,17 +29,17 @@ COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
     "=": operator.eq,
     ":": operator.eq,
-    "!=": operator.eq,  # And negated, as for every field.
+    "!=": operator.eq,  # The caller negates it, as for every field.
 }
 
 _EXAMPLES = {
-    ORDER: "as in >200ms or >10kb",
-    "latency": "as in latency>200ms",
-    "size": "as in size>10kb",
-    "time": "as in time>10s",
-    "code": "as in code:-32602",
-    "since": "as in since:-5m, or since:10s",
-    "until": "as in until:-5m, or until:10s",
+    ORDER: ">200ms or >10kb",
+    "latency": "latency>200ms",
+    "size": "size>10kb",
+    "time": "time>10s",
+    "code": "code:-32602",
+    "since": "since:-5m or since:10s",
+    "until": "until:-5m or until:10s",
 }
 
 
@@ -47,13 +47,13 @@ def number_test(atom: Atom) -> QueryPart:
     """Compare a number; without a field, its unit selects latency or size."""
     found = _NUMBER.fullmatch(atom.value)
     if found is None:
-        atom.fail(f"{atom.value} is no number: {_EXAMPLES[atom.field]}")
+        atom.fail(f"{atom.value} is not a number (example: {_EXAMPLES[atom.field]})")
     amount, unit, field = float(found[1]), found[2].lower(), atom.field
     if field == ORDER:
         if not unit:
-            atom.fail(f"{atom.value} what? {_EXAMPLES[field]}")
+            atom.fail(f"{atom.value} needs a unit (example: {_EXAMPLES[field]})")
         if unit == "m":
-            atom.fail(f"{atom.value} may be minutes or megabytes: write {found[1]}min or {found[1]}mb")
+            atom.fail(f"{atom.value} is ambiguous: write {found[1]}min or {found[1]}mb")
         field = "size" if unit in _SIZES else "latency"
     compare = COMPARE[atom.op]
     if field == "code":
@@ -67,7 +67,7 @@ def number_test(atom: Atom) -> QueryPart:
         bound = amount * _factor(atom, found[2], {"": 1.0, **_TIMES}, "a time")
         return QueryPart(lambda item: compare(item.at, bound), False)
     if atom.op in (":", "=", "!="):
-        atom.fail(f"no latency is exactly that: write {atom.name}>{atom.value}")
+        atom.fail(f"{atom.name} needs < or >: write {atom.name}>{atom.value}")
     bound = amount * _factor(atom, found[2], _TIMES, "a time")
     return QueryPart(lambda item: (latency := item.latency) is not None and compare(latency, bound), False)
 
@@ -77,10 +77,10 @@ def _factor(atom: Atom, unit: str, units: Mapping[str, float], what: str) -> flo
     if factor is not None:
         return factor
     if not unit:
-        atom.fail(f"{atom.value} what? {_EXAMPLES['latency']}")
+        atom.fail(f"{atom.value} needs a unit (example: {_EXAMPLES['latency']})")
     if unit.lower() in {**_TIMES, **_SIZES}:
         atom.fail(f'{atom.name} takes {what}, not "{unit}"')
-    return atom.fail(f'unknown unit "{unit}": us, ms, s, min, h for times; b, kb, mb, gb for sizes')
+    return atom.fail(f'unknown unit "{unit}": use µs, ms, s, min or h for times, b, kb, mb or gb for sizes')
 
 
 def code_test(amount: float, compare: Callable[[float, float], bool]) -> QueryPart:
@@ -91,10 +91,10 @@ def code_test(amount: float, compare: Callable[[float, float], bool]) -> QueryPa
 def time_bound(atom: Atom, end: SessionEnd) -> QueryPart:
     """Compare the time since the start; a negative value is relative to the end."""
     if atom.op != ":":
-        atom.fail(f"{atom.name} takes a colon: {atom.name}:{atom.raw}")
+        atom.fail(f"{atom.name} needs a colon: write {atom.name}:{atom.raw}")
     found = _NUMBER.fullmatch(atom.value)
     if found is None:
-        atom.fail(f"{atom.value} is no time: {_EXAMPLES[atom.field]}")
+        atom.fail(f"{atom.value} is not a time (example: {_EXAMPLES[atom.field]})")
     bound = float(found[1]) * _factor(atom, found[2], {"": 1.0, **_TIMES}, "a time")
     compare = COMPARE[">=" if atom.field == "since" else "<="]
     if not atom.value.startswith("-"):
@@ -133,7 +133,7 @@ def text_test(atom: Atom) -> Callable[[str], bool]:
         wild = {"*": ".*", "?": "."}
         expression = "".join(wild.get(c) or re.escape(c) for c in re.sub(r"\*+", "*", value))
         fullmatch = re.compile(expression, re.DOTALL).fullmatch
-        # Also literally: the ? of a URI is not a pattern.
+        # Match literally, too: the ? of a URI is not a pattern.
         return lambda text: (
             bool(text) and (value in text.casefold() or fullmatch(text.casefold()) is not None)
         )
@@ -143,24 +143,24 @@ def text_test(atom: Atom) -> Callable[[str], bool]:
 def reject_order(atom: Atom) -> None:
     """Raise QueryError for `<` and `>`."""
     if atom.op[0] in "<>":
-        atom.fail(f"{atom.name} has no order: write {atom.name}:{atom.raw}")
+        atom.fail(f"{atom.name} cannot be compared with {atom.op}: write {atom.name}:{atom.raw}")
 
 
 def cached_text_test(atom: Atom) -> Callable[[str], bool]:
-    """Return a caching `text_test`, for texts that are few and repeat."""
+    """Return a `text_test` with a cache, for texts that are few and repeat."""
     return _TestCache(text_test(atom)).__getitem__
 
 
 def text_search(atom: Atom) -> QueryPart:
     """Find a text literally or as JSON escapes it, ignoring case."""
     if atom.op != ":":
-        atom.fail(f"{atom.name} takes a colon: {atom.name}:{atom.raw}")
+        atom.fail(f"{atom.name} needs a colon: write {atom.name}:{atom.raw}")
     value, plain = atom.value, atom.value.casefold()
     held = (json.dumps(plain, ensure_ascii=False), json.dumps(plain), json.dumps(value))
     forms = {plain, *(form[1:-1].casefold() for form in held)}
     if (
         not value.isascii()
-    ):  # Only str knows the case of other alphabets; some characters fold to ASCII, as ß to ss.
+    ):  # Only str folds the case of other alphabets; some characters fold to ASCII, like ß to ss.
         return QueryPart(
             lambda item: any(map(item.text().decode("utf-8", "replace").casefold().__contains__, forms)), True
         )
@@ -178,14 +178,14 @@ def regex_search(atom: Atom) -> QueryPart:
     flags = re.IGNORECASE if atom.op else re.NOFLAG
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python's plans for its syntax do not concern the user.
+            warnings.simplefilter("ignore")  # Warnings about future syntax do not concern the user.
             if atom.value.isascii():
                 found = re.compile(atom.value.encode(), flags).search
                 return QueryPart(lambda item: found(item.text()) is not None, True)
             search = re.compile(atom.value, flags).search
     except re.error as error:
         at = min(atom.start + 1 + (error.pos or 0), atom.end - 1)
-        raise QueryError(f"regex: {error.msg}", at, at + 1) from None
+        raise QueryError(f"invalid regex: {error.msg}", at, at + 1) from None
     except (OverflowError, RecursionError) as error:
-        atom.fail(f"regex: {error}")
+        atom.fail(f"invalid regex: {error}")
     return QueryPart(lambda item: search(item.text().decode("utf-8", "replace")) is not None, True)

@@ -52,9 +52,9 @@ class Frame(Struct, frozen=True, gc=False):
     http: int | None = None
     """HTTP: number of the exchange that carried it."""
     eol: str = "\n"
-    """Its line end: LF, CR LF, or empty if the end never came."""
+    """Its line end: LF, CR LF, or empty if the end never arrived."""
     event_id: str | None = None
-    """Server-sent events: the `id` field. The same event may come again on another stream."""
+    """Server-sent events: the `id` field. The same event may be repeated on another stream."""
     by: str | None = None
     """`mcpspy` if mcpspy sent it in the name of `side`."""
     to: str | None = None
@@ -133,11 +133,11 @@ def read_header(line: bytes) -> Header:
             "upgrade mcpspy and try again",
         )
     if number != FORMAT and number not in UPGRADES:
-        raise UsageError(f"format {number} is none that mcpspy ever wrote", "see docs/format.md")
+        raise UsageError(f"unknown format {number}: no version of mcpspy wrote it", "see docs/format.md")
     try:
         return _read_header(upgrade(line, number))
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"its header is not that of a recording: {error}", "see docs/format.md") from None
+        raise UsageError(f"invalid header: {error}", "see docs/format.md") from None
 
 
 def upgrade(line: bytes, number: int) -> bytes:
@@ -181,14 +181,14 @@ def _read_whole(line: bytes) -> Entry:
         return Damaged(line, "not an entry")
     at = whole.pop("t", None)
     if isinstance(at, bool) or not isinstance(at, int | float) or not abs(at) < _MAX_SECONDS:
-        return Damaged(line, "an entry without its time")
+        return Damaged(line, "an entry without a time")
     kind = whole.pop("note", None)
     if isinstance(kind, str):
         return Note(float(at), kind, whole)
     try:
         data = _payload(line, whole)
     except RecursionError:
-        return Damaged(line, "nested too deep")
+        return Damaged(line, "nested too deeply")
     side = whole.get("from")
     if data is None or side not in _SIDES:
         return Damaged(line, "neither a frame nor a note")

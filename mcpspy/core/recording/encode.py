@@ -3,7 +3,7 @@
 A message goes into its line byte for byte, without a parser; brackets and UTF-8 alone decide between
 `msg`, `raw` and `b64`. The encoders keep the unfinished line of one direction between two chunks.
 The reading half is `core.recording.decode`. Imports almost nothing, because `mcpspy run` starts with
-it: `json` would cost 10 ms, once per server and start of every host.
+it: `json` would take 10 ms, once per server at every start of a host.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def splice(
     """Yield the buffers of one message's line of the file, whatever the message is.
 
     `prefix` is `{"t":…,"from":…,`. `pieces` is consumed while the buffers are taken, so that 100 MB of
-    garbage is never in memory twice. `torn`: the message's end never came. `body`: it is not a line of a
+    garbage is never in memory twice. `torn`: the message's end never arrived. `body`: it is not a line of a
     stream; it may lack the final LF, and may contain one, which would end the line of the file.
     """
     end = _body_end(pieces) if body and not torn else _line_end(pieces, torn=torn)
@@ -227,7 +227,7 @@ class _LineEncoder:
         return bool(self._framer.pieces)
 
     def close(self, at: float) -> Iterable[bytes | bytearray]:
-        """Return the buffers for the line that never ended, if there is one."""
+        """Return the buffers for the incomplete line, if there is one."""
         torn = self._framer.close()
         return self._splice(self._prefix % at, torn, torn=True) if torn else ()
 
@@ -252,7 +252,7 @@ class FrameEncoder(_LineEncoder):
                 return self._line % (at, message)
         ended, run = self._framer.split(data)
         if len(ended) == 1:
-            # A line that a chunk boundary cut in two: joining it costs less than separate buffers.
+            # A line that a chunk boundary cut in two: joining it is faster than separate buffers.
             ended, run = [], b"".join((ended[0], b"\n", run))
         if not ended:
             lines = plain(self._head % at, run) if run else b""
@@ -332,7 +332,7 @@ class SseEncoder:
         return self._framer.is_inside_event
 
     def close(self, at: float) -> Iterable[bytes | bytearray]:
-        """Return the buffers of the event that never ended, if there is one."""
+        """Return the buffers of the incomplete event, if there is one."""
         event = self._framer.close()
         return self._line(at, event) if event is not None else ()
 

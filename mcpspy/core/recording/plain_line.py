@@ -62,7 +62,7 @@ class PlainParams(Struct, gc=False):
 
 
 class PlainResult(Struct, gc=False):
-    """The members of `result` that decide how a request went."""
+    """The members of `result` that decide the outcome of a request."""
 
     is_error: bool = field(name="isError", default=False)
     result_type: Literal["", "complete"] = field(name="resultType", default="")
@@ -71,7 +71,7 @@ class PlainResult(Struct, gc=False):
 
 
 class PlainMessage(Struct, Generic[P, ID], gc=False):
-    """A request, notification or result; `P` and `ID` are how `params` and the id are decoded."""
+    """A request, notification or result; `P` and `ID` are the types of `params` and the id."""
 
     jsonrpc: Literal["2.0"]
     id: ID | UnsetType = UNSET
@@ -125,7 +125,7 @@ def plain_id(raw: Raw | UnsetType) -> str | None:
     """Return the JSON text of an id if its value has no other spelling, else None.
 
     Digits, or an ASCII string without escapes. `-0` equals `0`, so it is not plain.
-    An integer above 0 needs no such look.
+    An integer above 0 needs no such check.
     """
     data = b"" if raw is UNSET else bytes(raw)
     if data.isdigit() or (data[:1] == b'"' and b"\\" not in data and data.isascii()):

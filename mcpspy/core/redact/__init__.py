@@ -1,5 +1,5 @@
 """Secrets: prefilter, JSON walker, token patterns, placeholders.
 
-`Redactor` turns lines of a recording into lines without secrets; `prefilter` tells within
-microseconds that nearly all of them have none.
+`Redactor` turns lines of a recording into lines without secrets; `prefilter` finds within
+microseconds that nearly all of them contain none.
 """

@@ -25,7 +25,7 @@ _NOT_SECRET = re.compile(rb"-[A-Za-z-]|[0-9]{1,3}\Z")
 def command(
     words: list[str], rules: RedactionRules, mask: Mask, report: Callable[[str, tuple[str, ...]], None]
 ) -> list[str]:
-    kept: list[str] = []
+    redacted: list[str] = []
     expected = False
     for number, word in enumerate(words):
         data = word.encode("utf-8", "surrogateescape")
@@ -45,5 +45,5 @@ def command(
             pieces += (data[done:start], mask(data[start:end]))
             report(rule, ("command", str(number)))
             done = end
-        kept.append(b"".join([*pieces, data[done:]]).decode("utf-8", "surrogateescape"))
-    return kept
+        redacted.append(b"".join([*pieces, data[done:]]).decode("utf-8", "surrogateescape"))
+    return redacted

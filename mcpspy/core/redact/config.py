@@ -12,10 +12,10 @@ from mcpspy.core.redact.patterns import NameVerdict, verdict
 from mcpspy.core.redact.prefilter import Prefilter
 
 MIN_LITERAL = 3
-"""Least bytes of a custom literal of the prefilter: shorter ones are in every message."""
+"""Minimum bytes of a custom literal of the prefilter: shorter ones are in every message."""
 
 MIN_VALUE = 4
-"""Least bytes of a value that is searched for everywhere: shorter ones are in every message."""
+"""Minimum bytes of a value that is searched for everywhere: shorter ones are in every message."""
 
 Pointer = tuple[str, ...]
 """A JSON pointer's reference tokens, unescaped (RFC 6901)."""
@@ -37,7 +37,7 @@ class RedactionRules:
         """`values` maps environment variables to their values. Raises ValueError for an invalid rule."""
         self._keys = {_plain(key): key for key in keys}
         if "" in self._keys:
-            raise ValueError(f"{self._keys['']!r} has no letter to know a key by")
+            raise ValueError(f"{self._keys['']!r} is not a key: it contains no letter or digit")
         self._patterns = [_pattern(pattern) for pattern in patterns]
         self.pointers = frozenset(_pointer(pointer) for pointer in pointers)
         self._values = [
@@ -90,16 +90,14 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 def _pointer(text: str) -> Pointer:
     if not text.startswith("/"):
-        raise ValueError(f"{text!r} is not a JSON pointer: it begins with /, like /params/arguments/pin")
+        raise ValueError(f"{text!r} is not a JSON pointer: it must begin with /, like /params/arguments/pin")
     return tuple(token.replace("~1", "/").replace("~0", "~") for token in text.split("/")[1:])
 
 
 def _value(name: str, value: str) -> bytes:
     data = value.encode("utf-8", "surrogateescape")
     if len(data) < MIN_VALUE:
-        raise ValueError(
-            f"the value of {name} has fewer than {MIN_VALUE} bytes: it would be found in everything"
-        )
+        raise ValueError(f"the value of {name} has fewer than {MIN_VALUE} bytes: it would match everywhere")
     return data
 
 

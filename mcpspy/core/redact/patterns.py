@@ -2,7 +2,7 @@
 
 Each prefilter literal has the pattern of the whole token, and a test where patterns alone match too
 much. A pattern is matched at its literal only, and no two matches of one begin in the same run of
-token characters: so none is worse than linear. Names count by their ending, without case and separators.
+token characters: so matching takes linear time. Names are compared by their ending, without case and separators.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _HARMLESS = re.compile(
 
 
 class NameVerdict:
-    """How a name classifies its value; WEAK: secret if it looks random, because `token` has other meanings too."""
+    """Class of a name; WEAK: its value is secret if it looks random, because `token` has other meanings too."""
 
     NOTHING, WEAK, STRONG = range(3)
 
@@ -191,7 +191,7 @@ _TOKEN_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 
 
 def tail(text: bytes, place: int, most: int, letters: bytes) -> int:
-    """Return how many of these letters precede a position directly, up to `most`."""
+    """Return the number of these letters directly before a position, at most `most`."""
     before = text[max(0, place - most) : place]
     return len(before) - len(before.rstrip(letters))
 

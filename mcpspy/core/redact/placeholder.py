@@ -1,8 +1,8 @@
 """Placeholders of secrets: writing, comparing, and restoring live values.
 
-A secret has the same tag throughout a recording. The tag is a hash under a key that is made for the
-recording and not kept, so nobody can guess secrets from it. It has 32 bits: two of n secrets share a
-tag with a chance of n² / 2³³ (one in 860,000 for a hundred, one in 8,600 for a thousand); they then
+A secret has the same tag throughout a recording. The tag is a hash under a key that is generated for
+the recording and not stored, so secrets cannot be guessed from it. It has 32 bits: two of n secrets share
+a tag with a chance of n² / 2³³ (one in 860,000 for a hundred, one in 8,600 for a thousand); they then
 merely look equal. To restore a value, the user names its tag, `3f9c01ab`, or its key, `api_key`.
 """
 
@@ -48,8 +48,8 @@ def untagged(text: str) -> str:
 def fits(recorded: Any, live: Any) -> bool:
     """Return True if a live value may be the recorded one: a placeholder matches any text or number.
 
-    Otherwise both must be equal as JSON: `1.0` is `1`, `true` is not. Raises RecursionError if they are
-    nested too deep.
+    Otherwise both must be equal as JSON: `1.0` equals `1`, `true` does not. Raises RecursionError if they are
+    nested too deeply.
     """
     if isinstance(recorded, str):
         if isinstance(live, str):

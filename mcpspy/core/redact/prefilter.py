@@ -1,8 +1,8 @@
-"""A fast test on raw bytes: could they contain a secret?
+"""A fast test for bytes that may contain a secret.
 
 Every known secret comes with a literal: a part of a key's name, the start of a token, an escape that
 could hide either. No hit means no secret; a hit means that the message must be read. One pass of a
-vectorized Aho-Corasick over a chunk costs as much as copying it, and a session without secrets imports
+vectorized Aho-Corasick over a chunk takes as long as copying it, and a session without secrets imports
 only this module of redaction.
 """
 

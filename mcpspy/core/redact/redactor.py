@@ -37,7 +37,7 @@ _B64 = b',"b64":"'
 
 
 class Redactor:
-    """Redacts one recording. `key` is made for it and never kept."""
+    """Redacts one recording. `key` is generated for it and never stored."""
 
     def __init__(self, key: bytes, rules: RedactionRules | None = None, found: Found | None = None) -> None:
         self._key = key
@@ -100,15 +100,15 @@ class Redactor:
         from mcpspy.core.redact.command_line import command
 
         rules = self._rules()
-        kept: dict[str, Value] = {}
+        redacted: dict[str, Value] = {}
         for name, value in fields.items():
             if isinstance(value, str):
-                kept[name] = command([value], rules, self._mask, self._report)[0]
+                redacted[name] = command([value], rules, self._mask, self._report)[0]
             elif isinstance(value, list | tuple) and all(isinstance(word, str) for word in value):
-                kept[name] = command(list(map(str, value)), rules, self._mask, self._report)
+                redacted[name] = command(list(map(str, value)), rules, self._mask, self._report)
             else:
-                kept[name] = value
-        return kept
+                redacted[name] = value
+        return redacted
 
     def message(self, data: bytes) -> bytes:
         """Return a message, redacted; as plain text if it is not JSON."""
@@ -140,7 +140,7 @@ class Redactor:
     def _line(self, line: bytes) -> bytes:
         try:
             return self._entry(line)
-        except Exception as error:  # Whatever it is, it must not let the line through.
+        except Exception as error:  # No error may let the line through.
             self.lost += 1
             at = line[5:].partition(b",")[0] if line.startswith(b'{"t":') else b"0"
             why = type(error).__name__.encode()
@@ -157,8 +157,8 @@ class Redactor:
             data = a2b_base64(rest[:-3])
             if not self._is_thorough and not self._prefilter.hits(data):
                 return line
-            kept = self._text(data)
-            return line if kept == data else b"".join((head, found, b2a_base64(kept, newline=False), b'"}\n'))
+            text = self._text(data)
+            return line if text == data else b"".join((head, found, b2a_base64(text, newline=False), b'"}\n'))
         from mcpspy.core.redact.walker import InvalidJson, JsonWalker, apply
 
         try:

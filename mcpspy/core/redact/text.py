@@ -1,7 +1,7 @@
 """Secrets in plain text: tokens, assignments, passwords in URLs, keys of quoted JSON.
 
 For content without structure: a file that a tool read, a server's stderr, a line that is not a message.
-Search starts at prefilter hits only, so prose costs nothing. `UnescapedText` maps positions in an
+Search starts at prefilter hits only, so prose takes no time. `UnescapedText` maps positions in an
 unescaped JSON string back to its bytes; invalid escapes are kept.
 """
 
@@ -24,7 +24,7 @@ _SHORT = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 
 
 class UnescapedText:
-    """The text, in UTF-8, of the `raw` inside of a JSON string."""
+    """The text, in UTF-8, of `raw`, the inside of a JSON string."""
 
     def __init__(self, raw: bytes) -> None:
         self._texts = [0]

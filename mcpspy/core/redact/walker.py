@@ -1,7 +1,7 @@
 """Find the secrets of a message by walking its JSON text.
 
 Uses the structure: which member a string belongs to, values below a secret's name, JSON inside strings.
-Leaves alone what MCP itself needs: without ids, cursors and states a recording could not be correlated,
+Does not touch what MCP itself needs: without ids, cursors and states a recording could not be correlated,
 mocked or replayed (basic/messages, basic/utilities/progress, server/utilities/pagination, tasks; all
 revisions). Returns edits of the original bytes; raises `InvalidJson` for text that is not JSON.
 """
@@ -50,7 +50,7 @@ SCHEMA_LIKE = frozenset(
 """Below these, an object or array under a secret's name describes it; a string may be a secret."""
 
 URIS = frozenset(b"uri uriTemplate path".split())
-"""Members whose value is a URI; its path identifies a thing and is no secret."""
+"""Members whose value is a URI; its path is an identifier, not a secret."""
 
 NAME_MAPS = frozenset(b"arguments properties patternProperties $defs definitions".split())
 """Members whose keys are names of arguments and properties."""
@@ -63,7 +63,7 @@ DESCRIBES = frozenset(
 ABOUT = frozenset(b"type name id description title kind label format".split())
 
 VALUES = frozenset(b"value data content plaintext text key token".split())
-"""Members that contain it, in a list of secrets."""
+"""Members that contain the secret, in a list of secrets."""
 
 MAX_POINTER = 64
 """Levels in the pointer of a secret: the work for a secret must not grow with its depth."""
@@ -81,7 +81,7 @@ _QUOTE, _ARRAY, _ARRAY_END = b'"[]'
 _BACKSLASH = ord("\\")
 
 
-class InvalidJson(Exception):  # noqa: N818 - a value for the caller, who reads the message as text.
+class InvalidJson(Exception):  # noqa: N818 - a signal to the caller, which then reads the message as text.
     """The text is not JSON, or only in part."""
 
 
@@ -158,7 +158,7 @@ class JsonWalker:
 
     def _mark(self, start: int, end: int) -> None:
         first = self._data[start]
-        if first == _QUOTE:  # An unclosed string: to try each of its quotes would be quadratic.
+        if first == _QUOTE:  # An unclosed string: trying each of its quotes would take quadratic time.
             raise InvalidJson
         if first in b"{[":
             self._levels.append(self._opened(start, is_array=first == _ARRAY))

@@ -21,7 +21,7 @@ MIN_NUMBER = 1000
 """Smaller numbers may be coincidences."""
 
 CLIENT_PARAMS = frozenset("_meta name ref level protocolVersion capabilities clientInfo".split())
-"""Parameters that a client knows by itself, or takes from lists by name."""
+"""Parameters that a client sets by itself, or takes from lists by name."""
 
 _WORD = r"[\w.:/+=-]+"
 
@@ -47,7 +47,7 @@ def suggestions(
                         and rule.value(answer) not in (None, value)
                         and value not in substituted
                     ):
-                        rules.setdefault(str(rule), (f"{each.about} gave back {value!r}", rule))
+                        rules.setdefault(str(rule), (f"{each.about} sent back {value!r}", rule))
         recorded = each.step.exchange.answer if each.step.exchange is not None else None
         if recorded is not None and each.answer is not None:
             answer = loads(each.answer.data)

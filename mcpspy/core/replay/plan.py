@@ -1,4 +1,4 @@
-"""Replay plan: what each recorded client sent, and what it had received before.
+"""Replay plan: the messages that each recorded client sent, and those that it had received before.
 
 Owns causality: a message waits for what the client had received before it. Responses are certain. Of the
 server's other messages only those after the last response are waited for, because earlier ones were part of
@@ -41,7 +41,7 @@ class WaitCondition(Struct, frozen=True):
     delay: float
     """Seconds from when the client could begin to wait for it."""
     is_certain: bool = False
-    """True if it always comes, if only as a timeout: a response that was not cancelled."""
+    """True if it always comes, at least as a timeout: a response that was not cancelled."""
     is_on_subscription: bool = False
     """True if it came on a subscription: over HTTP, its order relative to responses is undefined."""
 
@@ -60,7 +60,7 @@ class PlanStep(Struct, frozen=True):
 class ServerRequest(Struct, frozen=True):
     exchange: Exchange
     params: str | None
-    """Canonical; None if they are nested too deep to be compared."""
+    """Canonical; None if they are nested too deeply to be compared."""
 
 
 class ReplayPlan(Struct, frozen=True):
@@ -107,7 +107,7 @@ def plans(session: Session) -> list[ReplayPlan]:
 
 
 def expects_answer(exchange: Exchange) -> bool:
-    """Return whether a request got a response that is not merely the outcome of its cancellation."""
+    """Return True if a request got a response that is not merely the outcome of its cancellation."""
     if exchange.is_subscription or exchange.state is State.LATE:
         return False
     return exchange.answer is not None or exchange.state is State.REFUSED
@@ -155,7 +155,7 @@ class _Reader:
                 for each in left
                 if each and is_unanswered(each)
             ]
-            # Over HTTP, what belongs to no request comes when it comes: give it a moment before hanging up.
+            # Over HTTP, messages that belong to no request arrive at any time: wait a moment before disconnecting.
             for (what, key), count in self._counts.items():
                 if what is not WaitKind.RESPONSE:
                     waits.append(WaitCondition(what, key, count, 0.0))
@@ -248,8 +248,8 @@ def comparable(request: Request) -> str | None:
 def _clients(session: Session) -> dict[str | None, str | None]:
     """Return the client of each stream, by a name for it; all other streams belong to client None.
 
-    A session is a client. Streams without a session belong to one client as far as can be known: to the only
-    one, or to one without a handshake.
+    A session is a client. Streams without a session are assumed to belong to one client: to the only one, or
+    to one without a handshake.
     """
     opened: list[str | None] = []
     modern: set[str | None] = set()

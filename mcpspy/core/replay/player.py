@@ -1,4 +1,4 @@
-"""Player of a replay plan: what to send to a live server, and when.
+"""Player of a replay plan: the messages to send to a live server, and their times.
 
 Owns the state of one run: the steps that are left, the responses received, and the live id of each recorded
 one. Time is an argument, in seconds of any monotonic clock. Never raises, whatever the server sends, and
@@ -50,7 +50,7 @@ class ReceivedMessages:
 
     def __init__(self) -> None:
         self.settled: dict[int, float] = {}
-        """Recorded exchanges that are over: since when."""
+        """Recorded exchange that is over → the time of its end."""
         self._times: defaultdict[tuple[WaitKind, object], list[float]] = defaultdict(list)
 
     def add(self, what: WaitKind, key: object, now: float) -> None:
@@ -62,7 +62,7 @@ class ReceivedMessages:
         return [wait for wait in step.waits if not wait.is_certain and self._at(wait) is None]
 
     def since(self, step: PlanStep, ready: float) -> float:
-        """Return when the last message arrived that a step waits for, but not before `ready`."""
+        """Return the arrival time of the last message that a step waits for, but not before `ready`."""
         return max([ready, *(at for wait in step.waits if (at := self._at(wait)) is not None)])
 
     def waits_until(self, step: PlanStep, ready: float, most: float) -> float:
@@ -74,7 +74,7 @@ class ReceivedMessages:
         if wait.what is WaitKind.RESPONSE:
             return self.settled.get(wait.key) if isinstance(wait.key, int) else None
         if isinstance(wait.key, tuple) and (over := self.settled.get(wait.key[1])) is not None:
-            return over  # Progress on what is over.
+            return over  # Progress on an exchange that is over.
         add = self._times[wait.what, wait.key]
         return add[wait.count - 1] if len(add) >= wait.count else None
 
@@ -93,23 +93,21 @@ class ServerRequestReply(Struct, frozen=True):
 
 
 class ServerRequests:
-    """The recorded server requests, and which of them the live server has sent."""
+    """The recorded server requests, and those of them that the live server has not sent yet."""
 
     def __init__(self, recorded: Sequence[ServerRequest]) -> None:
         self._recorded = list(recorded)
         self._left = list(recorded)
 
-    def reply(self, asked: Request) -> ServerRequestReply:
-        id = asked.id.encode()  # noqa: A001
-        question = self._choose(asked.method, comparable(asked))
+    def reply(self, request: Request) -> ServerRequestReply:
+        id = request.id.encode()  # noqa: A001
+        question = self._choose(request.method, comparable(request))
         if question is None:
-            if asked.method == "ping":
+            if request.method == "ping":
                 return ServerRequestReply(result(id, {}), 0.0)
-            warning = (
-                f"the server asked {asked.method}, which nobody did in the recording: answered with an error"
-            )
+            warning = f"{request.method} of the server is not in the recording: answered with an error"
             return ServerRequestReply(
-                error(id, METHOD_NOT_FOUND, f"not in the recording: {asked.method}"), 0.0, warning=warning
+                error(id, METHOD_NOT_FOUND, f"not in the recording: {request.method}"), 0.0, warning=warning
             )
         answer = question.exchange.answer
         if not isinstance(answer, Result | Failure):
@@ -129,10 +127,10 @@ class ServerRequests:
 
 class PlayerOptions(Struct, frozen=True, kw_only=True):
     speed: float = 0.0
-    """A factor of the recorded speed; 0: wait for nothing but the server."""
+    """Factor of the recorded speed; 0: wait only for the server."""
     timeout: float = TIMEOUT
     serial: bool = False
-    """True if a request waits for all earlier responses, though the recorded client did not."""
+    """True if a request waits for all earlier responses, even if the recorded client did not."""
     carry: tuple[SubstitutionRule, ...] = ()
     secrets: dict[str, str] = {}
     """Live values for redacted ones, by tag or key."""
@@ -174,7 +172,7 @@ class Player:
         self._live: dict[str, int] = {}
         """Live id → number of the recorded exchange."""
         self._open: dict[int, float] = {}
-        """Requests whose response is certain: until when."""
+        """Request whose response is certain → its deadline."""
         self._ready = now
         """Time at which the next step could begin to wait for uncertain messages."""
         self._replies: list[tuple[float, bytes]] = []
@@ -190,15 +188,15 @@ class Player:
     def waiting(self) -> str:
         """The awaited message, for the user."""
         waiting = next(iter(self._open), None)
-        return self.sent[waiting].about if waiting is not None else "what the server said then"
+        return self.sent[waiting].about if waiting is not None else "messages of the server"
 
     def end(self, why: str, now: float) -> None:
-        """Take note that the connection ended: `the server ended with exit code 1`."""
+        """Record that the connection ended: `the server ended with exit code 1`."""
         waiting = next(iter(self._open), None)
         self._stop(why if waiting is None else f"{why} before it answered {self.sent[waiting].about}", now)
 
     def received(self, data: bytes, now: float, request: str | None = None, status: int = 200) -> bool:
-        """Read server output; return whether it was a message. `request` names its HTTP exchange."""
+        """Read server output; return True if it was a message. `request` names its HTTP exchange."""
         is_message = False
         for message in read_frame(Frame(now, SERVER, data)):
             if isinstance(message, Result | Failure):
@@ -214,7 +212,7 @@ class Player:
         return is_message
 
     def refused(self, request: str | None, why: str, now: float, *, is_gone: bool = False) -> None:
-        """Take note of a refusal, of a request or another message. `is_gone`: there was no server."""
+        """Record the refusal of a request or another message. `is_gone`: there was no server."""
         number = self._live.get(request) if request is not None else None
         if number is None:
             self.warnings.append(why)
@@ -232,7 +230,7 @@ class Player:
     def take(self, now: float) -> list[bytes]:
         """Return the messages to be sent now, in order."""
         self._time_out(now)
-        said = [data for due, data in self._replies if due <= now]
+        messages = [data for due, data in self._replies if due <= now]
         self._replies = [reply for reply in self._replies if reply[0] > now]
         while not self.is_over:
             step = self._step
@@ -244,12 +242,12 @@ class Player:
                 self._is_over = True
                 break
             self._next += 1
-            said += self._send(step, now)
-        return said
+            messages += self._send(step, now)
+        return messages
 
     @property
     def next_at(self) -> float | None:
-        """The time at which `take` has something to do, if nothing is received before."""
+        """The time at which `take` is due, if nothing is received before."""
         times = [due for due, _ in self._replies] + list(self._open.values())
         if not self.is_over:
             due = self._due(self._step)
@@ -262,7 +260,7 @@ class Player:
         return self.plan.steps[self._next] if self._next < len(self.plan.steps) else self.plan.end
 
     def _due(self, step: PlanStep) -> float | None:
-        """Return when a step is due as far as is known; None if a response has to come first."""
+        """Return the time at which a step is due, as far as known; None if a response must arrive first."""
         if self._blocked(step):
             return None
         if self._received.missing(step):
@@ -272,7 +270,7 @@ class Player:
         return since + (step.gap / self._options.speed if self._options.speed else 0.0)
 
     def _blocked(self, step: PlanStep) -> bool:
-        """Return whether a response is still to come, if only as a timeout."""
+        """Return True if the step waits for a response or its timeout."""
         if self._options.serial and self._open and not _is_cancellation(step):
             return True
         return any(wait.is_certain and wait.key in self._open for wait in step.waits)
@@ -296,7 +294,7 @@ class Player:
 
     def _send_request(self, step: PlanStep, message: Request, number: int, now: float) -> list[bytes]:
         if (why := self._reason_to_skip(step, message)) is not None:
-            self.warnings.append(f"{SentRequest(step, now).about}: not asked, {why}")
+            self.warnings.append(f"{SentRequest(step, now).about}: not sent, because {why}")
             self._received.settled[number] = now
             return []
         live = str(next(self._ids))
@@ -315,19 +313,19 @@ class Player:
         """Insert live secrets as far as they are known."""
         data, missing = restored(data, self._options.secrets)
         if missing:
-            what = ", ".join(sorted(missing))
-            self.warnings.append(f"{about}: sent with what stands for a secret in the recording: {what}")
+            tags = ", ".join(sorted(missing))
+            self.warnings.append(f"{about}: sent with placeholders of redacted secrets: {tags}")
         return data
 
     def _reason_to_skip(self, step: PlanStep, message: Request) -> str | None:
-        """Return why a request cannot be made of this server now, if so."""
+        """Return the reason why a request cannot be sent to this server now, if there is one."""
         if (missing := self.substitutions.missing(message)) is not None:
-            return f"for the server gave no {missing} this time"
+            return f"the server returned no {missing} this time"
         before = step.exchange.continues if step.exchange is not None else None
-        asked = self.sent.get(before.number) if before is not None else None
-        if asked is None or asked.answer is None or event_of(asked.answer) is Event.QUESTION:
+        earlier = self.sent.get(before.number) if before is not None else None
+        if earlier is None or earlier.answer is None or event_of(earlier.answer) is Event.QUESTION:
             return None
-        return "for the server had no question this time"
+        return "the server asked no question this time"
 
     def _cancel(self, step: PlanStep) -> list[bytes]:
         number = step.exchange.number if step.exchange is not None else None
@@ -373,14 +371,14 @@ class Player:
     def _time_out(self, now: float) -> None:
         late = [number for number, until in self._open.items() if until <= now]
         for number in late:
-            why = f"no answer to {self.sent[number].about} within {self._options.timeout:g} s"
+            why = f"no response to {self.sent[number].about} within {self._options.timeout:g} s"
             self.warnings.append(why)
             self._fail(number, why, now)
             self._timeouts += 1
             if not self.is_answered or self.sent[number].about == "initialize":
                 self._stop(why, now)
             elif self._timeouts >= MAX_TIMEOUTS:
-                self._stop(f"{why}, nor to what was asked before: the server hangs", now)
+                self._stop(f"{why}, nor to the request before: the server hangs", now)
 
     def _receive_request(self, message: Request, now: float) -> None:
         self._received.add(WaitKind.SERVER_REQUEST, message.method, now)
@@ -391,7 +389,7 @@ class Player:
             self.warnings.append(reply.warning)
         if reply.data is not None:
             after = reply.after / self._options.speed if self._options.speed else 0.0
-            data = self._restored(one_line(reply.data), f"the answer to {message.method}")
+            data = self._restored(one_line(reply.data), f"the response to {message.method}")
             self._replies.append((now + after, data))
 
     def _receive_notification(self, message: Notification, now: float) -> None:

@@ -1,4 +1,4 @@
-"""Parts of a recording that can be replayed by themselves.
+"""Parts of a recording that can be replayed on their own.
 
 Owns what a request depends on: the handshake, the server request it answers, the source of its cursor or
 task.
@@ -71,7 +71,7 @@ def as_recorded(session: Session, carried: Iterable[Substitutions]) -> Session:
         what = change.what
         if isinstance(what, Note | Damaged):
             part.add(what)
-        elif not what.index:  # Of a batch the first brings the others.
+        elif not what.index:  # The first message of a batch brings the others.
             data = what.frame.data
             for each in back:
                 data = each.as_recorded(data)

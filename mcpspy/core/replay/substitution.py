@@ -48,15 +48,15 @@ def rule(text: str) -> SubstitutionRule:
     place, equals, pattern = text.partition("=")
     tokens = pointer(place)
     if tokens[0] not in ("result", "error"):
-        raise ValueError("a value is carried from /result/… or /error/…")
+        raise ValueError("the pointer must begin with /result/ or /error/")
     if not equals:
         return SubstitutionRule(tokens)
     try:
         groups = re.compile(pattern).groups
     except re.error as error:
-        raise ValueError(f"{pattern} is no regular expression: {error}") from None
+        raise ValueError(f"{pattern} is not a regular expression: {error}") from None
     if groups != 1:
-        raise ValueError(f"{pattern} needs one group, ( ), around what is carried")
+        raise ValueError(f"{pattern} needs exactly one group, ( ), around the carried value")
     return SubstitutionRule(tokens, pattern)
 
 

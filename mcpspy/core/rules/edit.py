@@ -1,6 +1,6 @@
 """Edit and corrupt messages: merge patches (RFC 7396), values at JSON pointers (RFC 6901).
 
-Everything that is not named keeps its bytes: `1.0`, thirty digits, escapes. Raises ValueError for an
+Values that are not edited keep their bytes: `1.0`, thirty digits, escapes. Raises ValueError for an
 impossible pointer. Corruption depends on the message alone, so that a run can be repeated. Sources:
 JSON-RPC 2.0, 5 (a response has its request's id); MCP basic/transports, stdio (one message per line).
 """
@@ -26,10 +26,10 @@ _items = Decoder(list[Raw]).decode
 BAD_JSON, HALF_LINE, WRONG_ID, OVERSIZE = "bad-json", "half-line", "wrong-id", "oversize"
 
 CORRUPTIONS = {
-    BAD_JSON: "a comma too many before the last bracket",
-    HALF_LINE: "the first half, and no line end",
-    WRONG_ID: "an id that nobody asked under",
-    OVERSIZE: "as many blanks before the last bracket as make it too long",
+    BAD_JSON: "an extra comma before the last bracket",
+    HALF_LINE: "the first half, without a line end",
+    WRONG_ID: "the id of an unknown request",
+    OVERSIZE: "blanks before the last bracket, until it is too long",
 }
 
 WRONG_ID_OFFSET = 1_000_000_000
@@ -41,7 +41,7 @@ class CorruptedMessage(NamedTuple):
     is_cut: bool = False
     """True if its line end is missing too."""
     padding: int = 0
-    """Blanks before the last bracket, which a note need not contain."""
+    """Number of blanks before the last bracket; notes omit them."""
 
 
 def merged(data: bytes, patch: Any) -> bytes:
@@ -71,13 +71,13 @@ def _put(data: bytes, rest: Pointer, value: bytes, pointer: Pointer) -> bytes:
         items = _decoded(_items, data)
         number = len(items) if first == "-" else int(first) if first.isascii() and first.isdigit() else -1
         if not 0 <= number <= len(items):
-            raise ValueError(f"there is no {pointer_text(pointer)}: the array has {len(items)} items")
+            raise ValueError(f"{pointer_text(pointer)} does not exist: the array has {len(items)} items")
         old = bytes(items[number]) if number < len(items) else b""
         items[number : number + 1] = [Raw(_put(old, tuple(more), value, pointer))]
         return encode(items)
     if kind not in (b"{", b""):
         raise ValueError(
-            f"there is no {pointer_text(pointer)}: {first} would be in {data[:20].decode('utf-8', 'replace')}"
+            f"{pointer_text(pointer)} does not exist: {first} would be in {data[:20].decode('utf-8', 'replace')}"
         )
     members = _decoded(_members, data) if kind else {}
     members[first] = Raw(_put(bytes(members.get(first, b"")), tuple(more), value, pointer))
@@ -99,7 +99,7 @@ def _decoded(decode: Callable[[bytes], T], data: bytes) -> T:
 
 
 def corrupted(data: bytes, way: str, id: str | None, size: int) -> CorruptedMessage:  # noqa: A002
-    """Return the message, corrupted in one of `WAYS`; `id` is its id's JSON text, `size` the bytes of an oversized one."""
+    """Return the corrupted message; `way` is a key of `CORRUPTIONS`, `id` JSON text, `size` the bytes if oversized."""
     data = data.rstrip()  # A body may end in a line end.
     if way == BAD_JSON:
         return CorruptedMessage(data[:-1] + b"," + data[-1:])

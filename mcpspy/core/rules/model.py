@@ -1,8 +1,8 @@
 """Rules and their actions, which messages they match, their random numbers and units.
 
 The n-th match of a rule under a seed gets the same random number on every machine, whatever happened
-between: it is a hash, so there is no state that the timing of messages could change. Counting and
-acting is `core.intercept`'s.
+between: it is a hash, so there is no state that the timing of messages could change. `core.intercept`
+counts matches and acts.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def is_request_only(text: str) -> bool:
     """Return True if a query tests only fields of requests: methods, subjects, ids, params. Raise QueryError.
 
     A response inherits these from its request. So `tool:echo` means the call only, and its response is not
-    delayed once more.
+    delayed again.
     """
     node = parser.parse_tree(text)
     return node is not None and all(map(_is_request_field, _atoms(node)))
@@ -215,7 +215,7 @@ def seconds(value: object) -> float:
     """Return a time in seconds from a number, or from text like `2s`, `500ms`; raise ValueError."""
     number = _number(value, _SECONDS)
     if number is None or not 0 <= number <= _MAX_SECONDS:
-        raise ValueError(f"{value or 'nothing'} is no time: write 2s, 500ms or 5min")
+        raise ValueError(f"{value or 'an empty value'} is not a time: write 2s, 500ms or 5min")
     return number
 
 
@@ -223,7 +223,7 @@ def size(value: object) -> int:
     """Return a size in bytes from a number, or from text like `16MB`; raise ValueError."""
     number = _number(value, _BYTES)
     if number is None or not 0 < number <= 1 << 40:
-        raise ValueError(f"{value or 'nothing'} is no size: write 500kb, 16mb or 1gb")
+        raise ValueError(f"{value or 'an empty value'} is not a size: write 500kb, 16mb or 1gb")
     return int(number)
 
 

@@ -1,7 +1,7 @@
 """Read rules: from keys and values, from a `--rule` flag, from a TOML 1.0.0 file.
 
 A flag is `QUERY => [20%] [times=3] [after=2] [seed=7] [name=slow] ACTION [VALUE]`; a file is an array of
-tables `[[rule]]`. Mistakes are raised with their position: column of the flag; file, line and column.
+tables `[[rule]]`. Errors contain the position of the mistake: column of the flag; file, line and column.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def read_rule(number: int, table: dict[str, Any]) -> model.Rule:
         if key not in KEYS:
             raise RuleError(unknown(key, KEYS), key)
     if "when" not in table:
-        raise RuleError('a rule says when: when = "tool:echo"; when = "" is every message')
+        raise RuleError('missing key "when": write when = "tool:echo", or when = "" for every message')
     when = _typed(table, "when", str, "a query in quotes")
     try:
         query = parse(when)
@@ -62,11 +62,11 @@ def read_rule(number: int, table: dict[str, Any]) -> model.Rule:
         raise RuleError(str(error), "when", offset=error.start) from None
     actions = [key for key in table if key in _ACTIONS]
     if len(actions) != 1:
-        has = f"this one has {' and '.join(actions)}" if actions else f"one of {', '.join(_ACTIONS)}"
-        raise RuleError(f"a rule does exactly one thing: {has}", *actions[1:2])
+        has = f"this one has {' and '.join(actions)}" if actions else f"use one of {', '.join(_ACTIONS)}"
+        raise RuleError(f"a rule needs exactly one action: {has}", *actions[1:2])
     probability = _probability(table)
     if "seed" in table and probability == 1:
-        raise RuleError("a seed means nothing without a probability", "seed")
+        raise RuleError("a seed has no effect without a probability", "seed")
     return model.Rule(
         number,
         query,
@@ -83,7 +83,7 @@ def read_rule(number: int, table: dict[str, Any]) -> model.Rule:
 def seed(table: dict[str, Any]) -> int | str | None:
     value = table.get("seed")
     if isinstance(value, bool) or not isinstance(value, int | str | None):
-        raise RuleError("a seed is a number or a text", "seed")
+        raise RuleError("seed takes a whole number or a text", "seed")
     return value
 
 
@@ -94,7 +94,7 @@ def unknown(key: str, known: Iterable[str]) -> str:
 
 def _suggestion(word: str, known: list[str]) -> str:
     near = difflib.get_close_matches(word, known, 1)
-    return f"did you mean {near[0]}?" if near else f"one of {', '.join(known)}"
+    return f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}"
 
 
 def _typed(table: dict[str, Any], key: str, kind: type[T], what: str) -> T:
@@ -107,7 +107,7 @@ def _typed(table: dict[str, Any], key: str, kind: type[T], what: str) -> T:
 def _name(table: dict[str, Any]) -> str:
     name = _typed(table, "name", str, "a text") if "name" in table else ""
     if "name" in table and (not name.strip() or name.isdigit()):
-        raise RuleError("a name is a word: rules have numbers already", "name")
+        raise RuleError("name takes a word, not a number: rules already have numbers", "name")
     return name
 
 
@@ -130,7 +130,7 @@ def _count(table: dict[str, Any], key: str, least: int) -> int | None:
         return None
     value = _typed(table, key, int, "a whole number")
     if value < least:
-        raise RuleError(f"{key} is {least} at least", key)
+        raise RuleError(f"{key} must be at least {least}", key)
     return value
 
 
@@ -144,7 +144,7 @@ def _delay(value: Any) -> model.DelayAction:
 def _flag_reader(key: str, action: model.Action) -> Callable[[Any], model.Action]:
     def read(value: Any) -> model.Action:
         if value is not True:
-            raise RuleError(f"{key} = true, or no {key} at all", key)
+            raise RuleError(f"{key} takes only true: write {key} = true", key)
         return action
 
     return read
@@ -160,10 +160,10 @@ def _fail(value: Any) -> model.FailAction:
             raise RuleError(unknown(key, ("code", "message", "data")), "error", key)
     code, message = value.get("code", DEFAULT_CODE), value.get("message")
     if not isinstance(code, int) or isinstance(code, bool):
-        raise RuleError("a code is a whole number (JSON-RPC 2.0)", "error", "code")
+        raise RuleError("code takes a whole number (JSON-RPC 2.0)", "error", "code")
     if not isinstance(message, str):
         path = ("error", "message") if "message" in value else ("error",)
-        raise RuleError("an error has a message (JSON-RPC 2.0)", *path)
+        raise RuleError("error needs a message, which is a text (JSON-RPC 2.0)", *path)
     return model.FailAction(code, message, _json(value.get("data"), "error", "data"), "data" in value)
 
 
@@ -171,12 +171,12 @@ def _replace(value: Any) -> model.ReplaceAction:
     patch = _object(value, "replace")
     pointers = [key for key in patch if key.startswith("/")]
     if not patch:
-        raise RuleError("nothing to replace", "replace")
+        raise RuleError("replace is empty", "replace")
     if not pointers:
         return model.ReplaceAction(patch)
     if len(pointers) < len(patch):
         other = next(key for key in patch if not key.startswith("/"))
-        raise RuleError("either a merge patch, or pointers that all begin with /", "replace", other)
+        raise RuleError("replace takes a merge patch, or pointers that begin with /", "replace", other)
     values = []
     for key, new in patch.items():
         try:
@@ -191,7 +191,7 @@ def _corrupt(value: Any) -> model.CorruptAction:
         raise RuleError(f"corrupt takes one of {', '.join(CORRUPTIONS)}", "corrupt")
     way = words[0] if words[0] in CORRUPTIONS else "-".join(words)
     if way not in CORRUPTIONS:
-        raise RuleError(f'cannot corrupt by "{value}": {_suggestion(way, list(CORRUPTIONS))}', "corrupt")
+        raise RuleError(f'unknown corruption "{value}": {_suggestion(way, list(CORRUPTIONS))}', "corrupt")
     if way != words[0] or len(words) == 1:
         return model.CorruptAction(way)
     if way != OVERSIZE:
@@ -222,7 +222,7 @@ def _json(value: Any, *path: str) -> Any:
     try:
         orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_DATETIME)
     except TypeError as error:
-        raise RuleError(f"JSON has no such value: {error}", *path) from None
+        raise RuleError(f"not a JSON value: {error}", *path) from None
     return value
 
 
@@ -249,7 +249,7 @@ def read_flag(text: str, number: int) -> model.Rule:
         raise UsageError(f"--rule {text!a}: not UTF-8") from None
     when, arrow, rest = text.partition(ARROW)
     if not arrow:
-        raise UsageError(f"--rule {text}: no {ARROW} between the query and what to do", FLAG_HINT)
+        raise UsageError(f"--rule {text}: missing {ARROW} between the query and the action", FLAG_HINT)
     table: dict[str, Any] = {"when": when.strip()}
     rest = rest.strip()
     while found := _SETTING.match(rest):
@@ -259,7 +259,7 @@ def read_flag(text: str, number: int) -> model.Rule:
         rest = rest[found.end() :]
     action, _, value = rest.partition(" ")
     if not action:
-        raise UsageError(f"--rule {text}: what to do?", FLAG_HINT)
+        raise UsageError(f"--rule {text}: missing action after {ARROW}", FLAG_HINT)
     if action not in model.NAMES.values():
         raise UsageError(f"--rule {text}: {unknown(action, model.NAMES.values())}", FLAG_HINT)
     table[action] = _value(action, value.strip())
@@ -305,13 +305,11 @@ def read_file(text: str, name: str, first: int = 1) -> list[model.Rule]:
     for key in document:
         if key not in ("rule", "seed"):
             position = _position(text, root, [key])
-            raise UsageError(
-                f'{name}: {position}: unknown key "{key}": there are [[rule]] and seed', FILE_HINT
-            )
+            raise UsageError(f'{name}: {position}: unknown key "{key}": use [[rule]] or seed', FILE_HINT)
     tables = document.get("rule", [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise UsageError(
-            f"{name}: {_position(text, root, ['rule'])}: rules are tables, each under [[rule]]", FILE_HINT
+            f"{name}: {_position(text, root, ['rule'])}: each rule must be a table under [[rule]]", FILE_HINT
         )
     try:
         default_seed = seed(document)

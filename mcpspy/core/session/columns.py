@@ -1,7 +1,7 @@
 """The rows of a session as numbers in arrays, about sixty bytes each.
 
-Owns everything known of a row without reading its message: location, sender, subject, paired row.
-`core.session.index` fills them.
+Owns everything that is known about a row without its message: location, sender, subject, paired row.
+`core.session.index` fills the arrays.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FROM_CLIENT, FROM_SERVER, NO_SENDER = 0, 8, 16
 _KIND, _SIDE, _FAILED, _ALONE = 7, 24, 32, 64
 
 _IS_ANSWER = bytes(what & _KIND in _ANSWERS for what in range(256))
-"""`what` → whether the row is a response; translates a whole range of rows at once."""
+"""Translation table from `what` to 1 for responses and 0 for other rows, for whole ranges of rows."""
 
 LISTABLE = 128
 """Flag in `what` of a request or result without a protocol issue: a list shows it without reading the message."""
@@ -48,10 +48,10 @@ _STATUSES = tuple(state.value for state in State)
 STATE_NUMBERS = {state: number for number, state in enumerate(_STATES)}
 
 _BLOCK = 4096
-"""Rows that arrays grow by: setting an item costs less than appending one."""
+"""Number of rows by which arrays grow: setting an item is faster than appending it."""
 
 LONGEST_ID = 17
-"""Digits of an id that is kept as a number."""
+"""Maximum digits of an id that is stored as a number."""
 
 
 class LinePosition(NamedTuple):
@@ -61,11 +61,11 @@ class LinePosition(NamedTuple):
     length: int
     """Bytes, without the LF."""
     item: int
-    """Place in a batch; 0 outside of one."""
+    """Place in a batch; 0 without a batch."""
 
 
 class Columns:
-    """Everything known of each row. 0 means none, or the first of its kind."""
+    """The data of each row. 0 means none, or the first of its kind."""
 
     def __init__(self) -> None:
         self.texts: list[str] = [""]
@@ -112,7 +112,7 @@ class Columns:
         return self._count
 
     @property
-    def odd(self) -> int:
+    def issues(self) -> int:
         """Number of rows that have a protocol issue without being an error."""
         return len(self.wrong) - self.failed
 
@@ -129,7 +129,7 @@ class Columns:
         return _SIDES[self.what[row] & _SIDE]
 
     def is_listable(self, row: int) -> bool:
-        """Return whether a list can show this request or result without its message."""
+        """Return True if a list can show this request or result without its message."""
         return bool(self.what[row] & LISTABLE)
 
     def id(self, row: int) -> str | None:
@@ -140,7 +140,7 @@ class Columns:
         return str(code >> 1) if code & 1 else self.texts[code >> 1]
 
     def pair(self, row: int) -> int | None:
-        """Return the paired row: a request's response, the request of anything else."""
+        """Return the paired row: the response to a request; for any other row, the request."""
         return self._pair[row] - 1 if self._pair[row] else None
 
     def request(self, row: int) -> int | None:
@@ -165,7 +165,7 @@ class Columns:
         ]
 
     def is_answer(self, row: int) -> bool:
-        """Return whether a response is paired with its request."""
+        """Return True if a response is paired with its request."""
         request = self._pair[row]
         return bool(request) and self._pair[request - 1] == row + 1
 
@@ -175,7 +175,7 @@ class Columns:
         return None if request is None else _STATES[self._state[request]]
 
     def status(self, row: int) -> str:
-        """Return the name of that state; empty if the row is about no request."""
+        """Return the name of that state; empty if the row does not belong to a request."""
         what = self.what[row]
         request = row if what & (_KIND | _ALONE) == REQUEST else self._pair[row] - 1
         return _STATUSES[self._state[request]] if request >= 0 else ""
@@ -236,7 +236,7 @@ class Columns:
         return self._text(id) << 1
 
     def _unpair(self, row: int) -> None:
-        """Mark a row that is paired with nothing, even if it is a request."""
+        """Mark a row as unpaired, even if it is a request."""
         self.what[row] |= _ALONE
 
     def _settle(self, request: int, state: State) -> None:

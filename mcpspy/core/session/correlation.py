@@ -37,11 +37,14 @@ from mcpspy.core.session.rule_notes import RULE
 
 P = TypeVar("P", bound=Correlatable)
 
-REPEATED_EVENT = "the same event again: its stream was resumed"
+REPEATED_EVENT = "repeated event: its stream was resumed"
+UNSOLICITED = "unsolicited response"
+UNKNOWN_PROGRESS = "progress for an unknown token"
+NO_ID = "response without an id"
 
 _END = ord("}")
 
-# A look at an Enum's member is Python, and one at a name is not.
+# Reading a member of an Enum runs Python code; reading a name does not.
 _PENDING, _OK, _TOOL_ERROR = State.PENDING, State.OK, State.TOOL_ERROR
 
 Key = tuple[str | None, str, str]
@@ -55,7 +58,7 @@ class RequestTable(Generic[P]):
     """The requests of a session, by id, progress token, subscription and HTTP exchange."""
 
     def __init__(self, *, forgets: bool = False) -> None:
-        """Create an empty table. `forgets`: the caller will call `forget_but`, so remember what it needs."""
+        """Create an empty table. `forgets`: the caller will call `forget_but`, so store what it needs."""
         self._forgets = forgets
         self._open: dict[Key, list[P]] = {}
         self._answered: dict[Key, P] = {}
@@ -78,7 +81,7 @@ class RequestTable(Generic[P]):
         return [request for waiting in self._open.values() for request in waiting]
 
     def forget_but(self, kept: int) -> None:
-        """Forget all but the latest `kept` of what is over; call it now and then.
+        """Forget all completed requests except the latest `kept`; call it from time to time.
 
         Open requests stay, so every response finds its request. But a reused id, a second response,
         progress or a repeated event is only recognised if the first one is still remembered.
@@ -131,20 +134,20 @@ class RequestTable(Generic[P]):
     def explain_unsolicited(self, frame: Frame, id: str | None) -> tuple[P | None, str]:  # noqa: A002
         """Describe a response that no open request waits for."""
         if id is None:
-            return None, "answers nothing: it has no id"
+            return None, NO_ID
         requester = other(frame.side)
         if (earlier := self._answered.get((frame.stream, requester, id))) is not None:
             return earlier, f"id {id} was answered before"
         near = id[1:-1] if id.startswith('"') else f'"{id}"'
         if (frame.stream, requester, near) in self._open:
-            return None, f"nobody asked: the id that waits is {near}, this is {id}"
-        return None, "nobody asked"
+            return None, f"{UNSOLICITED}: the pending id is {near}, this is {id}"
+        return None, UNSOLICITED
 
     def progress(self, frame: Frame, token: str | None) -> tuple[P | None, str | None]:
         """Return the request that a progress notification reports on, and an issue."""
         request = self._progress.get((frame.stream, other(frame.side), token)) if token is not None else None
         if request is None:
-            return None, "nobody asked for progress under this token"
+            return None, UNKNOWN_PROGRESS
         if transition(request, Event.PROGRESS) or request.is_task:
             return request, None
         return request, "progress after the answer"
@@ -155,14 +158,14 @@ class RequestTable(Generic[P]):
             return None, "cancels nothing: it has no requestId"
         stream, side = frame.stream, frame.side
         waiting = self._open.get((stream, side, id))
-        # A server may take a subscription down, and a subscription only (2026-07-28, subscriptions).
+        # A server may end a subscription, but no other request (2026-07-28, subscriptions).
         request = _first(waiting) if waiting else self._subscription((stream, other(side), id))
         if request is not None:
-            # On stdio this is how a client ends a subscription (2026-07-28): it was not cut short.
+            # On stdio, a client ends a subscription this way (2026-07-28): it is closed, not cancelled.
             transition(request, Event.CLOSE if request.is_subscription else Event.CANCEL)
             return request, None
         answered = self._answered.get((stream, side, id))
-        return answered, "the answer was there already" if answered else "cancels a request nobody made"
+        return answered, "cancelled after the response" if answered else "cancels an unknown request"
 
     def subscription(self, frame: Frame, id: str | None) -> P | None:  # noqa: A002
         """Return the open subscription that a notification names."""
@@ -182,7 +185,7 @@ class RequestTable(Generic[P]):
         return requests.pop(0)
 
     def is_repeated(self, frame: Frame) -> bool:
-        """Return whether a resumed stream repeats an event (2025-03-26, resumability): it counts once."""
+        """Return True if a resumed stream repeats an event (2025-03-26, resumability): it counts once."""
         event_id = frame.event_id
         if event_id is None or frame.side == CLIENT:
             return False
@@ -199,8 +202,8 @@ class RequestTable(Generic[P]):
     def http_end(self, number: object, hung_up: object) -> tuple[P | None, str | None]:
         """Settle the request of an HTTP exchange if its end is the outcome; return it, and an issue.
 
-        An error status refuses the request. In 2026-07-28 a client that disconnects has cancelled it; before, it
-        may reconnect for the response.
+        An error status refuses the request. In 2026-07-28 a client that disconnects has cancelled it; in
+        earlier revisions it may reconnect for the response.
         """
         if self._forgets and isinstance(number, int):
             self._over.append(number)
@@ -238,7 +241,7 @@ class RequestTable(Generic[P]):
         """
         stream, side, http = frame.stream, frame.side, frame.http
         if id is None and http is not None and side != CLIENT and (posted := self._posted.get(http)):
-            return posted, "it has no id: paired by the HTTP exchange that carried it"
+            return posted, "no id: paired by its HTTP exchange"
         return (stream, other(side), id or ""), None
 
     def _subscription(self, key: Key) -> P | None:
@@ -357,7 +360,7 @@ class Correlation(Peers, ABC, Generic[P]):
             if isinstance(message, Notification)
             else self._settle_request(message)
         )
-        if message.frame.is_ours:  # mcpspy answered in a peer's place, and kept the peer's own answer.
+        if message.frame.is_ours:  # mcpspy responded for a peer, whose own response it dropped.
             change.flaw = None
         return change
 
@@ -440,23 +443,22 @@ class Correlation(Peers, ABC, Generic[P]):
         return noted
 
     def _spot(self, row: int) -> object:
-        """Return what identifies the line of a message, RULE for a rule note, None for any other row."""
+        """Return the identity of a message's line, RULE for a rule note, None for any other row."""
         raise NotImplementedError
 
     def _id_of(self, row: int) -> str | None:
         raise NotImplementedError
 
     def take_plain(self, lines: Sequence[bytes], place: int) -> int:  # noqa: PLR0912, PLR0915 - see below.
-        """Take lines from a place on as long as each is plain; return the place of the first that is not.
+        """Process lines from `place` on while they are plain; return the place of the first that is not.
 
-        The short cut past `changes_of`, for messages that need no decision except which request a result belongs
-        to: nearly all of a long recording. A taken line has the effect that `changes_of` would have; a refused one
-        has none. The user waits for a million of them, so `plain_line_raw` and the methods of `RequestTable` are
-        written out here.
+        A short cut past `changes_of` for messages that need no decision except which request a result belongs to:
+        nearly all of a long recording. A processed line has the same effect, a rejected one none. Because the user
+        waits for a million lines, `plain_line_raw` and the methods of `RequestTable` are inlined.
         """
         pairing, introducing, follows_progress = self._pairing, self._introducing, self.follows_progress
         open_requests, answered, posted = pairing._open, pairing._answered, pairing._posted
-        # A plain message never adds to what is known of its sender.
+        # A plain message never adds information about its sender.
         may_ask, may_answer = self.revision is not None and self.client is not None, self.server is not None
         take_request, take_result = self._plain_request, self._plain_result
         head, end = None, len(lines)
@@ -532,18 +534,18 @@ class Correlation(Peers, ABC, Generic[P]):
             self.last_at = head.t
         return place
 
-    def _plain_request(  # noqa: PLR0917 - by name takes longer, and a million are read.
+    def _plain_request(  # noqa: PLR0917 - keywords take longer, and there are a million calls.
         self, head: PlainHead, method: str, subject: str, id_text: str, data: bytes, is_modern: bool
     ) -> P:
         """Return a new pending request: `_begin` and `RequestOpened` for a plain line."""
         raise NotImplementedError
 
     def _plain_result(self, head: PlainHead, request: P, data: bytes, is_error: bool) -> None:
-        """Take the result of a request: `RequestAnswered` for a plain line."""
+        """Process the result of a request: `RequestAnswered` for a plain line."""
         raise NotImplementedError
 
     def _plain_notification(self, head: PlainHead, method: str, data: bytes) -> bool:
-        """Take a notification; return False to receive it as a change instead."""
+        """Process a notification; return False to receive it as a change instead."""
         return False
 
 
@@ -553,7 +555,7 @@ def _drop_oldest(known: dict[Any, Any], kept: int) -> None:
 
 
 def question(stream: str | None, method: str, subject: str | None, state: Raw, parts: Raw) -> Question:
-    """Return what a question and its answer share: the `requestState`, else the names of the parts.
+    """Return the key that a question and its answer share: the `requestState`, else the names of the parts.
 
     The server chose the state for this one question, whichever HTTP exchange returns it; names are not unique.
     """
@@ -566,7 +568,7 @@ def question(stream: str | None, method: str, subject: str | None, state: Raw, p
 
 
 def _first(waiting: list[P]) -> P:
-    """Return the request that the next response is for: a pending one before a cancelled one, which may get none."""
+    """Return the request that the next response is for: a pending one before a cancelled one."""
     if len(waiting) == 1:
         return waiting[0]
     return next((request for request in waiting if request.state is State.PENDING), waiting[0])

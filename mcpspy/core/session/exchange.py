@@ -24,12 +24,12 @@ class State(StrEnum):
     CANCELLED = "cancelled"
     LATE = "answered late"
     CLOSED = "closed"
-    """A subscription that ended without a response, as it may."""
+    """A subscription that ended without a response, which is allowed."""
     REFUSED = "refused"
     """Its HTTP exchange ended with an error status and no message."""
     UNANSWERED = "no answer"
 
-    __hash__ = str.__hash__  # Enum's own is Python, and is called twice for every message.
+    __hash__ = str.__hash__  # Enum's own method is Python code, and is called twice per message.
 
 
 class Event(StrEnum):
@@ -117,7 +117,7 @@ class Exchange(Struct, eq=False):
 
     @property
     def is_open(self) -> bool:
-        """True while the response is still to come."""
+        """True while the response is pending."""
         return self.state is State.PENDING
 
     @property

@@ -51,7 +51,7 @@ _KINDS = {
     Malformed: MALFORMED,
 }
 
-# A look at an Enum's member is Python, and these are looked at for every message.
+# Reading a member of an Enum runs Python code, and these are read for every message.
 _OK, _TOOL_ERROR = STATE_NUMBERS[State.OK], STATE_NUMBERS[State.TOOL_ERROR]
 _CLIENT_REQUEST, _SERVER_REQUEST = REQUEST | FROM_CLIENT | LISTABLE, REQUEST | FROM_SERVER | LISTABLE
 _CLIENT_RESULT, _SERVER_RESULT = RESULT | FROM_CLIENT | LISTABLE, RESULT | FROM_SERVER | LISTABLE
@@ -84,7 +84,7 @@ class Index(Columns, Correlation[Slot]):
         self._part_rows.append(len(self))
 
     def add_lines(self, lines: Sequence[bytes], offset: int) -> int:
-        """Take consecutive lines of a file, the first at `offset`; return the offset of the next."""
+        """Add consecutive lines of a file, the first at `offset`; return the offset of the next."""
         begin = 0
         while True:
             row, place = self._count, self.take_plain(lines, begin)
@@ -101,7 +101,7 @@ class Index(Columns, Correlation[Slot]):
             begin, offset = place + 1, offset + len(line) + 1
 
     def add(self, entry: Entry, offset: int, length: int) -> None:
-        """Take the next entry, and the location of its line: bytes from the start of its file, without its LF."""
+        """Add the next entry, with the location of its line: bytes from the start of its file, without its LF."""
         self._offset_now, self._length_now = offset, length
         for change in self.changes_of(entry):
             what = change.what
@@ -247,7 +247,7 @@ class Index(Columns, Correlation[Slot]):
         if frame.http is not None and 0 < frame.http < 1 << 32:
             self._http[row] = frame.http
 
-    def _plain_request(  # noqa: PLR0917 - by name takes longer, and a million are read.
+    def _plain_request(  # noqa: PLR0917 - keywords take longer, and there are a million calls.
         self, head: PlainHead, method: str, subject: str, id_text: str, data: bytes, is_modern: bool
     ) -> Slot:
         row = self._row(_CLIENT_REQUEST if head.side == CLIENT else _SERVER_REQUEST, head.t, len(data), 0, 0)

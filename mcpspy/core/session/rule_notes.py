@@ -17,31 +17,31 @@ _DONE = {
     "disconnect": "disconnected",
     "hold": "held",
     "inject": "sent",
-    "swallowed": "too late, not passed on",
+    "swallowed": "late response, not forwarded",
 }
 
 _RELEASED = {
-    "accepted": "let go",
+    "accepted": "released",
     "edited": "edited",
     "dropped": "dropped",
     "answered": "answered",
-    "timeout": "let go by itself",
-    "viewer left": "let go, its viewer left",
-    "hold off": "let go, nothing is held any more",
-    "session ended": "let go at the end",
-    "connection closed": "given up by its sender",
+    "timeout": "auto-released",
+    "viewer left": "viewer left, released",
+    "hold off": "interception turned off, released",
+    "session ended": "session ended, released",
+    "connection closed": "sender disconnected",
 }
 
 
 def words(fields: dict[str, Any]) -> str:
     """Return the action and its author: `delayed 2 s (rule 3)`."""
     action = fields.get("action")
-    who = f"rule {fields['rule']}" if "rule" in fields else fields.get("viewer")
-    return _done(str(action), fields) + (f" ({who})" if who else "")
+    author = f"rule {fields['rule']}" if "rule" in fields else fields.get("viewer")
+    return _done(str(action), fields) + (f" ({author})" if author else "")
 
 
 def about(fields: dict[str, Any]) -> str:
-    """Return a description of the message that a note names: `tools/call echo, id 7`."""
+    """Return a description of the message that a note is about: `tools/call echo, id 7`."""
     named = " ".join(str(fields[key]) for key in ("method", "subject") if fields.get(key))
     id_text = f"id {fields['id']}" if "id" in fields else ""
     return ", ".join(part for part in (named, id_text) if part)
@@ -51,7 +51,7 @@ def _done(action: str, fields: dict[str, Any]) -> str:
     seconds = fields.get("seconds")
     span = f"{round(seconds, 3):g} s" if isinstance(seconds, int | float) else "a while"
     if fields.get("why") == "full":
-        return f"no room to {action} it"
+        return f"buffer full, cannot {action} it"
     if action == "delay":
         return f"delayed {span}"
     if action == "replace":
@@ -62,7 +62,7 @@ def _done(action: str, fields: dict[str, Any]) -> str:
         why = str(fields.get("why"))
         return f"{_RELEASED.get(why, why)} after {span}"
     if action == "timeout":
-        return f"after {span} without an answer"
+        return f"timed out after {span} without a response"
     if action == "slow":
-        return f"no answer after {span}"
+        return f"no response after {span}"
     return _DONE.get(action, action)

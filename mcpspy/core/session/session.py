@@ -1,6 +1,6 @@
 """A session in memory: entries in, changes and exchanges out.
 
-Owns everything known of a session; live or from disk, it only changes through `add`. `core.session.correlation`
+Owns all data of a session, live or from disk; it changes only through `add`. `core.session.correlation`
 decides the outcome of requests.
 """
 
@@ -34,7 +34,7 @@ class Change(Struct, frozen=True, gc=False):
     what: AnyMessage | Note | Damaged
     exchange: Exchange | None = None
     flaw: str | None = None
-    """Its protocol issue in this session: `nobody asked` …"""
+    """Its protocol issue in this session: `unsolicited response` …"""
     effect: str | None = None
     """Actions of rules and viewers on it, in words. Known once the notes after it were read."""
 
@@ -51,7 +51,7 @@ class Session(Correlation[Exchange]):
 
     @property
     def unanswered(self) -> list[Change]:
-        """The requests that are pending, or were when the session ended; except subscriptions."""
+        """The requests that are pending, or were when the session ended, without subscriptions."""
         return [
             change
             for change in self.changes
@@ -132,9 +132,9 @@ def _take(exchange: Exchange, correlated: CorrelatedEntry[Exchange]) -> None:
 
 
 def is_injected(change: Change) -> bool:
-    """Return whether mcpspy sent it unsolicited: no client and no server would have.
+    """Return True if mcpspy injected it: no client and no server would have sent it.
 
-    A response by mcpspy does not count: its requester received it and continued because of it.
+    A response by mcpspy does not count: its requester received it and continued with it.
     """
     what, exchange = change.what, change.exchange
     if exchange is not None and exchange.request.frame.by is not None:

@@ -1,7 +1,6 @@
-"""A live server reached as a client, by stdio or HTTP.
+"""Connections to a live server as its client, over stdio or HTTP.
 
-`connect` returns a `ServerConnection`. Messages are recorded, if there is a recorder, before they
-are sent or delivered.
+`connect` returns a `ServerConnection`. With a recorder, messages are recorded before they are sent or delivered.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ __all__ = [
 async def connect(
     target: ServerTarget, recorder: Recorder | None = None, numbers: Iterator[int] | None = None
 ) -> ServerConnection:
-    """Start a server, or connect to a running one; raise CannotStart with its name and the reason.
+    """Start a server, or connect to a running one. Raise CannotStart with its name and the reason.
 
-    `numbers` are those of HTTP exchanges, if several connections share a recording. A server that dies
+    `numbers` yields the numbers of HTTP exchanges, for connections that share a recording. A server that exits
     right after its start raises nothing: the connection yields `ConnectionEnded`, and
     `ServerConnection.last_words` has its stderr.
     """

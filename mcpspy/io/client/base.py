@@ -1,7 +1,7 @@
 """The interface of all client connections: inbound events, their queue, and the connection.
 
-A slow consumer slows the server down instead of filling the memory. Transports look into messages
-only as far as they must.
+A slow consumer slows the server down instead of filling the memory. Transports inspect messages only as far as
+necessary.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ MAX_QUEUED = 1 << 20
 """Bytes that may be queued before the server has to wait."""
 
 LAST_WORDS = 10
-"""Lines of stderr that are kept for the user."""
+"""Number of stderr lines that are kept for the user."""
 
 INITIALIZE_ID = '"mcpspy-initialize"'
-"""JSON text of the id of an injected `initialize`, which no client uses."""
+"""JSON text of the id of an injected `initialize`. No client uses it."""
 
 INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
@@ -41,11 +41,11 @@ class ReceivedMessage(NamedTuple):
     data: bytes
     """The server's own bytes, without the line end."""
     request: str | None = None
-    """HTTP: JSON text of the id of the request whose exchange carried it; None on a stream of no request."""
+    """HTTP: JSON text of the id of the request whose exchange carried it. None on a stream without a request."""
     http: int | None = None
     """HTTP: number of the exchange."""
     status: int = 200
-    """HTTP: from 400 on, it answers `request`, whatever its id."""
+    """HTTP: status. From 400 on, the message answers `request`, whatever its id."""
 
 
 class StderrLine(NamedTuple):
@@ -56,38 +56,38 @@ class StderrLine(NamedTuple):
 
 
 class ExchangeRefused(NamedTuple):
-    """An HTTP exchange that ended without the message that was due, or with an error status."""
+    """An HTTP exchange that ended with an error status or without the expected message."""
 
     at: float
     request: str | None
-    """JSON text of the id that gets no other response; None of a notification, a response, a GET."""
+    """JSON text of the id that gets no other response. None for a notification, a response, or a GET."""
     http: int
     status: int
     why: str
-    """One line for the user: `HTTP 401 Unauthorized` …"""
+    """One line for the user, such as `HTTP 401 Unauthorized`."""
     is_session_lost: bool = False
-    """The session is unknown to the server (404): a new `initialize` begins another."""
+    """True if the session is unknown to the server (404). A new `initialize` starts another."""
 
 
 class ExchangeLost(NamedTuple):
-    """An exchange that broke and cannot be resumed: its request gets no response."""
+    """An exchange that broke off and cannot be resumed: its request gets no response."""
 
     at: float
     request: str | None
-    """None of a GET stream, a notification, a response."""
+    """None for a GET stream, a notification, or a response."""
     http: int | None
     why: str
     """One line for the user."""
 
 
 class ConnectionEnded(NamedTuple):
-    """The last event: the server is gone, or the connection was closed."""
+    """The last event: the server has ended, or the connection was closed."""
 
     at: float
     code: int | None = None
-    """stdio: the exit code …"""
+    """stdio: the exit code, if the server exited."""
     signal: str | None = None
-    """… or the name of the signal that ended the server."""
+    """stdio: the name of the signal, if one ended the server."""
     why: str = ""
     """One line for the user."""
 
@@ -104,11 +104,11 @@ class Inbound:
         self._has_space = asyncio.Event()
         self._has_space.set()
         self.on_space: Callable[[], None] | None = None
-        """Called when there is space again."""
+        """Called when the queue has space again."""
 
     @property
     def is_full(self) -> bool:
-        """Whether the server should wait."""
+        """Return whether the server should wait."""
         return self._size > MAX_QUEUED
 
     def put(self, event: InboundEvent) -> None:
@@ -131,59 +131,59 @@ class Inbound:
 
 
 class ServerCommand(NamedTuple):
-    """A server to start."""
+    """The command line of a server to start."""
 
     arguments: list[str]
 
 
 class ServerAddress(NamedTuple):
-    """A running server."""
+    """The address of a running server."""
 
     url: str
     headers: tuple[tuple[str, str], ...] = ()
-    """Sent with every request: an Authorization …"""
+    """Headers that are sent with every request, such as Authorization."""
     cacert: str | None = None
-    """A PEM file of another trusted authority."""
+    """A PEM file with another trusted CA."""
     insecure: bool = False
-    """Do not check its certificate."""
+    """True if the server's certificate is not checked."""
     is_sse: bool | None = None
-    """Whether it speaks HTTP+SSE (2024-11-05); None: if its path ends in `sse`."""
+    """True for HTTP+SSE (2024-11-05). None assumes HTTP+SSE if the path ends in `sse`."""
 
 
 ServerTarget: TypeAlias = ServerCommand | ServerAddress
 
 
 class ServerConnection(ABC):
-    """A connection. Use it as an async context manager, or `close` it."""
+    """A connection to a server. Use it as an async context manager, or call `close`."""
 
     def __init__(self, name: str, recorder: Recorder | None) -> None:
         self.name = name
         """The server's command or URL."""
         self.last_words: deque[str] = deque(maxlen=LAST_WORDS)
-        """The last lines of its stderr."""
+        """The last lines of the server's stderr."""
         self.ended: ConnectionEnded | None = None
-        """How it ended, once known; `hear` may not have returned it yet."""
+        """The last event, once known; `hear` may not have returned it yet."""
         self._recorder = recorder
         self._inbox = Inbound()
 
     @abstractmethod
     async def send(self, data: bytes) -> None:
-        """Send one message (or a batch) as JSON text. Never raises for what the server does.
+        """Send one message (or a batch) as JSON text. Never raises because of the server.
 
-        Returns once it is sent. Over HTTP, a message that needs no response was accepted or refused by
-        then: the caller bounds the time.
+        Returns when the message is sent. Over HTTP, a message that needs no response has also been accepted or
+        refused by then, so the caller should limit the time.
         """
 
     @abstractmethod
     async def close(self) -> None:
-        """End it as SDK clients do, with nothing left behind. Events until then stay in the queue."""
+        """Close the connection as SDK clients do, and leave nothing behind. Events until then stay in the queue."""
 
     async def hear(self) -> InboundEvent:
-        """Return the next event. There is none after `ConnectionEnded`."""
+        """Return the next event. `ConnectionEnded` is the last one."""
         return await self._inbox.get()
 
     async def __aiter__(self) -> AsyncIterator[InboundEvent]:
-        """Yield the events, `ConnectionEnded` last."""
+        """Yield the events; `ConnectionEnded` is the last one."""
         while True:
             event = await self.hear()
             yield event
@@ -212,12 +212,12 @@ class ServerConnection(ABC):
             self._recorder.write(lines)
 
     def _now(self) -> float:
-        """Return the time as the recording counts it."""
+        """Return the time as used in the recording."""
         return self._recorder.now() if self._recorder is not None else monotonic()
 
 
 def with_mcpspy_id(initialize: bytes) -> bytes:
-    """Return a client's `initialize` under the id of mcpspy."""
+    """Return a client's `initialize` with the id of mcpspy."""
     return replaced(one_line(initialize), ("id",), INITIALIZE_ID.encode())
 
 

@@ -1,8 +1,8 @@
-"""A client connection over HTTP, in every revision.
+"""A client connection over HTTP, for all revisions.
 
-Owns the streams and their resumption (Streamable HTTP, 2025-03-26 to 2025-11-25), the two endpoints
-of HTTP+SSE (2024-11-05), and the independent exchanges of 2026-07-28. Source: MCP basic/transports
-of those revisions; where they leave it open, the behaviour of the SDKs' clients.
+Covers the streams of Streamable HTTP and their resumption (2025-03-26 to 2025-11-25), the two endpoints of
+HTTP+SSE (2024-11-05), and the independent exchanges of 2026-07-28. Sources: MCP basic/transports of these
+revisions; where they are open, the behaviour of the SDK clients.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ if TYPE_CHECKING:
     from mcpspy.io.recording.recorder import Recorder
 
 LISTEN_TIMEOUT = 1.0
-"""Seconds to wait for the GET stream to open: messages that a server sends before that may be lost."""
+"""Seconds to wait for the GET stream to open. Messages that a server sends before that may be lost."""
 
 ENDPOINT_TIMEOUT = 5.0
-"""Seconds for an HTTP+SSE server to name its endpoint."""
+"""Seconds that an HTTP+SSE server has to name its endpoint."""
 
 DELETE_TIMEOUT = 2.0
-"""Seconds for the DELETE of a session: as long as a stdio server has to exit."""
+"""Seconds for the DELETE of a session, the time that a stdio server has to exit."""
 
 RETRY = 1.0
-"""Seconds before a stream is resumed, if the server names none; and …"""
+"""Seconds before a stream is resumed, if the server does not specify them."""
 
 ATTEMPTS = 2
-"""… the attempts in a row, as in the SDKs."""
+"""Number of consecutive attempts to resume a stream, as in the SDKs."""
 
 
 async def open_http(
     address: ServerAddress, recorder: Recorder | None = None, numbers: Iterator[int] | None = None
 ) -> HttpConnection:
-    """Connect to a server; raise CannotStart if it is not reachable or not of the expected transport."""
+    """Connect to a server. Raise CannotStart if it cannot be reached or uses another transport."""
     await check_reachable(address)
     connection = HttpConnection(address, client(address), recorder, numbers)
     is_sse = address.is_sse
@@ -85,7 +85,7 @@ class HttpConnection(ServerConnection):
         self._numbers = numbers or itertools.count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._posts: dict[str, tuple[asyncio.Task[None], bool]] = {}
-        """Requests under way by their id, and whether each is of a revision without sessions."""
+        """Requests in progress by id, each with whether its revision has no sessions."""
         self._state = HttpState(dict(address.headers))
         self._messages_to: URL | None = None
         """HTTP+SSE: the endpoint for messages."""
@@ -93,7 +93,7 @@ class HttpConnection(ServerConnection):
 
     @property
     def is_in_session(self) -> bool:
-        """Whether requests belong to a session that the server may forget."""
+        """Return whether requests belong to a session that the server may forget."""
         return self._state.session is not None and not self._state.is_modern
 
     async def send(self, data: bytes) -> None:
@@ -104,7 +104,7 @@ class HttpConnection(ServerConnection):
         if isinstance(first, Notification) and first.method == "notifications/cancelled":
             post = self._posts.get(text(first.body.request_id) or "")
             if self._state.is_modern if post is None else post[1]:
-                # From 2026-07-28 on, closing the exchange cancels it, and no server accepts the notification.
+                # From 2026-07-28 on, closing the exchange cancels it, and servers do not accept the notification.
                 if post is not None:
                     post[0].cancel()
                 return
@@ -140,7 +140,7 @@ class HttpConnection(ServerConnection):
             self._enqueue(ConnectionEnded(monotonic(), why="closed"))
 
     async def begin_sse(self) -> None:
-        """Open the one stream of HTTP+SSE and learn the endpoint for messages; raise CannotStart."""
+        """Open the stream of HTTP+SSE and learn the endpoint for messages. Raise CannotStart."""
         found: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         exchange = self._exchange(None)
         self._state.stream = exchange.stream
@@ -155,13 +155,13 @@ class HttpConnection(ServerConnection):
             why = (
                 self.ended.why
                 if self.ended is not None
-                else f"it named no endpoint within {ENDPOINT_TIMEOUT:.0f} s"
+                else f"it did not name an endpoint within {ENDPOINT_TIMEOUT:.0f} s"
             )
-            raise CannotStart(f"{self.name} is no HTTP+SSE server: {why}", "a Streamable HTTP one?")
+            raise CannotStart(f"{self.name} is not an HTTP+SSE server: {why}", "is it Streamable HTTP?")
         self._state.is_sse = True
         self._messages_to = self._url.join(URL(found.result()))
         if self._messages_to.origin() != self._url.origin():
-            raise CannotStart(f"{self.name} sends messages to another origin: {self._messages_to}")
+            raise CannotStart(f"{self.name} names an endpoint at another origin: {self._messages_to}")
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
@@ -202,7 +202,7 @@ class HttpConnection(ServerConnection):
         ):
             self._state.session = session
         if self._messages_to is not None and response.ok:
-            return  # HTTP+SSE: the response comes on the one stream.
+            return  # HTTP+SSE: the response arrives on the stream.
         body = b""
         async for event in exchange.events():
             body_state.last_id, body_state.retry = (
@@ -217,10 +217,10 @@ class HttpConnection(ServerConnection):
             self._report_refused(exchange, body_state, body)
         elif body_state.pending and not await self._resume_stream(body_state):
             why = "the stream ended" if response.content_type == EVENTS else f"HTTP {response.status}"
-            self._report_lost(body_state, exchange, f"{why} without an answer")
+            self._report_lost(body_state, exchange, f"{why} without a response")
 
     async def _take(self, data: bytes, body_state: BodyState, exchange: ClientExchange) -> None:
-        """Queue a message, and wait for space."""
+        """Queue a message and wait for space."""
         for message in read_frame(Frame(0.0, SERVER, data)):
             if isinstance(message, Result):
                 self._state.learn(message, body_state.requests.get(message.id or ""))
@@ -252,7 +252,7 @@ class HttpConnection(ServerConnection):
             self._enqueue(ExchangeLost(monotonic(), request_id, exchange.number, why))
 
     async def _resume_stream(self, body_state: BodyState) -> bool:
-        """Resume a broken stream; return whether all pending requests were answered."""
+        """Resume a broken stream. Return whether all pending requests were answered."""
         attempts = 0
         while body_state.pending and body_state.last_id is not None and attempts < ATTEMPTS:
             before = body_state.last_id
@@ -263,7 +263,7 @@ class HttpConnection(ServerConnection):
         return not body_state.pending
 
     async def _get(self, body_state: BodyState, opened: asyncio.Event | None = None) -> bool | None:
-        """Read one GET stream to its end; True if it ended by itself, None if the server offers none."""
+        """Read one GET stream to its end. Return True if it ended normally, None if the server offers none."""
         exchange = self._exchange(self._state.stream)
         headers = {**self._state.headers(None), "Accept": EVENTS}
         if body_state.last_id is not None:
@@ -295,7 +295,7 @@ class HttpConnection(ServerConnection):
         return True
 
     async def _listen(self) -> None:
-        """Open the stream for messages that belong to no request, if there is a session."""
+        """Open the stream for messages without a request, if there is a session."""
         if self._state.session is None or self._state.is_modern or self._messages_to is not None:
             return
         opened = asyncio.Event()
@@ -313,11 +313,11 @@ class HttpConnection(ServerConnection):
             attempts = 0 if ended else attempts + 1
             await asyncio.sleep(RETRY if body_state.retry is None else body_state.retry / 1000)
         self._enqueue(
-            ExchangeLost(monotonic(), None, None, "the stream for what the server says unasked is gone")
+            ExchangeLost(monotonic(), None, None, "the stream for the server's own messages was lost")
         )
 
     async def _read_sse(self, exchange: ClientExchange, found: asyncio.Future[str]) -> None:
-        """Read the stream of HTTP+SSE to its end, which ends the connection."""
+        """Read the HTTP+SSE stream to its end, which ends the connection."""
         body_state, hung_up, why = BodyState([], None), CLIENT, "closed"
         try:
             headers = {**self._state.headers(None), "Accept": EVENTS}

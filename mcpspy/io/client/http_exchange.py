@@ -1,6 +1,6 @@
 """One HTTP exchange of a client connection, and its entries in the recording.
 
-Reads a body as messages, JSON or server-sent events, each recorded before it is delivered.
+Reads a body as messages, from JSON or server-sent events, and records each before it is delivered.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mcpspy.io.recording.recorder import Recorder
 
 LONGEST_EXCERPT = 200
-"""Characters of a body that is not a message, for the user."""
+"""Maximum number of characters shown from a body that is not a message."""
 
 EVENTS = "text/event-stream"
 
@@ -32,14 +32,14 @@ class ResponsePart(NamedTuple):
     """A part of a response: a message, or an event that only primes, names or paces a stream."""
 
     data: bytes | None
-    """The message; None of any other event."""
+    """The message; None for any other event."""
     kind: str | None = None
-    """An event's `event` field …"""
+    """The `event` field of an event."""
     text: str = ""
-    """… its data, if it is not a message …"""
+    """The data of an event that is not a message."""
     id: str | None = None
     retry: int | None = None
-    """… and the milliseconds after which to reconnect."""
+    """The milliseconds after which to reconnect."""
 
 
 class ClientExchange:
@@ -59,7 +59,7 @@ class ClientExchange:
 
     @property
     def response(self) -> aiohttp.ClientResponse:
-        """The response's head, once there is one."""
+        """The head of the response. Use it only after `send_request`."""
         assert self._response is not None
         return self._response
 
@@ -71,7 +71,7 @@ class ClientExchange:
         headers: dict[str, str],
         data: bytes | None = None,
     ) -> aiohttp.ClientResponse:
-        """Send the request; return the response's head. Raises what aiohttp raises."""
+        """Send the request and return the head of the response. Raises the exceptions of aiohttp."""
         self._method, self._url, self._request_headers = method, url, recorded_headers(headers.items())
         if self._recorder is not None:
             self._sent_at = self._recorder.now()
@@ -81,7 +81,7 @@ class ClientExchange:
                 self._recorder.write(encoder.close(self._sent_at))
         for _ in range(REDIRECTS):
             response = await client.request(method, url, headers=headers, data=data, allow_redirects=False)
-            # These two repeat the request unchanged; its headers must not go to another origin.
+            # These two statuses repeat the request unchanged; its headers must not be sent to another origin.
             if response.status not in (307, 308) or "Location" not in response.headers:
                 break
             target = url.join(URL(response.headers["Location"]))
@@ -96,7 +96,7 @@ class ClientExchange:
         return response
 
     async def events(self) -> AsyncIterator[ResponsePart]:
-        """Yield the messages of the body as they come, recorded. Raises aiohttp.ClientError if it breaks off."""
+        """Yield the recorded messages of the body as they arrive. Raises aiohttp.ClientError if the body breaks off."""
         if self.response.content_type == EVENTS:
             async for event in self._read_events(self.response):
                 yield event
@@ -104,7 +104,7 @@ class ClientExchange:
             yield ResponsePart(data)
 
     def close(self, hung_up: str | None, error: str | None = None) -> None:
-        """End the exchange; `hung_up` is the side that did. `error` is the reason for no response at all."""
+        """End the exchange. `hung_up` is the side that closed it; `error` is the reason for a missing response."""
         if self._is_over:
             return
         self._is_over = True
@@ -172,6 +172,6 @@ class ClientExchange:
 
 
 def excerpt(data: bytes) -> str:
-    """Return the beginning of a body for the user, on one line."""
+    """Return the beginning of a body, on one line, for the user."""
     text = " ".join(data.decode("utf-8", "replace").split())
     return text if len(text) <= LONGEST_EXCERPT else text[:LONGEST_EXCERPT] + "…"

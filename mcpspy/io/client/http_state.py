@@ -1,6 +1,6 @@
-"""The negotiated state of an HTTP connection and of one body. Pure.
+"""The negotiated state of an HTTP connection, and the state of one body. No I/O.
 
-The revision of a message is in the message: requests of 2026-07-28 name it, `initialize` begins a session.
+Each message carries its own revision: requests of 2026-07-28 name it, and `initialize` starts a session.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SESSION = "Mcp-Session-Id"
 ACCEPTED_TYPES = "application/json, text/event-stream"
 
 MCPSPY_HEADERS = {"Accept-Encoding": "identity", "User-Agent": f"mcpspy/{__version__}"}
-"""Identity, because the user should see in a recording what was sent."""
+"""Headers of every request. Identity, so that a recording shows the body as it was sent."""
 
 
 class HttpState:
@@ -27,18 +27,18 @@ class HttpState:
     def __init__(self, extra: dict[str, str]) -> None:
         self.session: str | None = None
         self.stream: str | None = None
-        """The recording's name for the session of a revision with a handshake."""
+        """Name of the session in the recording, for revisions with a handshake."""
         self.is_modern = False
-        """Whether the last request was of a revision without sessions."""
+        """True if the last request was of a revision without sessions."""
         self.is_sse = False
-        """Whether it is HTTP+SSE (2024-11-05), which has neither sessions nor headers."""
+        """True for HTTP+SSE (2024-11-05), which has neither sessions nor headers."""
         self._version: str | None = None
-        """Negotiated by `initialize`, or named by the last request."""
+        """Revision that `initialize` negotiated or the last request named."""
         self._extra = extra
         self._tools = ToolParamHeaders()
 
     def begins(self, message: AnyMessage) -> bool:
-        """Update the state for a message to be sent; return whether it begins a new session."""
+        """Update the state for a message that will be sent. Return whether it starts a new session."""
         if not isinstance(message, Request):
             return False
         version = message.revision
@@ -62,7 +62,7 @@ class HttpState:
             self._version = version if isinstance(version, str) else None
 
     def headers(self, message: AnyMessage | None) -> dict[str, str]:
-        """Return the headers of a message; None is for a GET or a DELETE."""
+        """Return the headers for a message, or for a GET or DELETE if it is None."""
         found = {"Accept": ACCEPTED_TYPES}
         if message is not None:
             found["Content-Type"] = "application/json"
@@ -82,23 +82,23 @@ class HttpState:
 
 
 class BodyState:
-    """The messages of one POST, or none of a GET."""
+    """The messages of one POST; a GET has none."""
 
     def __init__(self, messages: Iterable[AnyMessage], session: str | None) -> None:
         self.requests = {message.id: message.method for message in messages if isinstance(message, Request)}
-        """Requests by id."""
+        """Methods of the requests, by id."""
         self.pending = list(self.requests)
-        """Requests without a response so far."""
+        """Ids of requests without a response so far."""
         self.session = session
-        """The session it was sent in."""
+        """Session in which it was sent."""
         self.last_id: str | None = None
-        """The event after which to resume."""
+        """Id of the event after which to resume."""
         self.retry: int | None = None
-        """Milliseconds to wait before that, if the server named them."""
+        """Milliseconds to wait before resuming, if the server specified them."""
 
     @property
     def only_request_id(self) -> str | None:
-        """The id of its request, if it is a single one."""
+        """The id of the request, if there is exactly one."""
         return next(iter(self.requests)) if len(self.requests) == 1 else None
 
     @property
@@ -106,7 +106,7 @@ class BodyState:
         return "initialize" in self.requests.values()
 
     def settle(self, answer: Result | Failure, status: int) -> None:
-        """Mark a request as answered: by its id, or by an error status alone."""
+        """Mark a request as answered, by its id, or all of them by an error status alone."""
         if answer.id in self.pending:
             self.pending.remove(answer.id)
         elif status >= 400:

@@ -1,7 +1,7 @@
-"""A client connection to a server that is started as a child process.
+"""A client connection to a server that runs as a child process.
 
-The server and its children form a process group, which is ended as SDK clients do: stdin is closed,
-after two seconds comes SIGTERM, after two more SIGKILL.
+The server and its children form a process group, which is ended as SDK clients do: close stdin, send SIGTERM
+after two seconds, and SIGKILL after two more.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from mcpspy.io.recording.recorder import Recorder
 
 PATIENCE = 2.0
-"""Seconds between closing stdin and SIGTERM, and between that and SIGKILL, as in the SDKs' clients."""
+"""Seconds from closing stdin to SIGTERM, and from SIGTERM to SIGKILL, as in the SDK clients."""
 
 LINGER = 0.25
-"""Seconds that a grandchild may hold stdout open after the server's end."""
+"""Seconds that a grandchild may hold stdout open after the server's exit."""
 
 IN, OUT, ERR = 0, 1, 2
 
 
 async def start(command: ServerCommand, recorder: Recorder | None = None) -> StdioConnection:
-    """Start a server; raise CannotStart with its name and the reason."""
+    """Start a server. Raise CannotStart with its name and the reason."""
     connection = StdioConnection(command, recorder)
     loop = asyncio.get_running_loop()
     try:
@@ -59,7 +59,7 @@ async def start(command: ServerCommand, recorder: Recorder | None = None) -> Std
 
 
 class StdioConnection(ServerConnection):
-    """A child process, and its three pipes."""
+    """A child process and its three pipes."""
 
     def __init__(self, command: ServerCommand, recorder: Recorder | None) -> None:
         super().__init__(" ".join(command.arguments), recorder)
@@ -91,7 +91,7 @@ class StdioConnection(ServerConnection):
 
     async def close(self) -> None:
         self._is_closing = True
-        self._resume()  # Its final output is wanted, and a server that cannot write does not end.
+        self._resume()  # Resume, because the final output is wanted, and a server that cannot write does not exit.
         try:
             self._close_stdin()
             if not await self._wait_for_exit(PATIENCE):
@@ -100,7 +100,7 @@ class StdioConnection(ServerConnection):
                     self._signal("SIGKILL")
                     await self._exited.wait()
         finally:
-            self._signal("SIGKILL")  # The children it left behind; the server itself, if this was cancelled.
+            self._signal("SIGKILL")  # Children that the server left behind, or the server if cancelled.
             self._transport.close()
 
     def data_received(self, fd: int, data: bytes) -> None:
@@ -133,7 +133,7 @@ class StdioConnection(ServerConnection):
                 self._enqueue(StderrLine(monotonic(), torn))
 
     def exited(self) -> None:
-        """Handle the exit: the pipes are closed, or their remaining holders had their time."""
+        """Handle the exit, when the pipes are closed or LINGER is over."""
         code = self._transport.get_returncode()
         if code is not None and code < 0:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
@@ -177,11 +177,11 @@ class StdioConnection(ServerConnection):
 
 
 class _Pipes(asyncio.SubprocessProtocol):
-    """Passes on the callbacks of asyncio; knows when the end is complete."""
+    """Forwards the callbacks of asyncio and detects when the process and its output have ended."""
 
     def __init__(self, connection: StdioConnection) -> None:
         self.drained = asyncio.Event()
-        """Set while the server reads what it is sent."""
+        """Set while the server reads its stdin."""
         self.drained.set()
         self._connection = connection
         self._open = {OUT, ERR}

@@ -34,9 +34,7 @@ def find(which: str | os.PathLike[str]) -> str:
             path = os.path.join(folder, session + ending)
             if os.path.exists(path):
                 return path
-    raise CannotStart(
-        f"{name}: not a live session", "mcpspy send --list shows the live sessions"
-    )
+    raise CannotStart(f"{name}: not a live session", "mcpspy send --list shows the live sessions")
 
 
 def sessions() -> list[LiveSession]:

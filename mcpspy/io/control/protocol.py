@@ -63,7 +63,7 @@ def read(line: bytes) -> dict[str, Any]:
 
 
 def unanswered() -> CannotStart:
-    return CannotStart(f"no response from the session within {RESPONSE_TIMEOUT:g} s", "is its mcpspy suspended?")
+    return CannotStart(f"the session did not respond in {RESPONSE_TIMEOUT:g} s", "is its mcpspy suspended?")
 
 
 def ended(error: OSError | None) -> CannotStart:

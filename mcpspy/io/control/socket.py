@@ -42,7 +42,7 @@ def socket_folders() -> list[str]:
     # macOS has one TMPDIR per user, which a host may also drop.
     found += [
         os.path.join(base, f"mcpspy-{user}")
-        for base in (os.environ.get("TMPDIR", ""), "/tmp")  # Checked before it is used.
+        for base in (os.environ.get("TMPDIR", ""), "/tmp")  # noqa: S108 - checked before use.
         if os.path.isabs(base)
     ]
     return list(dict.fromkeys(found))

@@ -1,8 +1,8 @@
-"""The mitmproxy addon: each connection and request is ignored, forwarded, or handed to an endpoint.
+"""The mitmproxy addon: ignores, forwards, or hands over each connection and request to an endpoint.
 
-Detection errs towards ignoring: a token, a client registration or another protocol's JSON-RPC must
-not be recorded. Sources: MCP basic/transports, all revisions (a POST accepts JSON, GET an event
-stream; `Mcp-Session-Id`, `MCP-Protocol-Version`; `Mcp-Method` of 2026-07-28).
+In doubt, a request is ignored: a token, a client registration or JSON-RPC of another protocol must not be
+recorded. Sources: MCP basic/transports, all revisions (a POST accepts JSON, a GET accepts an event stream;
+`Mcp-Session-Id`, `MCP-Protocol-Version`; `Mcp-Method` of 2026-07-28).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ HTTP1, HTTP2 = b"http/1.1", b"h2"
 LENGTH, TRANSFER = FRAMING = ("Content-Length", "Transfer-Encoding")
 
 UNTRUSTED, DISCONNECTED = "does not trust", "disconnected"
-"""Parts of mitmproxy's error texts for a failed handshake with a client."""
+"""Parts of mitmproxy's error messages for a failed handshake with a client."""
 
 UNDECIDED, FOR_ENDPOINT = "mcpspy: its body decides", "mcpspy: for an endpoint"
 
@@ -49,19 +49,19 @@ class DetectionVerdict(Enum):
     OTHER = "other"
     MCP = "mcp"
     BODY = "body"
-    """Its body decides."""
+    """The body decides."""
     ANSWER = "answer"
-    """The first event of its response decides: it may be HTTP+SSE of 2024-11-05."""
+    """The first event of the response decides, because it may be HTTP+SSE (2024-11-05)."""
 
 
 def by_head(method: str, target: str, headers: Mapping[str, str]) -> DetectionVerdict:
-    """Classify by method, path and headers (names in any case)."""
-    if is_metadata(target):  # Clients request them with MCP headers, too.
+    """Classify a request by method, path and headers (names in any case)."""
+    if is_metadata(target):  # Clients request metadata with MCP headers too.
         return DetectionVerdict.OTHER
     if SESSION in headers:
         return DetectionVerdict.MCP
     if method == "POST" and _media_type(headers.get("Content-Type")) == "application/json":
-        # MCP-Protocol-Version alone proves nothing here: client registrations have it, too.
+        # MCP-Protocol-Version alone does not identify MCP here: client registrations have it too.
         return DetectionVerdict.MCP if METHOD in headers else DetectionVerdict.BODY
     if method == "GET" and _media_type(headers.get("Accept")) == "text/event-stream":
         return DetectionVerdict.MCP if REVISION in headers else DetectionVerdict.ANSWER
@@ -70,7 +70,7 @@ def by_head(method: str, target: str, headers: Mapping[str, str]) -> DetectionVe
 
 def by_body(body: bytes) -> bool:
     """Return whether a message in the body is a request or notification of MCP."""
-    # Searched before it is read: most bodies are not JSON-RPC at all.
+    # Search before parsing: most bodies are not JSON-RPC at all.
     return b'"jsonrpc"' in body and any(
         isinstance(message, Request | Notification) and message.method in METHODS
         for message in read_frame(Frame(0.0, CLIENT, body))
@@ -84,17 +84,17 @@ class InterceptionAddon:
         self._warned: set[str] = set()
 
     def next_layer(self, nextlayer: layer.NextLayer) -> None:
-        """Reject requests that are not for a proxy; use the environment's proxy where there is one."""
+        """Reject requests that are not for a proxy. Use the environment's proxy if it has one."""
         data = nextlayer.data_client()
         if len(nextlayer.context.layers) > 1 or not data:
             return
-        if not is_proxy_request(data):  # A web page can make a browser send it.
+        if not is_proxy_request(data):  # A web page can make a browser send such a request.
             nextlayer.layer = NonProxyRejection(nextlayer.context)
         elif (proxy := proxy_for(data)) is not None:
             nextlayer.layer = upstream_layer(proxy, nextlayer.context)
 
     def tls_clienthello(self, data: tls.ClientHelloData) -> None:
-        """Pass TLS of excluded hosts through; choose HTTP/2 if the client offers it, as servers do."""
+        """Pass TLS of excluded hosts through. Choose HTTP/2 if the client offers it, as servers do."""
         name, port = _requested_server(data.context, data.client_hello.sni)
         data.ignore_connection = not self._hosts.is_open(name, port)
         if HTTP2 in data.client_hello.alpn_protocols:
@@ -104,16 +104,16 @@ class InterceptionAddon:
         self._hosts.trust(*_requested_server(data.context, data.context.client.sni))
 
     def tls_failed_client(self, data: tls.TlsData) -> None:
-        """Pass the host's TLS through from now on, so that a client without the CA can connect."""
+        """Stop decrypting the host's TLS, so that a client that does not trust the CA can connect."""
         name, port = _requested_server(data.context, data.context.client.sni)
         error = data.conn.error or ""
         if DISCONNECTED in error and not self._hosts.mark_doubted(name, port):
             return  # The client may have cancelled.
         if self._hosts.close(name, port):
-            why = "a client does not trust mcpspy's certificate (mcpspy ca says how)"
+            why = "a client does not trust mcpspy's CA (see mcpspy ca)"
             if UNTRUSTED not in error and DISCONNECTED not in error:
-                why = f"no TLS with a client: {error!a}"
-            say(f"{name}: {why}; from now on its traffic passes unread")
+                why = f"the TLS handshake with a client failed: {error!a}"
+            say(f"{name}: {why}; traffic to this host is no longer decrypted")
 
     def tls_failed_server(self, data: tls.TlsData) -> None:
         """Report a host with an untrusted certificate, once."""
@@ -121,7 +121,7 @@ class InterceptionAddon:
         name, error = server.sni or "", data.conn.error or ""
         if "ertificate" in error and name not in self._warned:
             self._warned.add(name)
-            say(f"{name}: {error} (--cacert FILE trusts one more)")
+            say(f"{name}: {error} (trust its CA with --cacert FILE)")
 
     def http_connect_upstream(self, flow: http.HTTPFlow) -> None:
         authorize(flow)
@@ -136,7 +136,7 @@ class InterceptionAddon:
         """Hand over MCP requests, hold bodies that may be MCP, and stream the rest."""
         flow.request.stream = True
         mark = flow.request.headers.pop(HEADER, None)
-        if mark is not None and self._endpoints.http2_upstream.is_ours(mark):
+        if mark is not None and self._endpoints.http2_upstream.is_pending(mark):
             flow.metadata[FOR_ENDPOINT] = mark
             flow.request.scheme = "https"
             # mitmproxy offers a server the protocols that its own client offered.
@@ -161,7 +161,7 @@ class InterceptionAddon:
         self._redirect(flow, self._endpoints.path(endpoint, request.path))
 
     async def request(self, flow: http.HTTPFlow) -> None:
-        """Hand a request over if its body is MCP."""
+        """Hand over a request if its body is MCP."""
         where = flow.metadata.pop(UNDECIDED, None)
         if where is None or flow.request.raw_content is None or not by_body(flow.request.raw_content):
             return
@@ -177,14 +177,14 @@ class InterceptionAddon:
         return await self._endpoints.get_or_create(*where, flow.request.path, http2=flow.request.is_http2)
 
     def _where(self, flow: http.HTTPFlow) -> tuple[str, str] | None:
-        """Return the origin of a request and its Host; None if the host is excluded."""
+        """Return the origin and the Host of a request, or None if the host is excluded."""
         request = flow.request
-        # By name: a client that resolved the host itself requests a tunnel to an address.
+        # By name, because a client that resolved the host itself requests a tunnel to an address.
         scheme, name, port = request.scheme, request.pretty_host, request.port
         if not self._hosts.is_open(name, port):
             return None
-        shown = f"[{name}]" if ":" in name else name
-        host = shown if port == DEFAULT_PORTS.get(scheme) else f"{shown}:{port}"
+        address = f"[{name}]" if ":" in name else name
+        host = address if port == DEFAULT_PORTS.get(scheme) else f"{address}:{port}"
         return f"{scheme}://{host}", host
 
     def _redirect(self, flow: http.HTTPFlow, path: str) -> None:
@@ -194,13 +194,13 @@ class InterceptionAddon:
             flow.server_conn = Server(address=(HOME, self._endpoints.port))
             request.headers.pop("Proxy-Authorization", None)
         if request.method == "POST" and not any(name in request.headers for name in FRAMING):
-            # HTTP/2 needs neither; mitmproxy adds none on the way to HTTP/1.1, and the body would be lost.
+            # HTTP/2 needs neither; mitmproxy adds none when it sends HTTP/1.1, and the body would be lost.
             body = request.raw_content
             name, value = (TRANSFER, "chunked") if body is None else (LENGTH, str(len(body)))
             request.headers[name] = value
         request.path = path
         request.scheme, request.host, request.port = "http", HOME, self._endpoints.port
-        # Setting the host sets the header, too.
+        # Setting the host also sets the header.
         request.host_header = host
 
 
@@ -209,6 +209,6 @@ def _media_type(value: str | None) -> str:
 
 
 def _requested_server(context: Context, sni: str | None) -> tuple[str, int]:
-    """Return the name and port of the server that a client wants."""
+    """Return the name and port of the server that a client requests."""
     name, port = context.server.address or ("", 0)
     return sni or name, port

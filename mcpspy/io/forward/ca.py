@@ -1,7 +1,7 @@
-"""The certificate authority that mcpspy uses to decrypt HTTPS, on this machine only.
+"""The certificate authority (CA) with which mcpspy decrypts HTTPS, on this machine only.
 
-Its files: `ca.pem` (key and certificate, 0600), `ca-cert.pem` (the certificate, to be trusted) and
-`bundle.pem` (that and the system's authorities, for programs that read one file only). Never
+Its files are `ca.pem` (key and certificate, 0600), `ca-cert.pem` (the certificate to be trusted) and
+`bundle.pem` (that certificate and the system's CAs, for programs that read only one file). mcpspy never
 installs anything.
 """
 
@@ -34,7 +34,7 @@ SYSTEM_BUNDLES = (
 
 
 class CertificateAuthority:
-    """An existing authority."""
+    """An existing CA."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -44,18 +44,14 @@ class CertificateAuthority:
         try:
             self._x509 = x509.load_pem_x509_certificate(self.key.read_bytes())
         except ValueError:
-            raise CannotStart(
-                f"{self.key}: no certificate in it", "remove it to have a new one made"
-            ) from None
+            raise CannotStart(f"{self.key}: contains no certificate", "remove it to get a new one") from None
         except OSError as error:
-            raise CannotStart(f"{self.key}: {error.strerror}", "is it yours to read?") from None
+            raise CannotStart(f"{self.key}: {error.strerror}", "check the permissions") from None
         if self.until < datetime.now(UTC):
-            raise CannotStart(
-                f"{self.key}: expired on {self.until:%Y-%m-%d}", "remove it to have a new one made"
-            )
+            raise CannotStart(f"{self.key}: expired on {self.until:%Y-%m-%d}", "remove it to get a new one")
         pem = self._x509.public_bytes(serialization.Encoding.PEM)
         self._put(self.certificate, pem)
-        # Without this CA's own: inside of `mcpspy exec` the system's bundle is this very file.
+        # Without this CA's own certificate: inside `mcpspy exec`, the system's bundle is this very file.
         self._put(self.bundle, system_authorities().replace(pem, b"") + pem)
 
     @property
@@ -68,7 +64,7 @@ class CertificateAuthority:
         return self._x509.not_valid_after_utc
 
     def fingerprint(self, algorithm: str) -> str:
-        """Return its SHA256 or SHA1, in hexadecimal digits with colons."""
+        """Return the SHA256 or SHA1 fingerprint, as hexadecimal digits with colons."""
         return self._x509.fingerprint(getattr(hashes, algorithm)()).hex(":").upper()
 
     @cached_property
@@ -76,7 +72,7 @@ class CertificateAuthority:
         return CertStore.from_files(self.key, self.folder / "dhparam.pem")
 
     def _put(self, path: Path, data: bytes) -> None:
-        """Replace a file, which others may be reading, if its content differs."""
+        """Replace a file, which other programs may be reading, if its content differs."""
         try:
             if path.exists() and path.read_bytes() == data:
                 return
@@ -84,18 +80,18 @@ class CertificateAuthority:
                 file.write(data)
             os.replace(file.name, path)
         except OSError as error:
-            raise CannotStart(f"{path}: {error.strerror}", "is its folder yours to write?") from None
+            raise CannotStart(f"{path}: {error.strerror}", "check the permissions of its folder") from None
 
 
 def authority(folder: Path | None = None) -> CertificateAuthority:
-    """Return the authority in a folder, by default the user's; create it if needed. Raises CannotStart."""
+    """Return the CA in a folder, by default the user's; create it if needed. Raises CannotStart."""
     folder = folder or Path(config_file()).parent / "ca"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not (folder / "ca.pem").exists():
             _make(folder / "ca.pem")
     except OSError as error:
-        raise CannotStart(f"{error.filename or folder}: {error.strerror}", "is it yours to write?") from None
+        raise CannotStart(f"{error.filename or folder}: {error.strerror}", "check the permissions") from None
     return CertificateAuthority(folder)
 
 
@@ -110,10 +106,10 @@ def system_authorities() -> bytes:
         if file:
             try:
                 data = Path(file).read_bytes()
-            except OSError:  # Not on this system.
+            except OSError:  # The file does not exist on this system.
                 continue
             return data if data.endswith(b"\n") else data + b"\n"
-    import certifi  # It comes with mitmproxy.
+    import certifi  # certifi is a dependency of mitmproxy.
 
     return Path(certifi.where()).read_bytes()
 
@@ -125,7 +121,7 @@ def _make(path: Path) -> None:
         serialization.PrivateFormat.TraditionalOpenSSL,
         serialization.NoEncryption(),
     )
-    # 0600 from the start, complete or absent; if two processes make one, the first wins.
+    # Mode 0600 from the start, and complete or absent. If two processes create a CA, the first one wins.
     fd, draft = tempfile.mkstemp(dir=path.parent)
     try:
         with open(fd, "wb") as file:

@@ -1,8 +1,8 @@
-"""`mcpspy exec`: a program, and a forward proxy for it alone.
+"""`mcpspy exec`: runs a program together with a forward proxy that only this program uses.
 
-Runs the program with mcpspy's stdin, stdout and stderr, forwards signals to it, and exits as it did.
-Its environment makes it use the proxy and trust the CA; docs/ca.md lists the variables by runtime.
-On Windows only the exit code is passed on.
+The program gets mcpspy's stdin, stdout and stderr; mcpspy forwards signals to it and exits as it did. Its
+environment makes it use the proxy and trust the CA; docs/ca.md lists the variables by runtime.
+On Windows, only the exit code is passed on.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ else:
     from mcpspy.io.stdio.guard import Guard
 
 GROUP_SIGNAL_WAIT = 0.25
-"""Seconds to wait for the guard to report a signal to the whole group before forwarding it."""
+"""Seconds to wait until the guard reports that a signal reached the whole group; then the signal is forwarded."""
 
 
 def _report_start_failure(error: OSError, program: str) -> int:
-    """Print why the program did not start; return the exit code of a shell."""
+    """Print why the program did not start. Return the exit code that a shell uses."""
     code, line = system.explain(error, program)
     say(line)
     return code
@@ -45,7 +45,7 @@ def is_start_failure(status: int) -> bool:
 if sys.platform == "win32":
 
     async def run(command: list[str], environment: Mapping[str, str]) -> int:
-        """Run the program; return its exit code."""
+        """Run the program. Return its exit code."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program.
         try:
             process = await asyncio.create_subprocess_exec(*command, env=environment)
@@ -56,18 +56,18 @@ if sys.platform == "win32":
 else:
 
     async def run(command: list[str], environment: Mapping[str, str]) -> int:
-        """Run the program; return its wait status."""
+        """Run the program. Return its wait status."""
         loop = asyncio.get_running_loop()
         changed = asyncio.Event()
         loop.add_signal_handler(signal.SIGCHLD, changed.set)
-        # A signal that was ignored at the start (`nohup`, a shell's `&`) stays ignored.
+        # A signal that was ignored at the start (`nohup`, or `&` in a shell) stays ignored.
         numbers = [
             number
             for name in system.FORWARDED
             if signal.getsignal(number := getattr(signal, name)) != signal.SIG_IGN
         ]
         signals = _Signals()
-        for number in numbers:  # Before the start: the program may cause a signal at once.
+        for number in numbers:  # Before the start, because the program may cause a signal at once.
             loop.add_signal_handler(number, signals.receive, number)
         try:
             pid = _spawn(command, environment)
@@ -83,7 +83,7 @@ else:
         return status
 
     def _spawn(command: list[str], environment: Mapping[str, str]) -> int:
-        # Python ignores these two, and an ignored signal stays ignored through exec.
+        # Python ignores these two signals, and exec does not reset ignored signals.
         defaults = [signal.SIGPIPE, signal.SIGXFSZ]
         return os.posix_spawnp(command[0], command, environment, setsigdef=defaults)
 
@@ -92,7 +92,7 @@ else:
         return status if found else None
 
     class _Signals:
-        """Forwards signals, except those that the whole group received."""
+        """Forwards signals, except those that the whole process group received."""
 
         def __init__(self) -> None:
             self._pid: int | None = None
@@ -107,11 +107,11 @@ else:
                 self._loop.add_reader(guard.seen, self._group_got)
 
         def receive(self, number: int) -> None:
-            """Forward it in a moment, unless the guard received it, too."""
-            self._waiting.add(self._loop.call_later(GROUP_SIGNAL_WAIT, self._forward_response, number))
+            """Forward a signal after GROUP_SIGNAL_WAIT, unless the guard received it too."""
+            self._waiting.add(self._loop.call_later(GROUP_SIGNAL_WAIT, self._forward, number))
 
         def close(self) -> None:
-            """Forward nothing more: the pid may soon be reused."""
+            """Stop forwarding, because the pid may be reused."""
             for handle in self._waiting:
                 handle.cancel()
             if self._guard is not None:
@@ -121,14 +121,14 @@ else:
         def _group_got(self) -> None:
             assert self._guard is not None
             seen = os.read(self._guard.seen, 512)
-            if not seen:  # The guard was killed: every signal is forwarded from now on.
+            if not seen:  # The guard was killed: forward every signal from now on.
                 self._loop.remove_reader(self._guard.seen)
             now = self._loop.time()
             self._group_signals += [(now, number) for number in seen]
 
-        def _forward_response(self, number: int) -> None:
+        def _forward(self, number: int) -> None:
             now = self._loop.time()
-            # mcpspy may get two signals as one and the guard both: the second must not count for a later one.
+            # Two signals may reach mcpspy as one and the guard as two: the second must not count for a later signal.
             self._group_signals = [
                 (at, other) for at, other in self._group_signals if now < at + 2 * GROUP_SIGNAL_WAIT
             ]
@@ -152,29 +152,29 @@ CA_BUNDLE_VARIABLES = {
     "AWS_CA_BUNDLE": "AWS",
     "CARGO_HTTP_CAINFO": "cargo",
 }
-"""Variables with a file of all authorities, in place of the system's."""
+"""Variables that name a file with all CAs, which replaces the system's."""
 
 EXTRA_CA_VARIABLES = {"NODE_EXTRA_CA_CERTS": "Node.js, Bun, Electron", "DENO_CERT": "Deno"}
-"""Variables with a file of authorities in addition to the built-in ones."""
+"""Variables that name a file with CAs in addition to the built-in ones."""
 
 
 def variables(environ: Mapping[str, str], proxy: str, bundle: str) -> dict[str, str]:
-    """Return the environment of a program that uses `proxy` and trusts the authorities in `bundle` (PEM)."""
+    """Return the environment of a program that uses `proxy` and trusts the CAs in `bundle` (PEM)."""
     environment = {name: value for name, value in environ.items() if name not in BYPASS}
     environment |= dict.fromkeys(PROXY, proxy)
     environment |= dict.fromkeys((*CA_BUNDLE_VARIABLES, *EXTRA_CA_VARIABLES), bundle)
-    # Node.js 24, and 22 from 22.21 on: fetch() takes no proxy from the environment without it.
+    # Without it, fetch() of Node.js 24, and 22 from 22.21 on, takes no proxy from the environment.
     environment["NODE_USE_ENV_PROXY"] = "1"
     return environment
 
 
 def named_authorities(environ: Mapping[str, str]) -> bytes:
-    """Return the authorities that a program's own environment names; unreadable files name none."""
+    """Return the CAs that a program's own environment names. Unreadable files are skipped."""
     pieces: dict[bytes, None] = {}
     for name in (*CA_BUNDLE_VARIABLES, *EXTRA_CA_VARIABLES):
         try:
             data = Path(environ.get(name, "")).read_bytes()
-        except OSError:  # Not set, a folder, or missing: the program would not get any from it, either.
+        except OSError:  # Not set, a folder, or missing: the program could not read it either.
             continue
         pieces[data.rstrip() + b"\n"] = None
     return b"".join(pieces)
@@ -190,13 +190,13 @@ class ExecOptions(forward_proxy.ForwardOptions):
 
 
 def run_program(options: ExecOptions) -> int:
-    """Run the program, and exit as it did. Raises CannotStart."""
+    """Run the program and exit as it did. Raises CannotStart."""
     return system.leave(asyncio.run(_run(options)))
 
 
 async def _run(options: ExecOptions) -> int:
     ca = authority()
-    # mcpspy connects for the program, so it trusts the same authorities.
+    # mcpspy connects for the program, so it trusts the same CAs.
     options.authorities = named_authorities(os.environ)
     with tempfile.TemporaryDirectory(prefix="mcpspy-") as folder:
         bundle = Path(folder) / "bundle.pem"
@@ -206,7 +206,5 @@ async def _run(options: ExecOptions) -> int:
     for upstream, path in proxy.recordings():
         say(f"{upstream}: recorded to {path}")
     if options.recording and not proxy.recordings() and not is_start_failure(status):
-        say(
-            f"nothing recorded: {options.command[0]} said no MCP through the proxy (docs/exec.md: who takes one)"
-        )
+        say(f"nothing recorded: {options.command[0]} sent no MCP through the proxy (see docs/exec.md)")
     return status

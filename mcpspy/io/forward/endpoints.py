@@ -1,8 +1,8 @@
 """The MCP endpoints found by the forward proxy, each with its recording.
 
-Owns the listener on loopback to which mitmproxy sends MCP requests; they are proxied like those of
-`mcpspy http --upstream`. The path of every request begins with a secret, so no one else can use it.
-Clients know an endpoint by its own address, and HTTP+SSE (2024-11-05) shows only in the response.
+Contains the listener on loopback to which mitmproxy sends MCP requests; they are proxied as with
+`mcpspy http --upstream`. The path of every request begins with a secret, so only mitmproxy can use the listener.
+Clients use the endpoint's own address. HTTP+SSE (2024-11-05) is recognised only by the response.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ class McpEndpoint(ExchangeContext):
     """Its number in the paths of the listener."""
     is_mcp = True
     http2_upstream: Http2Upstream | None = None
-    """The upstream for clients that speak HTTP/2."""
+    """The upstream for clients that use HTTP/2."""
     _has_warned = False
 
     def public_origin(self, request: web.BaseRequest) -> str:
-        """Return the server's own origin: all requests pass the proxy anyway."""
+        """Return the server's own origin, because all requests pass through the proxy anyway."""
         return self.upstream.origin
 
     async def send_request(
         self, method: str, target: str, headers: Headers, data: bytes | AsyncIterator[bytes] | None
     ) -> aiohttp.ClientResponse:
-        """Send a request to the server; report an untrusted certificate once."""
+        """Send a request to the server. Report an untrusted certificate once."""
         if self.http2_upstream is not None:
             return await self.http2_upstream.send_request(
                 self.client, method, self.url(target), headers, data
@@ -67,8 +67,8 @@ class McpEndpoint(ExchangeContext):
 class EndpointProbe(McpEndpoint):
     """A GET that becomes an endpoint with the event that names the address for messages.
 
-    Until then its entries are held, at the time 0 of the recording that begins with that event;
-    without the event they are dropped.
+    Until then, its entries are held; they get time 0 in the recording, which begins with that event. Without the
+    event, they are dropped.
     """
 
     is_reachable = False
@@ -76,26 +76,26 @@ class EndpointProbe(McpEndpoint):
     def __init__(
         self, upstream: Upstream, client: aiohttp.ClientSession, decided: Callable[[EndpointProbe], None]
     ) -> None:
-        """`decided` is called when it has become an endpoint, and calls `record_to`."""
+        """Create a probe. `decided` is called when it has become an endpoint, and must call `record_to`."""
         self._held = _HoldingRecorder()
         super().__init__(upstream, self._held, client)
         self.is_mcp = False
         self.streams = _ObservedScopes(upstream.path, lambda: decided(self))
 
     async def record(self, lines: Iterable[bytes | bytearray], size: int) -> None:
-        """Record or hold the lines. The first ones are those of the event that decides."""
+        """Record or hold lines. The first lines are those of the event that decides."""
         await super().record(lines, size)
         self._held.is_full = True
 
     def record_to(self, recorder: Recorder) -> None:
-        """Begin this recording with the held lines."""
+        """Start this recording with the held lines."""
         self.recorder = recorder
         recorder.write(self._held.lines)
         self.is_mcp = True
 
 
 class _HoldingRecorder(Recorder):
-    """Holds all lines up to the first events of a response, and none after them."""
+    """Holds all lines up to the first events of a response, and no later ones."""
 
     def __init__(self) -> None:
         nowhere = RecordingTarget()
@@ -122,12 +122,12 @@ class _ObservedScopes(SessionScopes):
 
 
 class EndpointRegistry:
-    """All endpoints. A known one is recognised by its path."""
+    """All endpoints, recognised by their paths."""
 
     def __init__(self, options: HttpOptions, listen: str, announce: Callable[[str], None] | None) -> None:
-        """`listen` is the proxy's URL; `options` are those of every endpoint, except its address.
+        """Create a registry. `listen` is the proxy's URL; `options` apply to every endpoint, except its address.
 
-        `announce` is called with a line for each. Raises CannotStart if a certificate file cannot be read.
+        `announce` is called with a line for each endpoint. Raises CannotStart if a certificate file cannot be read.
         """
         self._options = options
         self._trusted = trust(options.cacert, insecure=options.insecure)
@@ -147,19 +147,19 @@ class EndpointRegistry:
         return iter([proxy.context for proxy in self._all.values() if proxy.context.is_mcp])
 
     def find(self, origin: str, target: str) -> McpEndpoint | None:
-        """Return the endpoint of a request."""
+        """Return the endpoint for a request, or None."""
         here = [endpoint for endpoint in self if endpoint.upstream.origin == origin]
         for endpoint in here:
             if endpoint.streams.is_endpoint(target):
                 return endpoint
         if here and is_metadata(target):
-            # The metadata of one of several is under its path (RFC 9728, 3.1).
+            # If there are several, the path of the metadata ends with the path of its endpoint (RFC 9728, 3.1).
             path = target.partition("?")[0]
             return next((known for known in here if path.endswith(known.upstream.path)), here[0])
         return None
 
     async def get_or_create(self, origin: str, host: str, target: str, *, http2: bool) -> McpEndpoint:
-        """Return an endpoint; begin its recording if it is new. `http2`: its client speaks it."""
+        """Return an endpoint, and start its recording if it is new. `http2`: the client uses HTTP/2."""
         async with self._creating:
             if (known := self.find(origin, target)) is not None:
                 return known
@@ -193,7 +193,7 @@ class EndpointRegistry:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        """Serve requests while the context lasts; end the recordings after it."""
+        """Serve requests while the context is open, then end the recordings."""
         with listening(HOME, 0, "free a port") as listener:
             self.port = listener.getsockname()[1]
             async with self._running, accepting(self._handle, listener):
@@ -210,10 +210,10 @@ class EndpointRegistry:
         number, _, target = rest.partition("/")
         forwarded = request.clone(rel_url=URL(f"/{target}", encoded=True))
         if int(number) in self._probes:
-            return await self._carry_probe(forwarded, int(number))
+            return await self._handle_probe(forwarded, int(number))
         return await self._all[int(number)].forward(forwarded)
 
-    async def _carry_probe(self, request: web.BaseRequest, number: int) -> web.StreamResponse:
+    async def _handle_probe(self, request: web.BaseRequest, number: int) -> web.StreamResponse:
         options, http2_upstream = self._probes.pop(number)
 
         def decided(probe: EndpointProbe) -> None:

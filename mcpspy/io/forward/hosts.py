@@ -1,8 +1,8 @@
 """Decrypted hosts, and the environment's proxies (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`).
 
-A host glob without a port means every port. mitmproxy has one upstream proxy for all servers or
-none, so it is chosen here by the first line of each client connection, which is for one server
-unless it is unencrypted.
+A host glob without a port matches every port. mitmproxy has one upstream proxy for all servers or none, so this
+module chooses the proxy by the first line of each client connection. An encrypted connection is for one server
+only.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ AUTHORIZATION = "Proxy-Authorization"
 
 
 class HostSet:
-    """The hosts to decrypt, each as its name and port."""
+    """The hosts to decrypt, each with its name and port."""
 
     def __init__(self, allowed: Iterable[str] = (), ignored: Iterable[str] = ()) -> None:
-        """`allowed`: only these, if there are any; `ignored`: none of these."""
+        """Decrypt only `allowed` hosts, if there are any, and no `ignored` hosts."""
         self._allowed = [glob.lower() for glob in allowed]
         self._ignored = [glob.lower() for glob in ignored]
         self._closed: set[tuple[str, int]] = set()
         self._doubted: set[tuple[str, int]] = set()
 
     def is_open(self, name: str, port: int) -> bool:
-        """Whether connections to it are decrypted."""
+        """Return whether connections to the host are decrypted."""
         name = name.lower()
         if (name, port) in self._closed or _is_in(self._ignored, name, port):
             return False
         return not self._allowed or _is_in(self._allowed, name, port)
 
     def close(self, name: str, port: int) -> bool:
-        """Stop decrypting it; return whether that is new."""
+        """Stop decrypting a host. Return whether it was decrypted before."""
         key = (name.lower(), port)
         if key in self._closed:
             return False
@@ -49,7 +49,7 @@ class HostSet:
         return True
 
     def mark_doubted(self, name: str, port: int) -> bool:
-        """Return whether a client disconnected from it before, and none has trusted the CA since."""
+        """Return whether a client disconnected from the host before and no client has trusted the CA since."""
         key = (name.lower(), port)
         if key in self._doubted:
             return True
@@ -61,7 +61,7 @@ class HostSet:
 
 
 def proxy_for(data: bytes) -> URL | None:
-    """Return the proxy for the server in a client's first line; None if there is none."""
+    """Return the proxy for the server in a client's first line, or None."""
     method, _, rest = data.split(b"\r\n", 1)[0].decode("latin-1").partition(" ")
     target = rest.partition(" ")[0]
     try:
@@ -77,7 +77,7 @@ def upstream_layer(proxy: URL, context: Context) -> layer.Layer:
 
 
 def authorize(flow: http.HTTPFlow) -> None:
-    """Add the environment's credentials for the proxy that a request is sent to."""
+    """Add the environment's credentials for the proxy to which a request is sent."""
     request = flow.request
     if not isinstance(flow.client_conn.proxy_mode, UpstreamMode):
         return

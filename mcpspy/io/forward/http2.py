@@ -1,6 +1,6 @@
-"""Requests to a server over HTTP/2: back through mitmproxy, since aiohttp speaks HTTP/1.1.
+"""Requests to a server over HTTP/2, through mitmproxy because aiohttp supports only HTTP/1.1.
 
-Marks these requests, and learns from mitmproxy why one failed, for which it would send a page.
+Marks these requests. When one fails, mitmproxy would respond with a page, so it reports the reason here instead.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ class Http2Upstream:
     """Sends requests through the proxy's own listener, with a secret mark."""
 
     def __init__(self, proxy: str) -> None:
-        """`proxy` is the listener's address."""
+        """Create an upstream. `proxy` is the listener's address."""
         self._proxy = proxy
         self._secret = secrets.token_urlsafe(24)
         self._numbers = itertools.count(1)
         self._under_way: dict[str, str | None] = {}
 
-    def is_ours(self, mark: str) -> bool:
-        """Whether a request with this mark was sent from here and is under way."""
+    def is_pending(self, mark: str) -> bool:
+        """Return whether a request with this mark was sent by this object and is in progress."""
         return mark in self._under_way
 
     def failed(self, mark: str, why: str) -> None:

@@ -1,9 +1,9 @@
 """mitmproxy, embedded: CONNECT, TLS, HTTP/1.1 and HTTP/2.
 
-Owns its setup, and switches off its listeners, log, idle timeout and the storing of bodies. There is
-one engine per process, because mitmproxy keeps its options in a global. Requests that are not for a
-proxy are rejected: a web page can send requests to loopback under its own name (DNS rebinding). They
-name a path, where a proxy's name a server: RFC 9112, 3.2.
+Sets mitmproxy up without its listeners, log, idle timeout and storage of bodies. There is one engine per
+process, because mitmproxy keeps its options in a global. Requests that are not for a proxy are rejected, because
+a web page can send requests to loopback under its own name (DNS rebinding). Such requests name a path, while
+requests to a proxy name a server (RFC 9112, 3.2).
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from mcpspy.io.http.listener import GRACE
 from mcpspy.io.recording.recorder import say
 
 IDLE_TIMEOUT = 10 * 365 * 86400
-"""Seconds without a byte after which a connection is closed. mitmproxy has 600, but streams are silent for hours."""
+"""Seconds without data after which a connection is closed. mitmproxy uses 600, but streams can be silent for hours."""
 
 MAX_CONNECTIONS = 1 << 16
-"""Connections to one address for one client. mitmproxy has 5: more open HTTP/2 streams would hang."""
+"""Connections to one address for one client. mitmproxy uses 5, with which more open HTTP/2 streams would hang."""
 
 MAX_HELD_BODY = "1m"
-"""Size up to which a body that may be MCP is held for detection; a longer one passes."""
+"""Maximum size of a body that may be MCP and is held for detection; a larger one is forwarded."""
 
-BODY = b"This is mcpspy, a forward proxy: start programs with HTTPS_PROXY set to this address, or by mcpspy exec.\n"
+BODY = b"This is mcpspy, a forward proxy: set HTTPS_PROXY to this address, or use mcpspy exec.\n"
 
 ANSWER = (
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n"
@@ -49,7 +49,7 @@ ANSWER = (
 
 
 class Certificates(TlsConfig):
-    """TLS with certificates of mcpspy's authority."""
+    """TLS with certificates issued by mcpspy's CA."""
 
     def __init__(self, store: CertStore) -> None:
         self.certstore = store
@@ -62,14 +62,14 @@ class Certificates(TlsConfig):
 
 
 class PassthroughLayer(tcp.TCPLayer):
-    """Bytes that pass. mitmproxy would store them, and read more while its addons decide."""
+    """Forwards bytes. mitmproxy would store them, and read more while its addons decide."""
 
     def __init__(self, context: Context, ignore: bool = True) -> None:
         super().__init__(context, ignore=True)
 
 
 class AfterNextLayer:
-    """Passes through what NextLayer does not take for HTTP."""
+    """Forwards traffic that NextLayer does not recognise as HTTP."""
 
     def next_layer(self, nextlayer: layer.NextLayer) -> None:
         if isinstance(nextlayer.layer, tcp.TCPLayer):
@@ -80,9 +80,9 @@ class MitmproxyEngine:
     """Accepts connections and calls an addon for each."""
 
     def __init__(self, addon: object, store: CertStore, trusted: str, *, insecure: bool) -> None:
-        """`trusted`: a PEM file of the authorities for servers' certificates."""
+        """Set mitmproxy up. `trusted` is a PEM file with the CAs for the servers' certificates."""
         _configure_log()
-        tcp.TCPLayer = PassthroughLayer  # type: ignore[misc]  # What HTTP becomes after 101.
+        tcp.TCPLayer = PassthroughLayer  # type: ignore[misc]  # mitmproxy uses this class after status 101.
         self._options = options.Options()
         self._master = Master(self._options, asyncio.get_running_loop())
         self._mode = ProxyMode.parse("regular")
@@ -90,7 +90,7 @@ class MitmproxyEngine:
         addons: addonmanager.AddonManager = self._master.addons
         addons.add(Proxyserver(), addon, DisableH2C(), NextLayer(), AfterNextLayer(), Certificates(store))
         self._options.update(
-            # Connect to a server when there is something to send, and not at all for handed-over requests.
+            # Connect to a server when there is something to send, and never for requests that are handed over.
             connection_strategy="lazy",
             upstream_cert=False,
             stream_large_bodies=MAX_HELD_BODY,
@@ -103,7 +103,7 @@ class MitmproxyEngine:
 
     @asynccontextmanager
     async def accepting(self, listener: socket.socket) -> AsyncIterator[None]:
-        """Serve connections while the context lasts."""
+        """Serve connections while the context is open."""
         server = await asyncio.start_server(self._handle, sock=listener)
         try:
             yield
@@ -128,7 +128,7 @@ class MitmproxyEngine:
 
 
 class _OneLine(logging.Handler):
-    """Reports errors in mitmproxy in one line."""
+    """Reports errors of mitmproxy on one line."""
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
@@ -137,13 +137,13 @@ class _OneLine(logging.Handler):
 
 
 def is_proxy_request(data: bytes) -> bool:
-    """Return whether the first bytes of a client can be meant for a proxy."""
+    """Return whether the first bytes of a client may be a request to a proxy."""
     words = data.split(b"\r\n", 1)[0].split(b" ")
     return len(words) < 2 or not words[1].startswith((b"/", b"*"))
 
 
 class NonProxyRejection(layer.Layer):
-    """Responds once, and hangs up."""
+    """Responds once and hangs up."""
 
     def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
         if isinstance(event, events.Start):
@@ -152,7 +152,7 @@ class NonProxyRejection(layer.Layer):
 
 
 def _configure_log() -> None:
-    """Suppress mitmproxy's log, except its errors."""
+    """Suppress mitmproxy's log, except errors."""
     log = logging.getLogger("mitmproxy")
     log.propagate = False
     log.handlers = [_OneLine(logging.ERROR)]

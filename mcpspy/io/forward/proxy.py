@@ -1,6 +1,6 @@
 """`mcpspy http --forward`: a proxy for programs whose server addresses cannot be changed.
 
-Owns the parts of a running proxy and the order in which they end.
+Starts and stops the parts of a forward proxy in order.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from mcpspy.io.http.listener import listening, origin, stop_on_signals
 from mcpspy.io.recording.recorder import say
 
 ANY_UPSTREAM = Upstream("", "", "", "")
-"""Stands for the upstream of a proxy for all servers."""
+"""Placeholder for the upstream of a proxy for all servers."""
 
 
 class ForwardOptions(proxy.HttpOptions):
-    """The options of `mcpspy http --forward`; those of one server apply to each."""
+    """The options of `mcpspy http --forward`. Options for one server apply to every server."""
 
     def __init__(self, host: str, port: int) -> None:
         super().__init__(ANY_UPSTREAM, host, port)
         self.allowed: list[str] = []
-        """Globs of hosts; only these are decrypted, if there are any."""
+        """Globs of hosts. If there are any, only these hosts are decrypted."""
         self.ignored: list[str] = []
         self.authorities = b""
-        """Trusted in addition to the system's and those of `cacert`, as PEM."""
+        """CAs trusted in addition to the system's and those of `cacert`, as PEM."""
         self.announces = True
-        """Whether each recording is reported when it begins."""
+        """True if each recording is reported when it starts."""
 
 
 def run(options: ForwardOptions) -> int:
-    """Serve until SIGTERM or SIGINT; return the exit code. Raises CannotStart."""
+    """Serve until SIGTERM or SIGINT. Return the exit code. Raises CannotStart."""
     return asyncio.run(_serve(options))
 
 
@@ -53,20 +53,20 @@ async def _serve(options: ForwardOptions) -> int:
     stop_on_signals(lambda _: stop.set())
     ca = authority()
     async with forwarding(options, ca) as proxy:
-        say(f"{proxy.url} is a forward proxy; clients must trust {ca.certificate} (mcpspy ca says how)")
+        say(f"{proxy.url} is a forward proxy; clients must trust {ca.certificate} (see mcpspy ca)")
         await stop.wait()
     return 0
 
 
 class ForwardProxy:
-    """A forward proxy that runs, or ran."""
+    """A forward proxy that is running or has ended."""
 
     def __init__(self, url: str, endpoints: EndpointRegistry) -> None:
         self.url = url
         self.endpoints = endpoints
 
     def recordings(self) -> list[tuple[str, str]]:
-        """Return the address of each endpoint, and the file of its recording."""
+        """Return the address of each recorded endpoint, and the file of its recording."""
         return [
             (known.upstream.origin + known.upstream.path, known.recorder.path)
             for known in self.endpoints
@@ -76,10 +76,10 @@ class ForwardProxy:
 
 @asynccontextmanager
 async def forwarding(options: ForwardOptions, ca: CertificateAuthority) -> AsyncIterator[ForwardProxy]:
-    """Serve while the context lasts. Raises CannotStart."""
+    """Serve while the context is open. Raises CannotStart."""
     with (
         tempfile.TemporaryDirectory(prefix="mcpspy-") as folder,
-        listening(options.host, options.port, "another --listen PORT, or :0") as listener,
+        listening(options.host, options.port, "use another --listen PORT, or :0 for a free one") as listener,
     ):
         options = copy.copy(options)
         options.cacert = _extra_authorities(options, Path(folder) / "more.pem")
@@ -93,7 +93,7 @@ async def forwarding(options: ForwardOptions, ca: CertificateAuthority) -> Async
 
 
 def _extra_authorities(options: ForwardOptions, path: Path) -> str | None:
-    """Return a file of the authorities that are trusted in addition to the system's."""
+    """Return a file with the CAs that are trusted in addition to the system's."""
     if not options.authorities:
         return options.cacert
     try:
@@ -105,7 +105,7 @@ def _extra_authorities(options: ForwardOptions, path: Path) -> str | None:
 
 
 def _trusted(more: str | None, path: Path) -> str:
-    """Return one file of all trusted authorities, as mitmproxy needs it."""
+    """Return one file with all trusted CAs, as mitmproxy requires."""
     path.write_bytes(system_authorities() + (b"" if more is None else Path(more).read_bytes()))
     return os.fspath(path)
 

@@ -1,4 +1,4 @@
-"""The MCP hosts of this machine, and their configuration files."""
+"""The MCP hosts on this machine, and their configuration files."""
 
 from mcpspy.io.hosts.table import HOSTS, Host
 

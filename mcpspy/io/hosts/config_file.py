@@ -1,8 +1,8 @@
-"""A host's configuration file, which is read and replaced as a whole.
+"""A host's configuration file, read and replaced as a whole.
 
-A new version is written beside the file, synced and renamed, with the same owner and permissions; links are
-followed; a file that has changed since it was read is not replaced. The old version is kept in a private
-folder: such files hold secrets, and a copy beside one could be committed with the project.
+A new version is written next to the file, synced and renamed, with the same owner and permissions. Links are
+followed. A file that has changed since it was read is not replaced. The old version is backed up in a private
+folder: such files contain secrets, and a copy next to the file could be committed with the project.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ class ConfigFile:
     """The content of a file when it was read."""
 
     def __init__(self, path: Path) -> None:
-        """Raise UsageError or CannotStart if it cannot be read."""
+        """Read the file. Raise UsageError or CannotStart if that fails."""
         self.path = path
         try:
-            # The link stays, and the file it leads to is replaced.
+            # A link is kept, and the file that it points to is replaced.
             self.real = Path(os.path.realpath(path))
             self.data = self.real.read_bytes()
         except FileNotFoundError:
-            raise UsageError(f"{path}: no such file", "mcpspy hosts lists those that are there") from None
+            raise UsageError(f"{path}: no such file", "mcpspy hosts lists the existing files") from None
         except IsADirectoryError:
-            raise UsageError(f"{path}: a folder, not a configuration") from None
+            raise UsageError(f"{path}: a folder, not a configuration file") from None
         except OSError as error:
-            raise CannotStart(f"{path}: {error.strerror}", "is it yours to read?") from None
+            raise CannotStart(f"{path}: {error.strerror}", "check the permissions") from None
         try:
             self.text = self.data.decode("utf-8")
         except UnicodeDecodeError as error:
             raise UsageError(f"{path}: not UTF-8, at byte {error.start}", "save it as UTF-8") from None
 
     def replace(self, text: str) -> Path:
-        """Replace the content and return the path of the backup; raise CannotStart."""
+        """Replace the content. Return the path of the backup. Raise CannotStart."""
         data = text.encode("utf-8")
         if not os.access(self.real, os.W_OK):
             raise CannotStart(f"{self.path}: read-only", "nothing was changed")
-        kept = self._back_up()
+        backup = self._back_up()
         try:
             self._write(data)
         except OSError as error:
@@ -51,7 +51,7 @@ class ConfigFile:
                 f"{self.real.parent}: {error.strerror}, so {self.path.name} could not be replaced",
                 "nothing was changed",
             ) from None
-        return kept
+        return backup
 
     def _write(self, data: bytes) -> None:
         fd, name = tempfile.mkstemp(dir=self.real.parent, prefix=f".{self.real.name}.", suffix=".mcpspy")
@@ -63,7 +63,7 @@ class ConfigFile:
             self._copy_metadata(name)
             if self.real.read_bytes() != self.data:
                 raise CannotStart(
-                    f"{self.path}: somebody else changed it meanwhile", "nothing was written; try again"
+                    f"{self.path}: another program has changed it", "nothing was written; try again"
                 )
             os.replace(name, self.real)
         except BaseException:
@@ -73,19 +73,19 @@ class ConfigFile:
 
     def _copy_metadata(self, name: str) -> None:
         old = os.stat(self.real)
-        shutil.copystat(self.real, name)  # Extended attributes as well, where there are any.
+        shutil.copystat(self.real, name)  # Also copies extended attributes, if there are any.
         os.utime(name)
         new = os.stat(name)
         if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid) and hasattr(os, "chown"):
             os.chown(name, old.st_uid, old.st_gid)
-            os.chmod(name, old.st_mode & 0o7777)  # A new owner takes away some of it.
+            os.chmod(name, old.st_mode & 0o7777)  # A change of the owner clears some mode bits.
 
     def _back_up(self) -> Path:
         home = Path(sessions_folder())
         folder = home / "backups"
         stem = f"{time.strftime('%Y%m%dT%H%M%S')}-{slug(self.path.absolute().parent.name)}-{slug(self.path.name)}"
         try:
-            home.mkdir(mode=0o700, parents=True, exist_ok=True)  # Of parents, mkdir leaves the mode alone.
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)  # mkdir ignores `mode` for parents.
             folder.mkdir(mode=0o700, exist_ok=True)
             for number in range(1, 1000):
                 path = folder / (stem if number == 1 else f"{stem}-{number}")
@@ -100,13 +100,13 @@ class ConfigFile:
                 return path
         except OSError as error:
             raise CannotStart(
-                f"{folder}: {error.strerror}, so no backup could be kept", "nothing was changed"
+                f"{folder}: {error.strerror}, so no backup could be written", "nothing was changed"
             ) from None
-        raise CannotStart(f"{folder}: full of backups of this second", "nothing was changed")
+        raise CannotStart(f"{folder}: too many backups within one second", "nothing was changed")
 
 
 def _sync_folder(folder: Path) -> None:
-    """Sync the renamed entry to disk; where folders cannot be opened, this is not needed."""
+    """Sync the renamed entry to disk. Systems that cannot open folders do not need this."""
     if os.name != "posix":
         return
     fd = os.open(folder, os.O_RDONLY)

@@ -1,6 +1,6 @@
 """The outcome of the last session of each wrapped server, by name.
 
-Reads the first line of each recording of a folder, and the ends of only a few: `hosts` runs often, and
+Reads the first line of each recording in a folder, but the end of only a few: `hosts` runs often, and
 recordings are large.
 """
 
@@ -16,21 +16,21 @@ from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of, 
 from mcpspy.io.settings import sessions_folder
 
 MAX_CHECKED = 5
-"""Sessions of a server whose ends are read. Some hosts start a server twice and drop one, so the live one
-need not be the newest; one outside the newest five has not been seen.
+"""Number of sessions per server whose ends are read. Some hosts start a server twice and drop one process, so the
+live session may not be the newest; a live session outside the newest five has not been observed.
 """
 
 FINE = frozenset([None, "SIGTERM", "SIGINT", "SIGHUP", "SIGPIPE"])
 
 
 FINE_CODES = frozenset([None, 0, 130, 143])
-"""Exit codes of servers that exited normally or by one of these signals."""
+"""Exit codes of servers that exited normally or because of one of these signals."""
 
 
 class SessionOutcome(StrEnum):
     LIVE = "live"
     FINE = "fine"
-    """It ended with exit code 0, or as hosts end servers."""
+    """The server exited with code 0, or in the way that hosts end servers."""
     DIED = "died"
     """The server failed, or mcpspy was killed."""
 
@@ -50,7 +50,7 @@ class SessionsByName:
         for path, header in self._named(Path(sessions_folder(folder))).get(name, [])[:MAX_CHECKED]:
             try:
                 last = _last(summarize(path, header, counts=False))
-            except (OSError, McpspyError):  # Deleted while we looked.
+            except (OSError, McpspyError):  # The file was deleted in the meantime.
                 continue
             if last.went is SessionOutcome.LIVE:
                 return last
@@ -63,11 +63,11 @@ class SessionsByName:
             try:
                 paths = list(folder.glob("*.jsonl"))
             except OSError:
-                paths = []  # Not readable by this user: nothing is known about them.
+                paths = []  # This user cannot read the folder, so its sessions are unknown.
             for path in paths:
                 try:
                     header = read_header_of(path)
-                except (OSError, McpspyError):  # No recording, or gone.
+                except (OSError, McpspyError):  # Not a recording, or deleted.
                     continue
                 if header.part == 1:
                     named.setdefault(header.name, []).append((path, header))

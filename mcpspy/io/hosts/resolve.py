@@ -1,6 +1,6 @@
-"""Resolves a host's name or a path to a configuration, and finds the command line of mcpspy.
+"""Finds the configuration for a host's name or a path, and the command line of mcpspy.
 
-The command line is absolute: hosts start with a bare PATH, and some in their own folder.
+The command line is absolute, because hosts start servers with a minimal PATH, and some in their own folder.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KEYS = (("mcpServers",), ("servers",), ("context_servers",), ("mcp", "servers")
 """Keys of the servers in JSON configurations."""
 
 _CACHES = ("/uv/archive-v0/", "/uv/builds-v0/", "/uv/cache/", "/pipx/.cache/")
-"""Folders of tools for programs that they run once, and delete later."""
+"""Folders in which tools install programs for a single run, and which they delete later."""
 
 
 class ConfigTarget(NamedTuple):
@@ -35,7 +35,7 @@ class ConfigTarget(NamedTuple):
     location: ServersLocation
 
     def servers(self) -> list[ServerEntry]:
-        """Return its servers; raise UsageError with the name of the file."""
+        """Return the servers. Raise UsageError with the name of the file."""
         try:
             return self.location.servers(self.file.text)
         except UsageError as error:
@@ -43,7 +43,7 @@ class ConfigTarget(NamedTuple):
 
 
 def find(which: str, folder: Path | None = None) -> ConfigTarget:
-    """Return the configuration of a host or a file; raise UsageError or CannotStart."""
+    """Return the configuration of a host or a file. Raise UsageError or CannotStart."""
     host = next((host for host in HOSTS if host.name == which), None)
     if host is not None:
         return target(host, folder)
@@ -65,22 +65,22 @@ def target(host: Host, folder: Path | None = None) -> ConfigTarget:
     path = next((path for path in paths if path.exists()), paths[0])
     if not path.exists():
         raise UsageError(
-            f"{path}: no such file; {host.title} has its servers there", "give the FILE if it is elsewhere"
+            f"{path}: no such file; {host.title} configures servers there", "name the FILE if it is elsewhere"
         )
     return _located(host, ConfigFile(path), folder)
 
 
 def other_files(host: Host | None, name: str | None = None) -> list[str]:
-    """Return the hosts whose other files of the same product hold servers, or this server.
+    """Return the hosts whose files belong to the same product and configure servers, or this server.
 
-    Most products have one file for the user and one for a project, which are easily confused.
+    Most products have one file for the user and one for a project, which are easy to confuse.
     """
     found = []
     for other in HOSTS:
         if host is not None and other.docs == host.docs and other is not host:
             try:
                 names = [server.name for server in target(other).servers()]
-            except McpspyError:  # Not there, or not readable: then it is not where to look.
+            except McpspyError:  # Missing or not readable: not worth a hint.
                 continue
             if names if name is None else name in names:
                 found.append(other.name)
@@ -96,7 +96,7 @@ def _located(host: Host, file: ConfigFile, folder: Path | None) -> ConfigTarget:
 
 
 def _project(file: ConfigFile, home: ServersLocation, folder: Path) -> str:
-    """Return the key of the folder's project: the folder, or its nearest parent with a key."""
+    """Return the key of the folder's project: the folder, or its nearest parent that is a key."""
     projects = _document(file, home.syntax).get(*home.keys[: home.keys.index(PROJECT)])
     known = {member.key for member in projects.members} if projects is not None else set()
     for path in (folder, *folder.parents):
@@ -107,7 +107,7 @@ def _project(file: ConfigFile, home: ServersLocation, folder: Path) -> str:
 
 
 def _host_of(path: Path) -> Host | None:
-    """Return the host with this file, or with a file of this name: `.cursor/mcp.json` of any project."""
+    """Return the host with this file, or with a file of this name, such as `.cursor/mcp.json` of any project."""
     real = os.path.realpath(path)
     for host in HOSTS:
         for own in host.paths():
@@ -140,23 +140,23 @@ def _document(file: ConfigFile, syntax: ConfigSyntax) -> Node:
 
 
 def command_line() -> list[str]:
-    """Return how this mcpspy was started, without its arguments."""
+    """Return the command that started this mcpspy, without its arguments."""
     started = os.path.abspath(sys.argv[0])
     stem, ending = os.path.splitext(os.path.basename(started))
     if stem == "mcpspy" and ending in ("", ".exe"):
         for path in (started, f"{started}.exe"):
-            # Not resolved: a link in a folder of commands outlives what it leads to.
+            # Not resolved: a link in a folder of commands outlives its target.
             if os.path.isfile(path):
                 return [path]
     return [sys.executable, "-m", "mcpspy"]
 
 
 def uvx() -> list[str]:
-    """Return the command line by which uv starts mcpspy, whatever is installed then."""
+    """Return the command with which uv starts mcpspy, whichever version is then installed."""
     return [shutil.which("uvx") or "uvx", "mcpspy"]
 
 
 def is_temporary(program: list[str]) -> bool:
-    """Return whether this command line leads into a cache."""
+    """Return whether the command line uses a program in a cache."""
     path = program[0].replace("\\", "/")
     return any(cache in path for cache in _CACHES)

@@ -1,7 +1,7 @@
-"""The hosts, one row each: where each keeps its servers, and the layout of an entry there.
+"""The table of hosts: the location of each configuration file, and the layout of a server in it.
 
-Looked up in the linked pages in November 2026; where sources disagree, a comment says how. Add a host by
-adding a row.
+Taken from the linked pages in November 2026; comments mention where sources disagree. To add a host, add an
+entry.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from mcpspy.core.hostconfig.edit import ServersLocation
 from mcpspy.core.hostconfig.layout import STANDARD, ConfigSyntax, EntryLayout
 
 PROJECT = "<project>"
-"""A placeholder for the key that is the folder of a project."""
+"""Placeholder for a key that is the folder of a project."""
 
 
 class Host(NamedTuple):
     name: str
     title: str
     linux: tuple[str, ...]
-    """Possible paths; the first one that exists counts. Relative paths are in the project's folder."""
+    """Possible paths; the first one that exists is used. Relative paths are in the project's folder."""
     macos: tuple[str, ...]
     windows: tuple[str, ...]
     location: ServersLocation
@@ -33,8 +33,8 @@ class Host(NamedTuple):
         """Return the possible paths on this system."""
         given = {"win32": self.windows, "darwin": self.macos}.get(platform, self.linux)
         folders = {
-            # What is relative counts as unset (XDG base directories).
-            name: set_ if (set_ := environ.get(variable, "")) and os.path.isabs(set_) else default
+            # A relative path counts as unset (XDG base directories).
+            name: value if (value := environ.get(variable, "")) and os.path.isabs(value) else default
             for name, (variable, default) in _FOLDERS.items()
         }
         return [Path(os.path.expanduser(path.format_map(folders))) for path in given]
@@ -63,7 +63,7 @@ _CODEX = ServersLocation(
         passed="env_vars",
     ),
 )
-# `httpUrl` is streamable HTTP and `url` HTTP+SSE; of both, the first counts. `type` knows `http` and `sse` only.
+# `httpUrl` is streamable HTTP and `url` is HTTP+SSE; the first one wins. `type` is `http` or `sse` only.
 _GEMINI = ServersLocation(ConfigSyntax.JSON, ("mcpServers",), EntryLayout(url=("httpUrl", "url"), stdio=None))
 _CONTINUE = ServersLocation(
     ConfigSyntax.YAML, ("mcpServers",), EntryLayout(headers=("requestOptions", "headers"), named=True)
@@ -92,11 +92,11 @@ HOSTS: tuple[Host, ...] = (
     Host(
         "claude-desktop",
         "Claude Desktop",
-        # The documentation names macOS and Windows only; builds for Linux use the folder Electron gives them.
+        # The documentation names macOS and Windows only; builds for Linux use Electron's default folder.
         ("{config}/Claude/claude_desktop_config.json",),
         ("{library}/Claude/claude_desktop_config.json",),
-        # The documentation names the second only. Since early 2026 it is installed as a package whose
-        # writes Windows redirects to the first: with both there, the second belongs to an older one.
+        # The documentation names the second path only. Since early 2026, Claude Desktop is installed as a package whose
+        # writes Windows redirects to the first path. If both exist, the second belongs to an older installation.
         (
             "{local}/Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/Claude/claude_desktop_config.json",
             "{roaming}/Claude/claude_desktop_config.json",
@@ -105,8 +105,8 @@ HOSTS: tuple[Host, ...] = (
         "https://modelcontextprotocol.io/docs/develop/connect-local-servers",
     ),
     Host("claude-code", "Claude Code, user", *_everywhere("{claude}/.claude.json"), _JSON, _CLAUDE_CODE),
-    # It expands ${VAR} in args, and leaves one that is not set as it is (seen with 2.1.278; the
-    # documentation says that the file then fails to load): so the variables of mcpspy reach `bridge`.
+    # Expands ${VAR} in args, and leaves unset variables unchanged (observed with 2.1.278; according to the
+    # documentation, the file then fails to load). So the variables of mcpspy reach `bridge`.
     Host("claude-code-project", "Claude Code, project", *_everywhere(".mcp.json"), _JSON, _CLAUDE_CODE),
     Host(
         "claude-code-local",
@@ -117,10 +117,10 @@ HOSTS: tuple[Host, ...] = (
     ),
     Host("cursor", "Cursor, user", *_everywhere("~/.cursor/mcp.json"), _JSON, _CURSOR),
     Host("cursor-project", "Cursor, project", *_everywhere(".cursor/mcp.json"), _JSON, _CURSOR),
-    # Of the default profile; another one has its own in profiles/ID/.
+    # The file of the default profile; other profiles have their own in profiles/ID/.
     Host("vscode", "VS Code, user", *_in_vscode("mcp.json"), _VSCODE, _VSCODE_DOCS),
     Host("vscode-workspace", "VS Code, workspace", *_everywhere(".vscode/mcp.json"), _VSCODE, _VSCODE_DOCS),
-    # Its pages name `serverUrl` and `url`, and both are read. Variables are ${env:NAME} in some, ${NAME} in others.
+    # The documentation names `serverUrl` and `url`, and both are read. Variables are ${env:NAME} or ${NAME}.
     Host(
         "windsurf",
         "Windsurf",
@@ -130,7 +130,7 @@ HOSTS: tuple[Host, ...] = (
         ),
         "https://docs.windsurf.com/windsurf/cascade/mcp",
     ),
-    # Third parties describe a nested `source` with the URL or the command in it; Zed's own pages do not.
+    # Third parties describe a nested `source` with the URL or the command; Zed's own pages do not.
     Host(
         "zed",
         "Zed",
@@ -147,7 +147,7 @@ HOSTS: tuple[Host, ...] = (
     Host(
         "gemini-project", "Gemini CLI, project", *_everywhere(".gemini/settings.json"), _GEMINI, _GEMINI_DOCS
     ),
-    # Older pages show config.json, with the same list; give its path.
+    # Older pages show config.json with the same list; for that, name its path.
     Host(
         "continue",
         "Continue",
@@ -155,7 +155,7 @@ HOSTS: tuple[Host, ...] = (
         _CONTINUE,
         "https://docs.continue.dev/customize/deep-dives/mcp",
     ),
-    # Documented as the first; installations that began before it was have the second.
+    # The first path is documented; older installations use the second.
     Host(
         "lm-studio",
         "LM Studio",
@@ -163,7 +163,7 @@ HOSTS: tuple[Host, ...] = (
         ServersLocation(ConfigSyntax.JSON, ("mcpServers",), EntryLayout(stdio=None)),
         "https://lmstudio.ai/docs/app/mcp",
     ),
-    # The documentation names the file of the command line only; the extension has one in VS Code's storage.
+    # The documentation names only the file of the CLI; the extension uses a file in VS Code's storage.
     Host(
         "cline",
         "Cline",
@@ -178,7 +178,7 @@ HOSTS: tuple[Host, ...] = (
         _JSON,
         _CLINE,
     ),
-    # Its documentation gives the name mcp_settings.json and no folder; some pages still name cline_mcp_settings.json.
+    # The documentation names mcp_settings.json without a folder; some pages still name cline_mcp_settings.json.
     Host(
         "roo",
         "Roo Code",

@@ -1,1 +1,1 @@
-"""`mcpspy http`: the reverse proxy, one exchange, sessions, interception over HTTP."""
+"""`mcpspy http`: the reverse proxy, HTTP exchanges, sessions, and interception over HTTP."""

@@ -1,8 +1,8 @@
 """The shared context of HTTP exchanges with one server: the recording, the client and the sessions.
 
-A stream is the scope in which ids are paired, named by the number of the exchange that began it.
-Exchanges belong together by a session header or by an address that HTTP+SSE handed out; any other
-exchange is a stream of its own.
+A stream is the scope in which ids are paired, named by the number of the exchange that started it. Exchanges
+belong together by a session header, or by an address that HTTP+SSE handed out; any other exchange is a separate
+stream.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 SESSION = "Mcp-Session-Id"
 
 JOIN_LIMIT = 1 << 14
-"""Bytes up to which buffers are written as one piece: joining them costs less than writev."""
+"""Maximum size, in bytes, of buffers that are joined for a write. Below it, joining is faster than writev."""
 
 THREAD_WRITE_SIZE = 1 << 20
-"""Bytes above which a write to the file runs in a thread: below, the hand-over costs more than the write."""
+"""Size in bytes above which a thread writes to the file. Below it, the switch takes longer than the write."""
 
 Decoder: TypeAlias = Callable[[bytes], bytes]
 """Decompresses a body, chunk by chunk."""
 
 MAX_ENDED = 4096
-"""Sessions that are remembered after their end: an exchange of one may still be under way."""
+"""Number of ended sessions that are remembered, because an exchange of one may still be in progress."""
 
 MAX_REMEMBERED = 1 << 16
-"""Sessions that are remembered; then the least recently used is forgotten, since many clients end none."""
+"""Number of sessions that are remembered; the least recently used is forgotten first. Many clients never end one."""
 
 
 class SessionScopes:
@@ -54,7 +54,7 @@ class SessionScopes:
         self._addresses = _Names()
 
     def is_endpoint(self, target: str) -> bool:
-        """Whether messages are sent to this path."""
+        """Return whether messages are sent to this path."""
         return target.partition("?")[0] == self._endpoint or target in self._addresses
 
     def of(self, session: str | None, target: str, number: int) -> str:
@@ -64,7 +64,7 @@ class SessionScopes:
         return self._addresses.get(target, str(number))
 
     def is_address(self, target: str) -> bool:
-        """Whether HTTP+SSE handed this address out."""
+        """Return whether HTTP+SSE handed out this address."""
         return target in self._addresses
 
     def bind(self, session: str, stream: str) -> None:
@@ -74,23 +74,23 @@ class SessionScopes:
         self._addresses[target] = stream
 
     def end(self, session: str) -> None:
-        """Forget a session, in a while."""
+        """Forget a session, after a while."""
         self._sessions.end(session)
 
     def end_address(self, target: str) -> None:
-        """Forget an address, in a while."""
+        """Forget an address, after a while."""
         self._addresses.end(target)
 
 
 class _Names(dict[str, str]):
-    """Names of streams, the most recently used last."""
+    """Names of streams, in order of last use."""
 
     def __init__(self) -> None:
         super().__init__()
         self._ended: dict[str, None] = {}
 
     def refresh(self, name: str, stream: str) -> str:
-        """Return the stream of a name, which is `stream` if it has none."""
+        """Return the stream of a name, or assign `stream` to it."""
         stream = self[name] = self.pop(name, stream)
         if len(self) > MAX_REMEMBERED:
             self._drop(next(iter(self)))
@@ -123,9 +123,9 @@ class ExchangeContext:
         return next(self._numbers)
 
     async def record(self, lines: Iterable[bytes | bytearray], size: int) -> None:
-        """Write lines to the recording. A long write does not block the other exchanges."""
+        """Write lines to the recording. A long write does not block other exchanges."""
         if size > THREAD_WRITE_SIZE:
-            # A thread cannot be cancelled: the lock is kept even if the client hangs up meanwhile.
+            # A thread cannot be cancelled, so the lock is held even if the client hangs up in the meantime.
             await asyncio.shield(self._record_in_thread(lines))
             return
         async with self._writing:
@@ -145,7 +145,7 @@ class ExchangeContext:
             self.recorder.write(line)
 
     def public_origin(self, request: web.BaseRequest) -> str:
-        """Return the origin at which the client of this request knows the server."""
+        """Return the origin under which the client of this request knows the server."""
         return f"http://{request.headers.get(hdrs.HOST, '')}"
 
     def url(self, target: str) -> URL:
@@ -167,14 +167,14 @@ class ExchangeHead:
         self.request = request
         self.number = context.next_number()
         self.public_origin = context.public_origin(request)
-        """The origin at which the client knows the server."""
+        """The origin under which the client knows the server."""
         self.target = request.rel_url.raw_path_qs
         streams = self._streams = context.streams
         self._origin = context.upstream.origin
         self.is_mcp = streams.is_endpoint(self.target)
         self.stream = streams.of(request.headers.get(SESSION), self.target, self.number)
         self.lists_tools = request.headers.get(mcp_headers.METHOD) == LIST
-        """Whether the head names `tools/list` (2026-07-28)."""
+        """True if the head names `tools/list` (2026-07-28)."""
         self.address: str | None = None
         """The address for messages that this HTTP+SSE stream (2024-11-05) has named."""
 
@@ -185,11 +185,11 @@ class ExchangeHead:
 
     @property
     def is_address(self) -> bool:
-        """Whether this is a POST of HTTP+SSE (2024-11-05), whose responses come on another stream."""
+        """Return whether this is a POST of HTTP+SSE (2024-11-05), whose responses arrive on another stream."""
         return self._streams.is_address(self.target)
 
     def redirect(self, chunk: bytes, data: bytes) -> bytes:
-        """Learn the address for messages; an absolute address of the server becomes one of the proxy."""
+        """Learn the address for messages, and replace the server's origin in it with the proxy's."""
         try:
             address = data.decode()
             target = self.request.rel_url.join(URL(rewritten_url(address, self._origin, ""), encoded=True))

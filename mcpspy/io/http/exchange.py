@@ -1,8 +1,8 @@
 """One proxied HTTP exchange.
 
-A body is recorded before its last byte is forwarded, and an event of a stream before its blank
-line; nothing else waits. Bytes and headers are forwarded unchanged, and a disconnect of one side
-is passed to the other at once.
+A body is recorded before its last byte is forwarded, and an event of a stream before its blank line; nothing
+else is delayed. Bytes and headers are forwarded unchanged. If one side disconnects, the other is disconnected
+at once.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ if TYPE_CHECKING:
     from mcpspy.io.http.interception import HttpInterception
 
 ADDED = (hdrs.USER_AGENT, hdrs.ACCEPT, hdrs.CONTENT_TYPE, hdrs.ACCEPT_ENCODING, hdrs.SERVER, hdrs.DATE)
-"""Headers that aiohttp adds if there is none."""
+"""Headers that aiohttp adds if they are missing."""
 
 JOIN_LIMIT = 1 << 18
-"""Bytes up to which a request's body is sent as one piece; a longer one is not copied whole."""
+"""Maximum size, in bytes, of a request body that is sent in one piece. A larger one is not copied as a whole."""
 
 
 class ProxiedResponse(web.StreamResponse):
-    """A response with the headers that the server sent, and no others."""
+    """A response with exactly the headers that the server sent."""
 
     def __init__(self, response: aiohttp.ClientResponse, headers: Headers) -> None:
         super().__init__(status=response.status, reason=response.reason, headers=CIMultiDict(headers))
         self._given = response.headers
-        # A complete body is sent in one packet with its head; otherwise the head does not wait.
+        # A complete body is sent in one packet with its head; otherwise the head is sent at once.
         self._send_headers_immediately = not response.content.is_eof()
 
     async def _write_headers(self) -> None:
@@ -70,7 +70,7 @@ class ProxiedResponse(web.StreamResponse):
 
 
 def decoder(response: aiohttp.ClientResponse) -> Decoder:
-    """Return a function that decompresses body chunks for the recording; they are forwarded compressed."""
+    """Return a function that decompresses body chunks for the recording. They are forwarded compressed."""
     encoding = response.headers.get(hdrs.CONTENT_ENCODING, "identity").lower()
     if encoding not in ("gzip", "x-gzip", "deflate"):
         return lambda data: data
@@ -119,7 +119,7 @@ class HttpExchange:
             try:
                 return await self._forward_response(response)
             finally:
-                # The server should stop producing what the client no longer wants: close(), not release().
+                # The server should stop sending when the client has hung up: close(), not release().
                 if self._intercepted is None or not self._intercepted.is_draining:
                     response.close()
         except (asyncio.CancelledError, ConnectionResetError):
@@ -133,7 +133,7 @@ class HttpExchange:
                 self._intercepted.close()
 
     async def _take_request(self) -> bytes | AsyncIterator[bytes] | None:
-        """Return the body to send: a message, recorded, or the stream of any other body."""
+        """Return the body to send: a recorded message, or the stream of any other body."""
         request, context, head = self._request, self._context, self._head
         if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and request.transport is not None:
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -165,7 +165,7 @@ class HttpExchange:
         return self._request_body
 
     def _is_intercepted(self, pieces: list[bytes]) -> bool:
-        """Whether a complete body is a message to decide on."""
+        """Return whether a complete body is a message to decide on."""
         if self._interception.is_on and is_message(body := b"".join(pieces)):
             self._request_body = body
             self._intercept()
@@ -191,7 +191,7 @@ class HttpExchange:
         self._end_session(response)
         await self._record_head(response.status, recorded_headers(response.headers.items()))
         if not response.content.is_eof():
-            # Most servers send a short response in two packets: let the loop read the second, if it is there.
+            # Most servers send a short response in two packets: let the loop read the second one if it has arrived.
             await asyncio.sleep(0)
         headers = response_headers(response.headers.items(), context.upstream, head.public_origin)
         kind = response.content_type if head.is_mcp and request.method != hdrs.METH_HEAD else ""
@@ -202,13 +202,13 @@ class HttpExchange:
             if request.method == hdrs.METH_GET and response.ok and is_metadata(head.target):
                 return await self._forward_metadata(response, proxied)
             await self._forward_body(response, proxied, kind)
-            # Recorded before the last byte is forwarded, which some clients do not wait for.
+            # Recorded before the last byte is forwarded, because some clients stop reading early.
             await self._end(None)
             await proxied.write_eof()
-        except ConnectionError:  # To the client; aiohttp's own subclass for the server is a ClientError, too.
+        except ConnectionError:  # To the client; aiohttp's own subclass for the server is also a ClientError.
             await self._end(CLIENT)
         except aiohttp.ClientError:
-            # A clean end would make the client take this for the whole body.
+            # After a normal end, the client would treat this as the whole body.
             await self._end(SERVER)
             if request.transport is not None:
                 request.transport.close()
@@ -224,7 +224,7 @@ class HttpExchange:
     async def _forward_body(
         self, response: aiohttp.ClientResponse, proxied: ProxiedResponse, kind: str
     ) -> None:
-        """Forward the body as it comes, unless its messages are intercepted."""
+        """Forward the body as it arrives, unless its messages are intercepted."""
         if self._intercepted is not None:
             await self._forward_intercepted(response, proxied, kind, self._intercepted)
             return
@@ -244,7 +244,7 @@ class HttpExchange:
         kind: str,
         intercepted: InterceptedExchange,
     ) -> None:
-        """Forward the decided messages under a matching head."""
+        """Forward the messages after the decisions on them, with a matching head."""
         if kind == JSON:
             body, is_unchanged = await intercepted.message(response, decoder(response))
             if not is_unchanged:
@@ -263,7 +263,7 @@ class HttpExchange:
             await proxied.write(chunk)
 
     async def _respond(self) -> web.StreamResponse:
-        """Respond in the server's place; the messages are already recorded."""
+        """Respond in place of the server. The messages are already recorded."""
         assert self._intercepted is not None
         status, body = self._intercepted.answer()
         if not self._has_head:
@@ -289,7 +289,7 @@ class HttpExchange:
     async def _forward_metadata(
         self, response: aiohttp.ClientResponse, proxied: ProxiedResponse
     ) -> ProxiedResponse:
-        """Forward a document about the server as one about the proxy."""
+        """Forward a document about the server with the proxy's addresses in it."""
         body = rewritten_metadata(
             self._head.target, await response.read(), self._context.upstream.origin, self._head.public_origin
         )
@@ -301,7 +301,7 @@ class HttpExchange:
         return proxied
 
     async def _forward_message(self, response: aiohttp.ClientResponse, proxied: ProxiedResponse) -> None:
-        """Forward a message; only its last chunk waits for the recording."""
+        """Forward a message. Only its last chunk waits for the recording."""
         encoder = BodyEncoder(SERVER, self._head.fields)
         decode = decoder(response)
         held = b""
@@ -327,8 +327,8 @@ class HttpExchange:
             await proxied.write(held)
 
     async def _forward_events(self, response: aiohttp.ClientResponse, proxied: ProxiedResponse) -> None:
-        """Forward each chunk as it comes, after its events are recorded."""
-        # HTTP+SSE (2024-11-05) names the address for messages in the first event of its one GET.
+        """Forward each chunk as it arrives, after its events are recorded."""
+        # HTTP+SSE (2024-11-05) names the address for messages in the first event of its GET.
         may_name_endpoint = self._request.method == hdrs.METH_GET and SESSION not in self._request.headers
         routes = self._interception.routes
         try:
@@ -350,9 +350,9 @@ class HttpExchange:
     async def _forward_chunks(
         self, response: aiohttp.ClientResponse, proxied: ProxiedResponse, *, may_name_endpoint: bool
     ) -> bool:
-        """Forward chunks until the end, or until each event is to be decided on.
+        """Forward chunks until the end, or until each event needs a decision.
 
-        Return whether the event that names the address may still come.
+        Return whether the event that names the address may still arrive.
         """
         encoder = SseEncoder(SERVER, self._head.fields)
         decode = decoder(response)
@@ -399,13 +399,13 @@ class HttpExchange:
                 self._interception.learn_tools(b"".join(event.data or ()))
 
     def inspect(self) -> None:
-        """Decide on the events of this stream from the next one on; at once if it is being waited for."""
+        """Decide on all events of this stream from the next one on; immediately if the next one is being awaited."""
         self._interception.routes.open_stream(self._intercept())
         if self._waiting_task is not None:
             self._waiting_task.cancel()
 
     async def _respond_unreachable(self, error: Exception) -> web.StreamResponse:
-        """Respond in JSON-RPC for a server that cannot be reached."""
+        """Respond with a JSON-RPC error because the server cannot be reached."""
         upstream = self._context.upstream
         line = f"mcpspy: cannot reach {upstream.origin}{upstream.path}: {reason(error)}"
         await self._record_head(502, {}, error=line)
@@ -442,7 +442,7 @@ class HttpExchange:
 
 
 def json_error(status: int, request_id: str | None, line: str) -> web.Response:
-    """Return a JSON-RPC error response by mcpspy; `request_id` is JSON text."""
+    """Return a JSON-RPC error from mcpspy. `request_id` is JSON text."""
     body = {
         "jsonrpc": "2.0",
         "id": orjson.Fragment(request_id) if request_id is not None else None,

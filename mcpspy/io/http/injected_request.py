@@ -1,7 +1,7 @@
 """An injected request to a server over HTTP: its POST and the response.
 
-Nothing of it reaches the client that did not send it: the response belongs to the viewer, and
-other messages of its stream are forwarded to a stream on which the client listens, if there is one.
+The client never receives the response, which belongs to the viewer. Other messages of the response's stream are
+forwarded to a stream on which the client listens, if there is one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class InjectedRequest:
         self._is_stream = False
         self._is_over = False
         self._held: dict[int, bytes] = {}
-        """The messages that came with the response and are not forwarded yet, by ticket."""
+        """Messages that arrived with the response and are not forwarded yet, by ticket."""
         self.lists_tools = False
 
     @property
@@ -51,14 +51,14 @@ class InjectedRequest:
         return {"stream": self.stream, "http": self._number}
 
     def deliver(self, step: Step) -> None:
-        """Send the injected message, or forward a message that came back with the response."""
+        """Send the injected message, or forward a message that arrived with the response."""
         if isinstance(step, Inject):
             self._request_id = step.id
             self._interception.spawn(self._run(step.data))
             return
         if isinstance(step, Forward | Substitute | Dropped):
-            was_kept = self._held.pop(step.ticket, None) is not None
-            if was_kept and self._is_stream and not isinstance(step, Dropped):
+            was_held = self._held.pop(step.ticket, None) is not None
+            if was_held and self._is_stream and not isinstance(step, Dropped):
                 client = self._interception.routes.to_client(self._route.stream)
                 if client is not None:
                     client.deliver(Inject(SERVER, step.data, None, self._route.stream))
@@ -70,7 +70,7 @@ class InjectedRequest:
             self.deliver(Forward(SERVER, data, self, ticket))
 
     def _leave(self) -> None:
-        """End, once the response has ended and none of its messages is held."""
+        """Remove the exchange once the response has ended and none of its messages is held."""
         if self._is_over and not self._held:
             self._interception.remove_exchange(self)
 
@@ -91,11 +91,11 @@ class InjectedRequest:
             try:
                 await self._record_head(headers, response.status, recorded_headers(response.headers.items()))
                 await self._receive(response)
-                if response.status != 202:  # For an answered request this is a no-op.
-                    self._report_failure(f"no answer, and HTTP {response.status}")
+                if response.status != 202:  # A no-op if the request was answered.
+                    self._report_failure(f"no response, only HTTP {response.status}")
             except aiohttp.ClientError as error:
                 hung_up = SERVER
-                self._report_failure(f"the server hung up: {reason(error)}")
+                self._report_failure(f"the response broke off: {reason(error)}")
             finally:
                 response.close()
         except asyncio.CancelledError:

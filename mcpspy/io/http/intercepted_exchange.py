@@ -1,8 +1,8 @@
 """One HTTP exchange whose messages are intercepted: its request, its response, each event of a stream.
 
-Keeps HTTP valid whatever is decided: lengths and headers match the forwarded body, a held event
-blocks no other, and a response is sent where the client waits for it. Steps are carried out in
-the order in which they are delivered; nothing is decided here.
+Keeps HTTP valid after every decision: lengths and headers match the forwarded body, a held event does not block
+others, and a response is sent where the client waits for it. Steps are executed in the order of their delivery.
+Decisions are made elsewhere.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class ClientAnswered(Exception):  # noqa: N818 - an outcome, not an error.
 
 
 class ClientDisconnected(Exception):  # noqa: N818
-    """The connection to the client is to be closed."""
+    """The connection to the client must be closed."""
 
 
 class _Raw(bytes):
-    """Bytes that are forwarded in order and are not a message."""
+    """Bytes that are not a message and are forwarded in order."""
 
 
 class _End:
@@ -53,25 +53,25 @@ class _End:
 
 
 class InterceptedExchange:
-    """One exchange with an interceptor between its sides."""
+    """One exchange with an interceptor between client and server."""
 
     def __init__(
         self, context: ExchangeContext, interception: HttpInterception, head: ExchangeHead, body: bytes = b""
     ) -> None:
-        """`body` is the client's message, if there is one."""
+        """Prepare the exchange. `body` is the client's message, if there is one."""
         self._context = context
         self._interception = interception
         self._head = head
         self._body = body
         self._steps: asyncio.Queue[actions.Step | _Raw | _End] = asyncio.Queue()
         self._held: dict[int, tuple[bytes, SseEvent | None]] = {}
-        """The bytes of each message that is not forwarded yet, and its event, by ticket."""
+        """Bytes and event of each message that is not forwarded yet, by ticket."""
         messages = read_frame(Frame(0.0, CLIENT, body)) if body else []
         self._unanswered = sum(isinstance(message, Request) for message in messages)
         self._answers: list[bytes] = []
         self._is_open = True
         self.is_draining = False
-        """Whether the server's response is still read after the client got another one."""
+        """True if the server's response is still read after the client got another one."""
         self.is_get = head.request.method == hdrs.METH_GET
         self.stream = head.stream
         interception.add_exchange(self)
@@ -87,11 +87,11 @@ class InterceptedExchange:
 
     @property
     def is_answered_here(self) -> bool:
-        """Whether the client waits for its response here; in HTTP+SSE (2024-11-05) it waits on another stream."""
+        """Return whether the client waits here for its response; in HTTP+SSE (2024-11-05) it waits on another stream."""
         return self._is_open and not self.is_get and not self._head.is_address
 
     def deliver(self, step: actions.Step) -> None:
-        """Queue a step; ignored once the client is gone."""
+        """Queue a step. Ignored if the client has disconnected."""
         if self._is_open:
             self._steps.put_nowait(step)
 
@@ -196,7 +196,7 @@ class InterceptedExchange:
                 await asyncio.gather(reading, return_exceptions=True)
 
     def answer(self) -> tuple[int, bytes]:
-        """Return the status and the body of a response by mcpspy."""
+        """Return the status and the body of a response from mcpspy."""
         if not self._answers:
             return 202, b""
         first, *more = self._answers
@@ -212,7 +212,7 @@ class InterceptedExchange:
         await self._interception.take(self, side, data, fields, keep)
 
     async def _decided_body(self, data: bytes) -> bytes:
-        """Return the decided body of the one message. Raises ClientAnswered or ClientDisconnected."""
+        """Return the body after the decision on its message. Raises ClientAnswered or ClientDisconnected."""
         while True:
             step = await self._next()
             if isinstance(step, actions.Forward):
@@ -252,7 +252,7 @@ class InterceptedExchange:
         return work.result()
 
     def _apply(self, step: object) -> None:
-        """Carry out the steps that mean the same in every state. Raises ClientAnswered or ClientDisconnected."""
+        """Execute the steps that have the same effect in every state. Raises ClientAnswered or ClientDisconnected."""
         if isinstance(step, actions.Disconnect):
             raise ClientDisconnected
         if isinstance(step, actions.Inject):
@@ -269,7 +269,7 @@ class InterceptedExchange:
             return format_event(step.data)
         if isinstance(step, actions.Disconnect):
             raise ClientDisconnected
-        # After `release_all`, a step that was decided before may come for the same message.
+        # After `release_all`, an earlier decision on the same message may still arrive.
         if (
             isinstance(step, actions.Forward | actions.Substitute | actions.Dropped)
             and (on_ticket := self._held.pop(step.ticket, None)) is not None
@@ -312,7 +312,7 @@ class InterceptedExchange:
             raise error
 
     async def _take_unit(self, unit: SseUnit, *, may_name_endpoint: bool) -> bool:
-        """Handle one unit; return whether the event that names an address (2024-11-05) may still come."""
+        """Handle one unit. Return whether the event that names an address (2024-11-05) may still arrive."""
         message, event, raw = unit.message, unit.event, unit.raw
         if message is not None and is_message(message):
             assert event is not None
@@ -333,7 +333,7 @@ class InterceptedExchange:
             self._steps.put_nowait(_Raw(raw))
 
     def _drain(self, draining: Coroutine[Any, Any, None]) -> None:
-        """Read the rest of the server's response: before 2026-07-28, closing the request would not cancel it."""
+        """Read the rest of the server's response: before 2026-07-28, closing a request does not cancel it."""
         is_aborted = False
         while not self._steps.empty():
             is_aborted |= isinstance(self._steps.get_nowait(), actions.AbortUpstream)
@@ -367,7 +367,7 @@ class InterceptedExchange:
             data = b"".join(pieces)
             if is_message(data):
                 await self._take(SERVER, data, data, None, self.fields)
-        except aiohttp.ClientError:  # The server hung up, and no one waits for it.
+        except aiohttp.ClientError:  # The server hung up, and nothing waits for it.
             pass
         finally:
             response.close()
@@ -387,4 +387,4 @@ class InterceptedExchange:
 
 async def _read_into(pieces: list[bytes], response: aiohttp.ClientResponse) -> None:
     async for piece in response.content.iter_any():
-        pieces.append(piece)  # noqa: PERF401 - one by one: what came before an error is kept.
+        pieces.append(piece)  # noqa: PERF401 - pieces received before an error are kept.

@@ -1,8 +1,8 @@
 """Interception of an HTTP session: rules, the watchdog and viewers.
 
-Each decision is recorded before it is carried out. While nothing is to be decided, exchanges do not
-use this module. `io.http.intercepted_exchange` carries out the steps of one exchange, and
-`io.http.routes` finds the exchange that reaches a side.
+Each decision is recorded before it is executed. While there is nothing to decide, exchanges do not use this
+module. `io.http.intercepted_exchange` executes the steps of one exchange, and `io.http.routes` finds the exchange
+that reaches a side.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Lines: TypeAlias = list[bytes | bytearray]
 """Pieces of recording lines."""
 
 Actions: TypeAlias = list[tuple[ExchangeRoute | None, Step]]
-"""Steps, and the exchange that carries out each once it is recorded."""
+"""Steps, each with the exchange that executes it once it is recorded."""
 
 
 class HttpInterception(SessionInterception):
@@ -50,7 +50,7 @@ class HttpInterception(SessionInterception):
         name: str,
         inject: Callable[[ExchangeContext, HttpInterception, Route], ExchangeRoute],
     ) -> None:
-        """`inject` makes the exchange that sends an injected message to the server."""
+        """Prepare the interception. `inject` creates the exchange that sends an injected message to the server."""
         super().__init__(context.recorder, interception, name)
         self._context = context
         self._inject = inject
@@ -61,19 +61,19 @@ class HttpInterception(SessionInterception):
         self._critical_tasks: set[asyncio.Task[None]] = set()
         """Short tasks that are awaited at the end."""
         self._next_free_ticket = 0
-        """Counts down the tickets of messages without an interceptor, which gives positive ones."""
+        """Next ticket without an interceptor. Counts down, because an interceptor assigns positive ones."""
         self.routes = RouteTable()
         self.tools = ToolParamHeaders()
-        """The headers that the server's tools want in a call."""
+        """Headers that calls of the server's tools require."""
 
     @property
     def has_watchdog(self) -> bool:
-        """Whether mcpspy may answer requests that were forwarded."""
+        """Return whether mcpspy may answer requests that were forwarded."""
         return self._options.call_timeout is not None
 
     @asynccontextmanager
     async def serving_viewers(self) -> AsyncIterator[None]:
-        """Apply the rules of the command line and accept viewers while the context lasts."""
+        """Apply the rules of the command line and accept viewers while the context is open."""
         if self._options.is_active:
             self._interceptor = self._options.interceptor()
             opening = self._interceptor.rules_note()
@@ -104,7 +104,7 @@ class HttpInterception(SessionInterception):
     ) -> None:
         """Decide on a message, record it, and deliver the steps to the exchange.
 
-        `on_ticket` is called with its ticket before that.
+        `on_ticket` is called with its ticket first.
         """
         if exchange.lists_tools and side == SERVER:
             self.learn_tools(data)
@@ -131,7 +131,7 @@ class HttpInterception(SessionInterception):
         self._settle()
 
     def end(self) -> None:
-        """Release all held messages: nothing more will come."""
+        """Release all held messages, because the session ends."""
         self._run(lambda interceptor, at: interceptor.end(at))
         self._settle()
         self.is_on = False
@@ -150,18 +150,18 @@ class HttpInterception(SessionInterception):
             self.routes.inspect()
             found = self.routes.to_client(stream)
             if found is None:
-                raise CommandError("the client has no stream open on which it could be told anything")
+                raise CommandError("cannot send to the client: it has no open stream")
             if order["order"] == "request" and not self.routes.has_session(found.stream):
-                raise CommandError("the client has no session, and so takes no requests")
+                raise CommandError("the client has no session, so it cannot receive requests")
         elif self.routes.to_server(stream) is None:
-            raise CommandError("no client has said anything yet: there is no way to the server to go after")
+            raise CommandError("cannot send to the server: no client has sent a message yet")
 
     def record_to(self, recorder: Recorder) -> None:
-        """Continue in another recording, which begins once a probe has turned out to be a session."""
+        """Continue in another recording, which starts when a probe turns out to be a session."""
         self._recorder, self._epoch = recorder, monotonic() - recorder.now()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a task beside all exchanges, at most until the end."""
+        """Run a task in the background, at most until the end."""
         _start(work, self._tasks)
 
     def _carry_out(self, at: float, steps: list[Step]) -> None:
@@ -204,9 +204,9 @@ class HttpInterception(SessionInterception):
             exchange: ExchangeRoute | None = None
             if isinstance(step, Inject):
                 exchange = self._injection_route(step)
-                if exchange is None:  # The receiver is gone.
+                if exchange is None:  # The receiver has disconnected.
                     if step.id is not None:
-                        self.failed(step.id, "there is no way to it any more")
+                        self.failed(step.id, "the receiver has disconnected")
                     continue
                 prefix = frame_prefix(step.side, {**exchange.fields, "by": MCPSPY})
                 lines += splice(prefix % at, [step.data], body=True)
@@ -223,7 +223,7 @@ class HttpInterception(SessionInterception):
                 exchange.deliver(step)
 
     def _injection_route(self, step: Inject) -> ExchangeRoute | None:
-        """Return the exchange that carries an injected message."""
+        """Return the exchange that sends an injected message."""
         if step.side == CLIENT:
             route = self.routes.to_server(step.stream)
             return None if route is None else self._inject(self._context, self, route)
@@ -240,7 +240,7 @@ class HttpInterception(SessionInterception):
     async def _record_message(
         self, at: float, side: str, data: bytes, fields: dict[str, Value], lines: Lines
     ) -> None:
-        """Record a message with its notes directly after it."""
+        """Record a message, directly followed by its notes."""
         size = len(data) + sum(map(len, lines))
         entry = [*splice(frame_prefix(side, fields) % at, [data], body=True), *lines]
         await self._context.record(entry, size)
@@ -260,9 +260,9 @@ class HttpInterception(SessionInterception):
 
     def _give_up(self, error: Exception) -> None:
         self._interceptor = None
-        self._failure = f"a bug in mcpspy: {type(error).__name__}: {error}; rules and holds are off"
-        say(self._failure)
-        for exchange in list(self._exchanges):  # An exchange may leave when its messages are released.
+        self._failure = f"interception stopped by a bug in mcpspy: {type(error).__name__}: {error}"
+        say(f"{self._failure}; traffic continues without it")
+        for exchange in list(self._exchanges):  # Releasing its messages may remove an exchange.
             exchange.release_all()
         _start(self._context.note("error", {"text": self._failure}), self._critical_tasks)
         self._settle()

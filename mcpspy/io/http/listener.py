@@ -1,4 +1,4 @@
-"""A listening socket, served until a signal: shared by `http` and `mock --http`."""
+"""A listening socket that is served until a signal arrives, shared by `http` and `mock --http`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from mcpspy.io.client.aiohttp_session import MAX_HEADER
 from mcpspy.io.recording.recorder import say
 
 GRACE = 0.5
-"""Seconds that exchanges under way get at the end; aiohttp waits this long twice, before and after it cancels."""
+"""Seconds that open exchanges get at the end. aiohttp waits for this time twice, before and after it cancels them."""
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 def listening(host: str, port: int, other: str) -> socket.socket:
-    """Return a listening socket; raise CannotStart with the hint `other`."""
+    """Return a listening socket. Raise CannotStart with the hint `other`."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=1024)
@@ -35,13 +35,13 @@ def listening(host: str, port: int, other: str) -> socket.socket:
 
 def origin(host: str, listener: socket.socket) -> str:
     """Return the origin under which clients reach a listener."""
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{listener.getsockname()[1]}"
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{listener.getsockname()[1]}"
 
 
 @asynccontextmanager
 async def accepting(handler: Handler, listener: socket.socket) -> AsyncIterator[None]:
-    """Serve requests with a handler while the context lasts. A client that hangs up cancels it."""
+    """Serve requests with a handler while the context is open. A client that hangs up cancels the handler."""
     server = web.Server(
         handler,
         logger=_quiet_log(),
@@ -61,7 +61,7 @@ async def accepting(handler: Handler, listener: socket.socket) -> AsyncIterator[
 
 
 def stop_on_signals(stop: Callable[[int], None]) -> None:
-    """Have SIGTERM and SIGINT call `stop`, with their number, in the running loop."""
+    """Call `stop` with the number of the signal on SIGTERM and SIGINT, in the running loop."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         try:
@@ -71,7 +71,7 @@ def stop_on_signals(stop: Callable[[int], None]) -> None:
 
 
 class _OneLine(logging.Handler):
-    """Reports bugs in one line; malformed requests are answered and not reported."""
+    """Reports bugs on one line. Malformed requests get a response and are not reported."""
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None

@@ -1,7 +1,7 @@
-"""`mcpspy http`: a listener in front of an MCP server that speaks HTTP.
+"""`mcpspy http`: a listener in front of an MCP server that uses HTTP.
 
-Owns the listener and the upstream client. There are no timeouts: streams live for hours, and it is
-up to the client to give up on a slow server.
+Contains the listener and the upstream client. There are no timeouts: streams stay open for hours, and the client
+decides when to give up on a slow server.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class HttpProxy(Generic[Context_co]):
         self._allowed = [*options.allowed_hosts, *(() if options.host in LOOPBACK else (options.host,))]
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Proxy one request, unless a foreign page sent it."""
+        """Proxy one request, unless a foreign web page sent it."""
         why = rejection_reason(
             request.headers.get(hdrs.HOST), request.headers.get(hdrs.ORIGIN), self._allowed
         )
@@ -69,13 +69,13 @@ class HttpProxy(Generic[Context_co]):
         return HttpExchange(self.context, self.interception, request).run()
 
     def stop(self) -> None:
-        """Release held messages: the listener is about to close."""
+        """Release held messages, because the listener is about to close."""
         self.context.is_stopping = True
         self.interception.end()
 
     async def _reject(self, request: web.BaseRequest, why: str) -> web.Response:
         number = self.context.next_number()
-        line = f"mcpspy: refused: {why} (--allow-host NAME lets it in)"
+        line = f"mcpspy: refused: {why} (allow it with --allow-host NAME)"
         fields: dict[str, Value] = {
             "stream": str(number),
             "http": number,
@@ -90,7 +90,7 @@ class HttpProxy(Generic[Context_co]):
 
 
 def run(options: HttpOptions) -> int:
-    """Serve until SIGTERM or SIGINT; return the exit code. Raises CannotStart."""
+    """Serve until SIGTERM or SIGINT. Return the exit code. Raises CannotStart."""
     return asyncio.run(_serve(options))
 
 
@@ -105,8 +105,8 @@ async def _serve(options: HttpOptions) -> int:
 
 @asynccontextmanager
 async def proxying(options: HttpOptions) -> AsyncIterator[str]:
-    """Serve while the context lasts; yield the URL for clients. Raises CannotStart."""
-    with listening(options.host, options.port, "another --listen PORT, or :0") as listener:
+    """Serve while the context is open. Yield the URL for clients. Raises CannotStart."""
+    with listening(options.host, options.port, "use another --listen PORT, or :0 for a free one") as listener:
         url = origin(options.host, listener) + options.upstream.path + options.upstream.query
         upstream = options.upstream
         running = running_proxy(
@@ -127,7 +127,7 @@ async def running_proxy(
 ) -> AsyncIterator[HttpProxy[Context_co]]:
     """Yield a proxy for one server, and end its recording after the context. Raises CannotStart.
 
-    `trusted` is the result of `trust`, if it is known: loading certificates takes time.
+    `trusted` is the result of `trust`, if it is known, because loading certificates takes time.
     """
     async with upstream_client(options, trusted) as client:
         proxy = HttpProxy(make(client), options)
@@ -139,7 +139,7 @@ async def running_proxy(
 def upstream_client(
     options: HttpOptions, trusted: ssl.SSLContext | bool | None = None
 ) -> aiohttp.ClientSession:
-    """Return the client for the server, which adds no headers. Raises CannotStart."""
+    """Return the client for the server. It adds no headers. Raises CannotStart."""
     if trusted is None:
         trusted = trust(options.cacert, insecure=options.insecure)
     return open_session(
@@ -152,7 +152,7 @@ def upstream_client(
 
 
 def recording(options: HttpOptions, listen: str) -> Recorder:
-    """Begin the recording of a server that clients reach at `listen`."""
+    """Start the recording of a server that clients reach at `listen`."""
     upstream = options.upstream
     fields: dict[str, Value] = {
         "transport": "http",

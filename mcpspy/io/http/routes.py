@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Value
 
 MAX_REMEMBERED = 1024
-"""Sessions whose last POST is remembered."""
+"""Number of sessions whose last POST is remembered."""
 
 
 class Route(NamedTuple):
@@ -24,13 +24,13 @@ class Route(NamedTuple):
     headers: Mapping[str, str]
     """The client's headers, unchanged."""
     public_origin: str
-    """The origin at which the client knows the server."""
+    """The origin under which the client knows the server."""
     is_session: bool
-    """Whether the session has more than the one POST."""
+    """True if the session has more than this POST."""
 
 
 class ExchangeRoute(Protocol):
-    """An exchange that carries out the decisions on its messages."""
+    """An exchange that executes the decisions on its messages."""
 
     @property
     def fields(self) -> dict[str, Value]:
@@ -38,29 +38,29 @@ class ExchangeRoute(Protocol):
 
     @property
     def is_answered_here(self) -> bool:
-        """Whether its client waits here for its response."""
+        """Return whether its client waits here for its response."""
 
     @property
     def stream(self) -> str:
-        """The session it belongs to."""
+        """The session to which it belongs."""
 
     @property
     def lists_tools(self) -> bool:
-        """Whether its response is a list of tools (2026-07-28)."""
+        """Return whether its response is a list of tools (2026-07-28)."""
 
     def deliver(self, step: Step) -> None:
-        """Carry out a step, in order. Never waits."""
+        """Execute a step, in order. Never waits."""
 
     def release_all(self) -> None:
         """Forward all held messages unchanged."""
 
 
 class StreamRoute(ExchangeRoute, Protocol):
-    """An exchange whose response is a stream, on which messages can be injected."""
+    """An exchange whose response is a stream into which messages can be injected."""
 
     @property
     def is_get(self) -> bool:
-        """Whether the stream belongs to no request."""
+        """Return whether the stream belongs to no request."""
 
 
 class UninspectedStream(Protocol):
@@ -106,19 +106,19 @@ class RouteTable:
             self._uninspected.pop().inspect()
 
     def has_session(self, stream: str) -> bool:
-        """Whether this stream is a session, not a single POST."""
+        """Return whether this stream is a session, not a single POST."""
         return stream in self._posts
 
     def to_server(self, stream: object) -> Route | None:
-        """Return the route of a session; without one, the last route."""
+        """Return the route of a session, or the last route if none is given."""
         last = self._last
         if stream is None:
             return last
         found = self._posts.get(str(stream))
-        # Without sessions, the last POST is as good a route as any.
+        # Without sessions, the last POST can be used for any stream.
         return last if found is None and last is not None and not last.is_session else found
 
     def to_client(self, stream: object) -> StreamRoute | None:
-        """Return a stream to the client, preferably its GET. None is any client."""
+        """Return a stream to the client, preferably its GET. None selects any client."""
         found = [each for each in self._streams if stream is None or each.stream == stream]
         return next((each for each in reversed(found) if each.is_get), found[-1] if found else None)

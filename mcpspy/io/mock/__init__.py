@@ -1,1 +1,1 @@
-"""`mcpspy mock`: serve recordings on stdio and HTTP."""
+"""`mcpspy mock`: serves recordings on stdio and HTTP."""

@@ -1,7 +1,7 @@
-"""`mcpspy mock --http`: a recording in the place of its server, over HTTP.
+"""`mcpspy mock --http`: serves a recording in place of its server, over HTTP.
 
-Owns methods, paths, headers, bodies and status codes of every transport over HTTP: sessions (2025-03-26
-to 2025-11-25), the pair of `/sse` and `/messages` (2024-11-05), and single requests (2026-07-28).
+Implements methods, paths, headers, bodies and status codes for every HTTP transport: sessions (2025-03-26 to
+2025-11-25), `/sse` with `/messages` (2024-11-05), and single requests (2026-07-28).
 Sources: basic/transports of these revisions.
 """
 
@@ -38,7 +38,7 @@ JSON = "application/json"
 ENDPOINT, SSE, MESSAGES = "/mcp", "/sse", "/messages"
 
 SESSIONS = 4096
-"""Sessions that are kept: most clients never end theirs. The client of a dropped session gets a 404 and starts another."""
+"""Number of sessions kept: most clients never end theirs. The client of a dropped one gets a 404 and starts another."""
 
 SESSION_NOT_FOUND, HEADER_MISMATCH, INVALID_PARAMS = -32001, -32020, -32602
 
@@ -53,10 +53,10 @@ STATUS = {
 }
 
 LARGEST = 64 << 20
-"""The most bytes of a body."""
+"""Maximum size of a body in bytes."""
 
 SERVER_ERROR = -32000
-"""The code of errors for which JSON-RPC has no code."""
+"""Code for errors that have no code in JSON-RPC."""
 
 
 class ParsedPost(NamedTuple):
@@ -70,17 +70,17 @@ class ParsedPost(NamedTuple):
 
     @property
     def only(self) -> AnyMessage | None:
-        """The message, unless it is a batch."""
+        """The message, or None for a batch."""
         return self.messages[0] if len(self.messages) == 1 and self.messages[0].index is None else None
 
     def takes(self, kind: str) -> bool:
-        """Return whether the client accepts this content type; without `Accept` it accepts all."""
+        """Return whether the client accepts this content type. Without `Accept`, it accepts all."""
         accept = self.request.headers.get(hdrs.ACCEPT, "*/*").lower()
         return kind in accept or "*/*" in accept or f"{kind.partition('/')[0]}/*" in accept
 
 
 class HttpRefusal(Exception):  # noqa: N818 - the name reads well at every raise.
-    """An HTTP exchange that ends with an error of the mock."""
+    """An HTTP exchange that ends with an error from the mock."""
 
     def __init__(self, status: int, why: str, code: int = SERVER_ERROR, **headers: str) -> None:
         super().__init__(why)
@@ -90,7 +90,7 @@ class HttpRefusal(Exception):  # noqa: N818 - the name reads well at every raise
 
 
 async def read_post(request: web.BaseRequest) -> ParsedPost:
-    """Read the messages of a body, or raise HttpRefusal."""
+    """Read the messages of a body. Raise HttpRefusal."""
     if JSON not in request.headers.get(hdrs.CONTENT_TYPE, "").lower():
         raise HttpRefusal(415, f"Content-Type must be {JSON}")
     pieces, size = [], 0
@@ -98,7 +98,7 @@ async def read_post(request: web.BaseRequest) -> ParsedPost:
         pieces.append(piece)
         size += len(piece)
         if size > LARGEST:
-            raise HttpRefusal(413, f"a message of more than {LARGEST} bytes")
+            raise HttpRefusal(413, f"the body exceeds {LARGEST} bytes")
     body = b"".join(pieces)
     post = ParsedPost(request, body, read_frame(Frame(0.0, CLIENT, body)))
     for message in post.messages:
@@ -129,12 +129,12 @@ class Mock:
         self._sessions: dict[str, MockClient] = {}
         self._registry: ClientRegistry[MockClient] = ClientRegistry()
         self._clients: set[MockClient] = set()
-        """All of them, with or without a session."""
+        """All clients, with or without a session."""
         self._is_read = asyncio.Event()
         self._is_over = False
 
     async def read(self, read_on: Callable[[], bool]) -> None:
-        """Read the rest of the recording, and answer what waited; `read_on` returns False at the end."""
+        """Read the rest of the recording and answer waiting requests. `read_on` returns False at the end."""
         while not self._recordings.is_whole and read_on():
             for client in self._clients:
                 client.resume()
@@ -158,11 +158,11 @@ class Mock:
             if request.path == MESSAGES:
                 return await self._message(request)
             if request.path not in (self.path, ENDPOINT, "/"):
-                raise HttpRefusal(404, f"nothing is at {request.path}: the server is at {self.path}")
+                raise HttpRefusal(404, f"no endpoint at {request.path}: use {self.path}")
             if request.method == hdrs.METH_POST:
                 return await self._post(await read_post(request))
             if self._recordings.is_modern and not self._recordings.handshakes("initialize"):
-                raise HttpRefusal(405, "this server takes POST only", Allow="POST")
+                raise HttpRefusal(405, "this server accepts only POST", Allow="POST")
             if request.method == hdrs.METH_GET:
                 return await self._get(request, self._client(request))
             if request.method == hdrs.METH_DELETE:
@@ -170,10 +170,10 @@ class Mock:
                 del self._sessions[headers[SESSION]]
                 await self._end(client)
                 return web.Response()
-            raise HttpRefusal(405, f"{request.method} is not a method of MCP", Allow="GET, POST, DELETE")
+            raise HttpRefusal(405, f"MCP does not use {request.method}", Allow="GET, POST, DELETE")
         except HttpRefusal as refused:
             return refused.response
-        except ConnectionError:  # The client is gone in the middle of a stream.
+        except ConnectionError:  # The client disconnected in the middle of a stream.
             return web.Response()
 
     async def _post(self, post: ParsedPost) -> web.StreamResponse:
@@ -191,19 +191,17 @@ class Mock:
             )
         if named_version == MODERN and self._recordings.is_modern and SESSION not in post.request.headers:
             if post.ids or any(not hasattr(message, "method") for message in post.messages):
-                raise HttpRefusal(
-                    400, f"_meta lacks {META}protocolVersion, or it is no request", INVALID_PARAMS
-                )
+                raise HttpRefusal(400, f"not a request, or _meta lacks {META}protocolVersion", INVALID_PARAMS)
             return web.Response(status=202)
         client = self._client(post.request)
         if message is None and client.session.revision not in BATCHES:
             raise HttpRefusal(
-                400, f"batches are not part of {client.session.revision}", responses.INVALID_REQUEST
+                400, f"{client.session.revision} does not support batches", responses.INVALID_REQUEST
             )
         return await self._answer(post, client, client.post(post.body, post.ids, post.messages))
 
     async def _begin(self, post: ParsedPost) -> web.StreamResponse:
-        """Take `initialize`: it opens a session, if it succeeds."""
+        """Handle `initialize`, which opens a session if it succeeds."""
         client, name = self._new(), secrets.token_hex(16)
         stream = client.post(post.body, post.ids, post.messages)
         while client.session.waits and not stream.is_over:
@@ -219,9 +217,9 @@ class Mock:
         return await self._answer(post, client, stream, {SESSION: name})
 
     async def _single(self, post: ParsedPost, message: Request) -> web.StreamResponse:
-        """Take a request of 2026-07-28, which has no session."""
+        """Handle a request of 2026-07-28, which has no session."""
         if not self._recordings.is_modern and not self._recordings.is_whole:
-            await self._is_read.wait()  # Its modern messages may come last.
+            await self._is_read.wait()  # The recording may contain modern messages only at its end.
             self._expect_more()
         if not self._recordings.is_modern:
             raise HttpRefusal(400, "Bad Request: Server not initialized")
@@ -253,11 +251,11 @@ class Mock:
             return web.Response(status=202, headers=headers)
         try:
             while not stream.is_over and not (post.takes(EVENTS) and (stream.messages or not is_modern)):
-                # Until its first message a modern stream may still become an error with a status.
+                # Until its first message, a modern stream may still become an error with a status.
                 if not await stream.more(http_client.KEEPALIVE_SECONDS if post.takes(EVENTS) else None):
                     break
             if stream.is_over and not stream.messages:
-                raise HttpRefusal(404, "the session has ended, and this had no answer yet", SESSION_NOT_FOUND)
+                raise HttpRefusal(404, "the session ended before the response", SESSION_NOT_FOUND)
             answers = [message for _, message in stream.messages if message.is_answer]
             if not post.takes(EVENTS) or (
                 post.takes(JSON) and answers and len(stream.messages) == 1 and not stream.owed
@@ -274,23 +272,23 @@ class Mock:
             raise
 
     async def _get(self, request: web.BaseRequest, client: MockClient) -> web.StreamResponse:
-        """Open the stream of messages that belong to no request, or resume one that was lost."""
+        """Open the stream of messages that belong to no request, or resume a stream that was lost."""
         if EVENTS not in request.headers.get(hdrs.ACCEPT, ""):
             raise HttpRefusal(406, f"Accept must name {EVENTS}")
         last = request.headers.get("Last-Event-ID")
         if last is None:
             if client.general.reader is not None:
-                raise HttpRefusal(409, "this session has a GET stream already")
+                raise HttpRefusal(409, "this session already has a GET stream")
             return await write_stream(request, client.general, 0, priming_event(client, client.general))
         stream = client.stream_of(int(last)) if last.isascii() and last.isdigit() else None
         if stream is None:
-            raise HttpRefusal(400, f"no stream has the event {last}, or not any more")
+            raise HttpRefusal(400, f"event {last} is unknown or no longer stored")
         return await write_stream(request, stream, int(last))
 
     async def _sse(self, request: web.BaseRequest) -> web.StreamResponse:
         """Serve the stream of 2024-11-05, which carries all messages for one client."""
         if request.method != hdrs.METH_GET:
-            raise HttpRefusal(405, f"{SSE} takes GET only", Allow="GET")
+            raise HttpRefusal(405, f"{SSE} accepts only GET", Allow="GET")
         client, name = self._new(one_stream=True), secrets.token_hex(16)
         self._sessions[name] = client
         preface = f"event: endpoint\ndata: {MESSAGES}?session_id={name}\n\n".encode()
@@ -301,9 +299,9 @@ class Mock:
             await self._end(client)
 
     async def _message(self, request: web.BaseRequest) -> web.Response:
-        """Take a message of a client whose stream is `/sse`."""
+        """Handle a message of a client whose stream is `/sse`."""
         if request.method != hdrs.METH_POST:
-            raise HttpRefusal(405, f"{MESSAGES} takes POST only", Allow="POST")
+            raise HttpRefusal(405, f"{MESSAGES} accepts only POST", Allow="POST")
         client = self._sessions.get(request.query.get("session_id", ""))
         if client is None:
             raise HttpRefusal(404, "Session not found", SESSION_NOT_FOUND)
@@ -313,7 +311,7 @@ class Mock:
 
     def _expect_more(self) -> None:
         if self._is_over:
-            raise HttpRefusal(503, "the mock is ending")
+            raise HttpRefusal(503, "the mock is shutting down")
 
     def _new(self, *, one_stream: bool = False) -> MockClient:
         session = MockSession(self._recordings, self._options, asyncio.get_running_loop().time())
@@ -339,7 +337,7 @@ class Mock:
 
 
 def endpoint(recordings: Recordings) -> str:
-    """Return the path of the server: the recorded one, if it was HTTP's and of one endpoint."""
+    """Return the path of the server: the recorded one, if it was recorded over HTTP with one endpoint."""
     path = urlsplit(recordings.upstream or "").path
     return path if path not in ("", "/", SSE) else ENDPOINT
 
@@ -354,7 +352,7 @@ def _status(answer: Outgoing, *, is_modern: bool) -> int:
 
 
 async def serve(mock: Mock, listener: socket.socket, host: str, read_on: Callable[[], bool]) -> None:
-    """Serve on a socket until SIGTERM or SIGINT. Raises what `read_on` raises: there is no server in what it read."""
+    """Serve on a socket until SIGTERM or SIGINT. Raises what `read_on` raises if the recording contains no server."""
     stop = asyncio.Event()
     stop_on_signals(lambda _: stop.set())
     async with accepting(mock.handle, listener):

@@ -1,8 +1,8 @@
 """One client of the mock over HTTP: its session, and the streams that carry its messages.
 
-Owns the stream of each message, the messages kept for a lost stream, the form of the events, keepalive, and the
-clock. Sources: basic/transports, 2025-03-26 to 2025-11-25 ("Sending Messages", "Listening", "Resumability and
-Redelivery"), and 2026-07-28 (closing a response stream is a cancellation); HTML Living Standard, 9.2.
+Assigns messages to streams, stores messages for a lost stream, formats events, sends keepalive comments, and
+schedules messages. Sources: basic/transports, 2025-03-26 to 2025-11-25 ("Sending Messages", "Listening",
+"Resumability and Redelivery"), and 2026-07-28 (closing a response stream cancels it); HTML Living Standard, 9.2.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from mcpspy.io.mock.upstream import RealServer, RealServerConnection
 
 EVENTS = "text/event-stream"
 
-KEPT = 1000
-"""Messages that are kept of a stream for a client that resumes it, and of the general stream while it has no reader."""
+MAX_STORED = 1000
+"""Messages stored per stream for a client that resumes it, and for the general stream while it has no reader."""
 
 FINISHED = 16
-"""Ended streams of one client that are kept to be resumed."""
+"""Number of ended streams per client that can be resumed."""
 
 KEEPALIVE_SECONDS = 15.0
-"""Seconds of silence on a stream, after which a comment keeps the connection alive, as SDK servers do."""
+"""Seconds of silence on a stream after which a comment keeps the connection alive, as in SDK servers."""
 
 PRIMED = "2025-11-25"
-"""From this revision on an event without data names a stream before it has a message."""
+"""First revision in which an event without data names a stream before its first message."""
 
 
 class ClientStream:
-    """Messages for a client, in order; each has a number that is unique among the client's streams."""
+    """Messages for a client, in order. Each has a number that is unique among the client's streams."""
 
     def __init__(self, number: int, owed: int = 0) -> None:
         self.number = number
-        """The number of the event that names the stream before it has a message."""
+        """The number of the event that names the stream before its first message."""
         self.messages: deque[tuple[int, Outgoing]] = deque()
         self.owed = owed
         self.is_over = False
         self.reader: object = None
-        """The response that writes it to the client; a later one takes over."""
+        """The response that writes the stream to the client; a later one takes over."""
         self._more = asyncio.Event()
 
     def add(self, number: int, message: Outgoing) -> None:
@@ -55,7 +55,7 @@ class ClientStream:
         self._more.set()
 
     def take_over(self) -> object:
-        """Make the caller its reader."""
+        """Make the caller the reader of the stream."""
         self.reader = object()
         self._more.set()
         return self.reader
@@ -68,11 +68,11 @@ class ClientStream:
         return list(islice(self.messages, len(self.messages) - newer, None))
 
     def trim(self) -> None:
-        while len(self.messages) > KEPT:
+        while len(self.messages) > MAX_STORED:
             self.messages.popleft()
 
     async def more(self, seconds: float | None) -> bool:
-        """Wait for a change since the last call; return whether there was one in time."""
+        """Wait for a change since the last call. Return whether there was one in time."""
         try:
             await asyncio.wait_for(self._more.wait(), seconds)
         except TimeoutError:
@@ -94,7 +94,7 @@ class MockClient:
         self.real_server = None if real is None else RealServerConnection(real, self._receive_from_server)
         self._number = 0
         self.general = ClientStream(self._next())
-        """The GET stream: messages that belong to no request."""
+        """The GET stream, for messages that belong to no request."""
         self.is_over = False
         self._complain = complain
         self._one_stream = one_stream
@@ -108,7 +108,7 @@ class MockClient:
     def post(
         self, body: bytes, ids: list[bytes], messages: Sequence[AnyMessage] | None = None
     ) -> ClientStream:
-        """Take a body; return the stream of its responses."""
+        """Handle a body. Return the stream of its responses."""
         stream = ClientStream(self._next(), len(ids))
         for id in ids:  # noqa: A001
             self._streams.setdefault(id, []).append(stream)
@@ -121,7 +121,7 @@ class MockClient:
         return stream
 
     def flush(self) -> None:
-        """Put the due messages on their streams, and schedule the next flush."""
+        """Add the due messages to their streams, and schedule the next flush."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -206,7 +206,7 @@ async def write_stream(
     *,
     is_numbered: bool = True,
 ) -> web.StreamResponse:
-    """Send the messages of a stream after number `last`, until it is over or another response takes it over."""
+    """Send the messages of a stream after number `last`, until it ends or another response takes it over."""
     response = web.StreamResponse(
         headers={hdrs.CONTENT_TYPE: EVENTS, hdrs.CACHE_CONTROL: "no-cache", **(headers or {})}
     )
@@ -234,7 +234,7 @@ async def write_stream(
 
 
 def priming_event(client: MockClient, stream: ClientStream) -> bytes:
-    """Return the event that names a stream before it has a message, for clients that know such events."""
+    """Return the event that names a stream before its first message, or nothing for clients of older revisions."""
     is_known = (client.session.revision or "") >= PRIMED
     return b"id: %d\ndata: \n\n" % stream.number if is_known else b""
 

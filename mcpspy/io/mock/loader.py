@@ -1,7 +1,7 @@
-"""The recordings of a mock, read slice by slice while it answers.
+"""The recordings of a mock, read in slices while the mock serves.
 
-Owns the check that the files are of one server. Reads the last recording first, as it counts most. Messages stay
-in the files, which are open as long as the mock runs.
+Checks that all files are of one server. Reads the last recording first, because it has the highest priority.
+Messages stay in the files, which are open as long as the mock runs.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from mcpspy.io.recording.reader import Recording
 from mcpspy.io.recording.scan import RecordingScan, opened
 
 SLICE = 1 << 16
-"""Bytes that are read at a time while a client may be waiting: a few milliseconds."""
+"""Bytes read at a time while a client may be waiting: a few milliseconds of work."""
 
 HEAD = 1 << 18
-"""Bytes of recordings that are read before the first response: some hundredths of a second."""
+"""Bytes of recordings that are read before the first response, in some hundredths of a second."""
 
 PART = 1 << 48
-"""An offset counts this for each part of a recording before its own."""
+"""Base of offsets in a multi-part recording: each earlier part adds this number."""
 
 
 class RecordingsLoader:
     def __init__(self, paths: Sequence[Path], ignored: Sequence[Pointer], *, merge: bool) -> None:
-        """Read the headers; raise UsageError or CannotStart."""
+        """Read the headers. Raise UsageError or CannotStart."""
         self.warnings: list[str] = []
         """Messages for the user since the last call, one line each."""
         self._merge = merge
@@ -41,9 +41,9 @@ class RecordingsLoader:
         self._is_over = False
 
     def begin(self) -> Recordings:
-        """Read the beginning of the recordings, and small ones whole; raise UsageError if they make no server.
+        """Read the start of the recordings, and small ones completely. Raise UsageError if they contain no server.
 
-        The recordings grow with `read_on`.
+        `read_on` adds to the recordings that this returns.
         """
         most = HEAD // len(self._files)
         for file in self._files:
@@ -55,7 +55,7 @@ class RecordingsLoader:
         return self._recordings
 
     def read_on(self) -> bool:
-        """Read one more slice; return whether there was one. Raise UsageError if the recordings make no server."""
+        """Read one more slice. Return whether there was one. Raise UsageError if the recordings contain no server."""
         for file in reversed(self._files):
             if not file.is_over:
                 file.read()
@@ -73,7 +73,7 @@ class RecordingsLoader:
         return taken
 
     def recordings(self) -> Recordings:
-        """Read all of it; raise UsageError if that makes no server."""
+        """Read everything. Raise UsageError if the recordings contain no server."""
         self.begin()
         while self.read_on():
             pass
@@ -93,8 +93,8 @@ class RecordingsLoader:
                 continue
             if one != other:
                 raise UsageError(
-                    f"{self._files[0].path.name} is of {one}, {file.path.name} of {other}",
-                    "--merge makes one server of them",
+                    f"{self._files[0].path.name} is a recording of {one}, {file.path.name} of {other}",
+                    "use --merge to serve them as one server",
                 )
             first = file if first.server is None else first
 
@@ -118,8 +118,8 @@ class _RecordingFile:
         return server.name if server is not None else None
 
     def read(self) -> None:
-        """Read a slice; raise UsageError if there is no server in all of it."""
-        self.is_over = True  # An error is the end of it, too.
+        """Read a slice. Raise UsageError if the complete recording contains no server."""
+        self.is_over = True  # An error ends the reading too.
         scan = self._scan
         block = scan.next()
         if block is None:
@@ -135,11 +135,11 @@ class _RecordingFile:
     def _end(self) -> None:
         self._scan.close()
         if torn := self._scan.torn:
-            self.warnings.append(f"{self.path}: the last line is torn ({torn} bytes, left out)")
+            self.warnings.append(f"{self.path}: the last line is incomplete ({torn} bytes, skipped)")
         if not self.loader.exchanges:
-            raise UsageError(f"{self.path}: nobody asked anything in it", "so there is nothing to answer")
+            raise UsageError(f"{self.path}: contains no requests", "so there is nothing to answer")
         if not self.loader.has_server:
-            raise UsageError(f"{self.path}: no server says anything in it", "did its command start?")
+            raise UsageError(f"{self.path}: contains no messages from a server", "did its command start?")
         self.loader.end()
 
     def _message(self, place: int, length: int) -> bytes:
@@ -153,7 +153,7 @@ def _read(file: BinaryIO, offset: int, length: int) -> bytes:
 
 
 def _label(recording: Recording, recordings: Sequence[Recording]) -> str:
-    """Return the name of a recording: its file's name, if no other has it."""
+    """Return the name of a recording: its file name if that is unique, else its path."""
     name = recording.path.name
     alone = [other.path.name for other in recordings].count(name) == 1
     return name if alone else str(recording.path)

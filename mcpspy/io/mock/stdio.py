@@ -1,6 +1,6 @@
-"""`mcpspy mock` on stdio: a recording in the place of the server it was made from.
+"""`mcpspy mock` on stdio: serves a recording in place of its server.
 
-Owns the descriptors, the clock and the signals. Reads in a thread and writes in the main one (`io.stdio.lines`).
+Uses the descriptors, the clock and signals. A thread reads; the main thread writes (`io.stdio.lines`).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from mcpspy.io.mock.upstream import RealServer, RealServerThread
 
 LONGEST = 3600.0
-"""Seconds of one wait: a recording may hold a time that no clock can wait for."""
+"""Maximum seconds of one wait, because a recording may contain a time that no clock can wait for."""
 
 TOGETHER = 64
-"""Lines of a flood whose responses are sent in one write."""
+"""Number of lines whose responses are sent in one write when many lines arrive at once."""
 
 LARGE = 1 << 20
 """Bytes of responses that are written before more are read from the recording."""
@@ -35,13 +35,13 @@ ENDING = (signal.SIGTERM, signal.SIGINT)
 
 
 class EndedBySignal(BaseException):
-    """A signal ends the mock. Not an Exception, so that no handler takes it for a failure."""
+    """A signal ends the mock. Not an Exception, so that no handler mistakes it for a failure."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number = number
         self.selector: Selector | None = None
-        """The selector with the requests until then."""
+        """The selector, with the requests until then."""
 
 
 class RealServerData(NamedTuple):
@@ -58,16 +58,16 @@ def serve(
     complain: Callable[[str], None],
     real: RealServer | None = None,
 ) -> Selector:
-    """Serve on stdin and stdout until the client has closed its end; return the selector, which knows the requests.
+    """Serve on stdin and stdout until the client closes its end. Return the selector, which knows the requests.
 
-    Raises UsageError or CannotStart, for a small recording before the first response, and EndedBySignal for a signal.
+    Raises UsageError or CannotStart, for a small recording before the first response, and EndedBySignal on a signal.
     """
     queue: InputQueue = SimpleQueue()
     read_together(queue.put)
     session: MockSession | None = None
     upstream: RealServerThread | None = None
     if real is not None:
-        # Not at the top: without a real server the import of asyncio would only take time.
+        # Imported late: without a real server, asyncio is not needed.
         from mcpspy.io.mock.upstream import RealServerThread
 
         upstream = RealServerThread(real, lambda data: queue.put(RealServerData(data)))
@@ -76,7 +76,7 @@ def serve(
         try:
             _run(session, loader, queue, complain, upstream)
         except BrokenPipeError:
-            pass  # The client is gone, and needs nothing more.
+            pass  # The client has disconnected and needs nothing more.
     except EndedBySignal as ended:
         ended.selector = session.selector if session is not None else None
         raise
@@ -87,7 +87,7 @@ def serve(
 
 
 def end_by_signals() -> None:
-    """Have the first SIGTERM or SIGINT raise EndedBySignal; a second one ends the process at once."""
+    """Raise EndedBySignal on the first SIGTERM or SIGINT; a second one ends the process at once."""
 
     def end(number: int, _frame: FrameType | None) -> NoReturn:
         for each in ENDING:
@@ -99,16 +99,16 @@ def end_by_signals() -> None:
 
 
 def _undisturbed(step: Callable[[], bool]) -> bool:
-    """Run a step that a signal must not interrupt; raise the signal again after it."""
-    came: list[int] = []
-    before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in ENDING}
+    """Run a step that a signal must not interrupt. Raise the signal again after it."""
+    received: list[int] = []
+    before = {number: signal.signal(number, lambda number, _: received.append(number)) for number in ENDING}
     try:
         return step()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        if came:
-            signal.raise_signal(came[0])
+        if received:
+            signal.raise_signal(received[0])
 
 
 def _run(

@@ -1,7 +1,7 @@
-"""The real server behind a mock, for one client's requests that were not recorded.
+"""The real server behind a mock, for requests of one client that were not recorded.
 
-Owns the connection: it is made when it is first needed, with the client's own `initialize`. A request that cannot
-be sent gets an error with the reason. The exchange may be recorded, as a separate session.
+Connects when the server is first needed, with the client's own `initialize`. A request that cannot be sent gets
+an error with the reason. The exchanges may be recorded as a separate session.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class RealServerConnection:
         self._task: asyncio.Task[None] | None = None
 
     def send(self, data: bytes, initialize: bytes | None) -> None:
-        """Send a message; `initialize` is the client's own, if it sent one."""
+        """Send a message. `initialize` is the client's own, if it sent one."""
         for message in read_frame(Frame(0.0, CLIENT, data)):
             if isinstance(message, Request):
                 self._open[message.id] = None
@@ -87,7 +87,7 @@ class RealServerConnection:
             self._fail(f"{connection.name} ended" + (f": {why}" if why else ""))
         except McpspyError as error:
             self._fail(str(error))
-        except Exception as error:  # No client may wait for a response that a bug swallowed.
+        except Exception as error:  # A bug must not leave a client waiting for a response.
             self._fail(f"a bug in mcpspy: {type(error).__name__}: {error}")
         finally:
             if recorder is not None:
@@ -103,11 +103,11 @@ class RealServerConnection:
                         await connection.send(INITIALIZED)
                         return
                     if isinstance(message, Failure) and INITIALIZE_ID in (message.id, event.request):
-                        raise McpspyError(f"{connection.name} refuses initialize: {message.text}")
+                        raise McpspyError(f"{connection.name} refused initialize: {message.text}")
             elif isinstance(event, ExchangeRefused | ExchangeLost) and event.request == INITIALIZE_ID:
                 raise McpspyError(f"{connection.name}: {event.why}")
             elif isinstance(event, ConnectionEnded):
-                last_line = f"; it said: {connection.last_words[-1]}" if connection.last_words else ""
+                last_line = f"; its last output: {connection.last_words[-1]}" if connection.last_words else ""
                 raise McpspyError(f"{connection.name} ended before it answered initialize{last_line}")
 
     async def _send(self, connection: ServerConnection) -> None:
@@ -134,12 +134,12 @@ class RealServerConnection:
 
     def _refuse(self, id: str, why: str) -> None:  # noqa: A002
         self._open.pop(id, None)
-        text = f"mcpspy mock: not recorded, and the server cannot be asked: {why}"
+        text = f"mcpspy mock: not recorded, and the request to the server failed: {why}"
         self._receive(responses.error(id.encode(), responses.INTERNAL_ERROR, text))
 
 
 class RealServerThread:
-    """A `RealServerConnection` for a caller without a loop; `receive` is called in its thread."""
+    """A `RealServerConnection` for a caller without a loop. `receive` is called in its thread."""
 
     def __init__(self, real: RealServer, receive: Callable[[bytes], None]) -> None:
         self._real_server = RealServerConnection(real, receive)

@@ -19,15 +19,15 @@ from mcpspy.errors import CannotStart, UsageError
 
 
 def save(
-    path: str | Path, pieces: Iterable[bytes | str], *, force: bool = False, way_out: str = "choose another name"
+    path: str | Path, pieces: Iterable[bytes | str], *, force: bool = False, way_out: str = "use another name"
 ) -> int:
-    """Write a file and return its size in bytes. Raise UsageError if it exists and `force` is not set, or CannotStart."""
+    """Write a file; return its size in bytes. Raise UsageError if it exists and `force` is not set, or CannotStart."""
     path = Path(path)
     try:
         if force:
             path = path.resolve()
             if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-                raise UsageError(f"{sanitize(str(path))}: not a regular file", "choose another name")
+                raise UsageError(f"{sanitize(str(path))}: not a regular file", "use another name")
             fd, name = tempfile.mkstemp(prefix=f".{path.name[:64]}.", dir=path.parent)
         else:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -35,7 +35,7 @@ def save(
     except FileExistsError:
         raise UsageError(f"{sanitize(str(path))}: file exists", way_out) from None
     except OSError as error:
-        raise CannotStart(f"{sanitize(str(path))}: {error.strerror}", "choose another name") from None
+        raise CannotStart(f"{sanitize(str(path))}: {error.strerror}", "use another name") from None
     size = 0
     try:
         with open(fd, "wb") as file:

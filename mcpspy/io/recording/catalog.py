@@ -1,8 +1,8 @@
-"""The sessions of a folder and their counts, polled cheaply from a thread.
+"""The sessions of a folder and their counts, for cheap polling in a thread.
 
-A file that did not change is not read again; a large one that grows is read at growing intervals.
-Counting continues where it stopped, a portion at a time, so that it does not keep the interpreter
-from the drawing thread. Very large sessions are not counted.
+An unchanged file is not read again; a large file that grows is read at growing intervals. Counting continues
+where it stopped, one portion at a time, so that the drawing thread gets the interpreter in between. Very large
+sessions are not counted.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ class CountCache:
         now = time.monotonic()
         spent = self._spent[path] = self._spent.get(path, 0.0) + now - began
         if not is_read:
-            if path in self.counts:  # A live session that grows faster than it is read: publish the current counts.
+            if path in self.counts:  # Live, and it grows faster than it is read: publish what is counted.
                 self._publish(path, counter.counts)
             return False
         if summary.state is not RecordingState.LIVE:

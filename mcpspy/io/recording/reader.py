@@ -120,12 +120,10 @@ def find(which: str, folder: str | None = None) -> Path:
         return matching[0]
     if matching:
         raise UsageError(
-            f"{which}: {len(matching)} session ids start with this", "give more characters; mcpspy ls lists the ids"
+            f"{which}: {len(matching)} session ids start with this", "add characters; mcpspy ls lists the ids"
         )
     if Path(which).is_dir():
-        raise UsageError(
-            f"{which}: a folder, not a recording", f"mcpspy ls --dir {which} lists its sessions"
-        )
+        raise UsageError(f"{which}: a folder, not a recording", f"mcpspy ls --dir {which} lists its sessions")
     if not newest:
         raise UsageError(
             f"no sessions in {home}", "record one with mcpspy run -- COMMAND, or try mcpspy demo"
@@ -163,7 +161,7 @@ def summarize(path: Path, header: Header, *, counts: bool = True) -> Summary:
                 break
     size = entries = 0
     state, last = RecordingState.DIED, None
-    for part, state, last in _parts(path):  # The values of the last part are the session's.
+    for part, state, last in _parts(path):  # noqa: B007 - the last part's values are used.
         size += part.stat().st_size
         entries += _count_lines(part) - 1 if counts else 0
     return Summary(
@@ -233,7 +231,7 @@ def _recordings(folder: Path) -> list[tuple[Path, Header]]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise CannotStart(f"{folder}: {error.strerror}", "name another folder with --dir") from None
+        raise CannotStart(f"{folder}: {error.strerror}", "use another folder with --dir") from None
 
 
 def _read_state(path: Path) -> tuple[RecordingState, Entry | None]:
@@ -272,12 +270,12 @@ def _count_lines(path: Path) -> int:
         return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(BLOCK), b""))
 
 
-def _same_session(folder: Path, mine: Header) -> list[tuple[Path, Header]]:
+def _same_session(folder: Path, wanted: Header) -> list[tuple[Path, Header]]:
     try:
         return [
             (path, header)
             for path, header in headers(folder)
-            if (header.id, header.started) == (mine.id, mine.started)
+            if (header.id, header.started) == (wanted.id, wanted.started)
         ]
     except OSError as error:
         raise CannotStart(f"{folder}: {error.strerror}") from None

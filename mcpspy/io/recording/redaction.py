@@ -43,9 +43,9 @@ class RedactionOptions:
 def redactor(
     options: RedactionOptions, say: Callable[[str], None], found: Found | None = None
 ) -> Redactor | None:
-    """Return the redactor of a recording, or None if redaction is off. Raises UsageError or CannotStart.
+    """Return the redactor of a recording, or None if redaction is off. `say` reports variables that are not set.
 
-    `say` is called for each variable that is not set.
+    Raises UsageError or CannotStart.
     """
     if options.off:
         return None
@@ -106,9 +106,9 @@ def clean(source: str, target: str | None, redacting: Redactor) -> int:
                 os.unlink(target)
                 raise
     except FileExistsError:
-        raise UsageError(f"{target}: file exists", "choose another name") from None
+        raise UsageError(f"{target}: file exists", "use another name") from None
     except OSError as error:
-        raise CannotStart(f"{error.filename or target or source}: {error.strerror}", "check the permissions") from None
+        raise CannotStart(f"{error.filename or target or source}: {error.strerror}", "is it yours?") from None
 
 
 def _copy(source: str, lines: BinaryIO, out: BinaryIO | None, redacting: Redactor) -> int:
@@ -121,9 +121,9 @@ def _copy(source: str, lines: BinaryIO, out: BinaryIO | None, redacting: Redacto
         out.write(header)
     while batch := lines.readlines(BATCH):
         torn = b"" if batch[-1].endswith(b"\n") else batch.pop()
-        kept = redacting.lines(b"".join(batch))
+        redacted = redacting.lines(b"".join(batch))
         if out is not None:
-            out.write(kept)
+            out.write(redacted)
         if torn:
             return len(torn)
     return 0

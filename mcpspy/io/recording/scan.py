@@ -165,18 +165,18 @@ class RecordingScan:
         """Return the state of the current file. Raise UsageError or CannotStart if it cannot be opened."""
         fd = self.file.fileno()
         live = is_live(fd)  # First: then everything that the writer wrote before it ended is visible below.
-        mine = os.fstat(fd)
-        is_cut = mine.st_size < self._position
-        if (mine.st_dev, mine.st_ino) != self._identity:
+        opened_stat = os.fstat(fd)
+        is_cut = opened_stat.st_size < self._position
+        if (opened_stat.st_dev, opened_stat.st_ino) != self._identity:
             return FileStatus.REPLACED
-        if mine.st_size > self._position:
+        if opened_stat.st_size > self._position:
             return FileStatus.GROWN
         try:
             named = os.stat(self.path)
         except OSError:  # Deleted: data that the writer still appends can be read, but truncated data cannot.
             if is_cut:
                 return FileStatus.CLOSED
-            named = mine
+            named = opened_stat
         if is_cut or (named.st_dev, named.st_ino) != self._identity:
             return FileStatus.REPLACED
         return FileStatus.UNCHANGED if live else FileStatus.CLOSED
@@ -247,6 +247,6 @@ def part_after(path: Path, last: Entry | None) -> Path | None:
         return None
     try:
         following = path.with_name(str(last.fields.get("next")))
-    except ValueError:  # Reject paths: a recording from elsewhere must not choose the files that mcpspy reads.
+    except ValueError:  # A path: a recording from elsewhere must not choose the files that mcpspy reads.
         return None
     return following if following.is_file() else None

@@ -149,7 +149,7 @@ class Writer:
 
     @staticmethod
     def _next_start() -> int:
-        """Return the wall clock in microseconds, later than that of the previous writer unless the clock was set back."""
+        """Return the wall clock in microseconds, later than for the previous writer unless the clock was set back."""
         now = time.time_ns() // 1000
         if 0 <= Writer._last_start - now < 1000:
             now = Writer._last_start + 1
@@ -284,7 +284,7 @@ def _mark_live(fd: int) -> None:
             msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
             os.lseek(fd, 0, os.SEEK_END)
         else:
-            fcntl.flock(fd, fcntl.LOCK_EX)  # Blocks for a microsecond at most, while a reader checks the lock.
+            fcntl.flock(fd, fcntl.LOCK_EX)  # A reader's check holds the lock for a microsecond.
     except OSError:  # A file system without locks: the session appears as died until its exit note.
         pass
 

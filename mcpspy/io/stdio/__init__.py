@@ -1,1 +1,1 @@
-"""`mcpspy run`: the server process, the poll loop (threads on Windows), channels, and interception on stdio."""
+"""`mcpspy run`: server process, poll loop (threads on Windows), channels, interception on stdio."""

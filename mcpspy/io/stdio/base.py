@@ -37,11 +37,11 @@ class RunOptions(RecordingTarget):
         self.name: str | None = None
         self.interception = InterceptionOptions()
         self.noise = THROUGH
-        """How to treat a server line that is not a JSON-RPC message: `pass`, `drop` or `stderr`."""
+        """Treatment of server lines that are not JSON-RPC messages: `pass`, `drop` or `stderr`."""
 
     @property
     def session_name(self) -> str:
-        from mcpspy.io.settings import session_name
+        from mcpspy.io.session_name import session_name
 
         return self.name or session_name(self.command)
 

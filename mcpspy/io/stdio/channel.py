@@ -42,10 +42,7 @@ class Channel:
     def __init__(
         self, loop: Loop, source: int, target: int, tap: RecordingTap, *, is_shared: bool = False
     ) -> None:
-        """Forward `source` to `target`.
-
-        `is_shared`: another channel writes to the same target, even after this source has ended; the loop closes it.
-        """
+        """`is_shared`: another channel writes to the same target, even after this source ends; the loop closes it."""
         self._loop = loop
         self._tap = tap
         self._record = tap.feed
@@ -113,7 +110,7 @@ class Channel:
         if self.is_open and not self.ended:
             self.ended = True
             self._loop.unroute(self.source)
-            self._keep_torn()
+            self._record_torn()
             if not self.pending:
                 self.close()
 
@@ -122,7 +119,7 @@ class Channel:
         if self.is_open:
             self.is_open = False
             if not self.ended:
-                self._keep_torn()
+                self._record_torn()
             for fd in (self.source, self.target):
                 self._loop.unroute(fd)
                 close(fd)
@@ -221,14 +218,14 @@ class Channel:
             self.close()
 
     def _on_broken(self) -> None:
-        """Handle a target without a reader: close the source, so that its writer gets EPIPE as it would without mcpspy."""
+        """Handle a target without a reader: close the source, so that its writer gets EPIPE, as without mcpspy."""
         if self._message_channel is not None:
             self._message_channel.torn()
         self._tap.broke(self.backlog)
         self.pending = b""
         self.close()
 
-    def _keep_torn(self) -> None:
+    def _record_torn(self) -> None:
         if self._message_channel is not None:
             self._message_channel.torn()
         self._tap.torn()

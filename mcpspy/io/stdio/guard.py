@@ -76,8 +76,8 @@ def _watch(server: int, alive: int, seen: int, signals: Iterable[int], blocked: 
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     # The guard must not keep the pipes of the host and the server open.
-    kept = sorted((alive, seen))
-    for low, high in ((0, kept[0]), (kept[0] + 1, kept[1]), (kept[1] + 1, _most_descriptors())):
+    keep = sorted((alive, seen))
+    for low, high in ((0, keep[0]), (keep[0] + 1, keep[1]), (keep[1] + 1, _most_descriptors())):
         os.closerange(low, high)
     handle = _open_process(server)
     while os.read(alive, 1):

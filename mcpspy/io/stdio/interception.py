@@ -144,7 +144,7 @@ class StdioInterception(SessionInterception):
     def end_side(self, channel: MessageChannel) -> None:
         """Release the held messages of a side that closed its end of the pipe."""
         self._run(lambda interceptor, at: interceptor.end(at, channel.side))
-        self._commit([self._release(lambda whose: whose is channel)])
+        self._commit([self._release(lambda other: other is channel)])
 
     def wake(self) -> None:
         next_at = None if self._interceptor is None else self._interceptor.next_at
@@ -172,8 +172,7 @@ class StdioInterception(SessionInterception):
         is_silent = self._recorder.writer is not None and not interceptor.has_client_message
         if interceptor.is_initializing or is_silent:
             raise CommandError("the session has not started: try again after the handshake")
-        # Switch before anything is sent: a message must not be injected inside a line, and its response must be
-        # inspected from the first byte.
+        # First of all: nothing may be injected inside a line, and the response is inspected from its first byte.
         for channel in self._channels.values():
             channel.on()
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     assert sys.platform != "win32"
 
 LINGER = 0.25
-"""Seconds that a grandchild may keep stdout open without output after the server's exit. Contract: exit within 0.5 s."""
+"""Seconds that a grandchild may keep stdout open, silent, after the server's exit. Contract: exit within 0.5 s."""
 
 MAX_FINAL_OUTPUT = 1 << 20
 """Bytes that may be read after the server's exit: the capacity of a pipe. Further output is a grandchild's."""
@@ -41,7 +41,7 @@ GROUP_SIGNAL_WAIT = 0.05
 """Seconds to wait until the guard reports that a signal reached the whole group; then the signal is forwarded."""
 
 EXIT_TIMEOUT = 1.0
-"""Seconds that the host gets to read the final output after it told mcpspy to stop. Contract: exit within 2 s."""
+"""Seconds that the host gets to read the final output after it requested mcpspy to stop. Contract: exit within 2 s."""
 
 QUIET_TIME = 100
 """Milliseconds without traffic after which the control socket is opened. Opening it takes some time."""
@@ -128,7 +128,7 @@ class PollLoop:
             self._poller.unregister(fd)
 
     def _writable(self, fd: int) -> int:
-        """Return a descriptor that can replace `fd` for writing. A terminal may block even if poll() reports it ready."""
+        """Return a descriptor that can replace `fd` for writing. A terminal may block even after POLLOUT."""
         if not os.isatty(fd):
             return fd
         relay = TerminalWriter(fd)

@@ -69,7 +69,7 @@ def explain(error: OSError, program: str) -> tuple[int, str]:
         where = "no such file" if os.sep in program else "not found on PATH"
         return NOT_FOUND, f"cannot start {program}: {where}"
     if error.errno == EACCES:
-        return NOT_EXECUTABLE, f"cannot start {program}: not executable (use chmod +x, or start its interpreter)"
+        return NOT_EXECUTABLE, f"cannot start {program}: not executable (chmod +x, or run its interpreter)"
     return NOT_EXECUTABLE, f"cannot start {program}: {error.strerror}"
 
 

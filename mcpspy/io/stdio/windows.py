@@ -169,7 +169,7 @@ class _ThreadChannel:
     def __init__(
         self, source: int, target: int, tap: RecordingTap, lock: threading.Lock, *, is_shared: bool = False
     ) -> None:
-        """Prepare the thread. `is_shared`: another channel writes to the same target, even after this source has ended."""
+        """`is_shared`: another channel writes to the same target, even after this source has ended."""
         self._source = source
         self._writer = PipeWriter(target)
         self._tap = tap

@@ -1,7 +1,7 @@
 """Values of the command line: recordings, filters, addresses, HTTP headers, request parameters.
 
-Parameters are JSON, `key=value`, `a.b=value`, `@FILE` or `-`; later ones are merged over earlier ones. Variables of
-the environment keep secrets out of the command line; no error shows a value.
+Parameters are JSON, `key=value`, `a.b=value`, `@FILE` or `-`; later ones are merged over earlier ones. Environment
+variables keep secrets out of the command line; no error shows their values.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from mcpspy.io.recording.reader import find, sessions, summarize
 if TYPE_CHECKING:
     from mcpspy.core.query.parser import Query
 
-HINT = """like '{"name":"echo"}', name=echo, arguments.text=hi, @params.json or - for stdin"""
+HINT = """use '{"name":"echo"}', name=echo, arguments.text=hi, @params.json or - for stdin"""
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
 def recordings(names: list[str], folder: str | None) -> Iterator[tuple[str, Path]]:
-    """Yield each recording once, with its name on the command line; those of a folder oldest first.
+    """Yield each recording once, with its name on the command line; recordings of a folder oldest first.
 
-    Raise UsageError for what is not a recording.
+    Raise UsageError for a name that is not a recording.
     """
     yielded: set[Path] = set()
     for name in names or ["last"]:
@@ -40,36 +40,39 @@ def recordings(names: list[str], folder: str | None) -> Iterator[tuple[str, Path
         if Path(name).is_dir():
             found = [str(Path(name) / summary.path.name) for summary in reversed(sessions(name))]
             if not found:
-                raise UsageError(sanitize(f"{name}: no recording in it"), "record one: mcpspy run -- COMMAND")
-        for which in found:
-            path = find(which, folder)
+                raise UsageError(
+                    sanitize(f"{name}: this folder contains no recordings"),
+                    "record one with mcpspy run -- COMMAND",
+                )
+        for session in found:
+            path = find(session, folder)
             if path not in yielded:
                 yielded.add(path)
-                yield which, path
+                yield session, path
 
 
 def query_of(text: str | None, *, linted: bool = False) -> Query | None:
-    """Return the filter, None without one; raise UsageError with the position of the error.
+    """Return the parsed filter, None without one; raise UsageError with the position of the error.
 
-    `linted` allows terms on findings.
+    `linted` allows terms that match findings.
     """
-    from mcpspy.core.query.parser import QueryError, parse  # Not every command that reads arguments filters.
+    from mcpspy.core.query.parser import QueryError, parse  # Not every command has a filter.
 
     try:
         return None if text is None else parse(text, linted=linted)
     except QueryError as error:
         raise UsageError(
-            sanitize(f"--filter, at character {error.start + 1}: {error}"), "docs/filter.md has the language"
+            sanitize(f"--filter, character {error.start + 1}: {error}"), "see docs/filter.md"
         ) from None
 
 
-def title_of(which: str) -> str:
-    """Return the title of a session that was named `which`: of a file, its name without the suffix."""
-    return Path(which).stem if which.endswith(".jsonl") else which
+def title_of(name: str) -> str:
+    """Return the title of a session by its name on the command line; a file name loses its suffix."""
+    return Path(name).stem if name.endswith(".jsonl") else name
 
 
 def counted_back(query: Query | None, path: Path, header: Header) -> None:
-    """Set the current end of the recording, if the filter counts back from it."""
+    """Set the end of the recording in a filter that counts back from it."""
     if query is not None and query.is_relative_to_end:
         query.end = summarize(path, header, counts=False).last
 
@@ -79,15 +82,15 @@ def listen_address(option: str, text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
     if not port.isdecimal() or int(port) > 65535:
-        raise UsageError(f"{option} {text} is no address", "like 8808, :0 or 127.0.0.1:8808")
+        raise UsageError(f"{option} {text}: not a valid address", "use HOST:PORT")
     return host, int(port)
 
 
 def read_header(option: str, text: str) -> tuple[str, str]:
-    """Return name and value; raise UsageError, which names the option."""
+    """Return name and value; raise UsageError, which names the option but not the value: it may be a secret."""
     name, colon, value = text.partition(":")
     if not colon or not name.strip() or "\n" in text or "\r" in text:
-        raise UsageError(f"{option} takes 'Name: value'")
+        raise UsageError(f"{option}: not a valid header", "use 'Name: value'")
     return name.strip(), filled(f"{option} {name.strip()}", value).strip()
 
 
@@ -97,33 +100,31 @@ def read_headers(option: str, texts: Iterable[str]) -> tuple[tuple[str, str], ..
 
 
 def read_endpoint(option: str, url: str, typed: str | None = None) -> Upstream:
-    """Return the server of a URL, which was `typed` with variables; raise UsageError, which names the option."""
+    """Return the server of a URL; raise UsageError with the option and the URL as typed, before expansion."""
     upstream = read_upstream(url)
     if upstream is None:
-        raise UsageError(
-            f"{option} {typed or url} is not a URL of a server", "like http://localhost:3001/mcp"
-        )
+        raise UsageError(f"{option} {typed or url}: not a server URL", "use http://localhost:3001/mcp")
     return upstream
 
 
 def filled(option: str, text: str) -> str:
-    """Return the text with the variables of the environment for each `${NAME}`."""
+    """Return the text with each `${NAME}` replaced by that environment variable."""
     missing = [variable for variable in _VARIABLE.findall(text) if variable not in os.environ]
     if missing:
         raise UsageError(
-            f"{option}: the variable {missing[0]} is not set", "a host's config has an env for it"
+            f"{option}: environment variable {missing[0]} is not set", "hosts set it by env in their config"
         )
     return _VARIABLE.sub(lambda found: os.environ[found[1]], text)
 
 
 def ignored_parameter(label: str, text: str) -> Pointer:
-    """Return the pointer below /params that a mock ignores; raise UsageError, which begins with the label."""
+    """Return a JSON pointer below /params that a mock ignores; raise UsageError, which begins with the label."""
     try:
         tokens = pointer(text)
     except ValueError as error:
-        raise UsageError(f"{label}: {error}", "like /params/arguments/now") from None
+        raise UsageError(f"{label}: {error}", "use /params/arguments/now") from None
     if tokens[0] != "params":
-        raise UsageError(f"{label}: only /params/… is compared", "like /params/arguments/now")
+        raise UsageError(f"{label}: only pointers below /params are compared", "use /params/arguments/now")
     return tokens
 
 
@@ -150,7 +151,7 @@ def _object(text: str, where: str) -> dict[str, Any]:
     except ValueError as error:
         raise UsageError(f"send: {where}: not JSON: {error}", HINT) from None
     if not isinstance(value, dict):
-        raise UsageError(f"send: {where}: parameters are an object", HINT)
+        raise UsageError(f"send: {where}: not a JSON object", HINT)
     return value
 
 
@@ -158,18 +159,18 @@ def _set(found: dict[str, Any], word: str) -> None:
     path, equals, text = word.partition("=")
     keys = path.split(".")
     if not equals or not all(keys):
-        raise UsageError(f"send: {word}: no parameters", HINT)
+        raise UsageError(f"send: {word}: not a parameter", HINT)
     at = found
     for key in keys[:-1]:
         inner = at.setdefault(key, {})
         if not isinstance(inner, dict):
-            raise UsageError(f"send: {word}: {key} is no object", HINT)
+            raise UsageError(f"send: {word}: {key} is not an object", HINT)
         at = inner
     at[keys[-1]] = _value(text)
 
 
 def _value(text: str) -> Any:
-    """Return the value of JSON; other text is itself."""
+    """Return the parsed value of JSON; return other text unchanged."""
     if text.startswith("@"):
         text = _read(text[1:])
     try:
@@ -191,6 +192,6 @@ def _read(file: str) -> str:
     try:
         return Path(file).read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise UsageError(f"send: {file}: not UTF-8", "JSON is") from None
+        raise UsageError(f"send: {file}: not UTF-8", "save it as UTF-8") from None
     except OSError as error:
-        raise CannotStart(f"send: {file}: {error.strerror}", "is the path right?") from None
+        raise CannotStart(f"send: {file}: {error.strerror}", "check the path") from None

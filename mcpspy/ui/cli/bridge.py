@@ -19,15 +19,16 @@ examples:
   mcpspy bridge --upstream https://example.com/mcp
   mcpspy bridge --name example --upstream https://example.com/mcp --header 'Authorization: Bearer ${TOKEN}'
 
-Put it where a server's command stands in a host's config: the host speaks stdio with it,
-it speaks HTTP with the server, in every revision, and the session is recorded. ${NAME} in
-a header is that variable of the environment, so that no secret stands in the config's
-arguments. A path that ends in /sse is taken for HTTP+SSE of 2024-11-05.
+Use it as the server's command in a host's config: it speaks stdio with the host and HTTP
+with the server, in every revision, and records the session. ${NAME} in a header expands
+to an environment variable, so the config's arguments contain no secrets. A URL whose path
+ends in /sse uses HTTP+SSE of 2024-11-05.
 
-If the server cannot be reached, every request is answered with an error that says why,
-and tried again the next time. A session that the server has ended is begun anew.
+If the server is unreachable, mcpspy answers each request with an error that states the
+reason, and connects again for the next request. If the server ends the session, mcpspy
+starts a new one.
 
-exit codes: 0 stdin was closed; 2 usage; 143 ended by SIGTERM
+exit codes: 0 stdin closed; 2 usage error; 143 ended by SIGTERM
 """
 
 
@@ -36,26 +37,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--upstream",
         metavar="URL",
         required=True,
-        help="the server's endpoint: http:// or https://; ${NAME} is a variable of the environment",
+        help=f"URL of the server: http:// or https://; {VARIABLE}",
     )
-    header = {
-        "--header": ("'NAME: VALUE'", f"sent with every request; {VARIABLE}; may be given more than once")
-    }
+    header = {"--header": ("'NAME: VALUE'", f"send this header with every request; {VARIABLE}; repeatable")}
     describe(parser, header, repeated=header)
-    describe(parser, {"--sse": (None, "the server speaks HTTP+SSE of 2024-11-05"), **SESSION})
+    describe(parser, {"--sse": (None, "use HTTP+SSE of 2024-11-05"), **SESSION})
     describe_redaction(parser)
     describe(parser, CERTIFICATES)
 
 
 def main(args: argparse.Namespace) -> int:
-    url = filled("bridge: --upstream", args.upstream)
-    upstream = read_endpoint("bridge: --upstream", url, args.upstream)
-    headers = read_headers("bridge: --header", args.header)
+    url = filled("--upstream", args.upstream)
+    upstream = read_endpoint("--upstream", url, args.upstream)
+    headers = read_headers("--header", args.header)
     # Not at the top: the help of this command does not wait for aiohttp.
     from mcpspy.io.bridge import BridgeOptions, run
     from mcpspy.io.client import ServerAddress
 
     address = ServerAddress(url, headers, args.cacert, args.insecure, True if args.sse else None)
     options = BridgeOptions(address, args.name or upstream.host)
-    set_recording(options, args, "bridge")
+    set_recording(options, args)
     return run(options)

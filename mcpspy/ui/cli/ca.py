@@ -1,4 +1,4 @@
-"""`mcpspy ca`: the certificate authority of the forward proxy, and how programs are made to trust it."""
+"""`mcpspy ca`: the certificate authority (CA) of the forward proxy, and how to make programs trust it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import orjson
 
 if TYPE_CHECKING:
     from mcpspy.io.forward.ca import CertificateAuthority
-from mcpspy.ui.cli.options import describe
+from mcpspy.ui.cli.options import describe, describe_format
 
 EPILOG = """\
 examples:
   mcpspy ca
   SSL_CERT_FILE=$(mcpspy ca --bundle) HTTPS_PROXY=http://127.0.0.1:8899 python agent.py
 
-Makes a certificate authority of this user's own the first time (its key is readable by
-nobody else), and says how each runtime is made to trust it. Installs nothing. Who has
-its key can speak for any host to whoever trusts it: prefer `mcpspy exec`, which makes
-one program trust it, to the system's store.
+Creates a certificate authority on first use, whose key only you can read, and prints how
+to make each runtime trust it. Installs nothing. Anyone with the key can impersonate any
+server to programs that trust the CA: prefer `mcpspy exec`, which makes one program trust
+it, over the system's trust store.
 
-exit codes: 0; 2 usage; 3 mitmproxy is not installed, or the files cannot be written
+exit codes: 0; 2 usage error; 3 mitmproxy not installed, or files not writable
 """
 
 HOSTS = (
@@ -30,11 +30,11 @@ HOSTS = (
     ("Codex", "mcpspy exec -- codex"),
     (
         "VS Code, Cursor",
-        "quit it, then mcpspy exec -- code --wait; some of it trusts the system's store only",
+        "quit it, then mcpspy exec -- code --wait; some parts use only the system's trust store",
     ),
-    ("Claude Desktop", "its connectors do not pass this machine: mcpspy bridge brings it such a server"),
+    ("Claude Desktop", "its connectors run on another machine: use mcpspy bridge for such a server"),
 )
-"""Hosts, and how to make each use the proxy and trust the authority."""
+"""Hosts, and how to make each of them use the proxy and trust the CA."""
 
 STORES = (
     (
@@ -54,16 +54,17 @@ STORES = (
     ),
     ("Windows", "certutil -user -addstore Root {cert}", "certutil -user -delstore Root {sha1}"),
 )
-"""Systems, and the commands that add the authority to the store and remove it."""
+"""Systems, and the commands that add the CA to the trust store and remove it."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    forms = {
-        "--json": (None, "print where it is and what it is as one JSON object"),
-        "--cert": (None, "print the path of its certificate, and no more"),
-        "--bundle": (None, "print the path of the system's authorities and it in one file"),
+    output = parser.add_mutually_exclusive_group()
+    describe_format(output, "json: one object")
+    paths = {
+        "--cert": (None, "print only the path of the CA certificate"),
+        "--bundle": (None, "print only the path of a file with the system's CAs and this one"),
     }
-    describe(parser.add_mutually_exclusive_group(), forms)
+    describe(output, paths)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -75,7 +76,7 @@ def main(args: argparse.Namespace) -> int:
     ca = authority()
     if args.cert or args.bundle:
         text = f"{ca.certificate if args.cert else ca.bundle}\n"
-    elif args.json:
+    elif args.format == "json":
         text = orjson.dumps(_document(ca), option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_INDENT_2).decode()
     else:
         text = _page(ca)
@@ -100,27 +101,31 @@ def _page(ca: CertificateAuthority) -> str:
 
     width = max(map(len, (*CA_BUNDLE_VARIABLES, *EXTRA_CA_VARIABLES)))
     lines = [
-        f"{ca.name}, until {ca.until:%Y-%m-%d}",
+        f"{ca.name}, valid until {ca.until:%Y-%m-%d}",
         "",
-        f"  its certificate          {ca.certificate}",
-        f"  the system's and it      {ca.bundle}",
-        f"  its key, for you alone   {ca.key}",
-        f"  SHA-256                  {ca.fingerprint('SHA256')}",
+        f"  certificate          {ca.certificate}",
+        f"  bundle               {ca.bundle} (the system's CAs and this one)",
+        f"  key, keep it secret  {ca.key}",
+        f"  SHA-256              {ca.fingerprint('SHA256')}",
         "",
-        "One program is made to trust it by its environment; mcpspy exec -- COMMAND sets all of these:",
+        "To make one program trust the CA, set its environment; mcpspy exec -- COMMAND sets all of these:",
         "",
-        *(f"  {name:{width}}  the system's and it   {who}" for name, who in CA_BUNDLE_VARIABLES.items()),
-        *(f"  {name:{width}}  its certificate       {who}" for name, who in EXTRA_CA_VARIABLES.items()),
-        f"  {'NODE_USE_ENV_PROXY':{width}}  1                     Node.js 24, and 22.21: fetch() heeds HTTPS_PROXY",
+        *(f"  {name:{width}}  bundle       {users}" for name, users in CA_BUNDLE_VARIABLES.items()),
+        *(f"  {name:{width}}  certificate  {users}" for name, users in EXTRA_CA_VARIABLES.items()),
+        f"  {'NODE_USE_ENV_PROXY':{width}}  1            Node.js 24, and 22.21: fetch() uses HTTPS_PROXY",
         "",
-        "fetch() of older Node.js takes no proxy: mcpspy http --upstream URL goes in front of the server instead.",
+        "fetch() of older Node.js does not support proxies: use mcpspy http --upstream URL instead.",
         "",
-        *(f"  {host:{width}}  {how}" for host, how in HOSTS),
+        *(f"  {host:{width}}  {instruction}" for host, instruction in HOSTS),
         "",
-        "All programs trust it through the system's store; mcpspy runs none of this:",
+        "To make all programs trust it, add it to the system's trust store; mcpspy never runs these commands:",
         "",
     ]
     for system, add, remove in STORES:
         values = {"cert": ca.certificate, "sha1": ca.fingerprint("SHA1").replace(":", "")}
-        lines += [f"  {system}", f"    {add.format(**values)}", f"    {remove.format(**values)}   (and out)"]
+        lines += [
+            f"  {system}",
+            f"    {add.format(**values)}",
+            f"    {remove.format(**values)}   (removes it)",
+        ]
     return "\n".join(lines) + "\n"

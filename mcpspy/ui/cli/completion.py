@@ -1,7 +1,7 @@
-"""`mcpspy completion`: print the code for a shell's completion, and serve its requests.
+"""`mcpspy completion`: print the code for completion in a shell, and answer the requests of that code.
 
-Owns which words of a command line are sessions. Completes nothing after `--`, where another command begins, and never
-prints a traceback into the shell.
+Completes commands and options, and the values that only mcpspy knows: sessions, hosts, rule codes and filters.
+Completes nothing after `--`, where the command line of the server begins, and never prints a traceback.
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import TypeAlias
 
 import argcomplete
 from argcomplete.completers import FilesCompleter
 from argcomplete.lexers import split_line
-
-from mcpspy.errors import McpspyError
-from mcpspy.io.recording.reader import sessions
 
 EPILOG = """\
 examples:
@@ -34,12 +32,15 @@ SESSIONS = frozenset({"session", "sessions", "recording", "recordings", "old", "
 Parsers: TypeAlias = Callable[[str | None], tuple[argparse.ArgumentParser, argparse.ArgumentParser | None]]
 """Typed command → a parser of every command, and the parser of that command, which has its options."""
 
+Completer: TypeAlias = Callable[..., Iterable[str]]
+"""Typed prefix → the possible values, or a dictionary of values and their descriptions."""
+
 MOST = 50
 """Number of sessions to offer: the latest."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=SHELLS, help="which shell")
+    parser.add_argument("shell", choices=SHELLS, help="shell to print the code for")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -55,7 +56,7 @@ def complete(parsers: Parsers) -> int:
     if "--" in words[:-1]:
         return 1  # The server's command line: the shell completes files itself.
     argcomplete.autocomplete(_parser(words, parsers), append_space=False, always_complete_options=False)
-    return 0  # Not reached under a shell: autocomplete exits.
+    return 0  # Not reached in a shell: autocomplete exits.
 
 
 def _words() -> list[str]:
@@ -69,25 +70,92 @@ def _words() -> list[str]:
 
 
 def _parser(words: list[str], parsers: Parsers) -> argparse.ArgumentParser:
-    """Return a parser of every command; the typed one also completes sessions."""
-    parser, command = parsers(words[0] if len(words) > 1 else None)
+    """Return a parser of every command; the typed one also completes values."""
+    name = words[0] if len(words) > 1 else None
+    parser, command = parsers(name)
     for action in command._actions if command is not None else ():
-        if action.dest in SESSIONS:
-            action.completer = _sessions  # type: ignore[attr-defined]  # argcomplete reads it.
+        completer = _completer(name, action.dest)
+        if completer is not None:
+            action.completer = completer  # type: ignore[attr-defined]  # argcomplete reads it.
     return parser
 
 
+def _completer(command: str | None, argument: str) -> Completer | None:
+    if argument in SESSIONS:
+        return _sessions
+    if argument == "which" and command in ("wrap", "unwrap"):
+        return _hosts
+    if argument in ("explain", "ignore", "select") and command == "lint":
+        return _rules
+    return _filters if argument == "filter" else None
+
+
 def _sessions(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Iterable[str]:
-    """Return the ids of the latest sessions, each with its name; files if the prefix is a path."""
-    if os.sep in prefix or prefix.startswith((".", "~")):
+    """Return the names and ids of the latest sessions; files if the prefix is a path."""
+    from mcpspy.errors import McpspyError
+
+    if _is_path(prefix):
         return FilesCompleter(("jsonl",))(prefix)
-    try:
-        return dict(_offered(getattr(parsed_args, "dir", None)))
-    except (McpspyError, OSError):
-        return {}
+    found: dict[str, str] = {}
+    with suppress(McpspyError, OSError):  # No folder, or a session that was deleted in the meantime.
+        found.update(_latest(getattr(parsed_args, "dir", None)))
+    return found
 
 
-def _offered(folder: str | None) -> Iterator[tuple[str, str]]:
+def _latest(folder: str | None) -> Iterator[tuple[str, str]]:
+    """Yield words that select a session, each with a description: `last`, names, ids."""
+    from pathlib import Path
+
+    from mcpspy.io.recording.reader import headers, start_order, summarize
+    from mcpspy.io.settings import sessions_folder
+
     yield "last", "the newest session"
-    for summary in sessions(folder)[:MOST]:
-        yield summary.header.id, f"{summary.header.name} {summary.header.started}"
+    found = [pair for pair in headers(Path(sessions_folder(folder))) if pair[1].part == 1]
+    found = sorted(found, key=lambda pair: start_order(*pair), reverse=True)[:MOST]
+    for _, header in reversed(found):
+        yield header.name, f"newest of this name: {header.id} {header.started}"
+    for path, header in found:
+        server = summarize(path, header, counts=False).server or ""
+        yield header.id, f"{header.name} {server} {header.started}".replace("  ", " ")
+
+
+def _hosts(prefix: str, **_: object) -> Iterable[str]:
+    """Return the names of hosts; files if the prefix is a path."""
+    from mcpspy.io.hosts import HOSTS
+
+    return FilesCompleter()(prefix) if _is_path(prefix) else {host.name: host.title for host in HOSTS}
+
+
+def _rules(prefix: str, **_: object) -> Iterable[str]:
+    """Return rule codes, and the letters that rules have in common; the last one of a list is completed."""
+    from mcpspy.analysis.lint import RULES
+
+    before, comma, _last = prefix.rpartition(",")
+    groups = dict.fromkeys((rule.code.rstrip("0123456789") for rule in RULES), "all rules of this group")
+    codes = groups | {rule.code: rule.summary for rule in RULES}
+    return {f"{before}{comma}{code}": text for code, text in codes.items()}
+
+
+def _filters(prefix: str, **_: object) -> Iterable[str]:
+    """Return filters whose last term is completed: a field, or a value of `is:`, `kind:`, `status:` or `lint:`."""
+    from mcpspy.core.query.fields import KINDS, STATUSES
+    from mcpspy.core.query.lexer import FIELDS
+
+    before, space, term = prefix.rpartition(" ")
+    sign = term[: len(term) - len(term.lstrip("-("))]
+    field, colon, _value = term[len(sign) :].partition(":")
+    values: dict[str, Iterable[str]] = {
+        "is": ("slow", "issue", "finding", *STATUSES),
+        "status": STATUSES,
+        "kind": KINDS,
+        "lint": _rules(""),
+    }
+    if colon:
+        terms = [f"{field}:{value}" for value in values.get(field, ())]
+    else:
+        terms = [f"{name}:" for name, canonical in FIELDS.items() if name == canonical]
+    return [f"{before}{space}{sign}{each}" for each in terms]
+
+
+def _is_path(prefix: str) -> bool:
+    return os.sep in prefix or prefix.startswith((".", "~"))

@@ -14,20 +14,20 @@ from mcpspy.ui.cli.options import FOLDER, describe
 from mcpspy.ui.demo.client import converse
 
 EPILOG = """\
-Starts a bundled weather server the way a host would, with mcpspy in between:
+Starts a bundled weather server as a host would, wrapped by mcpspy:
   mcpspy run --name weather -- python -m mcpspy.ui.demo.weather
-talks to it, and opens the recording (or prints it, where there is no terminal).
+sends it requests, and opens the recording (without a terminal, prints it).
 """
 
 NEXT = (
-    ("show {id} -v", "the same, with every message's body"),
-    ("", "every session in the terminal UI, live ones as they happen"),
-    ("run -- COMMAND …", "in your host's config, where COMMAND stands now: your own server"),
+    ("show {id} -v", "print the session with message bodies"),
+    ("", "browse all sessions in the terminal UI, including live ones"),
+    ("run -- COMMAND …", "use this in your host's config in place of COMMAND, your server"),
 )
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    describe(parser, {**FOLDER, "--plain": (None, "print the session; do not open the terminal UI")})
+    describe(parser, {**FOLDER, "--plain": (None, "print the session instead of opening the terminal UI")})
 
 
 def main(args: argparse.Namespace) -> int:
@@ -37,16 +37,16 @@ def main(args: argparse.Namespace) -> int:
     code = converse(run)
     recorded = next(summary for summary in sessions(folder) if summary.header.name == "weather")
     path = str(recorded.path)
-    screen = sys.stdout.isatty() and sys.stdin.isatty() and not args.plain
-    shown = mcpspy(["tui", path] if screen else ["show", path])
+    is_interactive = sys.stdout.isatty() and sys.stdin.isatty() and not args.plain
+    show_code = mcpspy(["tui", path] if is_interactive else ["show", path])
     sys.stdout.write(f"\nRecorded to {path}. Next:\n")
     program = _program()
     for words, text in NEXT:
         command = f"{program} {words.format(id=recorded.header.id)}"
         sys.stdout.write(f"  {command:{len(program) + 18}} {text}\n")
-    return shown or code
+    return show_code or code
 
 
 def _program() -> str:
-    """Return the shortest command that starts mcpspy here."""
+    """Return the shortest command that starts this mcpspy."""
     return "mcpspy" if shutil.which("mcpspy") else os.path.relpath(sys.argv[0])

@@ -1,6 +1,6 @@
 """`mcpspy diff`: compare two sessions.
 
-Owns the options of a comparison, its reports and its exit code, which `mcpspy replay` shares.
+Holds the options of a comparison, its reports and its exit code, which `mcpspy replay` shares.
 """
 
 from __future__ import annotations
@@ -23,39 +23,42 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.recording.reader import Recording, find
-from mcpspy.ui.cli.options import FOLDER, describe
+from mcpspy.ui.cli.options import FOLDER, describe, describe_format, old_spelling
 from mcpspy.ui.terminal import Output, warn_incomplete
 
 EPILOG = """\
 examples:
   mcpspy diff yesterday.jsonl today.jsonl
   mcpspy diff weather.jsonl last --only tools
-  mcpspy diff a.jsonl b.jsonl --ignore '/result/**/updated' --dates --slower-than 2x
-  mcpspy diff a.jsonl b.jsonl --markdown - | gh pr comment --body-file -
+  mcpspy diff a.jsonl b.jsonl --ignore-path '/result/**/updated' --dates --slower-than 2x
+  mcpspy diff a.jsonl b.jsonl --format markdown | gh pr comment --body-file -
+  mcpspy diff a.jsonl b.jsonl --format junit -o diff.xml
 
-OLD and NEW are files, `last`, a session's name, or its id (the beginning will do).
-Ids, progress tokens, cursors, task ids and sealed states are never compared;
-docs/diff.md says what is, and what is breaking, different, or just a note.
+OLD and NEW are files, `last`, session names, or beginnings of session ids. Request ids,
+progress tokens, cursors, task ids and sealed states are never compared; docs/diff.md
+describes what is compared, and which changes are breaking, different or notes.
 
-exit codes: 0 the same, or notes alone; 1 different; 2 usage, not a recording; 3 cannot
-be read, or a report cannot be written
+exit codes: 0 same, or only notes; 1 different; 2 usage error or not a recording; 3 file
+not readable, or report not writable
 """
 
 
 STDOUT = "-"
-"""A file name for the command's own output."""
+"""The file name that means stdout."""
+
+FORMATS = ("json", "junit", "markdown")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("old", metavar="OLD", help="what it was")
-    parser.add_argument("new", metavar="NEW", help="what it is")
+    parser.add_argument("old", metavar="OLD", help="the session before the change")
+    parser.add_argument("new", metavar="NEW", help="the session after the change")
     parser.add_argument(
         "--only",
         metavar="PART",
         action="append",
         choices=list(LISTED),
         default=[],
-        help="interface drift alone: tools, resources or prompts; may be given more than once",
+        help="compare only these listings: tools, resources or prompts; repeatable",
     )
     describe_comparison(parser)
     describe(parser, FOLDER)
@@ -63,37 +66,36 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def describe_comparison(parser: argparse.ArgumentParser) -> None:
     options = {
-        "--ignore": (
+        "--ignore-path": (
             "PATTERN",
             (
-                "what may differ: a JSON pointer with * and **, after a method and a subject if need be, as in"
-                " '/result/**/time' or 'tools/call clock /result/content/*/text'; may be given more than once"
+                "values that may differ: a JSON pointer with * and **, optionally after a method and a subject, e.g."
+                " '/result/**/time' or 'tools/call clock /result/content/*/text'; repeatable"
             ),
         ),
-        "--dates": (None, "texts that differ only in dates and times are the same"),
+        "--dates": (None, "treat texts that differ only in dates and times as equal"),
         "--slower-than": (
             "LIMIT",
-            "say what became slower than this: 2x, 1.5x+20ms, 200ms; without it time is not compared",
+            "report requests that became slower: 2x, 1.5x+20ms, 200ms (default: do not compare latency)",
         ),
     }
-    describe(parser, options, repeated=("--ignore",))
+    describe(parser, options, repeated=("--ignore-path",))
+    old_spelling(parser, "--ignore", "ignore_path", action="append")
     parser.add_argument(
         "--fail-on",
         choices=[str(severity) for severity in ChangeSeverity],
         default=str(ChangeSeverity.DIFFERENT),
-        help="exit with 1 from this weight on (default: different; notes alone are fine)",
+        help="exit 1 at or above this severity (default: different)",
     )
-    reports = {
-        "--json": (None, "one JSON document in place of the report"),
-        "--junit": ("FILE", "write JUnit XML, too"),
-        "--markdown": ("FILE", "write Markdown for a pull request, too"),
-    }
-    describe(parser, reports)
+    describe_format(parser, "junit: XML; markdown: for a pull request", choices=FORMATS)
+    describe(parser, {"-o --output": ("FILE", "write --format to this file, and print text on stdout")})
+    for name in FORMATS[1:]:
+        old_spelling(parser, f"--{name}", name)
 
 
 def main(args: argparse.Namespace) -> int:
     options = read_comparison(args, frozenset(args.only))
-    # Two sessions in memory are not garbage: collections would take as long as the comparison.
+    # Two sessions in memory are not garbage: collections would take as long as the comparison itself.
     gc.disable()
     try:
         old, new = _read(args.old, args, options), _read(args.new, args, options)
@@ -103,14 +105,17 @@ def main(args: argparse.Namespace) -> int:
 
 
 def read_comparison(args: argparse.Namespace, only: frozenset[str] = frozenset()) -> DiffOptions:
-    """Return the options of a comparison; raise UsageError, which names the wrong one."""
+    """Return the options of a comparison; raise UsageError, which names the invalid one."""
+    if args.output is not None and args.format == "text":
+        raise UsageError("--output requires --format", f"use --format {', '.join(FORMATS)}")
     patterns = []
-    for text in args.ignore:
+    for text in args.ignore_path:
         try:
             patterns.append(ignored(text))
         except ValueError as error:
             raise UsageError(
-                sanitize(f"--ignore {text}: {error}"), "like '/result/**/time' or 'tools/call clock /result'"
+                sanitize(f"--ignore-path {text}: {error}"),
+                "use '/result/**/time' or 'tools/call clock /result'",
             ) from None
     try:
         limit = None if args.slower_than is None else slower(args.slower_than)
@@ -120,54 +125,70 @@ def read_comparison(args: argparse.Namespace, only: frozenset[str] = frozenset()
 
 
 def report(difference: SessionDiff, titles: tuple[str, str], args: argparse.Namespace) -> int:
-    """Print the report, or one that is written to `-`; write the others; return the exit code.
+    """Print text unless another format goes to stdout; write the other formats; return the exit code.
 
     `titles` name the old session and the new one.
     """
     fail_on = ChangeSeverity(args.fail_on)
-    if args.json:
-        from mcpspy.ui.report.diff_json import document
-
-        sys.stdout.buffer.write(document(difference, titles, fail_on=fail_on))
-        sys.stdout.buffer.flush()
-    elif STDOUT not in (args.junit, args.markdown):
+    if is_text_printed(args):
         from mcpspy.ui.report.diff_text import terminal
 
         output = Output()
         for line, tone in terminal(difference, width=output.width, fail_on=fail_on):
             output.line(line, tone)
-    if args.junit is not None:
-        from mcpspy.ui.report.junit import diff_junit
-
-        _write(args.junit, diff_junit(difference, titles, fail_on=fail_on))
-    if args.markdown is not None:
-        from mcpspy.ui.report.diff_markdown import markdown
-
-        _write(args.markdown, markdown(difference, titles, fail_on=fail_on))
+    for form, path in _reports(args):
+        _write(path, _rendered(form, difference, titles, fail_on))
     return 0 if difference.is_same(fail_on) else FINDINGS
 
 
-def _read(which: str, args: argparse.Namespace, options: DiffOptions) -> Session:
-    recording = Recording(find(which, args.dir))
+def is_text_printed(args: argparse.Namespace) -> bool:
+    """Return whether stdout has the text report, and no other format."""
+    return all(path != STDOUT for _, path in _reports(args))
+
+
+def _reports(args: argparse.Namespace) -> list[tuple[str, str]]:
+    """Return each format other than text, with its file; --junit and --markdown are old spellings with a file."""
+    old = [(name, getattr(args, name, None)) for name in FORMATS[1:]]
+    new = [(args.format, args.output or STDOUT)] if args.format != "text" else []
+    return new + [(name, path) for name, path in old if path is not None]
+
+
+def _rendered(form: str, difference: SessionDiff, titles: tuple[str, str], fail_on: ChangeSeverity) -> bytes:
+    if form == "json":
+        from mcpspy.ui.report.diff_json import document
+
+        return document(difference, titles, fail_on=fail_on)
+    if form == "junit":
+        from mcpspy.ui.report.junit import diff_junit
+
+        text = diff_junit(difference, titles, fail_on=fail_on)
+    else:
+        from mcpspy.ui.report.diff_markdown import markdown
+
+        text = markdown(difference, titles, fail_on=fail_on)
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _read(name: str, args: argparse.Namespace, options: DiffOptions) -> Session:
+    recording = Recording(find(name, args.dir))
     session = recording.session()
     warn_incomplete(recording.path, recording.torn)
     if missing := unlisted(session, options):
         raise UsageError(
-            f"{which}: its client never asked for the {' and '.join(missing)}",
-            "there is nothing to compare: record a session that lists them",
+            f"{name}: its client never listed the {' and '.join(missing)}",
+            "record a session that lists them",
         )
     return session
 
 
-def _title(which: str, session: Session) -> str:
-    """Return the name on the command line, and the id unless that is the name."""
+def _title(name: str, session: Session) -> str:
+    """Return the name on the command line, followed by the session id unless the name is the id."""
     header = session.header
     assert header is not None
-    return sanitize(which if header.id.startswith(which) else f"{which} ({header.id})")
+    return sanitize(name if header.id.startswith(name) else f"{name} ({header.id})")
 
 
-def _write(path: str, text: str) -> None:
-    data = text.encode("utf-8", "backslashreplace")
+def _write(path: str, data: bytes) -> None:
     if path == STDOUT:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
@@ -177,5 +198,5 @@ def _write(path: str, text: str) -> None:
             file.write(data)
     except OSError as error:
         raise CannotStart(
-            f"{path}: {error.strerror}", "the report was not written; name another file"
+            f"{path}: {error.strerror}", "the report was not written; use another file"
         ) from None

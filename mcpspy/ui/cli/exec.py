@@ -1,4 +1,4 @@
-"""`mcpspy exec`: start a program whose MCP over HTTPS is recorded."""
+"""`mcpspy exec`: start a program and record its MCP traffic over HTTPS."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ examples:
   mcpspy exec --allow 'mcp.example.com' --record sessions/ -- python agent.py
   mcpspy exec -- sh -c 'npx some-agent && npx another'
 
-Runs a forward proxy for this one program (mcpspy http --forward says what that does),
-and tells it by its environment where it is and to trust it: HTTPS_PROXY, SSL_CERT_FILE,
-NODE_EXTRA_CA_CERTS, and what else runtimes heed. Nothing is installed, nothing outside
-of the program changes. docs/exec.md says which programs do not listen to these.
+Runs a forward proxy for this program only (see mcpspy http --forward), and configures
+the program through its environment to use and trust the proxy: HTTPS_PROXY,
+SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, and the variables of other runtimes. mcpspy installs
+nothing and changes nothing outside the program. docs/exec.md lists programs that ignore
+these variables.
 
-exit codes: the program's own; if a signal ended it, the same signal ends mcpspy;
-2 usage; 3 mitmproxy is not installed; 126 not executable; 127 not found
+exit codes: the program's; if a signal ended it, the same signal ends mcpspy;
+2 usage error; 3 mitmproxy not installed; 126 not executable; 127 not found
 """
 
 TAKES_COMMAND = True
@@ -34,13 +35,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Run the program; it ends this process with the program's exit status."""
     if not args.command:
-        raise UsageError("exec: no program to start", "mcpspy exec -- COMMAND ARGS…")
+        raise UsageError("exec: missing COMMAND", "use mcpspy exec -- COMMAND ARGS…")
     from mcpspy.io.forward.proxy import require_mitmproxy
 
     require_mitmproxy("exec")
     from mcpspy.io.forward.child import ExecOptions, run_program
 
     options = ExecOptions(args.command)
-    options.allowed, options.ignored = args.allow, args.ignore
-    take_traffic(options, args, "exec")
+    options.allowed, options.ignored = args.allow, args.ignore_host
+    take_traffic(options, args)
     return run_program(options)

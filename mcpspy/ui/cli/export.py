@@ -1,4 +1,4 @@
-"""`mcpspy export`: sessions in the formats of other tools."""
+"""`mcpspy export`: convert sessions to the formats of other tools."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EPILOG = (
     """\
 examples:
   mcpspy export weather -o weather.har              for the browser's developer tools
-  mcpspy export last -q 'tool:forecast' -o bug.md   a document to read, or to paste
+  mcpspy export last -q 'tool:forecast' -o bug.md   a document for a bug report
   mcpspy export before.jsonl after.jsonl --format csv | mlr --icsv --opprint sort -nr latency_ms
   mcpspy export last --endpoint http://localhost:4318 --header 'x-token: ${TOKEN}'
 
@@ -33,13 +33,13 @@ formats:
 """
     + "".join(f"  {each.name:9} {each.suffix:10}  {each.about}\n" for each in FORMATS.values())
     + """
-SESSION is a file, a folder of them, `last`, a session's name, or its id (the beginning
-will do); without one, the last session. QUERY chooses exchanges, by what is said in either
-of the two messages, and what belongs to none: tool:NAME, status:error, >200ms …;
-docs/filter.md has them all, docs/export.md what each format holds.
+SESSION is a file, a folder of recordings, `last`, a session name, or the beginning of a
+session id (default: last). QUERY selects exchanges by their request or response, and
+messages outside exchanges: tool:NAME, status:error, >200ms, … (see docs/filter.md).
+docs/export.md describes the content of each format.
 
-exit codes: 0; 2 usage, not a recording, a filter that cannot be read; 3 cannot be read,
-written or sent
+exit codes: 0; 2 usage error, not a recording, or invalid filter; 3 not readable, not
+writable, or not sent
 """
 )
 
@@ -47,16 +47,16 @@ STDOUT = "-"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("sessions", metavar="SESSION", nargs="*", help="what to export (default: last)")
+    parser.add_argument("sessions", metavar="SESSION", nargs="*", help="sessions to export (default: last)")
     parser.add_argument(
-        "--format", choices=list(FORMATS), help="what to write (default: what FILE ends in says)"
+        "--format", choices=list(FORMATS), help="output format (default: from the suffix of FILE)"
     )
     options = {
-        "-o --output": ("FILE", "the file to write (default: -, stdout)"),
-        "--force": (None, "replace FILE if it is there; never a recording"),
-        "-q --filter": ("QUERY", "only what this finds, as in 'tool:x >200ms'"),
+        "-o --output": ("FILE", "write to this file (default: -, stdout)"),
+        "--force": (None, "overwrite FILE if it exists; recordings are never overwritten"),
+        "-q --filter": ("QUERY", "export only matching exchanges, e.g. 'tool:x >200ms'"),
         "--endpoint": ("URL", "send spans to this OpenTelemetry collector"),
-        "--header": ("'NAME: VALUE'", f"send this to it, too; {VARIABLE}"),
+        "--header": ("'NAME: VALUE'", f"--endpoint: send this header; {VARIABLE}; repeatable"),
         **CACERT,
         **FOLDER,
     }
@@ -69,7 +69,10 @@ def main(args: argparse.Namespace) -> int:
     paths = list(recordings(args.sessions, args.dir))
     if len(paths) > 1 and not form.several:
         several = ", ".join(each.name for each in FORMATS.values() if each.several)
-        raise UsageError(f"{form.name} holds one session, and these are {len(paths)}", f"{several} hold more")
+        raise UsageError(
+            f"export: --format {form.name} takes one session, not {len(paths)}",
+            f"{several} take several",
+        )
     sessions = _Sessions(paths, query)
     if args.endpoint is not None:
         _send(args, sessions)
@@ -80,7 +83,7 @@ def main(args: argparse.Namespace) -> int:
     else:
         if args.force:
             _refuse_recording(Path(args.output))
-        size = save(args.output, pieces, force=args.force, way_out="name another, or --force")
+        size = save(args.output, pieces, force=args.force, way_out="choose another name or use --force")
         Output().line(sanitize(f"{args.output}: {sessions.summary}, {size:,} bytes"))
     if not sessions.exchanges:
         sys.stderr.write(f"mcpspy: nothing to export: {sessions.summary}\n")
@@ -88,27 +91,27 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _format(args: argparse.Namespace) -> ExportFormat:
-    """Return the format of the options; raise UsageError if it is not clear, or an option does not fit it."""
+    """Return the format; raise UsageError if it is unknown, or an option does not apply to it."""
     is_file = args.output not in (None, STDOUT)
     if args.endpoint is not None:
         if args.output is not None or args.format not in (None, "otlp"):
-            raise UsageError("--endpoint sends spans, and writes no file", "without --output, --format otlp")
+            raise UsageError("--endpoint excludes --output and any --format but otlp")
         return FORMATS["otlp"]
     if args.header or args.cacert is not None:
-        raise UsageError("--header and --cacert are for --endpoint URL")
+        raise UsageError(f"{'--header' if args.header else '--cacert'} requires --endpoint URL")
     if args.force and not is_file:
-        raise UsageError("--force is for --output FILE")
+        raise UsageError("--force requires --output FILE")
     if args.format is not None:
         return FORMATS[args.format]
     form = of_suffix(args.output) if is_file else None
     if form is None:
-        what = f"{args.output}: which format?" if is_file else "which format?"
-        raise UsageError(sanitize(what), f"--format {'|'.join(FORMATS)}, or a FILE that ends like one")
+        missing = f"--output {args.output}: unknown suffix" if is_file else "export: missing --format"
+        raise UsageError(sanitize(missing), f"use --format with one of {', '.join(FORMATS)}")
     return form
 
 
 class _Sessions:
-    """The selected sessions, each read when it is reached, and the number of their selected requests."""
+    """The selected sessions, each read on demand, and the number of their selected requests."""
 
     def __init__(self, paths: Iterable[tuple[str, Path]], query: Query | None) -> None:
         self._paths = paths
@@ -117,8 +120,8 @@ class _Sessions:
         self.count = 0
 
     def __iter__(self) -> Iterator[RecordedSession]:
-        for which, path in self._paths:
-            recorded = _read(which, path, self._query)
+        for name, path in self._paths:
+            recorded = _read(name, path, self._query)
             self.count += 1
             self.exchanges += sum(1 for _ in recorded.exchanges())
             yield recorded
@@ -126,14 +129,14 @@ class _Sessions:
     @property
     def summary(self) -> str:
         requests = f"{self.exchanges or 'no'} request{'s' * (self.exchanges != 1)}"
-        found = " that the filter finds" if self._query is not None else ""
+        found = " matching the filter" if self._query is not None else ""
         return f"{requests}{found} in {self.count} session{'s' * (self.count != 1)}"
 
 
-def _read(which: str, path: Path, query: Query | None) -> RecordedSession:
-    """Return a session as it is now."""
+def _read(name: str, path: Path, query: Query | None) -> RecordedSession:
+    """Return the current state of a session."""
     recording = Recording(path)
-    # Before it is read: a session that ends meanwhile was live, and its requests may still be answered.
+    # Before the read: a session that ends during the read counts as live, with pending requests.
     is_live = recording.state is RecordingState.LIVE
     counted_back(query, path, recording.header)
     session = Session(recording.header)
@@ -142,16 +145,16 @@ def _read(which: str, path: Path, query: Query | None) -> RecordedSession:
             session.add_all(map(read_entry, block.lines))
     if not is_live:
         session.end()
-    return RecordedSession(recording.header, title_of(which), session.changes, exchange_filter(query))
+    return RecordedSession(recording.header, title_of(name), session.changes, exchange_filter(query))
 
 
 def _refuse_recording(path: Path) -> None:
-    """Raise UsageError if a recording would be replaced: it cannot be made again."""
+    """Raise UsageError if the file is a recording: a lost recording cannot be recreated."""
     try:
         read_header_of(path)
     except (UsageError, CannotStart):
         return
-    raise UsageError(sanitize(f"{path}: a recording, and those are never replaced"), "name another")
+    raise UsageError(sanitize(f"{path}: recordings are never overwritten"), "choose another name")
 
 
 def _print(pieces: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""`mcpspy hosts`: the MCP hosts of this machine, their servers, and which are wrapped."""
+"""`mcpspy hosts`: list the MCP hosts on this machine, their servers, and which are wrapped."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from mcpspy.errors import McpspyError
 from mcpspy.io.hosts import HOSTS, Host
 from mcpspy.io.hosts.last_session import LastSession, SessionOutcome, SessionsByName
 from mcpspy.io.hosts.resolve import ConfigTarget, target
-from mcpspy.ui.cli.options import describe
+from mcpspy.ui.cli.options import describe, describe_format
 from mcpspy.ui.terminal import Output, columns
 
 EPILOG = """\
 examples:
   mcpspy hosts
   mcpspy hosts --all
-  mcpspy hosts --json | jq -r '.servers[] | select(.last.state == "died") | .last.path'
+  mcpspy hosts --format json | jq -r '.servers[] | select(.last.state == "died") | .last.path'
 
-Hosts whose configuration is there, those of the current folder's project included.
-live: its last session runs · fine: it ended as sessions end · died: the server
-failed, or mcpspy was killed
+Lists hosts that have a configuration file, including the project in the current folder.
+live: the last session is running · fine: it ended normally · died: the server failed,
+or mcpspy was killed
 """
 
 _TONES = {SessionOutcome.LIVE: rows.OK, SessionOutcome.FINE: None, SessionOutcome.DIED: rows.BAD}
@@ -35,11 +35,11 @@ _TONES = {SessionOutcome.LIVE: rows.OK, SessionOutcome.FINE: None, SessionOutcom
 
 def configure(parser: argparse.ArgumentParser) -> None:
     options = {
-        "--all": (None, "hosts that are not there, too, and where they would be"),
-        "--dir": ("DIR", "the folder of sessions, for servers whose entry names none"),
-        "--json": (None, "one JSON object a host"),
+        "--all": (None, "also list hosts without a configuration file, with its expected path"),
+        "--dir": ("DIR", "sessions folder for servers whose entry does not set one"),
     }
     describe(parser, options)
+    describe_format(parser, "json: one object per host")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -52,18 +52,18 @@ def main(args: argparse.Namespace) -> int:
             continue
         shown += 1
         document = _document(host, found, sessions, args.dir)
-        if args.json:
+        if args.format == "json":
             sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE))
         else:
             _print(output, document)
-    if not shown and not args.json:
-        output.line("No configuration of a host is here. mcpspy hosts --all says where they would be.")
-        output.line("  mcpspy wrap FILE   for one of another host")
+    if not shown and args.format == "text":
+        output.line("No host configuration found. mcpspy hosts --all lists the expected paths.")
+        output.line("  mcpspy wrap FILE   wraps the servers of any other configuration file")
     return 0
 
 
 def _read(host: Host) -> ConfigTarget | McpspyError | None:
-    """Return a host's configuration, the error that it cannot be read with, or None if it does not exist."""
+    """Return a host's configuration, the error if it is not readable, or None if it does not exist."""
     if not any(os.path.lexists(path) for path in host.paths()):
         return None
     try:
@@ -147,7 +147,7 @@ def _print(output: Output, host: dict[str, Any]) -> None:
 def _outcome(server: dict[str, Any]) -> str:
     last = server["last"]
     if server["mcpspy_is_gone"]:
-        return "its mcpspy is gone"
+        return "mcpspy not found"
     if last is None:
         return "no session yet" if server["wrapped"] else ""
     ending = f"killed by {last['signal']}" if last["signal"] else f"exit {last['exit']}"

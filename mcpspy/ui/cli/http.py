@@ -15,6 +15,7 @@ from mcpspy.ui.cli.options import (
     describe,
     describe_redaction,
     describe_rules,
+    old_spelling,
     read_rules,
     set_recording,
 )
@@ -30,42 +31,46 @@ examples:
   mcpspy http --upstream http://localhost:3001/mcp
   mcpspy http --upstream https://example.com/mcp --listen :0 --name example
   mcpspy http --upstream http://localhost:3001/mcp --rule 'tool:echo => 20% error -32000 boom'
-  mcpspy http --forward                        for hosts whose servers' addresses cannot be changed
+  mcpspy http --forward                        for hosts whose server URLs cannot be changed
 
-Give the client the address that is printed in place of the server's. Every path of
-the server is there, so that a client's authorization flow works too.
+Configure the client with the printed URL instead of the server's URL. The proxy
+forwards every path of the server, so the client's authorization flow works too.
 
-With --forward it is a proxy for programs that take one from HTTPS_PROXY, and trust the
-authority of `mcpspy ca`; `mcpspy exec -- COMMAND` starts one with all of that set. MCP,
-recognised by what is said, is recorded, one file a server; all else passes.
+With --forward, mcpspy is a proxy for programs that use HTTPS_PROXY and trust the CA of
+`mcpspy ca`; `mcpspy exec -- COMMAND` starts a program with both configured. It detects
+MCP by content and records one file per server; all other traffic is only forwarded.
 
-Listens on 127.0.0.1:{PORT} ({FORWARD_PORT} with --forward) unless told otherwise, and lets in what names this machine
-only: a page of a stranger cannot reach through it. Ends with SIGTERM or Ctrl-C.
+The default address is 127.0.0.1:{PORT} (127.0.0.1:{FORWARD_PORT} with --forward). The proxy accepts
+only requests whose Host names this machine, so web pages cannot reach a server through
+it. SIGTERM or Ctrl-C ends it.
 
-exit codes: 0; 2 usage, a wrong rule; 3 the port is taken, a certificate file or rules cannot be read,
---forward: mitmproxy is not installed
+exit codes: 0; 2 usage error or invalid rule; 3 port in use, certificate or rules file not
+readable, or mitmproxy not installed (--forward)
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     server = parser.add_mutually_exclusive_group(required=True)
-    server.add_argument("--upstream", metavar="URL", help="the server's endpoint: http:// or https://")
-    server.add_argument("--forward", action="store_true", help="be a proxy for all servers (docs/forward.md)")
-    listen = f"where to listen (default: {PORT}, --forward: {FORWARD_PORT})"
-    describe(parser, {"--listen": ("[HOST:]PORT", listen)})
+    server.add_argument("--upstream", metavar="URL", help="URL of the server: http:// or https://")
+    server.add_argument(
+        "--forward", action="store_true", help="run a proxy for all servers (docs/forward.md)"
+    )
+    listen = f"address to listen on (default: 127.0.0.1:{PORT}, with --forward 127.0.0.1:{FORWARD_PORT})"
+    describe(parser, {"--listen": ("HOST:PORT", listen)})
     configure_hosts(parser, "--forward: ")
-    allow_host = {"--allow-host": ("NAME", "--upstream: let requests in that name this host, too")}
+    allow_host = {"--allow-host": ("NAME", "--upstream: also accept requests whose Host is NAME; repeatable")}
     describe(parser, allow_host, repeated=allow_host)
     configure_traffic(parser)
 
 
-def configure_hosts(parser: argparse.ArgumentParser, of: str = "") -> None:
+def configure_hosts(parser: argparse.ArgumentParser, prefix: str = "") -> None:
     """Add the options for which hosts a forward proxy decrypts."""
     hosts = {
-        "--allow": ("GLOB", f"{of}look into these hosts only; with :PORT, at that port only"),
-        "--ignore": ("GLOB", f"{of}never look into these hosts"),
+        "--allow": ("GLOB", f"{prefix}decrypt only these hosts; with :PORT, only on that port; repeatable"),
+        "--ignore-host": ("GLOB", f"{prefix}never decrypt these hosts; repeatable"),
     }
     describe(parser, hosts, repeated=hosts)
+    old_spelling(parser, "--ignore", "ignore_host", action="append")
 
 
 def configure_traffic(parser: argparse.ArgumentParser) -> None:
@@ -77,48 +82,50 @@ def configure_traffic(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    upstream = None if args.forward else read_endpoint("http: --upstream", args.upstream)
-    host, port = listen_address("http: --listen", args.listen or str(FORWARD_PORT if args.forward else PORT))
+    upstream = None if args.forward else read_endpoint("--upstream", args.upstream)
+    host, port = listen_address("--listen", args.listen or str(FORWARD_PORT if args.forward else PORT))
     if upstream is None:
         return _forward(args, host, port)
-    if args.allow or args.ignore:
-        raise UsageError("http: --allow and --ignore are for --forward")
+    if args.allow or args.ignore_host:
+        raise UsageError(f"http: {'--allow' if args.allow else '--ignore-host'} requires --forward")
     # Not at the top: the help of this command does not wait for aiohttp.
     from mcpspy.io.http.proxy import HttpOptions, run
 
     options = HttpOptions(upstream, host, port)
     options.allowed_hosts = args.allow_host
-    take_traffic(options, args, "http")
+    take_traffic(options, args)
     _warn(host, args.upstream)
     return run(options)
 
 
 def _forward(args: argparse.Namespace, host: str, port: int) -> int:
     if args.allow_host:
-        raise UsageError("http: --allow-host is for --upstream", "--allow GLOB says what is looked into")
+        raise UsageError(
+            "http: --allow-host requires --upstream", "with --forward, use --allow GLOB to decrypt a host"
+        )
     from mcpspy.io.forward.proxy import require_mitmproxy
 
     require_mitmproxy("http --forward")
     from mcpspy.io.forward.proxy import ForwardOptions, run
 
     options = ForwardOptions(host, port)
-    options.allowed, options.ignored = args.allow, args.ignore
-    take_traffic(options, args, "http")
-    _warn(host, "whatever this one reaches")
+    options.allowed, options.ignored = args.allow, args.ignore_host
+    take_traffic(options, args)
+    _warn(host, "any server that this proxy reaches")
     return run(options)
 
 
-def take_traffic(options: HttpOptions, args: argparse.Namespace, command: str) -> None:
+def take_traffic(options: HttpOptions, args: argparse.Namespace) -> None:
     """Set the options of `configure_traffic`. Raises UsageError."""
     options.name = args.name
     options.cacert, options.insecure = args.cacert, args.insecure
-    set_recording(options, args, command)
+    set_recording(options, args)
     options.interception = read_rules(args)
     check_rules(options.interception)
 
 
-def _warn(host: str, what: str) -> None:
+def _warn(host: str, target: str) -> None:
     if host not in LOOPBACK:
         from mcpspy.io.recording.recorder import say
 
-        say(f"warning: listening on {host}, so other machines can reach {what} through this one")
+        say(f"warning: listening on {host}: other machines can reach {target} through mcpspy")

@@ -30,32 +30,32 @@ examples:
   mcpspy lint last --format sarif > lint.sarif
   mcpspy lint --explain LIFE302
 
-SESSION is a file, a folder of them, `last`, a session's name, or its id (the beginning
-will do); without one, the last session. docs/lint.md has all rules, with examples.
+SESSION is a file, a folder of recordings, `last`, a session name, or the beginning of a
+session id (default: last). docs/lint.md describes all rules, with examples.
 
-exit codes: 0 nothing at or above --fail-on; 1 findings; 2 usage, not a recording; 3 cannot
-be read
+exit codes: 0 no findings at or above --fail-on; 1 findings; 2 usage error or not a
+recording; 3 file not readable
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("sessions", metavar="SESSION", nargs="*", help="what to look at (default: last)")
+    parser.add_argument("sessions", metavar="SESSION", nargs="*", help="sessions to check (default: last)")
     options = {
-        "--select": ("CODES", "only these rules: ENV, LIFE3, SEC201,…"),
-        "--ignore": ("CODES", "all but these rules"),
-        "-q --filter": ("QUERY", "only findings on what this finds, as in 'tool:x since:-5m'"),
-        "--explain": ("CODE", "what a rule looks for, why, and examples"),
+        "--select": ("CODES", "run only these rules: ENV, LIFE3, SEC201, ALL (default: ALL); repeatable"),
+        "--ignore": ("CODES", "skip these rules; the longer of two matching codes wins; repeatable"),
+        "-q --filter": ("QUERY", "report only findings on matching messages, e.g. 'tool:x since:-5m'"),
+        "--explain": ("CODE", "print what a rule checks and why, with examples"),
     }
     describe(parser, options, repeated=("--select", "--ignore"))
     formats = ["text", "json", "sarif", "junit", "github"]
-    parser.add_argument("--format", choices=formats, default="text", help="(default: text)")
+    parser.add_argument("--format", choices=formats, default="text", help="output format (default: text)")
     parser.add_argument(
         "--fail-on",
         choices=[str(severity) for severity in Severity],
         default=str(Severity.ERROR),
-        help="exit with 1 from this severity on (default: error)",
+        help="exit 1 at or above this severity (default: error)",
     )
-    describe(parser, {"--all": (None, f"text: all findings, not {MOST} of a rule"), **FOLDER})
+    describe(parser, {"--all": (None, f"text: print all findings, not only {MOST} per rule"), **FOLDER})
 
 
 def main(args: argparse.Namespace) -> int:
@@ -65,7 +65,8 @@ def main(args: argparse.Namespace) -> int:
         rules = selected(args.select, args.ignore)
     except ValueError as error:
         raise UsageError(
-            sanitize(f"{error}: no rule has such a code"), "docs/lint.md lists them; ENV, LIFE3, SEC201"
+            sanitize(f"lint: unknown rule code {error}"),
+            "see docs/lint.md; use codes such as ENV, LIFE3, SEC201",
         ) from None
     fail_on = Severity(args.fail_on)
     query = query_of(args.filter)
@@ -73,7 +74,7 @@ def main(args: argparse.Namespace) -> int:
     counts: Counter[Severity] = Counter()
     linted = []
     report = _TextReport(args.all) if args.format == "text" else None
-    gc.disable()  # The objects of a line are freed with it: there are no cycles to collect.
+    gc.disable()  # Objects are freed with their line: there are no cycles to collect.
     try:
         for title, path in paths:
             scan = LintScan(path, rules)
@@ -101,8 +102,8 @@ def _explain(code: str) -> int:
     if rule is None:
         near = [known for known in RULES_BY_CODE if known.startswith(code.upper()[:4])]
         raise UsageError(
-            sanitize(f"--explain {code}: no such rule"),
-            f"as {', '.join(near[:3])}; docs/lint.md lists them" if near else "docs/lint.md lists them",
+            sanitize(f"--explain {code}: unknown rule"),
+            f"did you mean {', '.join(near[:3])}?" if near else "see docs/lint.md",
         )
     output = Output()
     for line, tone in explanation(rule, output.width):
@@ -113,7 +114,7 @@ def _explain(code: str) -> int:
 def _findings(
     scan: LintScan, path: Path, query: Query | None, report: _TextReport | None
 ) -> Iterator[Finding]:
-    """Yield the findings that the filter selects; warn if the last line is torn."""
+    """Yield the findings that match the filter; warn if the last line is incomplete."""
     with ProgressBar(path.name) as progress:
         if report is not None:
             report.progress = progress
@@ -146,7 +147,7 @@ def _write(form: str, linted: list[LintedRecording], fail_on: Severity) -> None:
 
 
 class _TextReport:
-    """Prints findings as they are found."""
+    """Prints each finding at once."""
 
     def __init__(self, is_complete: bool) -> None:
         self._is_complete = is_complete
@@ -156,7 +157,7 @@ class _TextReport:
         self.progress: ProgressBar | None = None
 
     def finding(self, finding: Finding, path: str) -> None:
-        """Print a finding, unless MOST of its rule were printed."""
+        """Print a finding, at most MOST per rule."""
         self._shown[finding.code] += 1
         if self._shown[finding.code] > MOST and not self._is_complete:
             self._left_out[finding.code] += 1

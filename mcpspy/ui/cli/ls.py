@@ -1,4 +1,4 @@
-"""`mcpspy ls`: the recorded sessions."""
+"""`mcpspy ls`: list the recorded sessions."""
 
 from __future__ import annotations
 
@@ -15,64 +15,68 @@ from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import SessionCounts, count
 from mcpspy.io.recording.reader import RecordingState, Summary, sessions
 from mcpspy.io.settings import sessions_folder
-from mcpspy.ui.cli.options import FOLDER, describe
-from mcpspy.ui.terminal import Output, columns
+from mcpspy.ui.cli.options import FOLDER, describe, describe_format
+from mcpspy.ui.terminal import Output, cells, columns
 
 EPILOG = """\
 examples:
   mcpspy ls
   mcpspy ls --count
-  mcpspy ls --json | jq -r 'select(.state == "live") | .path'
+  mcpspy ls --format json | jq -r 'select(.state == "live") | .path'
 
-live: its server runs · ended: with its exit code · died: mcpspy was killed, what
-peers had seen is there · entries: messages and notes
+name: of the session · server: name and version that the server sent in the handshake
+● live: the server is running · ○ ended: with this exit code or signal
+✗ died: mcpspy was killed; all forwarded messages are in the recording
+entries: messages and notes
 """
 
 _GLYPHS = {RecordingState.LIVE: "●", RecordingState.ENDED: "○", RecordingState.DIED: "✗"}
 _TONES = {RecordingState.LIVE: rows.OK, RecordingState.ENDED: None, RecordingState.DIED: rows.BAD}
-_WIDTHS = (1, 8, 20, 19, 22, 18, 24, 10, -8, -7, -7)
-_HEADS = ("", "id", "name", "started", "state", "server", "client", "revision", "time", "entries", "size")
+_WIDTHS = (1, 8, 24, 28, 19, 22, 24, 10, -8, -7, -7)
+_HEADS = ("", "id", "name", "server", "started", "state", "client", "revision", "time", "entries", "size")
 _COUNT_WIDTHS = (-8, -7, -7)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    count = "messages, errors and pending requests, too: reads every file"
-    describe(parser, {**FOLDER, "--count": (None, count), "--json": (None, "one JSON object a session")})
+    describe(parser, FOLDER)
+    count = "also count messages, errors and pending requests; reads every file"
+    describe(parser, {"--count": (None, count)})
+    describe_format(parser, "json: one object per session")
 
 
 def main(args: argparse.Namespace) -> int:
-    """List the sessions, the newest last, next to the prompt."""
+    """List the sessions, the newest last: next to the prompt."""
     found = sessions(args.dir)[::-1]
-    if args.json:
+    if args.format == "json":
         for summary in found:
             document = as_json(summary) | (_counts(summary) if args.count else {})
             sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE))
         return 0
     output = Output()
     if not found:
-        output.line(f"No session in {sessions_folder(args.dir)} yet. Record one:")
-        output.line("  mcpspy run -- COMMAND …   in place of COMMAND in your host's config")
-        output.line("  mcpspy demo               to see how it looks first")
+        output.line(f"No sessions in {sessions_folder(args.dir)} yet. Record one:")
+        output.line("  mcpspy run -- COMMAND …   replaces COMMAND in the configuration of your host")
+        output.line("  mcpspy demo               records a sample session")
         return 0
-    heads, most = list(_HEADS), list(_WIDTHS)
+    heads, limits = list(_HEADS), list(_WIDTHS)
     table = [_cells(summary) for summary in found]
     if args.count:
         heads += SessionCounts._fields
-        most += _COUNT_WIDTHS
-        for summary, cells in zip(found, table, strict=True):
-            cells += ["" if number is None else str(number) for number in _counts(summary).values()]
+        limits += _COUNT_WIDTHS
+        for summary, row in zip(found, table, strict=True):
+            row += ["" if number is None else str(number) for number in _counts(summary).values()]
     widths = [
-        _fit(width, [head, *(cells[i] for cells in table)])
-        for i, (head, width) in enumerate(zip(heads, most, strict=True))
+        _fit(width, [head, *(row[i] for row in table)])
+        for i, (head, width) in enumerate(zip(heads, limits, strict=True))
     ]
     output.line(columns(heads, widths), rows.QUIET)
-    for summary, cells in zip(found, table, strict=True):
-        output.line(columns(cells, widths), _TONES[summary.state])
+    for summary, row in zip(found, table, strict=True):
+        output.line(columns(row, widths), _TONES[summary.state])
     return 0
 
 
 def as_json(summary: Summary) -> dict[str, Any]:
-    """Return a session as `--json` prints it."""
+    """Return a session as `--format json` prints it."""
     header, note = summary.header, summary.exit
     return {
         "id": header.id,
@@ -100,9 +104,9 @@ def _cells(summary: Summary) -> list[str]:
         _GLYPHS[summary.state],
         sanitize(header.id),
         sanitize(header.name),
+        sanitize(str(summary.server or "")),
         _local(header.started),
         state,
-        sanitize(str(summary.server or "")),
         sanitize(str(summary.client or "")),
         sanitize(summary.revision or ""),
         rows.duration(summary.last),
@@ -114,7 +118,7 @@ def _cells(summary: Summary) -> list[str]:
 def _counts(summary: Summary) -> dict[str, int | None]:
     try:
         return count(summary)._asdict()
-    except (OSError, McpspyError):  # Deleted meanwhile.
+    except (OSError, McpspyError):  # The file was deleted in the meantime.
         return dict.fromkeys(SessionCounts._fields)
 
 
@@ -125,7 +129,7 @@ def _local(started: str) -> str:
         return sanitize(started)
 
 
-def _fit(most: int, cells: list[str]) -> int:
-    """Return the width of a column: of its widest cell, at most `most`."""
-    width = min(abs(most), max(map(len, cells)))
-    return width if most > 0 else -width
+def _fit(limit: int, texts: list[str]) -> int:
+    """Return the width of a column: that of its widest cell, at most `limit`."""
+    width = min(abs(limit), max(map(cells, texts)))
+    return width if limit > 0 else -width

@@ -1,4 +1,4 @@
-"""The table of commands, their help, and the last line of a command that failed.
+"""The table of commands, their help, and the error line of a command that failed.
 
 Imports a command only when it runs. Uses argparse because every host starts mcpspy once per server: argparse costs
 7 ms, click 34 ms and typer 145 ms.
@@ -7,7 +7,6 @@ Imports a command only when it runs. Uses argparse because every host starts mcp
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import sys
 from importlib import import_module
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, TypedDict
 from mcpspy import __version__
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError, UsageError
+from mcpspy.ui.cli.parser import CommandParser, HelpFormatter, did_you_mean
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -27,7 +27,13 @@ INTERRUPTED = 130
 """Exit code after Ctrl-C, as in shells."""
 
 BROKEN_PIPE = 141
-"""Exit code when stdout is closed by its reader, as after SIGPIPE."""
+"""Exit code when the reader of stdout closes it, as after SIGPIPE."""
+
+ABOUT = """\
+Traffic inspector and record/replay proxy for MCP. Runs between a host and a
+server, forwards every byte unchanged, and records each session to a file."""
+
+EXIT_CODES = "exit codes: 0 success, 1 findings, 2 usage error, 3 failure; run: the server's"
 
 
 class CommandDescription(TypedDict):
@@ -50,27 +56,32 @@ def main(arguments: list[str]) -> int:
         code = _dispatch(arguments)
         sys.stdout.flush()
     except McpspyError as error:
-        sys.stderr.write(f"mcpspy: {error}\n")
+        message = str(error)
+        # Functions that several commands share name only the option.
+        command = (
+            f"{arguments[0]}: " if message.startswith("-") and arguments and arguments[0] in COMMANDS else ""
+        )
+        sys.stderr.write(f"mcpspy: {command}{message}\n")
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Python flushes stdout once more at its end, and would complain.
+        # Python flushes stdout again at exit, and would print a warning.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except Exception as error:
-        what = sanitize(f"{type(error).__name__}: {error}")
-        sys.stderr.write(f"mcpspy: a bug in mcpspy: {what} ({keep_traceback()})\n")
+        summary = sanitize(f"{type(error).__name__}: {error}")
+        sys.stderr.write(f"mcpspy: a bug in mcpspy: {summary} ({keep_traceback()})\n")
         return BUG
     return code
 
 
 def _dispatch(arguments: list[str]) -> int:
-    if not arguments:
-        arguments = ["tui"] if sys.stdout.isatty() and sys.stdin.isatty() else ["ls"]
+    if not arguments or arguments[0].partition("=")[0] == "--dir":
+        arguments = ["tui" if sys.stdout.isatty() and sys.stdin.isatty() else "ls", *arguments]
     name, *rest = arguments
     if name in ("-h", "--help", "help"):
-        if rest and rest[0] in COMMANDS:
+        if rest:
             return _dispatch([rest[0], "--help"])
         sys.stdout.write(usage())
         return 0
@@ -78,31 +89,21 @@ def _dispatch(arguments: list[str]) -> int:
         sys.stdout.write(f"mcpspy {__version__}\n")
         return 0
     if name not in COMMANDS:
-        close = difflib.get_close_matches(name, COMMANDS, 1)
-        raise UsageError(
-            f"{name}: no such command", f"did you mean {close[0]}?" if close else "mcpspy --help lists them"
+        kind, known = (
+            ("option", ["--help", "--version", "--dir"]) if name[:1] == "-" else ("command", [*COMMANDS])
         )
+        raise UsageError(sanitize(f"unknown {kind} {name}"), did_you_mean(name, known) or "see mcpspy --help")
     module = import_module(COMMANDS[name][0])
-    parser = argparse.ArgumentParser(**described(name, module))
+    parser = CommandParser(**described(name, module))
     module.configure(parser)
     rest, command = _split_command(rest) if getattr(module, "TAKES_COMMAND", False) else (rest, None)
-    # argparse accepts options between arguments only in this mode, which does not support `...`.
+    # argparse accepts options between positional arguments only in this mode, which does not support `...`.
     intermixed = getattr(module, "TAKES_OPTIONS_ANYWHERE", False)
     parsed = parser.parse_intermixed_args(rest) if intermixed else parser.parse_args(rest)
     if command is not None:
         parsed.command = command
     code: int = module.main(parsed)
     return code
-
-
-class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Help that is the same on every Python: it prints the value of an option once, as 3.13 does."""
-
-    def _format_action_invocation(self, action: argparse.Action) -> str:
-        if not action.option_strings or action.nargs == 0:
-            return super()._format_action_invocation(action)
-        value = self._format_args(action, self._get_default_metavar_for_optional(action))
-        return f"{', '.join(action.option_strings)} {value}"
 
 
 def described(name: str, module: ModuleType) -> CommandDescription:
@@ -116,7 +117,7 @@ def described(name: str, module: ModuleType) -> CommandDescription:
 
 
 def parsers(typed: str | None) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser | None]:
-    """Return a parser of every command, and the parser of the typed one, which alone has its options."""
+    """Return a parser with every command, and the parser of the typed command, the only one that has its options."""
     parser = argparse.ArgumentParser(prog="mcpspy", allow_abbrev=False)
     parser.add_argument("--version", action="store_true")
     commands = parser.add_subparsers()
@@ -138,23 +139,26 @@ def _split_command(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def usage() -> str:
+    """Return the help of `mcpspy --help`, at most 80 columns wide."""
     width = max(map(len, COMMANDS))
-    lines = "\n".join(f"  {name:{width}}  {text}" for name, (_, text) in COMMANDS.items())
+    groups = "\n".join(
+        f"{title}\n" + "".join(f"  {name:{width}}  {COMMANDS[name][1]}\n" for name in names)
+        for title, names in GROUPS.items()
+    )
     return f"""\
-usage: mcpspy COMMAND …
+usage: mcpspy COMMAND [OPTIONS]
 
-Stands between an MCP host and an MCP server: passes every byte on unchanged,
-records the session, shows it.
+{ABOUT}
 
-{lines}
+{groups}
+`mcpspy` and `mcpspy --dir DIR` open the sessions in the terminal UI.
+`mcpspy COMMAND --help` shows the options of a command.
 
-`mcpspy` alone opens the list of sessions; `mcpspy COMMAND --help` says more.
-
-  mcpspy demo                                               see how it looks
+  mcpspy demo                                               try it
   mcpspy run -- npx -y @modelcontextprotocol/server-memory  wrap a server
-  mcpspy show last                                          read what was said
+  mcpspy show last                                          print the session
 
-exit codes: 0 fine, 1 findings, 2 usage, 3 could not start; `run`: the server's own
+{EXIT_CODES}
 """
 
 
@@ -168,34 +172,42 @@ def keep_traceback() -> str:
         with open(fd, "w", encoding="utf-8") as log:
             traceback.print_exc(file=log)
     except OSError:
-        return "its traceback could not be kept"
+        return "its traceback could not be saved"
     return f"please report it with {path}"
 
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "run": ("mcpspy.ui.cli.run", "wrap a stdio server: pass its traffic on, record it"),
-    "http": ("mcpspy.ui.cli.http", "stand in front of an HTTP server: pass its traffic on, record it"),
-    "exec": ("mcpspy.ui.cli.exec", "start a program whose MCP over HTTPS is recorded"),
-    "ca": ("mcpspy.ui.cli.ca", "show the authority by which HTTPS is looked into, and how to trust it"),
-    "bridge": ("mcpspy.ui.cli.bridge", "give a server that speaks HTTP to a host that speaks stdio"),
-    "tui": ("mcpspy.ui.cli.tui", "look at sessions, live ones too, in the terminal"),
-    "ls": ("mcpspy.ui.cli.ls", "list the recorded sessions"),
-    "show": ("mcpspy.ui.cli.show", "print a session, one line a message"),
-    "diff": ("mcpspy.ui.cli.diff", "compare two sessions: what changed, and whether it breaks"),
-    "lint": ("mcpspy.ui.cli.lint", "find what a session does that the protocol does not allow"),
-    "stats": ("mcpspy.ui.cli.stats", "count a session: how often, how long, how much, how many at once"),
-    "export": (
-        "mcpspy.ui.cli.export",
-        "write sessions as HAR, HTML, Markdown, Mermaid, OTLP, CSV or JSON lines",
-    ),
-    "send": ("mcpspy.ui.cli.send", "say something of yours in a session that is running"),
-    "replay": ("mcpspy.ui.cli.replay", "play a recorded client against a live server, and compare"),
-    "mock": ("mcpspy.ui.cli.mock", "serve a recording as the server it was made from"),
-    "wrap": ("mcpspy.ui.cli.wrap", "have a host start its servers through mcpspy"),
-    "unwrap": ("mcpspy.ui.cli.unwrap", "have a host start its servers as it did before"),
-    "hosts": ("mcpspy.ui.cli.hosts", "list the hosts, their servers, and how the wrapped ones fare"),
-    "redact": ("mcpspy.ui.cli.redact", "write a recording again without its secrets"),
-    "import": ("mcpspy.ui.cli.import_", "read the file of another tool as a recording"),
-    "completion": ("mcpspy.ui.cli.completion", "print what makes a shell complete mcpspy's commands"),
+    "run": ("mcpspy.ui.cli.run", "wrap a stdio server and record its traffic"),
+    "http": ("mcpspy.ui.cli.http", "run a recording proxy in front of an HTTP server"),
+    "exec": ("mcpspy.ui.cli.exec", "start a program and record its MCP traffic over HTTPS"),
+    "bridge": ("mcpspy.ui.cli.bridge", "connect a stdio host to an HTTP server and record"),
+    "tui": ("mcpspy.ui.cli.tui", "browse sessions in the terminal, including live ones"),
+    "ls": ("mcpspy.ui.cli.ls", "list recorded sessions"),
+    "show": ("mcpspy.ui.cli.show", "print a session, one message per line"),
+    "stats": ("mcpspy.ui.cli.stats", "print counts, latency, sizes and concurrency"),
+    "lint": ("mcpspy.ui.cli.lint", "check sessions for protocol violations"),
+    "diff": ("mcpspy.ui.cli.diff", "compare two sessions and rate each change"),
+    "replay": ("mcpspy.ui.cli.replay", "send recorded requests to a live server and compare"),
+    "mock": ("mcpspy.ui.cli.mock", "serve a recording in place of the real server"),
+    "send": ("mcpspy.ui.cli.send", "send a request into a live session"),
+    "wrap": ("mcpspy.ui.cli.wrap", "configure a host to start its servers through mcpspy"),
+    "unwrap": ("mcpspy.ui.cli.unwrap", "restore the servers in a host's configuration"),
+    "hosts": ("mcpspy.ui.cli.hosts", "list hosts, their servers, and which are wrapped"),
+    "export": ("mcpspy.ui.cli.export", "export to HAR, HTML, Markdown, Mermaid, OTLP, CSV, JSONL"),
+    "redact": ("mcpspy.ui.cli.redact", "redact secrets from a recording"),
+    "import": ("mcpspy.ui.cli.import_", "convert a file of another tool to a recording"),
+    "ca": ("mcpspy.ui.cli.ca", "show the CA used to decrypt HTTPS, and how to trust it"),
+    "completion": ("mcpspy.ui.cli.completion", "print completion code for bash, zsh or fish"),
     "demo": ("mcpspy.ui.cli.demo", "record a small weather server and show the session"),
 }
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Record": ("run", "http", "exec", "bridge"),
+    "Look": ("tui", "ls", "show", "stats"),
+    "Check": ("lint", "diff"),
+    "Play": ("replay", "mock", "send"),
+    "Hosts": ("wrap", "unwrap", "hosts"),
+    "Share": ("export", "redact", "import"),
+    "Set up": ("ca", "completion", "demo"),
+}
+"""The commands by purpose, as `mcpspy --help` lists them."""

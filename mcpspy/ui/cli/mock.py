@@ -1,4 +1,4 @@
-"""`mcpspy mock`: serve a recording as the server it was made from."""
+"""`mcpspy mock`: serve a recording in place of the server it was recorded from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mcpspy.io.mock.stdio import EndedBySignal, end_by_signals, serve
 from mcpspy.io.recording.reader import find
 from mcpspy.io.recording.recorder import say
 from mcpspy.ui.cli.arguments import ignored_parameter, listen_address, read_endpoint, read_headers
-from mcpspy.ui.cli.options import FOLDER, VARIABLE, describe, speed
+from mcpspy.ui.cli.options import FOLDER, VARIABLE, describe, old_spelling, speed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,72 +26,76 @@ TAKES_COMMAND = True
 EPILOG = """\
 examples:
   mcpspy mock weather.jsonl
-  mcpspy mock last --match lenient --ignore /params/arguments/now
+  mcpspy mock last --match lenient --ignore-path /params/arguments/now
   mcpspy mock probe.jsonl session.jsonl --strict
   mcpspy mock weather.jsonl --http 8809
-  mcpspy mock weather.jsonl --on-miss forward --append more.jsonl -- node server.js
+  mcpspy mock weather.jsonl --on-miss forward --record more.jsonl -- node server.js
 
-Put it where the server's command stands: the command becomes "mcpspy", the arguments
-"mock" and the file. Serves on stdin and stdout until stdin is closed, or with --http
-on 127.0.0.1 until SIGTERM or Ctrl-C, whatever the recording was made on. What was
-asked for and not recorded is an error for the client, and a line on stderr.
+In a host's config, change the server's command to "mcpspy", and its arguments to "mock"
+and the file. The mock serves any recording on stdin and stdout until stdin closes, or
+with --http or --listen over HTTP until SIGTERM or Ctrl-C. An unrecorded request gets an
+error, and mcpspy prints one line on stderr.
 
-RECORDING is a file, `last`, a session's name, or its id (the beginning will do).
+RECORDING is a file, `last`, a session name, or the beginning of a session id.
 
-exit codes: 0; 1 with --strict, if a request was not recorded or a recorded one was not
-asked for; 2 usage, not a recording; 3 cannot be read, the port is taken; 143 (on stdio)
-ended by SIGTERM
+exit codes: 0; 1 with --strict, unrecorded or unused requests; 2 usage error or not a
+recording; 3 file not readable, or port in use; 143 ended by SIGTERM (stdio)
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "recordings", metavar="RECORDING", nargs="+", help="what to serve; of the same, the last counts"
+        "recordings",
+        metavar="RECORDING",
+        nargs="+",
+        help="recordings to serve; for equal requests the last one wins",
     )
     http = {
-        "--http": ("[HOST:]PORT", "serve over HTTP, to any number of clients; 0 takes a free port"),
-        "--allow-host": ("NAME", "with --http: let requests in that name this host, too"),
+        "--http": ("PORT", "serve over HTTP on 127.0.0.1 and this port; 0 selects a free one"),
+        "--listen": ("HOST:PORT", "serve over HTTP on this address"),
     }
-    describe(parser, http, repeated=("--allow-host",))
+    describe(parser.add_mutually_exclusive_group(), http)
+    allow_host = {"--allow-host": ("NAME", "HTTP: also accept requests whose Host is NAME; repeatable")}
+    describe(parser, allow_host, repeated=allow_host)
     parser.add_argument(
         "--match",
         choices=[str(match) for match in MatchMode],
         default=str(MatchMode.EXACT),
-        help="what has to be the same: all (default), all or the only one of its tool or uri, the method alone",
+        help="exact: equal params (default); lenient: else the only request of the same tool or URI; method: any params",
     )
-    ignore = {
-        "--ignore": ("POINTER", "what may differ, as in /params/arguments/now; may be given more than once")
-    }
+    ignore = {"--ignore-path": ("POINTER", "values that may differ, e.g. /params/arguments/now; repeatable")}
     describe(parser, ignore, repeated=ignore)
+    old_spelling(parser, "--ignore", "ignore_path", action="append")
     parser.add_argument(
         "--on-exhausted",
         choices=["repeat", "error"],
         default="repeat",
-        help="when a request comes more often than it was recorded: the last answer again (default), or a miss",
+        help="response to a request sent more often than recorded: the last one again (default), or a miss",
     )
     parser.add_argument(
         "--on-miss",
         choices=["error", "method-not-found", "forward"],
         default="error",
-        help="what is answered to what was not recorded: -32603 (default), -32601, or what the real server says",
+        help="response to unrecorded requests: error -32603 (default), error -32601, or the real server's response",
     )
     real = {
-        "--upstream": ("URL", "the real server, for --on-miss forward"),
+        "--upstream": ("URL", "--on-miss forward: URL of the real server"),
         "--header": (
             "'NAME: VALUE'",
-            f"sent to --upstream with every request; {VARIABLE}; may be given more than once",
+            f"--upstream: send this header with every request; {VARIABLE}; repeatable",
         ),
-        "--append": (
-            "FILE",
-            "record what the real server says to a new file, to be served beside the others",
+        "--record": (
+            "PATH",
+            "--on-miss forward: record the real server's session to this new file, or into this folder",
         ),
     }
     describe(parser, real, repeated=("--header",))
-    factor = "0: at once (default), 1: in the recorded time, 2: in half of it"
+    old_spelling(parser, "--append", "record")
+    factor = "0: respond at once (default), 1: after the recorded latency, 2: after half of it"
     parser.add_argument("--speed", metavar="N", type=speed, default=0.0, help=factor)
     rest = {
-        "--strict": (None, "exit with 1 if a request was not recorded, or a recorded one was not asked for"),
-        "--merge": (None, "make one server of recordings of several"),
+        "--strict": (None, "exit 1 if a request was not recorded, or a recorded request was not sent"),
+        "--merge": (None, "combine recordings of different servers into one server"),
         **FOLDER,
     }
     describe(parser, rest)
@@ -99,8 +103,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    ignored = [ignored_parameter(f"mock: --ignore {text}", text) for text in args.ignore]
-    served = RecordingsLoader([find(which, args.dir) for which in args.recordings], ignored, merge=args.merge)
+    ignored = [ignored_parameter(f"--ignore-path {text}", text) for text in args.ignore_path]
+    served = RecordingsLoader([find(name, args.dir) for name in args.recordings], ignored, merge=args.merge)
     real = _real(args)
     options = MockOptions(
         match=MatchMode(args.match),
@@ -109,45 +113,45 @@ def main(args: argparse.Namespace) -> int:
         forwards=real is not None,
         speed=args.speed,
     )
-    if args.http is not None:
+    if args.http is not None or args.listen is not None:
         selectors, code = _serve_http(served, options, args, real), 0
     else:
         selectors, code = _serve(served, options, real)
     if args.strict:
-        served.recordings()  # The client may have left before the whole file was read.
+        served.recordings()  # The client may have disconnected before the whole file was read.
         if _report_strict(selectors):
             return FINDINGS
     return code
 
 
 def _real(args: argparse.Namespace) -> RealServer | None:
-    """Return the real server that the options name, None without --on-miss forward. Raises UsageError."""
+    """Return the real server, None without --on-miss forward. Raises UsageError."""
     used = {
-        "--append": args.append,
+        "--record": args.record,
         "--header": args.header,
         "--upstream": args.upstream,
         "-- COMMAND": args.command,
     }
     if args.on_miss != "forward":
         for option in filter(used.get, used):
-            raise UsageError(f"mock: {option} is for --on-miss forward")
+            raise UsageError(f"mock: {option} requires --on-miss forward")
         return None
     if bool(args.upstream) == bool(args.command):
         raise UsageError(
-            "mock: --on-miss forward asks one server", "--upstream URL, or -- COMMAND at the end"
+            "mock: --on-miss forward requires one server", "use --upstream URL, or -- COMMAND at the end"
         )
     # Not at the top: without a real server the mock does not wait for asyncio.
     from mcpspy.io.client import ServerAddress, ServerCommand
     from mcpspy.io.mock.upstream import RealServer
-    from mcpspy.io.settings import session_name
+    from mcpspy.io.session_name import session_name
 
     if args.command:
         if args.header:
-            raise UsageError("mock: --header is for --upstream")
-        return RealServer(ServerCommand(args.command), session_name(args.command), args.append)
-    upstream = read_endpoint("mock: --upstream", args.upstream)
-    headers = read_headers("mock: --header", args.header)
-    return RealServer(ServerAddress(args.upstream, headers), upstream.host, args.append)
+            raise UsageError("mock: --header requires --upstream")
+        return RealServer(ServerCommand(args.command), session_name(args.command), args.record)
+    upstream = read_endpoint("--upstream", args.upstream)
+    headers = read_headers("--header", args.header)
+    return RealServer(ServerAddress(args.upstream, headers), upstream.host, args.record)
 
 
 def _serve(
@@ -163,7 +167,8 @@ def _serve(
 def _serve_http(
     served: RecordingsLoader, options: MockOptions, args: argparse.Namespace, real: RealServer | None
 ) -> list[Selector]:
-    host, port = listen_address("mock: --http", args.http)
+    option, text = ("--listen", args.listen) if args.http is None else ("--http", args.http)
+    host, port = listen_address(option, text)
     # Not at the top: on stdio the mock does not wait for aiohttp.
     import asyncio
 
@@ -176,9 +181,9 @@ def _serve_http(
             _warn(line)
         return is_more
 
-    with listening(host, port, "another port, or 0 for any that is free") as listener:
+    with listening(host, port, "use another port, or 0 for a free one") as listener:
         if host not in LOOPBACK:
-            _warn(f"warning: listening on {host}, so other machines can ask for what was recorded")
+            _warn(f"warning: listening on {host}: other machines can read the recording through mcpspy")
         recordings = served.begin()
         for line in served.take_warnings():
             _warn(line)
@@ -189,9 +194,9 @@ def _serve_http(
 
 
 def _report_strict(selectors: list[Selector]) -> bool:
-    """Print misses and recorded requests that were not sent; return whether there are any."""
+    """Print unrecorded requests, and recorded requests that were not sent; return whether there are any."""
     misses = [line for selector in selectors for line in selector.misses]
-    # A request that one client sent counts as sent.
+    # A request counts as sent if one of the clients sent it.
     others = [{interaction.order for interaction in selector.unused()} for selector in selectors[1:]]
     unused = [
         interaction
@@ -203,7 +208,7 @@ def _report_strict(selectors: list[Selector]) -> bool:
     for interaction in unused:
         if (request := interaction.key) is not None:
             number = f"request {interaction.number} of {interaction.recording}"
-            _warn(f"strict: never asked for: {request.about} ({number})")
+            _warn(f"strict: never sent: {request.about} ({number})")
     return bool(misses or unused)
 
 

@@ -3,7 +3,7 @@
 A table maps a flag (`-q --filter` has two) or an argument to its metavar (None for a switch) and its help. argparse's
 own `parents=` would put these options before a command's own, and change the order of the help.
 
-Imports next to nothing: `mcpspy run` reads its options by hand, from the same tables, before it starts the server.
+Imports next to nothing: `mcpspy run` parses its options without argparse, from the same tables, before it starts the server.
 """
 
 from __future__ import annotations
@@ -24,47 +24,44 @@ if TYPE_CHECKING:
 
     Options: TypeAlias = Mapping[str, tuple[str | None, str]]
 
-VARIABLE = "${NAME} is a variable of the environment"
+VARIABLE = "${NAME} expands to an environment variable"
 
-FOLDER: Options = {"--dir": ("DIR", "the folder of sessions")}
+FOLDER: Options = {"--dir": ("DIR", "sessions folder (default: $MCPSPY_DIR, or the user's data folder)")}
 
 RECORDING: Options = {
-    "--record": ("PATH", "record to this file, or into this folder"),
-    "--no-record": (None, "record nothing"),
+    "--record": ("PATH", "record to this new file, or into this folder"),
+    "--no-record": (None, "do not record"),
     **FOLDER,
 }
 
 SESSION: Options = {
-    "--name": ("NAME", "what to call the session (default: the server's host)"),
+    "--name": ("NAME", "session name (default: the server's host)"),
     **RECORDING,
-    "--max-size": ("SIZE", "go on in a next part when a part has this size"),
+    "--max-size": ("SIZE", "start a new part at this size: 500k, 100M, 2G (default: never)"),
 }
 
-CACERT: Options = {"--cacert": ("FILE", "trust this authority's certificates as well")}
+CACERT: Options = {"--cacert": ("FILE", "also trust the CA certificates in this file")}
 
-CERTIFICATES: Options = {**CACERT, "--insecure": (None, "do not check the server's certificate")}
+CERTIFICATES: Options = {**CACERT, "--insecure": (None, "do not verify the server's certificate")}
 
 RULES: Options = {
-    "--rules": ("FILE", "rules for what to delay, drop, answer, change or hold, as TOML; may be given again"),
-    "--rule": ("RULE", "one of them: 'tool:echo => delay 2s'; may be given again"),
-    "--call-timeout": ("S", "answer a request that hangs for so many seconds with an error"),
-    "--slow": ("S", "mark in the recording what takes longer than so many seconds"),
-    "--hold-timeout": ("S", "let a held message go on after so many seconds (default: 300)"),
+    "--rules": ("FILE", "TOML file of rules that delay, drop, answer, change or hold messages; repeatable"),
+    "--rule": ("RULE", "one such rule, e.g. 'tool:echo => delay 2s'; repeatable"),
+    "--call-timeout": ("TIME", "answer a request with an error if it takes longer: 30, 500ms, 5min"),
+    "--slow": ("TIME", "mark requests in the recording that take longer"),
+    "--hold-timeout": ("TIME", "forward a held message after this time (default: 300)"),
 }
 
 REDACTION: Options = {
-    "--no-redact": (None, "keep secrets in the recording, which then says so"),
-    "--redact-key": ("NAME", "what stands under this key is secret, too; may be given again"),
-    "--redact-pattern": (
-        "REGEX",
-        "what this finds in any text is secret, or its first group; may be given again",
-    ),
+    "--no-redact": (None, "keep secrets in the recording; its header records this choice"),
+    "--redact-key": ("NAME", "also redact the value of this key; repeatable"),
+    "--redact-pattern": ("REGEX", "also redact text that matches, or its first group; repeatable"),
     "--redact-pointer": (
         "POINTER",
-        "what stands there in a message: /params/arguments/pin; may be given again",
+        "also redact the value at this JSON pointer, e.g. /params/arguments/pin; repeatable",
     ),
-    "--redact-env": ("NAME", "the value of this variable, wherever it shows up; may be given again"),
-    "--config": ("FILE", "settings (default: mcpspy.toml in the user's config folder)"),
+    "--redact-env": ("NAME", "also redact the value of this environment variable; repeatable"),
+    "--config": ("FILE", "settings file (default: mcpspy.toml in the user's config folder)"),
 }
 
 # Option: attribute of InterceptionOptions or RedactionOptions.
@@ -89,6 +86,20 @@ def describe(parser: argparse._ActionsContainer, options: Options, *, repeated: 
             parser.add_argument(*flags.split(), metavar=metavar, action="append", default=[], help=text)
         else:
             parser.add_argument(*flags.split(), metavar=metavar, help=text)
+
+
+def describe_format(parser: argparse._ActionsContainer, about: str, *, choices: tuple[str, ...] = ()) -> None:
+    """Add `--format`: text, or one of `choices` (default: json)."""
+    text = f"output format (default: text); {about}"
+    parser.add_argument("--format", choices=["text", *(choices or ("json",))], default="text", help=text)
+    old_spelling(parser, "--json", "format", action="store_const", const="json")
+
+
+def old_spelling(parser: argparse._ActionsContainer, flag: str, dest: str, **action: Any) -> None:
+    """Add the old name of an option: it works for one more release, and help and completion do not show it."""
+    from argparse import SUPPRESS
+
+    parser.add_argument(flag, dest=dest, help=SUPPRESS, default=SUPPRESS, **action)
 
 
 def describe_rules(parser: argparse.ArgumentParser) -> None:
@@ -151,19 +162,19 @@ def read_redaction(args: argparse.Namespace) -> RedactionOptions:
 
 
 def check_redaction(options: RedactionOptions) -> None:
-    """Raise UsageError or CannotStart for wrong options. `run` does not call it: its server starts first."""
+    """Raise UsageError or CannotStart for invalid options. `run` does not call it: its server starts first."""
     from mcpspy.io.recording.redaction import redactor
 
     redactor(options, lambda _: None)
 
 
-def set_recording(target: RecordingTarget, args: argparse.Namespace, command: str) -> None:
+def set_recording(target: RecordingTarget, args: argparse.Namespace) -> None:
     """Set where to record and what to redact, by `RECORDING` and `REDACTION`. Raises UsageError or CannotStart."""
     target.recording, target.record, target.folder = not args.no_record, args.record, args.dir
     target.redaction = read_redaction(args)
     check_redaction(target.redaction)
     if getattr(args, "max_size", None) is not None:
-        target.max_size = read_size(f"{command}: --max-size", args.max_size)
+        target.max_size = read_size("--max-size", args.max_size)
 
 
 def read_size(flag: str, text: str) -> int:
@@ -172,7 +183,7 @@ def read_size(flag: str, text: str) -> int:
     number = small.rstrip("kmg")
     unit = small[len(number) :]
     if not number.isdecimal() or unit not in _UNITS or int(number) == 0:
-        raise UsageError(f"{flag} {text} is not a size", "like 500k, 100M or 2G")
+        raise UsageError(f"{flag} {text}: not a size", "use 500k, 100M or 2G")
     return int(number) * _UNITS[unit]
 
 
@@ -182,8 +193,18 @@ def speed(text: str) -> float:
     if number is None or number < 0:
         from argparse import ArgumentTypeError
 
-        raise ArgumentTypeError(f"{text} is no speed: 0 is at once, 1 as it was recorded")
+        raise ArgumentTypeError(f"{text}: not a speed (0: no pauses, 1: as recorded, 2: twice as fast)")
     return number
+
+
+def time_limit(text: str) -> float:
+    """Return seconds; raise argparse.ArgumentTypeError."""
+    try:
+        return _seconds("", text)
+    except UsageError as error:
+        from argparse import ArgumentTypeError
+
+        raise ArgumentTypeError(str(error).lstrip()) from None
 
 
 def finite(text: str) -> float | None:
@@ -203,7 +224,7 @@ def _seconds(flag: str, value: str) -> float:
             return number
     except ValueError:
         pass
-    raise UsageError(f"{flag} {value}: no time", "like 30, 30s, 500ms or 5min")
+    raise UsageError(f"{flag} {value}: not a duration", "use 30, 30s, 500ms or 5min")
 
 
 def _value(args: argparse.Namespace, flag: str) -> Any:

@@ -14,41 +14,49 @@ from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.recording.reader import find
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import clean, redactor
-from mcpspy.ui.cli.options import FOLDER, describe, describe_redaction, read_redaction
+from mcpspy.ui.cli.options import FOLDER, describe, describe_format, describe_redaction, read_redaction
 from mcpspy.ui.terminal import Output, columns
 
 EPILOG = """\
 examples:
-  mcpspy redact old.jsonl clean.jsonl
-  mcpspy redact last shared.jsonl --redact-key pin --redact-env MY_TOKEN
-  mcpspy redact --check recorded.jsonl    is there a secret in it?
+  mcpspy redact old.jsonl -o clean.jsonl
+  mcpspy redact last -o shared.jsonl --redact-key pin --redact-env MY_TOKEN
+  mcpspy redact --check recorded.jsonl    search for secrets, and write nothing
 
-IN is a file, `last`, a session's name, or its id. OUT must not exist. What is redacted
-is told by rule and place, never by value; docs/redact.md lists the rules. A session in
-several parts has one file for each: redact them one by one.
+SESSION is a file, `last`, a session name, or the beginning of a session id. The report
+lists each secret by rule and location, never by value; docs/redact.md lists the rules.
+Each part of a session in several parts is a file: redact the files one by one.
 
-exit codes: 0; 1 if --check found a secret, or an entry could not be redacted and is
-left out; 2 usage; 3 a file cannot be read or written
+exit codes: 0; 1 --check found a secret, or an entry could not be redacted and was
+skipped; 2 usage error; 3 file not readable or not writable
 """
 
 _INDEX = re.compile(r"/\d+(?=/|$)")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", metavar="IN", help="which recording")
-    parser.add_argument("out", metavar="OUT", nargs="?", help="the file to write; never over one that exists")
+    parser.add_argument("session", metavar="SESSION", help="the recording to redact")
+    parser.add_argument("old_output", nargs="?", help=argparse.SUPPRESS)  # The old spelling of --output.
     options = {
-        "--check": (None, "write nothing; tell what would be redacted"),
-        "--json": (None, "tell it as one JSON object"),
-        **FOLDER,
+        "-o --output": ("FILE", "write the redacted recording to this new file"),
+        "--check": (None, "report what would be redacted, and write nothing"),
     }
     describe(parser, options)
+    describe_format(parser, "json: one object")
+    describe(parser, FOLDER)
     describe_redaction(parser, can_be_off=False)
 
 
 def main(args: argparse.Namespace) -> int:
-    if args.check == (args.out is not None):
-        raise UsageError("redact: needs OUT, or --check and no OUT", "mcpspy redact IN OUT")
+    out = args.old_output if args.output is None else args.output
+    if args.output is not None and args.old_output is not None:
+        raise UsageError(
+            sanitize(f"redact: unexpected argument {args.old_output}"), "see mcpspy redact --help"
+        )
+    if out is None and not args.check:
+        raise UsageError("redact: missing --output or --check", "use mcpspy redact SESSION -o FILE")
+    if out is not None and args.check:
+        raise UsageError("redact: --output and --check exclude each other")
     source = str(find(args.session, args.dir))
     counts: Counter[tuple[str, str]] = Counter()
     redacting = redactor(
@@ -57,16 +65,16 @@ def main(args: argparse.Namespace) -> int:
         lambda rule, pointer: counts.update([(rule, _INDEX.sub("/*", pointer))]),
     )
     assert redacting is not None
-    torn = clean(source, args.out, redacting)
-    if args.json:
+    torn = clean(source, out, redacting)
+    if args.format == "json":
         found = [
             {"rule": rule, "pointer": pointer, "count": count}
             for (rule, pointer), count in counts.most_common()
         ]
-        document = {"in": source, "out": args.out, "secrets": counts.total(), "found": found}
+        document = {"in": source, "out": out, "secrets": counts.total(), "found": found}
         sys.stdout.buffer.write(orjson.dumps({**document, "lost": redacting.lost, "torn": torn}) + b"\n")
     else:
-        _print(source, args.out, counts, redacting.lost, torn)
+        _print(source, out, counts, redacting.lost, torn)
     return FINDINGS if redacting.lost or (args.check and counts) else 0
 
 
@@ -75,8 +83,10 @@ def _print(source: str, out: str | None, counts: Counter[tuple[str, str]], lost:
     secrets = f"{counts.total()} secret{'s' * (counts.total() != 1)}"
     output.line(sanitize(f"{source}: {secrets}" if out is None else f"{out}: {secrets} redacted"))
     for (rule, pointer), count in counts.most_common():
-        output.line(columns((str(count), sanitize(rule), sanitize(pointer) or "(no JSON)"), (-7, 20, 0)))
+        output.line(columns((str(count), sanitize(rule), sanitize(pointer) or "(not JSON)"), (-7, 20, 0)))
     if lost:
-        output.line(f"{lost} could not be redacted and are left out: a note in the file says so for each")
+        output.line(f"{lost} could not be redacted and were skipped; the file contains a note for each")
     if torn:
-        output.line(f"the last line is torn ({torn} bytes, left out): its writer was stopped while writing")
+        output.line(
+            f"the last line is incomplete ({torn} bytes skipped): mcpspy was stopped while writing it"
+        )

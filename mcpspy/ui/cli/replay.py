@@ -1,7 +1,7 @@
-"""`mcpspy replay`: play a recorded client against a live server, and compare.
+"""`mcpspy replay`: send the requests of a recorded client to a live server, and compare the responses.
 
-Owns the choice of the run that is reported, the lines on stderr beside the report, and the exit code. `mcpspy diff`
-owns how sessions are compared.
+Holds the options, the choice of the run that is reported, the lines on stderr, and the exit code. `mcpspy diff`
+compares the sessions.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.recording.reader import Recording, find
 from mcpspy.io.recording.recorder import RecordingTarget, say
 from mcpspy.ui.cli.arguments import query_of, read_endpoint, read_headers
-from mcpspy.ui.cli.diff import describe_comparison, read_comparison, report
+from mcpspy.ui.cli.diff import describe_comparison, is_text_printed, read_comparison, report
 from mcpspy.ui.cli.options import (
     CERTIFICATES,
     RECORDING,
     VARIABLE,
     describe,
     describe_redaction,
-    finite,
     set_recording,
     speed,
+    time_limit,
 )
 from mcpspy.ui.filter_items import exchange_item
 from mcpspy.ui.terminal import Output, StatusLine, columns
@@ -57,50 +57,50 @@ EPILOG = """\
 examples:
   mcpspy replay weather.jsonl -- python weather.py
   mcpspy replay last --upstream http://localhost:3001/mcp --header 'Authorization: Bearer x'
-  mcpspy replay weather.jsonl --filter 'tool:forecast' --ignore '/result/**/updated' -- python weather.py
+  mcpspy replay weather.jsonl --filter 'tool:forecast' --ignore-path '/result/**/updated' -- python weather.py
   mcpspy replay weather.jsonl --carry '/result/content/0/text=session (\\w+)' -- python weather.py
   mcpspy replay weather.jsonl --update -- python weather.py
   mcpspy replay weather.jsonl --clients 8 --repeat 10 -- python weather.py
 
-Says to the server what the recorded client said, in the same order of causes, and
-compares what comes back. A stdio recording may be played over HTTP, and the other way
-round. RECORDING is a file, `last`, a session's name, or its id.
+Sends the recorded client's messages to the server in their causal order, and compares
+the responses. A stdio recording can be replayed over HTTP, and the reverse. --clients N
+generates load from the recording. RECORDING is a file, `last`, a session name, or the
+beginning of a session id.
 
-exit codes: 0 the same; 1 different, or the server went away; 2 usage; 3 there is no
-server, or it never answered; 130 Ctrl-C, after a report on what was done until then
+exit codes: 0 same; 1 different, or the server ended early; 2 usage error; 3 the server
+cannot be reached or never responds; 130 Ctrl-C, after a report on the completed requests
 """
 
-
 WIDTHS = (40, -7, -7, -9, -9, -9, -9)
-"""Columns of the table of latencies."""
+"""Column widths of the latency table."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("recording", metavar="RECORDING", help="what the client said, and what it heard")
+    parser.add_argument("recording", metavar="RECORDING", help="the session to replay")
     parser.add_argument(
-        "command", metavar="-- COMMAND", nargs="*", help="the server to start, and its arguments; or:"
+        "command", metavar="-- COMMAND", nargs="*", help="the server to start, and its arguments"
     )
     options = {
-        "--upstream": ("URL", "the server's endpoint: http:// or https://"),
+        "--upstream": ("URL", "URL of a running server: http:// or https://"),
         "--header": (
             "'NAME: VALUE'",
-            f"with --upstream: send this header, too; {VARIABLE}; may be given more than once",
+            f"--upstream: send this header with every request; {VARIABLE}; repeatable",
         ),
-        "--sse": (None, "with --upstream: it speaks HTTP+SSE (known by a path that ends in sse)"),
+        "--sse": (None, "--upstream: use HTTP+SSE (default if the path ends in sse)"),
         **CERTIFICATES,
-        "-q --filter": ("QUERY", "only these requests, and what they need"),
+        "-q --filter": ("QUERY", "replay only matching requests, and the requests that they depend on"),
         "--carry": (
             "POINTER[=REGEX]",
             (
-                "a value in answers that the client gives back later, as in /result/structuredContent/session;"
-                " with REGEX, its group in a text"
+                "carry a value from a response into later requests, e.g. /result/structuredContent/session;"
+                " with REGEX, its group in a text; repeatable"
             ),
         ),
         "--secret": (
             "NAME=VARIABLE",
             (
-                "put this variable of the environment where the recording has a placeholder: NAME is the "
-                "placeholder's tag, or the key it stands under; may be given more than once"
+                "replace a redaction placeholder by this environment variable; NAME is the placeholder's tag or"
+                " the key of the value; repeatable"
             ),
         ),
     }
@@ -109,23 +109,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--concurrency",
         choices=["recorded", "serial"],
         default="recorded",
-        help="recorded: what was asked at once is asked at once (default); serial: one request after the other",
+        help="recorded: send concurrent requests concurrently (default); serial: one request at a time",
     )
-    pauses = "0: as fast as the server answers (default), 1: with the client's pauses, 2: with half of them"
+    pauses = "0: no pauses (default), 1: the client's pauses, 2: half of them"
     parser.add_argument("--speed", metavar="N", type=speed, default=0.0, help=pauses)
-    answer = "seconds for each answer (default: 30)"
-    parser.add_argument("--timeout", metavar="S", type=_seconds, default=TIMEOUT, help=answer)
-    parser.add_argument("--repeat", metavar="N", type=_count, default=1, help="play it so many times")
-    most = "play so many at once; says how fast it went"
-    parser.add_argument("--clients", metavar="N", type=_count, default=1, help=most)
-    update = "put the new session in the recording's place; the old one is kept as .bak"
+    response = "time to wait for each response: 30, 500ms, 5min (default: 30)"
+    parser.add_argument("--timeout", metavar="TIME", type=time_limit, default=TIMEOUT, help=response)
+    parser.add_argument("--repeat", metavar="N", type=_count, default=1, help="replay N times per client")
+    clients = "run N clients concurrently, and print latency and throughput"
+    parser.add_argument("--clients", metavar="N", type=_count, default=1, help=clients)
+    update = "replace the recording with the new session; the old one becomes .bak"
     describe(parser, {"--update": (None, update), **RECORDING})
     describe_redaction(parser)
     describe_comparison(parser)
 
 
 def main(args: argparse.Namespace) -> int:
-    read_comparison(args)  # Wrong options are reported before anything starts.
+    read_comparison(args)  # Invalid options are reported before the server starts.
     carry = tuple(_substitution_rule(text) for text in args.carry)
     secrets = dict(_secret(text) for text in args.secret)
     query = query_of(args.filter)
@@ -136,22 +136,25 @@ def main(args: argparse.Namespace) -> int:
     session = Session(recording.header).add_all(recording)
     session.end()
     if recording.torn:
-        warn(f"{path}: the last line is torn ({recording.torn} bytes, left out)")
+        warn(f"{path}: the last line is incomplete ({recording.torn} bytes skipped)")
     if query is not None:
         session = reduced(session, needed(session, _matching(session, query)))
     steps = plans(session)
     if not steps:
-        raise UsageError(f"{path}: no client says anything in it", "so there is nothing to play")
+        raise UsageError(f"{path}: contains no messages of a client", "record a session with requests")
 
     from mcpspy.io.recording.atomic import Replacement
     from mcpspy.io.replay import ReplayInterrupted, ReplayOptions, run
 
     where = RecordingTarget()
-    set_recording(where, args, "replay")
+    set_recording(where, args)
     if args.update and any(
         isinstance(change.what, Note) and change.what.kind == "part" for change in session.changes
     ):
-        raise UsageError(f"{path}: a recording in several parts", "--update replaces one file")
+        raise UsageError(
+            f"{path}: --update cannot replace a recording in several parts",
+            "record the new session with --record",
+        )
     replacement = Replacement(path) if args.update else None
     if replacement is not None:
         where.record = str(replacement.new)
@@ -194,12 +197,12 @@ def raise_failure(runs: list[ReplayRun]) -> None:
     if first.failed is None or not all(played.failed for played in runs):
         return
     _print_stderr(first)
-    hint = "--header 'Authorization: Bearer …' gives it a token"
+    hint = "use --header 'Authorization: Bearer …' to send a token"
     raise CannotStart(sanitize(first.failed), hint if "HTTP 401" in first.failed else "")
 
 
 def latency_table(runs: Sequence[ReplayRun], seconds: float) -> Iterator[str]:
-    """Yield one line for each kind of request, the slowest first, and the sum."""
+    """Yield one line for each kind of request, the slowest first, and the total."""
     by_kind: dict[str, list[SentRequest]] = {}
     for run in runs:
         for sent in run.sent:
@@ -214,7 +217,7 @@ def latency_table(runs: Sequence[ReplayRun], seconds: float) -> Iterator[str]:
                 recorded.add(latency)
         quantiles = [*replayed.quantiles(0.5, 0.95, 1.0), *recorded.quantiles(0.5)]
         table.append((about, len(sents), sum(map(_is_different, sents)), quantiles))
-    yield columns(("request", "made", "failed", "median", "p95", "max", "recorded"), WIDTHS)
+    yield columns(("request", "sent", "failed", "median", "p95", "max", "recorded"), WIDTHS)
     for about, count, failed, quantiles in sorted(table, key=lambda row: -row[3][0]):
         times = (duration(quantile) if quantile else "" for quantile in quantiles)
         yield columns((about, str(count), str(failed or ""), *times), WIDTHS)
@@ -224,12 +227,12 @@ def latency_table(runs: Sequence[ReplayRun], seconds: float) -> Iterator[str]:
 
 
 def warn(line: str) -> None:
-    sys.stdout.flush()  # In the order of the report, also where both are written to one file.
+    sys.stdout.flush()  # In order with the report, even if both streams are one file.
     say(sanitize(line))
 
 
 def _matching(session: Session, query: Query) -> set[int]:
-    """Return the numbers of the client's requests that the filter finds; raise UsageError if it finds none."""
+    """Return the numbers of the client's requests that match the filter; raise UsageError if none does."""
     query.end = session.last_at
     matching = {
         exchange.number
@@ -238,13 +241,13 @@ def _matching(session: Session, query: Query) -> set[int]:
     }
     if not matching:
         raise UsageError(
-            sanitize(f"--filter {query.text}: no request is like that"), "mcpspy show lists them"
+            sanitize(f"--filter {query.text}: matches no request"), "mcpspy show lists the requests"
         )
     return matching
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raise UsageError for options that do not go together."""
+    """Raise UsageError for options that exclude each other."""
     if args.update:
         excluded = [name for name in ("filter", "record", "no_record") if getattr(args, name)]
         excluded += [name for name in ("repeat", "clients") if getattr(args, name) > 1]
@@ -254,29 +257,31 @@ def _check(args: argparse.Namespace) -> None:
     if args.upstream is None:
         for name in ("header", "sse", "cacert", "insecure"):
             if getattr(args, name):
-                raise UsageError(f"replay: --{name} goes with --upstream")
+                raise UsageError(f"replay: --{name} requires --upstream")
 
 
 def _target(args: argparse.Namespace) -> ServerTarget:
     from mcpspy.io.client import ServerAddress, ServerCommand
 
     if args.command and args.upstream is not None:
-        raise UsageError("replay: a command and --upstream", "one server at a time")
+        raise UsageError("replay: COMMAND and --upstream exclude each other")
     if args.command:
         return ServerCommand(args.command)
     if args.upstream is None:
-        raise UsageError("replay: which server?", "mcpspy replay RECORDING -- COMMAND, or --upstream URL")
-    read_endpoint("replay: --upstream", args.upstream)
-    headers = read_headers("replay: --header", args.header)
+        raise UsageError(
+            "replay: missing the server", "use mcpspy replay RECORDING -- COMMAND, or --upstream URL"
+        )
+    read_endpoint("--upstream", args.upstream)
+    headers = read_headers("--header", args.header)
     return ServerAddress(args.upstream, headers, args.cacert, args.insecure, True if args.sse else None)
 
 
 def _secret(text: str) -> tuple[str, str]:
     name, equals, variable = text.partition("=")
     if not (name and equals and variable):
-        raise UsageError("replay: --secret takes NAME=VARIABLE", "like api_key=EXAMPLE_KEY")
+        raise UsageError("--secret: not a valid secret", "use NAME=VARIABLE, e.g. api_key=EXAMPLE_KEY")
     if variable not in os.environ:
-        raise UsageError(f"replay: --secret {name}: the variable {variable} is not set")
+        raise UsageError(f"--secret {name}: environment variable {variable} is not set")
     return name, os.environ[variable]
 
 
@@ -285,25 +290,18 @@ def _substitution_rule(text: str) -> SubstitutionRule:
         return rule(text)
     except ValueError as error:
         raise UsageError(
-            sanitize(f"replay: --carry {text}: {error}"), "like /result/content/0/text=session (\\w+)"
+            sanitize(f"--carry {text}: {error}"), "use /result/content/0/text=session (\\w+)"
         ) from None
-
-
-def _seconds(text: str) -> float:
-    number = finite(text)
-    if number is None or number <= 0:
-        raise argparse.ArgumentTypeError(f"{text} is no number of seconds")
-    return number
 
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text} is no count: 1 and up")
+        raise argparse.ArgumentTypeError(f"{text}: not a count (use a positive integer)")
     return int(text)
 
 
 def _compared(session: Session, played: ReplayRun, args: argparse.Namespace) -> SessionDiff:
-    """Compare a run with what was recorded of the requests that it sent."""
+    """Compare a run with the recorded results of the requests that it sent."""
     if played.unsent:
         sent = {request.step.exchange.number for request in played.sent if request.step.exchange is not None}
         session = reduced(session, sent)
@@ -317,7 +315,7 @@ def _report(
     carry: tuple[SubstitutionRule, ...],
     seconds: float,
 ) -> int:
-    """Report the first run that is different, else the last; return the exit code."""
+    """Report the first run that is different, or else the last; return the exit code."""
     different = [result for result in results if not _is_same(*result, args)]
     played, difference = different[0] if different else results[-1]
     title = played.path or "(not recorded)"
@@ -325,16 +323,16 @@ def _report(
     for warning in dict.fromkeys(played.warnings):
         warn(warning)
     for producer, suggestion in suggestions(played.sent, carry):
-        warn(f"{producer}, which is another this time: perhaps --carry '{suggestion}'")
+        warn(f"{producer}, and the value differs in this run: try --carry '{suggestion}'")
     unsent = "1 request was" if played.unsent == 1 else f"{played.unsent} requests were"
     if played.stopped is not None:
-        warn(f"stopped: {played.stopped}; {unsent} not made")
+        warn(f"stopped: {played.stopped}; {unsent} not sent")
         _print_stderr(played)
     elif played.unsent:
-        warn(f"{unsent} not made")
+        warn(f"{unsent} not sent")
     if len(results) > 1:
         warn(f"{len(different)} of {len(results)} runs are different")
-        if not args.json:
+        if is_text_printed(args):
             output = Output()
             for line in latency_table([run for run, _ in results], seconds):
                 output.line(sanitize(line))
@@ -344,12 +342,12 @@ def _report(
 
 
 def _is_same(played: ReplayRun, difference: SessionDiff, args: argparse.Namespace) -> bool:
-    """Return whether every request was sent, and answered as recorded."""
+    """Return whether every request was sent, and every response is as recorded."""
     return not played.unsent and played.stopped is None and difference.is_same(ChangeSeverity(args.fail_on))
 
 
 def _is_different(sent: SentRequest) -> bool:
-    """Return whether a request got no response, or one of another kind than in the recording."""
+    """Return whether a request got no response, or a response of another kind than the recorded one."""
     recorded = sent.step.exchange.answer if sent.step.exchange is not None else None
     if recorded is None or sent.answer is None:
         return recorded is not None
@@ -357,20 +355,20 @@ def _is_different(sent: SentRequest) -> bool:
 
 
 def _update(replacement: Replacement, played: ReplayRun, difference: SessionDiff) -> int:
-    """Replace the recording by the new session, unless that is the same or incomplete; return the exit code."""
+    """Replace the recording by the new session if that is complete and different; return the exit code."""
     if played.stopped is not None or played.unsent:
-        warn(f"{replacement.old} is left as it is: the new session is not whole")
+        warn(f"{replacement.old} is unchanged: the new session is incomplete")
         return FINDINGS
     if not difference.changes:
-        warn(f"{replacement.old} is left as it is: nothing changed")
+        warn(f"{replacement.old} is unchanged: no differences")
         return 0
     backup = replacement.put_in_place(played.path)
-    warn(f"{replacement.old} is the new session now; the old one is {backup}")
+    warn(f"{replacement.old} is now the new session; {backup} is the old one")
     return 0
 
 
 def _print_stderr(played: ReplayRun) -> None:
     if played.last_words:
-        warn("the end of its stderr:")
+        warn("end of the server's stderr:")
         for line in played.last_words:
             warn(f"  {line}")

@@ -1,7 +1,7 @@
 """`mcpspy run`: wrap a stdio server.
 
-Reads its options by hand: hosts start this command once per server, argparse costs 7 ms, and a wrapper's grammar is
-small. argparse prints the help from the same table.
+Parses its options without argparse: hosts start this command once per server, argparse costs 7 ms, and the grammar of
+a wrapper is small. argparse prints the help from the same table.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from mcpspy.io.stdio.run import run
 from mcpspy.ui.cli.options import (
     REDACTION,
     RULES,
+    SESSION,
     check_rules,
     describe,
     read_size,
@@ -32,23 +33,20 @@ examples:
   mcpspy run --name weather --record weather.jsonl -- python weather.py
   mcpspy run --rule 'tool:forecast => delay 2s' --call-timeout 30 -- python weather.py
 
-Put it in a host's config where the server's command stands: the command becomes
-"mcpspy", the arguments "run", "--", and what stood there before.
+In a host's config, change the server's command to "mcpspy", and its arguments to "run",
+"--", and the original command and arguments. If mcpspy cannot write the recording, it
+prints one line on stderr and keeps forwarding.
 
-exit codes: the server's own; if a signal ended the server, the same signal ends
-mcpspy; 2 usage, rules included; 3 rules cannot be read; 126 not executable; 127 not found. A recording that cannot be
-written costs a line on stderr, never the traffic.
+exit codes: the server's; if a signal ended the server, the same signal ends mcpspy;
+2 usage error or invalid rule; 3 rules not readable; 126 not executable; 127 not found
 """
 
 OPTIONS: dict[str, tuple[str | None, str]] = {
-    "--name": ("NAME", "what to call the session (default: taken from the command)"),
-    "--record": ("PATH", "record to this file, or into this folder; never over a file that exists"),
-    "--no-record": (None, "record nothing"),
-    "--dir": ("DIR", "the folder of sessions (default: $MCPSPY_DIR, else in the user's data folder)"),
-    "--max-size": ("SIZE", "go on in a next part when a part has this size: 500k, 100M, 2G (default: never)"),
+    **SESSION,
+    "--name": ("NAME", "session name (default: from the command)"),
     "--stdout-noise": (
         "|".join(NOISE),
-        "lines of the server's stdout that are no JSON: pass them on (default), drop them, or put them on stderr",
+        "forward lines of the server's stdout that are not JSON (default), drop them, or print them on stderr",
     ),
     **RULES,
     **REDACTION,
@@ -65,7 +63,7 @@ def main(arguments: list[str]) -> int:
     try:
         options = parse(arguments)
     except McpspyError as error:
-        say(str(error))
+        say(f"run: {error}")
         return error.exit_code
     if options is not None:
         run(options)
@@ -87,27 +85,31 @@ def parse(arguments: list[str]) -> RunOptions | None:
         if flag in ("-h", "--help"):
             return None
         if flag not in OPTIONS:
-            raise UsageError(
-                f"run: unknown option {flag}", "put -- before the server's command; see mcpspy run --help"
+            from mcpspy.ui.cli.parser import did_you_mean
+
+            hint = (
+                did_you_mean(flag, [*OPTIONS, "--help"])
+                or "put -- before the server's command; see mcpspy run --help"
             )
+            raise UsageError(f"unknown option {flag}", hint)
         if OPTIONS[flag][0] is None:
             if equals:
-                raise UsageError(f"run: {flag} takes no value")
+                raise UsageError(f"{flag} takes no value")
         elif not equals:
             if not rest:
-                raise UsageError(f"run: {flag} needs a value", f"{flag} {OPTIONS[flag][0]}")
+                raise UsageError(f"{flag} needs a value", f"use {flag} {OPTIONS[flag][0]}")
             value = rest.pop(0)
         if not set_redaction_option(redaction, flag, value) and not set_rule_option(
             interception, flag, value
         ):
             values[flag] = value
     if not rest:
-        raise UsageError("run: no command to wrap", "mcpspy run -- COMMAND ARGS…")
+        raise UsageError("missing COMMAND", "use mcpspy run -- COMMAND ARGS…")
     options = RunOptions(rest)
     options.redaction = redaction
     options.interception = interception
     _set_recording(options, values)
-    # Before the server starts: a server that runs without its rules is worse than none.
+    # Before the server starts: running it without its rules is worse than not running it.
     check_rules(interception)
     return options
 
@@ -118,12 +120,12 @@ def _set_recording(options: RunOptions, values: dict[str, str]) -> None:
     options.folder = values.get("--dir")
     options.recording = "--no-record" not in values
     if options.record is not None and not options.recording:
-        raise UsageError("run: --record and --no-record exclude each other")
+        raise UsageError("--record and --no-record exclude each other")
     if options.record == "":
-        raise UsageError("run: --record needs a path")
+        raise UsageError("--record needs a path")
     if "--max-size" in values:
-        options.max_size = read_size("run: --max-size", values["--max-size"])
+        options.max_size = read_size("--max-size", values["--max-size"])
     if "--stdout-noise" in values:
         options.noise = values["--stdout-noise"]
         if options.noise not in NOISE:
-            raise UsageError(f"run: --stdout-noise {options.noise}: one of {', '.join(NOISE)}")
+            raise UsageError(f"--stdout-noise {options.noise}: not one of {', '.join(NOISE)}")

@@ -10,7 +10,6 @@ from typing import Any
 import orjson
 
 from mcpspy.analysis import rows
-from mcpspy.core.rules.model import seconds
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.control.client import ControlClient
@@ -20,7 +19,7 @@ from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.recording.reader import find as find_recording
 from mcpspy.ui.body import pretty
 from mcpspy.ui.cli.arguments import read_parameters
-from mcpspy.ui.cli.options import describe
+from mcpspy.ui.cli.options import describe, describe_format, time_limit
 from mcpspy.ui.terminal import Output, columns
 
 TAKES_OPTIONS_ANYWHERE = True
@@ -34,45 +33,43 @@ examples:
   mcpspy send last --notify notifications/roots/list_changed
   mcpspy send --list
 
-Says it in the name of the other side, under an id that nobody else uses; the answer
-comes here and into the recording, never to who did not ask. The session has to be live.
-SESSION is `last`, a session's name, its id (the beginning will do), or its file.
-PARAMS: JSON, KEY=VALUE (a.b=1 for what is inside; a value is JSON, if it can be read as
-such), @FILE or KEY=@FILE, - for stdin; several of them are put together.
+Sends the message on behalf of the other peer, under an unused id. The response is printed
+and recorded; the other peer never receives it. The session must be live.
+SESSION is `last`, a session name, the beginning of a session id, or a file.
+PARAMS are JSON, KEY=VALUE (a.b=1 sets a nested key; VALUE is JSON if it parses as JSON),
+@FILE, KEY=@FILE, or - for stdin; several are merged.
 
-exit codes: 0 answered, or sent; 1 answered with an error, a tool's own included; 2 usage;
-3 the session cannot be reached, or no answer came in time
+exit codes: 0 success; 1 error response or tool error; 2 usage error; 3 session not
+reachable, or no response in time
 """
 
 TIMEOUT = 30.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", metavar="SESSION", nargs="?", help="which one")
-    parser.add_argument("method", metavar="METHOD", nargs="?", help="tools/list, tools/call, ping …")
-    parser.add_argument("params", metavar="PARAMS", nargs="*", help="its parameters")
+    parser.add_argument("session", metavar="SESSION", nargs="?", help="the live session")
+    parser.add_argument("method", metavar="METHOD", nargs="?", help="tools/list, tools/call, ping, …")
+    parser.add_argument("params", metavar="PARAMS", nargs="*", help="parameters of the method")
     parser.add_argument(
-        "--to", choices=("server", "client"), default="server", help="who is asked (default: server)"
+        "--to", choices=("server", "client"), default="server", help="recipient (default: server)"
     )
-    describe(parser, {"--notify": (None, "send a notification: nobody answers it")})
-    wait = "how long to wait for the answer (default: 30); a late one is still recorded, and goes to nobody"
-    parser.add_argument("--timeout", metavar="S", type=seconds, default=TIMEOUT, help=wait)
-    options = {
-        "--stream": ("N", "HTTP: the conversation, as `show` numbers them"),
-        "--json": (None, "print the whole answer, in one line"),
-        "--list": (None, "list the live sessions instead"),
-    }
-    describe(parser, options)
+    describe(parser, {"--notify": (None, "send a notification instead of a request")})
+    wait = "time to wait for the response: 30, 500ms, 5min (default: 30); a late response is recorded"
+    parser.add_argument("--timeout", metavar="TIME", type=time_limit, default=TIMEOUT, help=wait)
+    describe(parser, {"--stream": ("N", "HTTP: stream number, as printed by `mcpspy show`")})
+    describe_format(parser, "json: the whole response on one line")
+    describe(parser, {"--list": (None, "list live sessions and exit")})
 
 
 def main(args: argparse.Namespace) -> int:
     if args.list:
         if args.session is not None:
-            raise UsageError("send: --list takes no session", "mcpspy send --list")
-        _print_sessions(sessions(), as_json=args.json)
+            raise UsageError("send: --list takes no SESSION", "use mcpspy send --list")
+        _print_sessions(sessions(), as_json=args.format == "json")
         return 0
     if args.session is None or args.method is None:
-        raise UsageError("send: to which session, and what?", "mcpspy send last tools/list")
+        missing = "METHOD" if args.session else "SESSION and METHOD"
+        raise UsageError(f"send: missing {missing}", "use mcpspy send last tools/list")
     fields: dict[str, Any] = {"to": args.to, "method": args.method}
     if (params := read_parameters(args.params)) is not None:
         fields["params"] = params
@@ -95,24 +92,24 @@ def _response(session: ControlClient, number: str, args: argparse.Namespace) -> 
             _print_progress(event["message"])
         elif event.get("id") == number and event["event"] == "answer":
             if "message" not in event:
-                raise CannotStart(f"send: no answer: {sanitize(str(event.get('error')))}")
+                raise CannotStart(f"send: no response: {sanitize(str(event.get('error')))}")
             response: dict[str, Any] = event["message"]
             return response
         elif event["event"] == "end":
-            raise CannotStart("send: no answer: the session has ended")
-    raise CannotStart(f"send: no answer within {args.timeout:g} s", "--timeout 300 waits longer")
+            raise CannotStart("send: no response: the session has ended")
+    raise CannotStart(f"send: no response within {args.timeout:g} s", "use --timeout 300 to wait longer")
 
 
 def _print_response(response: dict[str, Any], args: argparse.Namespace) -> int:
     error, result = response.get("error"), response.get("result")
     failed = error is not None or (isinstance(result, dict) and result.get("isError") is True)
-    if args.json:
+    if args.format == "json":
         sys.stdout.buffer.write(dumped(response))
         return FINDINGS if failed else 0
     for line in pretty(dumped(result if error is None else error).rstrip(b"\n")):
         Output().line(line)
     if error is not None:
-        sys.stderr.write(f"mcpspy: send: the {args.to} answered with an error\n")
+        sys.stderr.write(f"mcpspy: send: the {args.to} returned an error\n")
     return FINDINGS if failed else 0
 
 
@@ -125,29 +122,30 @@ def _print_progress(message: dict[str, Any]) -> None:
         )
 
 
-def _socket(which: str) -> str:
+def _socket(name: str) -> str:
     """Return the control socket of a session, by its name, id or file. Raises UsageError or CannotStart."""
-    if os.sep in which or which.endswith(".jsonl"):
-        return find(which)
+    if os.sep in name or name.endswith(".jsonl"):
+        return find(name)
     live = sessions()[::-1]
     for path, hello in live:
-        if which in ("last", hello["session"], hello["name"]):
+        if name in ("last", hello["session"], hello["name"]):
             return path
-    matching = [path for path, hello in live if len(which) >= 2 and hello["session"].startswith(which)]
+    matching = [path for path, hello in live if len(name) >= 2 and hello["session"].startswith(name)]
     if len(matching) == 1:
         return matching[0]
     if matching:
-        raise UsageError(f"{which}: {len(matching)} sessions have such an id", "give more of it")
-    if which == "last":
-        raise CannotStart("send: no session is live", "start one: mcpspy run -- COMMAND")
-    state = Recording(find_recording(which)).state
+        raise UsageError(
+            f"send: {name}: {len(matching)} live sessions have ids like this", "use more characters"
+        )
+    if name == "last":
+        raise CannotStart("send: no session is live", "start one with mcpspy run -- COMMAND")
+    state = Recording(find_recording(name)).state
     if state is RecordingState.LIVE:
         raise CannotStart(
-            f"send: {which} is live, but cannot be reached", "its mcpspy has said why on stderr"
+            f"send: {name} is live, but not reachable", "its mcpspy printed the reason on stderr"
         )
     raise CannotStart(
-        f"send: {which} has {state}: nobody is there to answer",
-        "mcpspy send --list shows those that are live",
+        f"send: {name} is not live, its state is {state}", "mcpspy send --list shows live sessions"
     )
 
 

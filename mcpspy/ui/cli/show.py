@@ -1,4 +1,4 @@
-"""`mcpspy show`: a session, one message per line; --mock: the requests that a mock can answer."""
+"""`mcpspy show`: print a session, one message per line; --mock: the requests that a mock can answer."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
@@ -18,11 +19,12 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Change, Session
 from mcpspy.errors import UsageError
 from mcpspy.io.mock.loader import RecordingsLoader
-from mcpspy.io.recording.reader import Recording, RecordingState, find
+from mcpspy.io.recording.reader import Recording, RecordingState, find, summarize
 from mcpspy.io.recording.tail import follow
 from mcpspy.ui.cli.arguments import counted_back, query_of
-from mcpspy.ui.cli.options import FOLDER, describe
+from mcpspy.ui.cli.options import FOLDER, describe, describe_format
 from mcpspy.ui.cli.show_format import JsonFormatter, TextFormatter
+from mcpspy.ui.cli.show_layout import elide, shorten_subject
 from mcpspy.ui.filter_items import ChangeItem
 from mcpspy.ui.terminal import Output, columns
 
@@ -33,57 +35,70 @@ if TYPE_CHECKING:
 EPILOG = """\
 examples:
   mcpspy show                   the newest session
-  mcpspy show weather -v        the newest one of that name, with bodies
-  mcpspy show last --follow     as it happens
+  mcpspy show weather -v        the newest session with this name, with message bodies
+  mcpspy show last --follow     print new messages until the session ends
   mcpspy show -q 'tool:forecast status:error or >1s'
-  mcpspy show last --follow --lint    with what breaks the protocol, below each message
-  mcpspy show weather --mock    what `mcpspy mock weather` could answer
-  mcpspy show last --json | jq -c 'select(.kind == "failure")'
+  mcpspy show last --follow --lint    with protocol violations below each message
+  mcpspy show weather --mock    the requests that `mcpspy mock weather` can answer
+  mcpspy show last --format json | jq -c 'select(.kind == "failure")'
 
-SESSION is a file, `last`, a session's name, or its id (the beginning will do).
+SESSION is a file, `last`, a session name, or the beginning of a session id.
 QUERY: words, tool:NAME, method:tools/*, status:error, is:pending, >200ms, size>10kb,
-text:WORDS, /REGEX/, with and, or, not, ( ); docs/filter.md has them all.
-→ the client said, ← the server said, · nobody said it.
+text:WORDS, /REGEX/, combined with and, or, not, ( ); see docs/filter.md.
+→ from the client, ← from the server, · a note: stderr, exit, signals.
 """
 
-MOCK_HEADS = ("method", "about", "requests", "answers")
+MOCK_HEADS = ("method", "target", "requests", "answers")
 MOCK_WIDTHS = (30, 44, -8, -7)
+
+SAMPLE = 500
+"""Number of entries that determine the widths of the columns."""
+
+NARROWEST = 40
+"""Columns of the narrowest output."""
 
 
 class MockListingEntry(NamedTuple):
-    """The recorded requests for one tool, resource or prompt, or of one method without a subject."""
+    """The recorded requests for one tool, resource or prompt, or of one method without a target."""
 
     method: str
     about: str | None
     requests: int
-    """Different requests, each answered separately."""
+    """Number of different requests."""
     answers: int
-    """Recorded responses, given one after the other."""
+    """Number of recorded responses, which the mock sends one after the other."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "session", metavar="SESSION", nargs="?", default="last", help="which one (default: last)"
+        "session", metavar="SESSION", nargs="?", default="last", help="session to print (default: last)"
     )
     options = {
-        "-v --verbose": (None, "with the body of every message"),
-        "-f --follow": (None, "go on as the session does, to its end"),
-        "-q --filter": ("QUERY", "only what this finds, as in 'tool:x >200ms'"),
-        "--lint": (None, "with what `mcpspy lint` says of each message, below it"),
-        "--mock": (None, "what a mock of it could answer, and how often"),
-        "--json": (None, "one JSON object a message or note"),
-        **FOLDER,
+        "-v --verbose": (None, "also print message bodies, and all HTTP notes"),
+        "-f --follow": (None, "print new messages until the session ends"),
+        "-q --filter": ("QUERY", "print only matching messages, e.g. 'tool:x >200ms'"),
+        "--lint": (None, "print findings of `mcpspy lint` below each message"),
+        "--http": (None, "also print successful HTTP requests and ends of HTTP exchanges"),
+        "--mock": (None, "print the requests that a mock of the session can answer, and how often"),
     }
     describe(parser, options)
+    describe_format(parser, "json: one object per message or note")
+    parser.add_argument(
+        "--color",
+        choices=["auto", "always", "never"],
+        default="auto",
+        help="use colors (default: auto: on a terminal, unless NO_COLOR is set, or if FORCE_COLOR is)",
+    )
+    width = f"columns of the output, at least {NARROWEST}; 0: do not cut lines (default: the terminal's)"
+    parser.add_argument("--width", metavar="N", type=read_width, help=width)
+    describe(parser, FOLDER)
 
 
 def main(args: argparse.Namespace) -> int:
     if args.mock:
         if args.follow or args.filter is not None or args.lint:
-            raise UsageError("show: --mock counts a whole recording", "without --follow, --filter and --lint")
-        _print_mock(
-            RecordingsLoader([find(args.session, args.dir)], (), merge=False).recordings(), as_json=args.json
-        )
+            raise UsageError("show: --mock counts the whole recording", "omit --follow, --filter and --lint")
+        _print_mock(RecordingsLoader([find(args.session, args.dir)], (), merge=False).recordings(), args)
         return 0
     query = query_of(args.filter, linted=args.lint)
     recording = Recording(find(args.session, args.dir))
@@ -98,8 +113,15 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
+def read_width(text: str) -> int:
+    """Return a number of columns; raise argparse.ArgumentTypeError."""
+    if text.isdecimal() and text.isascii() and (int(text) == 0 or int(text) >= NARROWEST):
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text}: not a width (use {NARROWEST} or more, or 0)")
+
+
 def mock_entries(interactions: Iterable[Interaction]) -> list[MockListingEntry]:
-    """Count the requests that can be answered, in the order of their first."""
+    """Count the requests that can be answered, ordered by their first occurrence."""
     found: dict[tuple[str, str | None], tuple[set[bytes], int, int]] = {}
     for interaction in interactions:
         request = interaction.key
@@ -115,40 +137,58 @@ def mock_entries(interactions: Iterable[Interaction]) -> list[MockListingEntry]:
     ]
 
 
-def _print_mock(recordings: Recordings, *, as_json: bool) -> None:
+def _print_mock(recordings: Recordings, args: argparse.Namespace) -> None:
     found = mock_entries(recordings.interactions)
-    if as_json:
+    if args.format == "json":
         for entry in found:
             sys.stdout.write(orjson.dumps(entry._asdict()).decode() + "\n")
         return
-    output = Output()
-    output.line(columns(MOCK_HEADS, MOCK_WIDTHS), rows.QUIET)
+    output = Output(args.color, args.width)
+    method, target, *numbers = MOCK_WIDTHS
+    if output.width:  # The numbers stay visible.
+        method = method if output.width >= 80 else 16
+        target = max(8, min(target, output.width - method - 3 * 2 + sum(numbers)))
+    widths = (method, target, *numbers)
+    output.line(columns(MOCK_HEADS, widths), rows.QUIET)
     for entry in found:
-        cells = sanitize(entry.method), sanitize(entry.about or ""), str(entry.requests), str(entry.answers)
-        output.line(columns(cells, MOCK_WIDTHS))
+        numbers_of = str(entry.requests), str(entry.answers)
+        subject = shorten_subject(sanitize(entry.about or ""), target)
+        output.line(columns((elide(sanitize(entry.method), method), subject, *numbers_of), widths))
     output.line()
-    output.line(f"{sum(entry.requests for entry in found)} requests, and the handshake")
+    output.line(f"{sum(entry.requests for entry in found)} requests, plus the handshake")
 
 
 class _SessionPrinter:
-    """Reads a session and prints the changes that are selected."""
+    """Reads a session and prints the changes that match the filter."""
 
     def __init__(self, recording: Recording, query: Query | None, args: argparse.Namespace) -> None:
         self._recording = recording
         self._query = query
         self._follows: bool = args.follow
         self._session = Session(recording.header)
-        self._is_deferred = not args.follow and (args.json or args.lint or query is not None)
-        """Everything is printed at the end, when the outcome of every request is known."""
+        self._is_deferred = not args.follow and (args.format == "json" or args.lint or query is not None)
+        """Prints everything at the end, when the outcome of every request is known."""
         self._live: LiveLinter | None = None
         if args.lint:
             from mcpspy.ui.report.lint_scan import LiveLinter
 
             self._live = LiveLinter(recording.header)
-        self.formatter = (
-            JsonFormatter(args.verbose)
-            if args.json
-            else TextFormatter(self._session, verbose=args.verbose, is_filtered=query is not None)
+        self.formatter = JsonFormatter(args.verbose) if args.format == "json" else self._text(args)
+
+    def _text(self, args: argparse.Namespace) -> TextFormatter:
+        path, header = self._recording.path, self._recording.header
+        sample = Session(header).add_all(islice(Recording(path), SAMPLE))
+        return TextFormatter(
+            self._session,
+            Output(args.color, args.width),
+            sample=sample.changes,
+            last=summarize(path, header, counts=False).last,
+            verbose=args.verbose,
+            # A filter that names notes selects them.
+            shows_http=args.http
+            or args.verbose
+            or any(word in (args.filter or "") for word in ("http", "note", "sse")),
+            is_filtered=self._query is not None,
         )
 
     def read(self) -> None:
@@ -170,7 +210,7 @@ class _SessionPrinter:
             sys.stdout.flush()
 
     def end(self) -> None:
-        """Print the summary, and changes that a filter or linter can decide only now."""
+        """Print the summary, and the changes that were deferred."""
         session, formatter, live = self._session, self.formatter, self._live
         if self._recording.state is not RecordingState.LIVE:
             session.end()

@@ -1,12 +1,12 @@
-"""The formats of `mcpspy show`: columns for people, JSON objects for programs.
+"""Formats of `mcpspy show`: columns for people, JSON objects for programs.
 
-Owns the columns, the counts and the summary. `show` decides what is printed, and when.
+Prints the lines, the counts and the summary. `show` decides what is printed, and when.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -20,15 +20,12 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Change, Session
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.body import pretty
-from mcpspy.ui.terminal import Output, columns, warn_incomplete
+from mcpspy.ui.cli.show_layout import Widths, heads, message_line, needs, note_line, widths
+from mcpspy.ui.terminal import Output, cells, warn_incomplete
 
 if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding
 
-_METHOD, _ABOUT, _STATUS = 30, 34, 24
-"""Widths of the three variable columns on a wide terminal."""
-
-_HEADS = ("time", "", "method", "about", "id", "latency", "size", "status")
 _KINDS = {
     Request: "request",
     Notification: "notification",
@@ -36,6 +33,8 @@ _KINDS = {
     Failure: "failure",
     Malformed: "malformed",
 }
+
+_BETWEEN = " · "
 
 
 def stream(change: Change) -> str:
@@ -47,51 +46,69 @@ def stream(change: Change) -> str:
 
 
 def redacted(change: Change) -> int:
-    """Return the number of placeholders of secrets in a message."""
+    """Return the number of redaction placeholders in a message."""
     what = change.what
     return 0 if isinstance(what, Note | Damaged) else len(PLACEHOLDER.findall(what.data))
 
 
-def widths(terminal: int, arrow: int = 1) -> tuple[int, ...]:
-    """Return the width of each column, so that the status is visible on a narrow terminal."""
-    method, about = _METHOD, _ABOUT
-    if terminal:
-        rest = max(terminal - (8 + arrow + 6 + 9 + 6 + 7 * 2) - _STATUS, 20)
-        method = min(method, max(12, rest // 2))
-        about = max(min(about, rest - method), 8) if rest < method + about else rest - method
-    return (-8, arrow, method, about, 6, -9, -6, 0)
+def is_http_detail(change: Change, row: rows.Row) -> bool:
+    """Return whether a change only notes that an HTTP exchange took place, without an error."""
+    what = change.what
+    if not isinstance(what, Note) or row.tone != rows.QUIET:
+        return False
+    if what.kind == "http":
+        return what.fields.get("status") is not None and not what.fields.get("error")
+    return what.kind == "sse" or (what.kind == "http-end" and not what.fields.get("hung_up"))
 
 
 class TextFormatter:
-    """Prints columns for people."""
+    """Prints columns for people.
 
-    def __init__(self, session: Session, *, verbose: bool, is_filtered: bool) -> None:
+    The columns are as wide as the changes of `sample` and the time of the `last` entry need, if the terminal is wide
+    enough. `shows_http` includes the notes on HTTP exchanges without errors.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        output: Output,
+        *,
+        sample: Iterable[Change] = (),
+        last: float = 0.0,
+        verbose: bool = False,
+        shows_http: bool = False,
+        is_filtered: bool = False,
+    ) -> None:
         self._session = session
         self._is_filtered = is_filtered
         self._verbose = verbose
-        self._output = Output()
-        self._flaws = 0
+        self._shows_http = shows_http
+        self._output = output
+        self._issues = 0
         self._redacted = 0
         self._shown = 0
-        # Several clients may use one HTTP proxy: the stream distinguishes them.
-        self._shows_stream = session.header is not None and session.header.transport == "http"
-        self._widths = widths(self._output.width, 5 if self._shows_stream else 1)
+        self._hidden = 0
+        # One HTTP proxy can have several clients: the stream distinguishes them.
+        self._has_streams = session.header is not None and session.header.transport == "http"
+        self._widths = self._fitted(list(sample), last)
+
+    def _fitted(self, sample: Sequence[Change], last: float) -> Widths:
+        streams = ["1", *map(stream, sample)] if self._has_streams else []
+        return widths(self._output.width, needs(map(rows.row, sample), streams, rows.moment(last)))
 
     def begin(self) -> None:
-        """Print the session, and the heads of the columns."""
+        """Print the session, and the column names."""
         header = self._session.header
         assert header is not None
-        what = " ".join(header.command) if header.command else header.upstream or ""
-        unredacted = " · secrets and all (--no-redact)" if header.redacted is False else ""
-        self._output.line(
-            f"{sanitize(header.name)} · {sanitize(header.id)} · {sanitize(header.started)} · {sanitize(what)}{unredacted}"
-        )
-        self._output.line(columns(_HEADS, self._widths), rows.QUIET)
+        command = " ".join(header.command) if header.command else header.upstream or ""
+        unredacted = "not redacted (--no-redact)" if header.redacted is False else ""
+        self._wrapped(header.name, header.id, header.started, command, unredacted)
+        self._output.line(heads(self._widths), rows.QUIET)
 
     def change(self, change: Change, *, shown: bool, findings: Sequence[Finding] = ()) -> None:
         """Count a change; print it and its findings if `shown`."""
         row = rows.row(change)
-        self._flaws += row.tone == rows.ISSUE and not isinstance(change.what, Note)
+        self._issues += row.tone == rows.ISSUE and not isinstance(change.what, Note)
         self._redacted += redacted(change)
         # A request has no outcome yet: the line of its response has it.
         if isinstance(change.what, Request) and not change.flaw and not change.what.flaws:
@@ -106,51 +123,59 @@ class TextFormatter:
     def finding(self, finding: Finding) -> None:
         """Print a finding on a change that was printed before."""
         about = rows.row(self._session.changes[finding.number])
-        self._found(finding, f" ({about.method} at {about.time})")
+        self._print_finding(finding, f" ({about.method} at {about.time})")
 
-    def _found(self, finding: Finding, about: str = "") -> None:
+    def _print_finding(self, finding: Finding, about: str = "") -> None:
         from mcpspy.ui.report.lint_text import brief
 
         text, tone = brief(finding)
         self._output.line(f"{'':8}  {text}{about}", tone)
 
     def _print(self, change: Change, row: rows.Row, findings: Sequence[Finding]) -> None:
+        if not self._shows_http and not findings and is_http_detail(change, row):
+            self._hidden += 1
+            return
         self._shown += 1
-        arrow = f"{stream(change):>3} {row.arrow}" if self._shows_stream else row.arrow
-        cells = (row.time, arrow, row.method, row.subject, row.id, row.latency, row.size, row.status)
-        line = columns(cells, self._widths)
-        if row.arrow == rows.NO_DIRECTION:  # The text of a note may use the whole line.
-            cells_of_note = (row.time, arrow, row.method, row.subject, row.status)
-            line = columns(cells_of_note, (*self._widths[:2], 8 if self._shows_stream else 6, 0, 0))
+        make_line = note_line if row.arrow == rows.NO_DIRECTION else message_line
+        line = make_line(row, stream(change) if self._has_streams else "", self._widths)
         self._output.line(line, None if row.tone == rows.OK else row.tone)
         for finding in findings:
-            self._found(finding)
+            self._print_finding(finding)
         if self._verbose and not isinstance(change.what, Note | Damaged):
             for line in pretty(change.what.data):
                 self._output.line("          " + line)
+
+    def _wrapped(self, *parts: str) -> None:
+        """Print parts with dots between them, in as many lines as the terminal needs."""
+        line = ""
+        for part in map(sanitize, filter(None, parts)):
+            longer = f"{line}{_BETWEEN}{part}" if line else part
+            if line and self._output.width and cells(longer) > self._output.width:
+                self._output.line(line)
+                longer = part
+            line = longer
+        self._output.line(line)
 
     def end(
         self, recording: Recording, unanswered: list[Change], listed: list[Change], findings: int
     ) -> None:
         """Print the summary: the number of `unanswered` requests, and those of them that are `listed`."""
         session, output = self._session, self._output
-        parts = [
+        output.line()
+        self._wrapped(
             f"{self._shown} of {len(session.changes)} lines" if self._is_filtered else "",
             f"{session.client} → {session.server or '?'}" if session.client else "",
             f"protocol {session.revision}" if session.revision else "",
-            f"{len(session.exchanges)} requests",
+            _count(len(session.exchanges), "request"),
             f"{sum(rows.has_failed(e) for e in session.exchanges)} failed",
             f"{len(unanswered)} unanswered" if unanswered else "",
-            f"{self._flaws} odd" if self._flaws else "",
-            f"{findings} finding{'s'[: findings != 1]}" if findings else "",
-            f"{self._redacted} values redacted" if self._redacted else "",
-            {RecordingState.LIVE: "live", RecordingState.DIED: "died: it has no exit note"}.get(
-                recording.state, ""
-            )
+            _count(self._issues, "protocol issue") if self._issues else "",
+            _count(findings, "finding") if findings else "",
+            f"{_count(self._redacted, 'value')} redacted" if self._redacted else "",
+            f"{_count(self._hidden, 'HTTP note')} hidden (--http)" if self._hidden else "",
+            {RecordingState.LIVE: "live", RecordingState.DIED: "died (no exit note)"}.get(recording.state, "")
             or rows.ending(session.exit),
-        ]
-        output.line()
-        output.line(sanitize(" · ".join(part for part in parts if part)))
+        )
         for change in listed:
             request, exchange = change.what, change.exchange
             if not isinstance(request, Request) or exchange is None:
@@ -163,9 +188,13 @@ class TextFormatter:
             )
         if recording.torn:
             output.line(
-                f"the last line is torn ({recording.torn} bytes, left out): its writer was stopped while writing",
+                f"incomplete last line skipped ({recording.torn} bytes): mcpspy was stopped while writing it",
                 rows.ISSUE,
             )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 class JsonFormatter:
@@ -200,7 +229,7 @@ class JsonFormatter:
     def end(
         self, recording: Recording, unanswered: list[Change], listed: list[Change], findings: int
     ) -> None:
-        """Warn if the last line is torn."""
+        """Report an incomplete last line on stderr."""
         warn_incomplete(recording.path, recording.torn)
 
     def _as_json(self, change: Change) -> dict[str, Any]:
@@ -232,7 +261,7 @@ class JsonFormatter:
                     "status": str(exchange.state),
                 }
             elif isinstance(what, Request) and exchange.answer is None and not exchange.is_open:
-                document["status"] = str(exchange.state)  # No response will say it.
+                document["status"] = str(exchange.state)  # No line of a response reports it.
         if isinstance(what, Malformed):
             document["why"] = what.why
         if count := redacted(change):

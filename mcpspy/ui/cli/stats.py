@@ -12,7 +12,7 @@ from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.arguments import counted_back, query_of, recordings, title_of
-from mcpspy.ui.cli.options import FOLDER, describe
+from mcpspy.ui.cli.options import FOLDER, describe, describe_format
 from mcpspy.ui.report.stats_format import GLYPHS, BarStyle, CountedSession
 from mcpspy.ui.report.stats_table import SORTS, TableStyle
 from mcpspy.ui.terminal import Output, scanned
@@ -20,47 +20,51 @@ from mcpspy.ui.terminal import Output, scanned
 EPILOG = """\
 examples:
   mcpspy stats                                  the newest session
-  mcpspy stats weather -q 'tool:forecast'       one tool of the newest one of that name
-  mcpspy stats before.jsonl after.jsonl         beside each other
+  mcpspy stats weather -q 'tool:forecast'       one tool of the newest session with this name
+  mcpspy stats before.jsonl after.jsonl         two sessions side by side
   mcpspy stats last --sort p95 --top 3
-  mcpspy stats recordings/ --json | jq '{name, p95: .requests.client.latency.p95}'
+  mcpspy stats recordings/ --format json | jq '{name, p95: .requests.client.latency.p95}'
 
-SESSION is a file, a folder of them, `last`, a session's name, or its id (the beginning
-will do). QUERY chooses which calls and notifications the tables have: tool:NAME,
-method:tools/*, status:ok, >200ms, time>10s, stream:1, text:WORDS; docs/filter.md has them all.
-docs/stats.md says what is counted as what.
+SESSION is a file, a folder of recordings, `last`, a session name, or the beginning of a
+session id. QUERY selects requests and notifications: tool:NAME, method:tools/*, status:ok,
+>200ms, time>10s, stream:1, text:WORDS (see docs/filter.md). docs/stats.md defines what
+each number counts.
 
-exit codes: 0; 2 usage, not a recording, a filter that cannot be read; 3 cannot be read
+exit codes: 0; 2 usage error, not a recording, or invalid filter; 3 file not readable
 """
 
 WIDTH = 100
-"""Columns where the output has no width."""
+"""Columns if the output has no width."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "sessions", metavar="SESSION", nargs="*", help="what to count, several to compare (default: last)"
+        "sessions",
+        metavar="SESSION",
+        nargs="*",
+        help="sessions to count; several are compared (default: last)",
     )
     describe(
-        parser, {"-q --filter": ("QUERY", "only calls and notifications that this finds, as in 'tool:x'")}
+        parser, {"-q --filter": ("QUERY", "count only matching requests and notifications, e.g. 'tool:x'")}
     )
     parser.add_argument(
         "--sort",
         metavar="COLUMN",
         choices=list(SORTS),
         default="time",
-        help=f"what comes first: {', '.join(SORTS)} (default: time, of all answers together)",
+        help=f"order of the rows: {', '.join(SORTS)} (default: time, the sum of all latencies)",
     )
-    most = "rows below a method, and largest messages (default: 10)"
+    most = "rows per method, and number of largest messages (default: 10)"
     parser.add_argument("--top", metavar="N", type=_count, default=10, help=most)
-    describe(parser, {"--json": (None, "one JSON object a session"), **FOLDER})
+    describe_format(parser, "json: one object per session")
+    describe(parser, FOLDER)
 
 
 def main(args: argparse.Namespace) -> int:
     query = query_of(args.filter)
     paths = list(recordings(args.sessions, args.dir))
-    counted = (_counted(path, title_of(which), query, args.top) for which, path in paths)
-    if args.json:
+    counted = (_counted(path, title_of(name), query, args.top) for name, path in paths)
+    if args.format == "json":
         from mcpspy.ui.report.stats_json import document
 
         for each in counted:
@@ -84,14 +88,14 @@ def main(args: argparse.Namespace) -> int:
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{sanitize(text)}: a number from 0 on, as in --top 20")
+        raise argparse.ArgumentTypeError(f"{text}: not a count (use 0 or a positive integer)")
     return int(text)
 
 
 def _counted(path: Path, title: str, query: Query | None, top: int) -> CountedSession:
-    """Return the statistics of a session as it is now."""
+    """Return the current statistics of a session."""
     recording = Recording(path)
-    # Before it is read: the end of a session that ends meanwhile is not counted.
+    # Before the read: a session that ends during the read counts as live.
     is_live = recording.state is RecordingState.LIVE
     counted_back(query, path, recording.header)
     stats = StatsCollector(recording.header, query, top)

@@ -15,15 +15,15 @@ from mcpspy.ui.cli.options import FOLDER, describe
 
 EPILOG = """\
 examples:
-  mcpspy tui                    every session; live ones first
-  mcpspy tui weather            the newest one of that name
-  mcpspy tui last               the newest one
+  mcpspy tui                    all sessions, live ones first
+  mcpspy tui weather            the newest session with this name
+  mcpspy tui last               the newest session
   mcpspy tui recordings/peer-sdk-auto.jsonl
-  mcpspy tui host.jsonl server.jsonl      both, merged by time
+  mcpspy tui host.jsonl server.jsonl      both sessions, merged by time
 
-SESSION is a file, `last`, a session's name, or its id (the beginning will do).
-? shows the keys. NO_COLOR is heeded; TEXTUAL_THEME=mcpspy-light is for light
-terminals, and T changes between the two.
+SESSION is a file, `last`, a session name, or the beginning of a session id.
+Press ? for the keys. NO_COLOR disables colours; TEXTUAL_THEME=mcpspy-light
+selects the theme for light terminals, and T switches between the themes.
 """
 
 
@@ -32,22 +32,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "session",
         metavar="SESSION",
         nargs="*",
-        help="open this one at once; several are read as one, by time",
+        help="session to open; several are merged by time",
     )
     describe(parser, FOLDER)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Open the screen; sessions that cannot be read are reported first."""
-    paths = [find(which, args.dir) for which in args.session]
+    """Open the terminal UI; sessions that cannot be read are reported before."""
+    paths = [find(name, args.dir) for name in args.session]
     summaries = [summarize(path, read_header_of(path), counts=False) for path in dict.fromkeys(paths)]
-    # All three: Textual reads keys from stdin and draws on stderr.
+    # All three streams: Textual reads keys from stdin and draws on stderr.
     if (
         not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
         or os.environ.get("TERM") == "dumb"
     ):
-        raise CannotStart("tui needs a terminal; mcpspy show prints the session")
-    # Imported modules and a million rows are not garbage: collections would scan them again and again.
+        raise CannotStart("tui needs a terminal", "use mcpspy show to print a session")
+    # Imported modules and a million rows are not garbage: each collection would scan all of them.
     gc.set_threshold(100_000, 50, 100)
     from mcpspy.ui.tui.app import McpspyApp
 
@@ -58,12 +58,12 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _report_bug(fault: Exception) -> int:
-    """Print one line on the bug; the traceback, without locals, is written to a file of the user."""
+    """Print one line about the bug; write the traceback, without locals, to a file that only the user can read."""
     from mcpspy.ui.cli.main import BUG, keep_traceback
 
     try:
         raise fault
     except Exception as error:
-        what = sanitize(f"{type(error).__name__}: {error}")[:300]
-        sys.stderr.write(f"mcpspy: a bug in mcpspy: {what} ({keep_traceback()})\n")
+        summary = sanitize(f"{type(error).__name__}: {error}")[:300]
+        sys.stderr.write(f"mcpspy: a bug in mcpspy: {summary} ({keep_traceback()})\n")
     return BUG

@@ -1,4 +1,4 @@
-"""`mcpspy unwrap`: have a host start its servers as it did before."""
+"""`mcpspy unwrap`: restore the original servers in a host's configuration."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ examples:
   mcpspy unwrap cursor
   mcpspy unwrap claude-code --server memory --dry-run
 
-Without --server, all that are wrapped. What was there before stands in the file
-itself, so other changes made to it since are kept, and no backup is needed.
+Without --server, unwraps all wrapped servers. The original entries are stored in the
+file itself, so later changes to the file are kept, and no backup is needed.
 
-exit codes: 0; 1 a server that was named was left alone; 2 usage, no such file or
-server, not readable as what it should be; 3 it cannot be read or replaced
+exit codes: 0; 1 a named server was skipped; 2 usage error, no such file or server, or
+invalid syntax in the file; 3 file not readable or not replaceable
 """
 
 
@@ -35,4 +35,4 @@ def main(args: argparse.Namespace) -> int:
         except UsageError as error:
             raise UsageError(f"{target.file.path}: {error.args[0]}", error.hint) from None
 
-    return change(args, edit, "as it was", lambda server: server.proxy is not None)
+    return change(args, edit, "unwrapped", lambda server: server.proxy is not None)

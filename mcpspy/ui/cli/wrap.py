@@ -1,6 +1,6 @@
-"""`mcpspy wrap`: have a host start its servers through mcpspy.
+"""`mcpspy wrap`: configure a host to start its servers through mcpspy.
 
-Owns the selection of servers and how a change of a configuration is shown, which `mcpspy unwrap` shares.
+Holds the selection of servers and the report of a changed configuration, which `mcpspy unwrap` shares.
 """
 
 from __future__ import annotations
@@ -32,54 +32,54 @@ examples:
   mcpspy wrap claude-code --server memory github
   mcpspy wrap ~/somewhere/mcp.json
 
-A server that is the only one need not be named. A command then runs through `mcpspy
-run`, a URL through `mcpspy bridge`; nothing else in the file changes, comments and
-blanks included, and `mcpspy unwrap` puts it back to the byte.
+If there is only one server, you can omit --server. Afterwards the host starts a command
+through `mcpspy run`, and a URL through `mcpspy bridge`. Nothing else in the file changes,
+including comments and whitespace, and `mcpspy unwrap` restores it byte for byte.
 
-mcpspy hosts lists what there is.
+`mcpspy hosts` lists the hosts and their servers.
 
-exit codes: 0; 1 a server that was named was left alone; 2 usage, no such file or
-server, not readable as what it should be; 3 it cannot be read or replaced
+exit codes: 0; 1 a named server was skipped; 2 usage error, no such file or server, or
+invalid syntax in the file; 3 file not readable or not replaceable
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     configure_selection(parser)
-    describe(parser, {"--uvx": (None, "start mcpspy by `uvx mcpspy` (default: the one that runs now)")})
+    describe(parser, {"--uvx": (None, "start mcpspy with `uvx mcpspy` (default: this installation)")})
     parser.add_argument(
         "--dir",
         metavar="DIR",
         default=os.environ.get("MCPSPY_DIR"),
-        help="the folder of sessions for these servers (default: $MCPSPY_DIR, which hosts would drop)",
+        help="sessions folder of these servers (default: $MCPSPY_DIR; hosts do not pass the variable on)",
     )
-    oauth = "wrap URLs, too, where the host may log in by itself, which the bridge does not do for it"
+    oauth = "also wrap URLs where the host may log in by OAuth, which the bridge does not support"
     describe(parser, {"--bridge-oauth": (None, oauth)})
 
 
 def configure_selection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "which", metavar="HOST|FILE", help="a host's name as mcpspy hosts --all lists it, or a configuration"
+        "which", metavar="HOST|FILE", help="a host (see mcpspy hosts --all), or a configuration file"
     )
     parser.add_argument(
         "--server",
         metavar="NAME",
         nargs="+",
         action="extend",
-        help="these servers; may be given more than once",
+        help="select these servers; repeatable",
     )
-    dry_run = "print what would change as a unified diff, and change nothing"
-    describe(parser, {"--all": (None, "all servers"), "--dry-run": (None, dry_run)})
+    dry_run = "print the changes as a unified diff, and do not write the file"
+    describe(parser, {"--all": (None, "select all servers"), "--dry-run": (None, dry_run)})
 
 
 def main(args: argparse.Namespace) -> int:
     program = uvx() if args.uvx else command_line()
     if is_temporary(program):
-        say(f"warning: {program[0]} is in a cache that is emptied some day: say --uvx, or install mcpspy")
+        say(f"warning: {program[0]} is in a temporary cache (use --uvx, or install mcpspy)")
     options = ["--dir", os.path.abspath(os.path.expanduser(args.dir))] if args.dir else []
-    how = WrapTarget(program, options, insists=args.bridge_oauth)
+    wrapper = WrapTarget(program, options, insists=args.bridge_oauth)
 
     def edit(target: ConfigTarget, names: list[str]) -> EditResult:
-        return wrapped(target.file.text, target.location, names, how)
+        return wrapped(target.file.text, target.location, names, wrapper)
 
     return change(args, edit, "wrapped", lambda server: server.proxy is None or args.all)
 
@@ -89,7 +89,7 @@ def change(
 ) -> int:
     """Change a configuration and report each server; return the exit code.
 
-    `result` describes a changed server; `is_default` selects servers where the user names none.
+    `result` describes a changed server; `is_default` selects servers if the user names none.
     """
     if args.all and args.server:
         raise UsageError("--all and --server exclude each other")
@@ -99,7 +99,7 @@ def change(
     if args.dry_run:
         show_diff(target.file.path, target.file.text, edited.text)
         if edited.text == target.file.text:
-            sys.stderr.write(sanitize(f"{target.file.path}: nothing would change") + "\n")
+            sys.stderr.write(sanitize(f"{target.file.path}: no changes") + "\n")
         for line in _skipped(edited):
             sys.stderr.write(line + "\n")
         return _code(args, edited)
@@ -111,21 +111,21 @@ def change(
         output.line(f"{sanitize(name)}: {'already' if result == 'wrapped' else 'not'} wrapped", rows.QUIET)
     for line in _skipped(edited):
         output.line(line)
-    what = "changed" if backup is not None else "unchanged" if names else "it has no servers"
+    outcome = "changed" if backup is not None else "unchanged" if names else "contains no servers"
     if not names and (others := other_files(target.host)):
-        what += f"; there are some in {' and '.join(others)}"
-    output.line(sanitize(f"{target.file.path}: {what}"))
+        outcome += f"; {' and '.join(others)} contains servers"
+    output.line(sanitize(f"{target.file.path}: {outcome}"))
     if backup is not None:
-        output.line(sanitize(f"as it was before: {backup}"), rows.QUIET)
+        output.line(sanitize(f"backup: {backup}"), rows.QUIET)
         title = target.host.title.partition(",")[0] if target.host is not None else "the host"
-        output.line(f"{title} goes on as before until it, or its servers, are restarted", rows.QUIET)
+        output.line(f"restart {title} or its servers to apply the change", rows.QUIET)
     return _code(args, edited)
 
 
 def selected_servers(
     target: ConfigTarget, typed: list[str] | None, is_default: Callable[[ServerEntry], bool], *, is_all: bool
 ) -> list[str]:
-    """Return the names of the selected servers; raise UsageError if the selection is not clear."""
+    """Return the names of the selected servers; raise UsageError if the selection is ambiguous."""
     servers = target.servers()
     names = [server.name for server in servers]
     path = target.file.path
@@ -138,13 +138,13 @@ def selected_servers(
     if not is_all and len(selected) > 1:
         listed = sanitize(", ".join(selected))
         raise UsageError(
-            f"{path}: {len(selected)} servers: {listed}", "name some with --server, or say --all"
+            f"{path}: contains {len(selected)} servers: {listed}", "select servers with --server or --all"
         )
     return [*dict.fromkeys(selected)]
 
 
 def show_diff(path: Path, old: str, new: str) -> None:
-    """Print a unified diff: sanitized on a terminal, byte for byte in a pipe, for `patch`."""
+    """Print a unified diff: sanitized on a terminal, byte for byte in a pipe so that `patch` accepts it."""
     lines = list(diff(str(path), old, new))
     if not sys.stdout.isatty():
         sys.stdout.flush()
@@ -158,7 +158,7 @@ def show_diff(path: Path, old: str, new: str) -> None:
 
 def diff(path: str, old: str, new: str) -> Iterable[str]:
     """Yield the lines of a unified diff, each with its end."""
-    # Not splitlines: in these files only a newline ends a line.
+    # Not splitlines: only a newline ends a line in these files.
     before, after = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (old, new))
     for line in difflib.unified_diff(before, after, path, path):
         yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
@@ -166,24 +166,24 @@ def diff(path: str, old: str, new: str) -> Iterable[str]:
 
 def _suggestion(name: str, names: list[str], target: ConfigTarget) -> str:
     if others := other_files(target.host, name):
-        return f"{' and '.join(others)} has it"
+        return f"{' and '.join(others)} contains it"
     near = difflib.get_close_matches(name, names, 3, 0.5)
     if near:
         return f"did you mean {sanitize(', '.join(near))}?"
-    return f"it has {sanitize(', '.join(names))}" if names else "it has no servers"
+    return f"use {sanitize(', '.join(names))}" if names else "it contains no servers"
 
 
 def _skipped(edited: EditResult) -> list[str]:
-    return [f"{sanitize(name)}: left alone: {sanitize(why)}" for name, why in edited.left.items()]
+    return [f"{sanitize(name)}: skipped: {sanitize(why)}" for name, why in edited.left.items()]
 
 
 def _untruncated() -> Output:
-    """Return an output that cuts no line: the end of a diff, or of a reason, may matter."""
+    """Return an output that does not truncate lines: the end of a diff or a reason can matter."""
     output = Output()
     output.width = 0
     return output
 
 
 def _code(args: argparse.Namespace, edited: EditResult) -> int:
-    """Return FINDINGS if a server that the user named was left alone."""
+    """Return FINDINGS if a server that the user named was skipped."""
     return FINDINGS if args.server and edited.left else 0

@@ -1,1 +1,1 @@
-"""A small real session: a weather server, and a client that uses it."""
+"""A small real session: a weather server and a client that uses it."""

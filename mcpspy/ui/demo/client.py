@@ -1,6 +1,6 @@
-"""The client of the demo: a fixed conversation with the server that it starts.
+"""The demo client: a fixed sequence of requests to a server that it starts.
 
-Uses real pipes to a real process, with `mcpspy run` around the server, so that the demo is a session like any other.
+Uses real pipes to a real process, with the server wrapped by `mcpspy run`, so the demo is an ordinary session.
 `record` runs the demo in the background, without a terminal, for the TUI.
 """
 
@@ -19,14 +19,14 @@ from mcpspy.core.sanitize import sanitize_bytes
 from mcpspy.errors import CannotStart
 
 CLIENT_TIMEOUT = 20.0
-"""Seconds for the whole conversation, which takes less than one."""
+"""Seconds for all requests, which take less than one."""
 
 RECORD_TIMEOUT = 60.0
-"""Seconds for the whole demo, whose conversation has a shorter limit."""
+"""Seconds for the whole demo, including the start of mcpspy."""
 
 
 def converse(command: list[str]) -> int:
-    """Start the server, hold the conversation, close stdin; return the server's exit code."""
+    """Start the server, send the requests, close stdin; return the server's exit code."""
     server = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
@@ -68,17 +68,17 @@ class _Conversation:
         for line in self._stdout:
             try:
                 message = json.loads(line)
-            except ValueError:  # The stray print, which a client has to tolerate.
+            except ValueError:  # The debug line on stdout, which a client must tolerate.
                 continue
             if message.get("id") == self._last_id:
                 return
-        raise CannotStart("the demo's server stopped before it had answered", "mcpspy show last says why")
+        raise CannotStart("the demo server exited before it responded", "mcpspy show last prints its stderr")
 
     def notify(self, method: str) -> None:
         self._send({"jsonrpc": "2.0", "method": method})
 
     def end(self) -> None:
-        """Close stdin and read stdout to its end: closing stdout first would cut the server off."""
+        """Close stdin and read stdout to its end: closing stdout first would end the server early."""
         self._stdin.close()
         self._stdout.read()
 
@@ -99,7 +99,7 @@ async def record(folder: str) -> str:
         async with asyncio.timeout(RECORD_TIMEOUT):
             _, stderr = await process.communicate()
     except TimeoutError:
-        return f"it took more than {RECORD_TIMEOUT:.0f} s"
+        return f"the demo took longer than {RECORD_TIMEOUT:.0f} s"
     finally:
         if process.returncode is None:
             process.kill()

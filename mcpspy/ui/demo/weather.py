@@ -1,7 +1,7 @@
 """A weather server for MCP on stdio, standard library only (revision 2025-11-25).
 
-Made to be recorded by mcpspy: it responds, reports progress, fails, logs, and prints a stray line to stdout, as real
-servers do. Run it with `python -m mcpspy.ui.demo.weather`.
+A sample for mcpspy: like real servers it responds, reports progress, fails, logs, and prints a debug line to stdout.
+Run it with `python -m mcpspy.ui.demo.weather`.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ TOOLS = [
 ]
 
 PACE = 0.12
-"""Seconds per model: long enough to see the progress."""
+"""Seconds per model: long enough for the progress to be visible."""
 
 
 def main() -> None:
-    """Serve until stdin ends."""
+    """Serve until stdin closes."""
     sys.stderr.write(f"weather: {len(STATIONS)} stations online\n")
     for line in sys.stdin.buffer:
         message = json.loads(line)
@@ -74,7 +74,7 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
 
 def call(tool: str, arguments: dict[str, Any], token: str | int | None) -> dict[str, Any]:
     if tool == "stations":
-        # The classic mistake, on purpose: stdout belongs to the protocol.
+        # A common mistake, made on purpose: stdout is reserved for protocol messages.
         write(f"DEBUG: {len(STATIONS)} stations in cache")
         return {"result": {"content": [{"type": "text", "text": ", ".join(STATIONS)}]}}
     if tool != "forecast":

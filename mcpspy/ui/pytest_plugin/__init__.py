@@ -1,7 +1,7 @@
-"""The pytest plugin: recordings in the place of MCP servers.
+"""The pytest plugin: recordings in place of MCP servers.
 
-Owns the option, the settings, the marker, the fixtures, and when a test fails. Every pytest of an environment loads
-it, so it imports only pytest; the first test that uses `mcp_recording` imports the rest.
+Holds the option, the settings, the marker and the fixtures, and decides when a test fails. Every pytest of an
+environment loads this module, so it imports only pytest; the first test that uses `mcp_recording` imports the rest.
 
     McpRecording                                     the value of the fixture
     assert_lint_clean(session, ignore=[…])           the session has no protocol violations
@@ -27,7 +27,7 @@ MODES = ("none", "once", "new_episodes", "all")
 
 MARKER = (
     "mcp_recording(path, mode=, match=, ignore=[], on_exhausted=, server=[], upstream=): "
-    "the recording that the fixture mcp_recording serves or makes (mcpspy, docs/pytest.md)"
+    "the recording that the fixture mcp_recording serves or creates (mcpspy, docs/pytest.md)"
 )
 
 _RECORDING = pytest.StashKey["McpRecording"]()
@@ -51,13 +51,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--mcpspy-record",
         metavar="MODE",
         choices=MODES,
-        help="none: serve recordings only; once: record where there is no recording; new_episodes: record what "
-        "was not recorded, too; all: record anew. Over every marker (default: once; none where CI is set)",
+        help="none: serve recordings only; once: record if no recording exists; new_episodes: also record unrecorded "
+        "requests; all: record again. Overrides markers (default: once; none if CI is set)",
     )
-    parser.addini("mcpspy_record", "the mode of tests that name none: none, once, new_episodes, all")
-    parser.addini("mcpspy_server", "the real server: its command, or its URL", type="args")
+    parser.addini("mcpspy_record", "default mode: none, once, new_episodes, all")
+    parser.addini("mcpspy_server", "the real server: a command or a URL", type="args")
     parser.addini(
-        "mcpspy_config", "a mcpspy.toml, from the rootdir, that says what is redacted in recordings"
+        "mcpspy_config", "mcpspy.toml with redaction settings for recordings, relative to the rootdir"
     )
 
 
@@ -67,7 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def mcp_recording_server() -> list[str] | str | None:
-    """The real server, for tests whose marker names none: a command or a URL. Override it; asked only to record."""
+    """The real server of tests whose marker names none: a command or a URL. Override it; used only to record."""
     return None
 
 
@@ -75,32 +75,32 @@ def mcp_recording_server() -> list[str] | str | None:
 def mcp_recording(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[McpRecording]:
-    """An MCP server out of a recording, or the real one, recorded: `command`, `url`, `stdio_parameters`."""
+    """A recorded MCP server, or the real server while recording: `command`, `url`, `stdio_parameters`."""
     from mcpspy.errors import McpspyError
     from mcpspy.ui.pytest_plugin.fixture import McpRecording
     from mcpspy.ui.pytest_plugin.options import read_options
 
-    wrong = ""
+    error_line = ""
     try:
         recording = McpRecording(read_options(request, MODES), tmp_path_factory.mktemp("mcpspy"))
     except McpspyError as error:
-        wrong = f"mcpspy: {error}"
-    if wrong:
-        pytest.fail(wrong, pytrace=False)
+        error_line = f"mcpspy: {error}"
+    if error_line:
+        pytest.fail(error_line, pytrace=False)
     request.node.stash[_RECORDING] = recording
     yield recording
     del request.node.stash[_RECORDING]
     try:
-        wrong = recording.finish()
+        error_line = recording.finish()
     except McpspyError as error:
-        wrong = f"mcpspy: {error}"
-    if wrong:
-        pytest.fail(wrong, pytrace=False)
+        error_line = f"mcpspy: {error}"
+    if error_line:
+        pytest.fail(error_line, pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail a test for unrecorded requests, even if the code under test ignores their errors."""
+    """Fail a test for unrecorded requests, even if the code under test ignores the errors."""
     recording = item.stash.get(_RECORDING, None)
     if recording is None:
         return (yield)
@@ -119,7 +119,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Store whether the test passed: the recording of a failed test is discarded."""
+    """Store the outcome of the test: the recording of a failed test is discarded."""
     report = yield
     if call.when != "teardown" and (recording := item.stash.get(_RECORDING, None)) is not None:
         recording.has_passed = call.when == "call" and report.passed

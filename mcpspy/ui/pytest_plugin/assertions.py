@@ -1,7 +1,7 @@
-"""Assertions on a session: it has no protocol violations, it matches a recording.
+"""Assertions on a session: it has no protocol violations, or it matches a recording.
 
-The message of a failure is the report of `mcpspy lint` or `mcpspy diff`. A session is the value of the fixture (its
-messages so far), or the path of a recording.
+The failure message is the report of `mcpspy lint` or `mcpspy diff`. A session is the value of the fixture (its messages
+so far), or the path of a recording.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mcpspy.ui.report.lint_text import finding_lines
 SessionSource: TypeAlias = McpRecording | str | os.PathLike[str]
 
 WIDTH = 110
-"""Columns of a report of `diff`: pytest does not provide a width."""
+"""Columns of a `diff` report: pytest does not provide a width."""
 
 
 def assert_lint_clean(
@@ -33,8 +33,8 @@ def assert_lint_clean(
 ) -> None:
     """Fail if a session violates the protocol.
 
-    `ignore` and `select` are codes of rules, or prefixes of them (docs/lint.md); findings below the severity
-    `fail_on` (error, warning, info) are ignored.
+    `ignore` and `select` are rule codes or prefixes of them (docs/lint.md). Findings below the severity `fail_on`
+    (error, warning, info) are ignored.
     """
     __tracebackhide__ = True
     rules = selected(select, ignore)
@@ -47,8 +47,8 @@ def assert_lint_clean(
                 count += 1
                 lines += (line for line, _ in finding_lines(finding, shown_path(path)))
     if lines:
-        what = "1 finding" if count == 1 else f"{count} findings"
-        raise AssertionError("\n".join([f"{what} (mcpspy lint --explain CODE says more)", *lines]))
+        total = "1 finding" if count == 1 else f"{count} findings"
+        raise AssertionError("\n".join([f"{total} (mcpspy lint --explain CODE explains a rule)", *lines]))
 
 
 def assert_matches(
@@ -62,36 +62,36 @@ def assert_matches(
 ) -> None:
     """Fail if a session differs from a recording.
 
-    Without `recording`, the session is compared with the recording of its own fixture: the code under test must send
-    exactly the recorded requests. `ignore`, `only` (tools, resources, prompts), `dates` and `fail_on` (breaking,
-    different, note) are those of `mcpspy diff`.
+    Without `recording`, the session is compared with the recording of its fixture: the code under test must send
+    exactly the recorded requests. `ignore` contains patterns of `mcpspy diff --ignore-path`; `only` (tools, resources,
+    prompts), `dates` and `fail_on` (breaking, different, note) are options of `mcpspy diff`.
     """
     __tracebackhide__ = True
     if recording is None:
         if not isinstance(session, McpRecording):
-            raise TypeError("assert_matches(session, recording): a path has no recording of its own")
-        if session.records_all:  # It becomes the recording.
+            raise TypeError("assert_matches: a path needs a second argument, the recording")
+        if session.records_all:  # The session becomes the recording.
             return
         recording = session.path
     if unknown := set(only) - set(LISTED):
-        raise ValueError(f"only={sorted(unknown)}: there are {', '.join(LISTED)}")
+        raise ValueError(f"only={sorted(unknown)}: not one of {', '.join(LISTED)}")
     options = DiffOptions(only=frozenset(only), ignored=tuple(map(ignored, ignore)), dates=dates)
     least = ChangeSeverity(fail_on)
     new, old = _paths(session), _paths(recording)
     if len(new) != len(old):
-        raise AssertionError(f"{_counted(new)} now, {_counted(old)} in the recording")
+        raise AssertionError(f"{_counted(new)} in this run, {_counted(old)} in the recording")
     for pair in zip(old, new, strict=True):
         sessions = Recording(pair[0]).session(), Recording(pair[1]).session()
         for path, read in zip(pair, sessions, strict=True):
             if missing := unlisted(read, options):
                 raise AssertionError(
-                    f"{shown_path(path)}: its client never asked for the {' and '.join(missing)}"
+                    f"{shown_path(path)}: its client never listed the {' and '.join(missing)}"
                 )
         difference = compare(*sessions, options)
         if not difference.is_same(least):
             report = [line for line, _ in terminal(difference, width=WIDTH, fail_on=least)]
             recorded_path, new_path = map(shown_path, pair)
-            raise AssertionError("\n".join([f"{new_path} is not as {recorded_path}", *report]))
+            raise AssertionError("\n".join([f"{new_path} differs from {recorded_path}", *report]))
 
 
 def _paths(source: SessionSource) -> list[Path]:

@@ -1,8 +1,8 @@
-"""The files of a test's recording: their names, and how sessions get there.
+"""The files of a test's recording: their names, and writing sessions to them.
 
-The files are `mcp_recordings/<module>/<test>.jsonl` beside the test's file unless the test names another, and
-`<test>.2.jsonl` … for further sessions. A file is written under a temporary name, redacted, and renamed, so that it is
-complete or absent for other processes. Sessions that cannot be served are discarded.
+The files are `mcp_recordings/<module>/<test>.jsonl` beside the test's file unless the test names another file, and
+`<test>.2.jsonl` … for more sessions. A file is written under a temporary name, redacted, and renamed, so that other
+processes see it complete or not at all. Sessions that cannot be served are discarded.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from mcpspy.io.recording.redaction import RedactionOptions, clean, redactor
 FOLDER = "mcp_recordings"
 
 LONGEST = 120
-"""Characters of a test's name in a file name: file systems allow 255 bytes, and a suffix follows."""
+"""Characters of a test's name in a file name: file systems allow 255 bytes, including a suffix."""
 
 _UNSAFE = re.compile(r"[^\w.,=+@\[\]-]")
-"""Characters that some system forbids in file names, or that are hard to type."""
+"""Characters that a file system forbids in file names, or that are hard to type."""
 
 
 def recording_path(test_file: Path, test: str, path: str | None = None) -> Path:
@@ -39,7 +39,7 @@ def recording_path(test_file: Path, test: str, path: str | None = None) -> Path:
 
 
 def recorded(path: Path) -> list[Path]:
-    """Return the existing files of a recording, in their order."""
+    """Return the existing files of a recording, in order."""
     return list(takewhile(Path.is_file, numbered(path)))
 
 
@@ -65,30 +65,31 @@ def _file_name(test: str) -> str:
 
 
 def sessions(folder: Path) -> list[Path]:
+    """Return the non-empty recordings of a folder, in the order of their start."""
     if not folder.is_dir():
         return []
     found = [path for path in folder.glob("*.jsonl") if path.stat().st_size]
     return sorted(found, key=lambda path: start_order(path, read_header_of(path)))
 
 
-def replace(made: Sequence[Path], target: Path, redaction: RedactionOptions) -> list[Path]:
+def replace(new_sessions: Sequence[Path], target: Path, redaction: RedactionOptions) -> list[Path]:
     """Replace a recording by sessions; return its files."""
     existing = recorded(target)
-    paths = [path for _, path in zip(made, numbered(target), strict=False)]
-    for source, path in zip(made, paths, strict=True):
+    paths = [path for _, path in zip(new_sessions, numbered(target), strict=False)]
+    for source, path in zip(new_sessions, paths, strict=True):
         _redacted(source, path, redaction).replace(path)
     for path in existing[len(paths) :]:
         path.unlink(missing_ok=True)
     return paths
 
 
-def add(made: Sequence[Path], target: Path, redaction: RedactionOptions) -> list[Path]:
-    """Add sessions to a recording, without overwriting those of other processes; return the new files."""
-    return [_add(_redacted(source, target, redaction), target) for source in made]
+def add(new_sessions: Sequence[Path], target: Path, redaction: RedactionOptions) -> list[Path]:
+    """Add sessions to a recording without overwriting the files of other processes; return the new files."""
+    return [_add(_redacted(source, target, redaction), target) for source in new_sessions]
 
 
 def is_served(path: Path) -> bool:
-    """Return whether a recording has a message of the server and a request of the client."""
+    """Return whether a recording contains a message of the server and a request of the client."""
     session = Recording(path).session()
     has_server = any(getattr(change.what, "side", None) == SERVER for change in session.changes)
     return has_server and any(exchange.request.side == CLIENT for exchange in session.exchanges)
@@ -106,7 +107,7 @@ def _add(new: Path, target: Path) -> Path:
             return new.replace(path)
         new.unlink()
         return path
-    raise AssertionError("there is no last number")
+    raise AssertionError("unreachable: the numbers do not end")
 
 
 def _redacted(source: Path, target: Path, redaction: RedactionOptions) -> Path:
@@ -117,5 +118,5 @@ def _redacted(source: Path, target: Path, redaction: RedactionOptions) -> Path:
         assert redacting is not None, "recordings of tests are always redacted"
         clean(str(source), str(new), redacting)
     except OSError as error:
-        raise CannotStart(f"{target}: {error.strerror}", f"what was recorded is {source}") from None
+        raise CannotStart(f"{target}: {error.strerror}", f"the session is still in {source}") from None
     return new

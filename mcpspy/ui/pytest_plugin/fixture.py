@@ -1,7 +1,7 @@
-"""The value of the fixture `mcp_recording`: a server from the recording, or the real one, recorded.
+"""The value of the fixture `mcp_recording`: the recorded server, or the real server while recording.
 
-Records every message of a test into a temporary folder first, and keeps what belongs into the recording at the end.
-Starts nothing before the test uses it.
+Records every message of a test into a temporary folder, and moves new sessions to the recording at the end. Starts
+nothing before the test uses it.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ if TYPE_CHECKING:
     from mcpspy.ui.pytest_plugin.servers import ServedEndpoint
 
 MCPSPY = (sys.executable, "-P", "-m", "mcpspy")
-"""The command of this mcpspy. -P: modules in the working folder of the client must not be imported."""
+"""The command of this mcpspy. -P: modules in the client's working folder must not be imported."""
 
 END_TIMEOUT = 10.0
-"""Seconds for a real server to end after its client has left: the SDK's client waits four."""
+"""Seconds for a real server to end after its client disconnects: the SDK's client waits four."""
 
 END_POLL = 0.02
-"""Seconds between two checks whether it has ended."""
+"""Seconds between two checks for its end."""
 
 
 class McpRecording:
-    """An MCP server for one test: out of the recording, or the real one, recorded."""
+    """An MCP server for one test: the recorded server, or the real server while recording."""
 
     def __init__(self, options: PluginOptions, folder: Path) -> None:
         self.path = options.path
-        """The file of the recording; it may exist only after the test has passed."""
+        """The file of the recording; a new recording exists only after the test has passed."""
         self.mode = options.mode
         self.records_all = options.records_all
-        """Whether the real server answers and is recorded; otherwise the recording answers."""
+        """True if the real server responds and is recorded, False if the recording is served."""
         self.has_passed = False
-        """Whether the test has passed; set by the plugin."""
+        """True after the test has passed; set by the plugin."""
         self._options = options
         self._played = folder / "played"
         self._added = folder / "added"
@@ -61,7 +61,7 @@ class McpRecording:
 
     @property
     def command(self) -> list[str]:
-        """The server's command and its arguments; it may be started several times."""
+        """The server's command and its arguments; a test may start it several times."""
         options = self._options
         arguments = ["--record", f"{self._played}/"]
         if options.config is not None:
@@ -81,14 +81,14 @@ class McpRecording:
 
     @property
     def url(self) -> str:
-        """The server's endpoint over HTTP, on loopback; it listens from the first access."""
+        """The server's HTTP endpoint on loopback; the first access starts the listener."""
         if self._serving is None:
             self._serving = self._serve()
         return self._serving.url
 
     @property
     def sessions(self) -> list[Path]:
-        """The sessions of this test so far: one recording for each start of the server."""
+        """The sessions of this test so far: one recording per start of the server."""
         return cassettes.sessions(self._played)
 
     def report_unrecorded(self) -> str:
@@ -103,26 +103,26 @@ class McpRecording:
         if not found:
             return ""
         self._reported += len(found)
-        what = "1 request" if len(found) == 1 else f"{len(found)} requests"
+        count = "1 request" if len(found) == 1 else f"{len(found)} requests"
         return "\n".join(
             [
-                f"mcpspy: {what} without an answer in {shown_path(self.path)}",
+                f"mcpspy: {count} without a recorded response in {shown_path(self.path)}",
                 *found,
-                "to add what is new to the recording (or =all: to record it anew):",
+                "to add new requests to the recording (=all: to record all of it again):",
                 f"  pytest --mcpspy-record=new_episodes '{sanitize(options.test)}'",
             ]
         )
 
     def report_discarded(self) -> str:
-        """Return where the sessions of a failed test are; empty without any."""
-        made = cassettes.sessions(self._new_folder) if self._options.records else []
-        if not made:
+        """Return the paths of the sessions of a failed test; empty without any."""
+        discarded = cassettes.sessions(self._new_folder) if self._options.records else []
+        if not discarded:
             return ""
-        shown = "\n".join(f"  mcpspy show {shown_path(path)}" for path in made)
-        return f"not kept as {shown_path(self.path)}, because the test did not pass:\n{shown}"
+        commands = "\n".join(f"  mcpspy show {shown_path(path)}" for path in discarded)
+        return f"not saved as {shown_path(self.path)}, because the test did not pass:\n{commands}"
 
     def finish(self) -> str:
-        """End the server, and keep the recording of a test that passed; return an error, or an empty string."""
+        """End the server, and save the recording of a test that passed; return an error, or an empty string."""
         if self._serving is not None:
             self._serving.close()
         report = self.report_unrecorded()  # A client may send requests until its own fixture has ended.
@@ -132,17 +132,17 @@ class McpRecording:
             return ""
         if not self._has_ended():
             return (
-                f"mcpspy: not kept as {shown_path(self.path)}, for its server still runs {END_TIMEOUT:.0f} s after the test\n"
+                f"mcpspy: not saved as {shown_path(self.path)}: its server still runs {END_TIMEOUT:.0f} s after the test\n"
                 "  close the client in the test, or in a fixture that uses mcp_recording"
             )
         served = [path for path in cassettes.sessions(self._new_folder) if cassettes.is_served(path)]
         if served:
-            keep = cassettes.replace if self.records_all else cassettes.add
-            keep(served, self.path, redaction_of(self._options.config))
+            save = cassettes.replace if self.records_all else cassettes.add
+            save(served, self.path, redaction_of(self._options.config))
         return ""
 
     def _has_ended(self) -> bool:
-        """Wait for all servers to end; return whether they have."""
+        """Wait for all servers to end; return whether they did."""
         until = monotonic() + END_TIMEOUT
         while any(Recording(path).state is RecordingState.LIVE for path in self.sessions):
             if monotonic() > until:
@@ -154,10 +154,10 @@ class McpRecording:
         options = self._options
         arguments = ["--match", options.match, "--on-exhausted", options.on_exhausted]
         for text in options.ignore:
-            arguments += ["--ignore", text]
+            arguments += ["--ignore-path", text]
         server: list[str] = []
         if options.records:
-            arguments += ["--on-miss", "forward", "--append", f"{self._added}/"]
+            arguments += ["--on-miss", "forward", "--record", f"{self._added}/"]
             if options.upstream is not None:
                 arguments += ["--upstream", options.upstream]
             else:
@@ -165,7 +165,7 @@ class McpRecording:
         return [*MCPSPY, "mock", *arguments, *map(str, self._recorded), *server]
 
     def _serve(self) -> ServedEndpoint:
-        """Listen. The imports are not at the top: a test on stdio does not wait for aiohttp."""
+        """Start the listener. The imports are not at the top: a test on stdio does not wait for aiohttp."""
         from mcpspy.ui.pytest_plugin.servers import MockedRecordings, ServedEndpoint, real
 
         options = self._options
@@ -183,7 +183,7 @@ class McpRecording:
             )
         if options.upstream is None:
             raise UsageError(
-                f"{options.test}: url records from a server that speaks HTTP, and {options.server[0]} is a command",
-                "name it with upstream=; once it is recorded, from a command too, url serves it",
+                f"{options.test}: url can record only from a server that speaks HTTP, not from {options.server[0]}",
+                "name the server with upstream=; url can serve any existing recording",
             )
         return ServedEndpoint(options.upstream, self._played, redaction)

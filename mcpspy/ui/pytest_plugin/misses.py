@@ -1,7 +1,7 @@
 """The unrecorded requests of the code under test, for the report of its test.
 
-Describes each with the nearest recorded request and the values that differ. The mock reports the same to its client,
-which may ignore it. All text is sanitized.
+Each is described with the nearest recorded request and the values that differ. The mock reports the same to its
+client, which may ignore it. All text is sanitized.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ABSENT = object()
 def unrecorded(
     played: Iterable[Session], recorded: Sequence[Session], ignored: Sequence[Pointer] = ()
 ) -> list[str]:
-    """Return a few lines for every request of the played sessions that the recorded ones cannot answer."""
+    """Return a few lines for each request of the played sessions without a response in the recorded sessions."""
     requests = [request for session in recorded for request in _requests(session)]
     return [
         "\n".join(_described(exchange.request, exchange.answer, requests, ignored))
@@ -45,9 +45,9 @@ def _described(
 ) -> Iterator[str]:
     yield short(answer.text.removeprefix(PREFIX))
     live = compared_request(request, ignored)
-    yield f"  asked: {short(one_line(live['params']))}"
+    yield f"  sent: {short(one_line(live['params']))}"
     nearest = _nearest(answer)
-    # A request of another method shares nothing: it is listed if there is no better one.
+    # A request of another method has nothing in common: it is listed only if there is no better one.
     nearest = [near for near in nearest if near["method"] == request.method] or nearest
     yield from dict.fromkeys("\n".join(_compared(live, near, recorded, ignored)) for near in nearest)
 
@@ -63,12 +63,12 @@ def _compared(
     yield f"  nearest: {about}"
     for at in near["differs"]:
         old, new = _value(found, pointer(at)), _value(live, pointer(at))
-        if not fits(old, new):  # A secret that was redacted may have been the same.
-            yield f"    {short(at)}: {_text(old)} was recorded, {_text(new)} was asked"
+        if not fits(old, new):  # The original of a redacted secret may have been the same.
+            yield f"    {short(at)}: recorded {_text(old)}, sent {_text(new)}"
 
 
 def _nearest(answer: Failure) -> list[dict[str, Any]]:
-    """Return the nearest requests of an error of the mock; empty for an error that only looks like one."""
+    """Return the nearest requests in an error of the mock; empty for an error of another origin."""
     error = answer.error
     data = error.get("data") if isinstance(error, dict) else None
     nearest = data.get("nearest") if isinstance(data, dict) else None
@@ -85,12 +85,12 @@ def _nearest(answer: Failure) -> list[dict[str, Any]]:
 def _found(
     live: dict[str, Any], near: dict[str, Any], recorded: Sequence[Request], ignored: Sequence[Pointer]
 ) -> dict[str, Any] | None:
-    """Return the recorded request that the mock refers to: the first that differs in the same places."""
+    """Return the recorded request that the mock refers to: the first that differs at the same pointers."""
     for request in recorded:
         if request.method == near["method"] == live["method"] and request.subject == near.get("about"):
-            its = compared_request(request, ignored)
-            if list(islice(differences(live, its), DIFFERENCES)) == near["differs"]:
-                return its
+            known = compared_request(request, ignored)
+            if list(islice(differences(live, known), DIFFERENCES)) == near["differs"]:
+                return known
     return None
 
 

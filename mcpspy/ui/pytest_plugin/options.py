@@ -1,7 +1,7 @@
 """The options of a test's recording: command line, marker, fixture, settings.
 
-Owns their precedence: `--mcpspy-record`, then the marker of the test, of its class, of its module, then the settings.
-Wrong options are errors before any server is started.
+Their precedence is `--mcpspy-record`, then the marker of the test, of its class, of its module, then the settings.
+Invalid options are errors before any server starts.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ class PluginOptions(Struct, frozen=True, kw_only=True):
     mode: str
     match: str = str(MatchMode.EXACT)
     ignore: tuple[str, ...] = ()
-    """JSON pointers, as in `mcpspy mock --ignore`."""
+    """JSON pointers, as in `mcpspy mock --ignore-path`."""
     on_exhausted: str = ON_EXHAUSTED[0]
     server: tuple[str, ...] = ()
-    """The real server's command; empty if it has a URL, or is not needed."""
+    """The real server's command; empty if the server has a URL or is not needed."""
     upstream: str | None = None
     config: Path | None = None
-    """A `mcpspy.toml` with the settings of redaction."""
+    """A `mcpspy.toml` with redaction settings."""
 
     @property
     def records_all(self) -> bool:
-        """Whether the real server answers everything; otherwise the recording is served."""
+        """True if the real server responds to every request, False if the recording is served."""
         return self.mode == "all" or (self.mode != "none" and not recorded(self.path))
 
     @property
@@ -62,7 +62,7 @@ def read_options(request: pytest.FixtureRequest, modes: Sequence[str]) -> Plugin
     marked = _marker_options(request.node)
     value = marked.get("path")
     if value is not None and not isinstance(value, str | os.PathLike):
-        raise UsageError(f"{value!r} is not the path of a recording", f'@pytest.mark.{MARK}("file.jsonl")')
+        raise UsageError(f"{value!r}: not the path of a recording", f'use @pytest.mark.{MARK}("file.jsonl")')
     options = PluginOptions(
         test=request.node.nodeid,
         path=recording_path(request.path, _name(request.node), None if value is None else os.fspath(value)),
@@ -82,8 +82,8 @@ def read_options(request: pytest.FixtureRequest, modes: Sequence[str]) -> Plugin
     _check_redaction(options)
     if options.mode == "none" and not recorded(options.path):
         raise UsageError(
-            f"there is no {shown_path(options.path)}, and in mode none (the default where CI is set) none is recorded",
-            f"make it: pytest --mcpspy-record=once '{options.test}'",
+            f"{shown_path(options.path)}: no such recording, and mode none (the default if CI is set) does not record",
+            f"create it with pytest --mcpspy-record=once '{options.test}'",
         )
     if not options.records:
         return options
@@ -93,7 +93,7 @@ def read_options(request: pytest.FixtureRequest, modes: Sequence[str]) -> Plugin
 
 
 def redaction_of(config: Path | None) -> RedactionOptions:
-    """Return the options of redaction of a settings file."""
+    """Return the redaction options with this settings file."""
     redaction = RedactionOptions()
     redaction.config = None if config is None else str(config)
     return redaction
@@ -104,14 +104,14 @@ def _marker_options(node: pytest.Item) -> dict[str, Any]:
     marked: dict[str, Any] = {}
     for marker in node.iter_markers(MARK):
         if len(marker.args) > 1:
-            raise UsageError(f"@pytest.mark.{MARK}{marker.args}: one recording a test")
+            raise UsageError(
+                f"@pytest.mark.{MARK}{marker.args}: more than one recording", "use one path per test"
+            )
         arguments = {**({"path": marker.args[0]} if marker.args else {}), **marker.kwargs}
         if unknown := [name for name in arguments if name not in KNOWN]:
-            raise UsageError(
-                f"@pytest.mark.{MARK}: {unknown[0]} means nothing", f"there are {', '.join(KNOWN)}"
-            )
+            raise UsageError(f"@pytest.mark.{MARK}: unknown argument {unknown[0]}", f"use {', '.join(KNOWN)}")
         if "server" in arguments and "upstream" in arguments:
-            raise UsageError(f"@pytest.mark.{MARK}: server and upstream", "one server at a time")
+            raise UsageError(f"@pytest.mark.{MARK}: server and upstream exclude each other")
         if "server" in marked or "upstream" in marked:
             arguments = {key: arguments[key] for key in arguments if key not in ("server", "upstream")}
         marked = {**arguments, **marked}
@@ -121,7 +121,7 @@ def _marker_options(node: pytest.Item) -> dict[str, Any]:
 def _real_server(
     request: pytest.FixtureRequest, marked: dict[str, Any]
 ) -> tuple[tuple[str, ...], str | None]:
-    """Return the real server's command, or its URL."""
+    """Return the real server's command and its URL, one of which is empty."""
     value = marked.get("server") or marked.get("upstream") or request.getfixturevalue("mcp_recording_server")
     value = value or request.config.getini("mcpspy_server")
     if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 1:
@@ -129,14 +129,14 @@ def _real_server(
     if not value:
         raise UsageError(
             f"{request.node.nodeid}: no server to record from",
-            f'@pytest.mark.{MARK}(server=["python", "server.py"]), upstream="http://…", the fixture mcp_recording_server, '
-            "or mcpspy_server in the settings of pytest",
+            f'use @pytest.mark.{MARK}(server=["python", "server.py"]), upstream="http://…", the fixture '
+            "mcp_recording_server, or the pytest setting mcpspy_server",
         )
     if isinstance(value, str):
         if read_upstream(value) is None:
             raise UsageError(
-                f"{value!r} is not the URL of a server",
-                'upstream="http://localhost:3001/mcp"; a command is a list: server=["python", "server.py"]',
+                f"{value!r}: not a server URL",
+                'use upstream="http://localhost:3001/mcp", or a list for a command: server=["python", "server.py"]',
             )
         return (), value
     return tuple(_list("server", value)), None
@@ -153,13 +153,13 @@ def _name(node: pytest.Item) -> str:
 
 def _one_of(name: str, value: object, words: Sequence[str]) -> str:
     if value not in words:
-        raise UsageError(f"{name} {value!r} means nothing", f"there are {', '.join(words)}")
+        raise UsageError(f"{name} {value!r}: unknown value", f"use {', '.join(words)}")
     return str(value)
 
 
 def _list(name: str, value: object) -> list[str]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise UsageError(f"{name}={value!r} is no list", f'{name}=["…"]')
+        raise UsageError(f"{name}={value!r}: not a list", f'use {name}=["…"]')
     return [os.fspath(item) if isinstance(item, os.PathLike) else str(item) for item in value]
 
 

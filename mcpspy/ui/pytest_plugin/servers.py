@@ -1,7 +1,7 @@
-"""A recording, or the real server, over HTTP, for one test.
+"""A recording or the real server, over HTTP, for one test.
 
-Owns a thread with its own event loop: a test may have any loop, or none. All traffic passes through the proxy of
-`mcpspy http`, so that the messages of the test's client are recorded as a session.
+Runs in a thread with its own event loop: a test may have any loop, or none. All traffic passes through the proxy of
+`mcpspy http`, which records the messages of the test's client as a session.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.mock.upstream import RealServer
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import RedactionOptions
-from mcpspy.io.settings import session_name
+from mcpspy.io.session_name import session_name
 
 HOST = "127.0.0.1"
 
 PATIENCE = 30.0
-"""Seconds for the start and for the end, which take far less."""
+"""Seconds for the start and for the end, each of which takes far less."""
 
 
 class MockedRecordings(Struct, frozen=True):
@@ -45,10 +45,10 @@ class MockedRecordings(Struct, frozen=True):
 
 
 class ServedEndpoint:
-    """An endpoint on loopback, until it is closed."""
+    """An endpoint on loopback until `close`."""
 
     def __init__(self, source: MockedRecordings | str, played: Path, redaction: RedactionOptions) -> None:
-        """Serve recordings, or proxy the server of a URL; record into a folder. Raises CannotStart or UsageError."""
+        """Serve recordings, or proxy the server of a URL; record into `played`. Raises CannotStart or UsageError."""
         self.url = ""
         self._source = source
         self._redaction = redaction
@@ -71,7 +71,7 @@ class ServedEndpoint:
         self._thread.join(PATIENCE)
         if self._thread.is_alive():
             raise CannotStart(
-                f"{self.url or self._source} does not end", "does its client still hold a stream?"
+                f"{self.url or self._source} does not close", "check that its client closed all streams"
             )
         self._loop.close()
 
@@ -115,9 +115,9 @@ async def _mocking(mocked: MockedRecordings) -> AsyncIterator[str]:
                 await mock.close()
 
 
-def real(command: Sequence[str], url: str | None, append: str) -> RealServer:
-    """Return the real server for unrecorded requests; it is recorded into the folder `append`."""
+def real(command: Sequence[str], url: str | None, folder: str) -> RealServer:
+    """Return the real server for unrecorded requests; its session is recorded into `folder`."""
     if url is None:
-        return RealServer(ServerCommand(list(command)), session_name(list(command)), append)
+        return RealServer(ServerCommand(list(command)), session_name(list(command)), folder)
     upstream = read_upstream(url)
-    return RealServer(ServerAddress(url), upstream.host if upstream is not None else url, append)
+    return RealServer(ServerAddress(url), upstream.host if upstream is not None else url, folder)

@@ -1,4 +1,4 @@
-"""A session diff as one strict JSON document, with every value whole."""
+"""A session diff as one strict JSON document with complete values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mcpspy.ui.report.diff_text import TOO_DEEP, place
 def document(
     difference: SessionDiff, titles: tuple[str, str], *, fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT
 ) -> bytes:
-    """Return the document, with a line end. `titles` name the old session and the new one."""
+    """Return the document, with a line ending. `titles` name the old and the new session."""
     changes = [_change(case, change) for case, change in difference.changes]
     report: dict[str, Any] = {
         "same": difference.is_same(fail_on),

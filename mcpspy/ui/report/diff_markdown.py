@@ -17,8 +17,7 @@ from mcpspy.ui.report import diff_text
 WIDE = 200
 
 MOST = 60_000
-"""Characters of a report: a comment on GitHub has 65,536."""
-
+"""Maximum characters of a report: a comment on GitHub has 65,536."""
 
 SHOWN = 20
 
@@ -37,7 +36,7 @@ def markdown(
     for case in sorted(difference.changed, key=_rank):
         block = _case(case)
         if len(block) > room:
-            parts.append(f"… {left} more: `mcpspy diff` shows them all.")
+            parts.append(f"… {left} more; run `mcpspy diff` to see all.")
             break
         parts.append(block)
         left, room = left - 1, room - len(block) - 2

@@ -1,4 +1,4 @@
-"""A session diff for a terminal, and the sanitized words of a change for all reports."""
+"""A session diff for a terminal, and the sanitized text of a change for all reports."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from mcpspy.analysis.rows import duration
 from mcpspy.core.sanitize import sanitize
 
 _REASONS = {
-    ChangeKind.ADDED: "only the new session has it",
-    ChangeKind.REMOVED: "only the old session has it",
+    ChangeKind.ADDED: "only in the new session",
+    ChangeKind.REMOVED: "only in the old session",
 }
 
 TOO_DEEP = "(nested too deep)"
-"""Replaces a value that cannot be serialised."""
+"""Replaces a value that cannot be serialized."""
 
 ARROW = "→"
 
@@ -95,7 +95,7 @@ def one_line(value: Any) -> str:
 
 
 def texts(change: DiffChange) -> tuple[list[str], list[str]] | None:
-    """Return the lines of two texts if one of them has several; otherwise None."""
+    """Return the lines of two texts if one of them has several lines; otherwise None."""
     old, new = change.old, change.new
     if not isinstance(old, str) or not isinstance(new, str) or "\n" not in old + new:
         return None
@@ -103,16 +103,16 @@ def texts(change: DiffChange) -> tuple[list[str], list[str]] | None:
 
 
 def verdict(difference: SessionDiff, fail_on: ChangeSeverity) -> str:
-    """Return the summary line: `changed: 1 breaking, 2 notes; 43 of 45 alike`."""
+    """Return the summary line: `changed: 1 breaking, 2 notes; 43 of 45 unchanged`."""
     counts = difference.counts
     notes = counts[ChangeSeverity.NOTE]
     found = [f"{counts[severity]} {severity}" for severity in ChangeSeverity if counts[severity]]
     if notes > 1:
         found[-1] += "s"
     compared = len(difference.cases)
-    alike = f"{compared - len(difference.changed)} of {compared} alike"
+    unchanged = f"{compared - len(difference.changed)} of {compared} unchanged"
     word = "same" if difference.is_same(fail_on) else "changed"
-    return f"{word}: {', '.join(found)}; {alike}" if found else f"{word}: {alike}"
+    return f"{word}: {', '.join(found)}; {unchanged}" if found else f"{word}: {unchanged}"
 
 
 def _cut(text: str | None, start: int, width: int) -> str | None:
@@ -151,7 +151,7 @@ def body(change: DiffChange, width: int) -> Iterator[tuple[str, str]]:
 
 
 def _texts(old: list[str], new: list[str], width: int) -> Iterator[tuple[str, str]]:
-    lines = islice(difflib.unified_diff(old, new, n=1, lineterm=""), 2, None)  # Without its two heads.
+    lines = islice(difflib.unified_diff(old, new, n=1, lineterm=""), 2, None)  # Without the two header lines.
     marked = [(line[:1], line[1:]) for line in lines if not line.startswith("@@")]
     for mark, line in marked[:MOST]:
         yield mark, line if len(line) <= width else line[: width - 1] + "…"
@@ -169,7 +169,7 @@ _MARKS = {OLD: rows.BAD, NEW: rows.OK, SAME: rows.QUIET}
 KINDS = max(map(len, ChangeKind))
 
 WIDE = 120
-"""Characters of a value where the output has no width."""
+"""Characters of a value if the output has no width."""
 
 
 def terminal(

@@ -1,71 +1,81 @@
-"""docs/lint.md, generated from the rules: `make docs`."""
+"""Generator of docs/lint.md from the rules: `make docs`."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 
 from mcpspy.analysis.lint import RULES, LintRule
 from mcpspy.analysis.lint.rules import FAMILIES
 from mcpspy.ui.report.lint_scan import visible
 
+WIDTH = 120
+
 LONGEST = 400
 
 HEAD = """\
 # mcpspy lint
 
-Says what a session does that the protocol does not allow, or that mostly turns out to be a mistake.
-This page is written from the rules themselves; `mcpspy lint --explain CODE` prints the part of it that is about one.
+Checks a session for violations of the MCP specification and for common mistakes.
+This page is generated from the rules; `mcpspy lint --explain CODE` prints the section of one rule.
 
 ```console
 $ mcpspy lint weather.jsonl
 weather.jsonl:7 ENV101 error: not JSON on stdout
     | DEBUG: 3 stations in cache
-weather.jsonl:12 LIFE302 error: progress of tools/call after its answer
+weather.jsonl:12 LIFE302 error: progress of tools/call after its response
     | {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":3}}
 2 errors in 1 recording
 ```
 
-A line says where: the file of the recording, and its line there (`sed -n 7p weather.jsonl`). The text after `|` is
-the offending part. Of one rule ten findings are shown; `--all` shows all of them, and so do the other formats.
+Each finding begins with the file of the recording and the line in it (`sed -n 7p weather.jsonl`). The text after `|`
+is the offending part. The text format prints at most ten findings per rule and recording; `--all` prints all of them,
+and so do the other formats.
 
 ```sh
 mcpspy lint                                    # the last session
 mcpspy lint weather.jsonl recordings/          # files, sessions by name or id, folders
-mcpspy lint last --select ENV,SEC              # only these: codes, or how they begin
+mcpspy lint last --select ENV,SEC              # only these codes or prefixes of codes
 mcpspy lint last --ignore DATA205 --select DATA
-mcpspy lint last -q 'tool:forecast since:-5m'  # only findings on what the filter finds (filter.md)
+mcpspy lint last -q 'tool:forecast since:-5m'  # only findings on messages that match the filter (filter.md)
 mcpspy lint last --fail-on warning             # exit with 1 for warnings, too
 mcpspy lint last --format sarif > lint.sarif   # text, json, sarif, junit, github
 mcpspy lint --explain LIFE302
 ```
 
-`error`: the specification says MUST, and some peer will fail over it. `warning`: it says SHOULD, or what is done is
-allowed and nearly always a mistake. `info`: worth knowing. Of two options that name the same rule, the longer one counts.
+| severity | meaning |
+|---|---|
+| `error` | the specification requires it (MUST), and some peer fails otherwise |
+| `warning` | the specification recommends it (SHOULD), or the message is allowed but nearly always a mistake |
+| `info` | worth knowing |
 
-Each rule holds for the revisions it names, and looks at the revision that the two have agreed on (or, from 2026-07-28 on,
-that a request says of itself). Until that is known, only rules that hold for all revisions look.
+If `--select` and `--ignore` both match a rule, the longer prefix wins.
 
-Exit codes: 0 nothing at or above `--fail-on` (default `error`); 1 findings; 2 usage, or not a recording; 3 cannot be read.
+Each rule applies to the revisions listed with it. mcpspy uses the negotiated revision, or from 2026-07-28 on the
+revision in each request. Until the revision is known, only rules for all revisions apply.
 
-What a code says: its letters are the family, its number the rule. Codes are never given to another rule.
-The same is said as it happens by `mcpspy show --follow --lint` ([show.md](show.md)) and by the terminal UI ([tui.md](tui.md)).
-Findings that sessions of well-known SDKs have, and why, are in [lint-findings.md](lint-findings.md).
+Exit codes: 0 no findings at or above `--fail-on` (default `error`); 1 findings; 2 usage error, or not a recording;
+3 recording cannot be read.
 
-A recording of any length is read once, in memory that does not grow; requests and events of more than 4,096 ago are
-forgotten, so an answer that comes twice is known as such only near the first. Nothing is ever fetched: a `$ref` that
-leads out of its schema is told, and not followed.
+The letters of a code name the family of the rule, the digits the rule. Codes are never reused for another rule.
+`mcpspy show --follow --lint` ([show.md](show.md)) and the terminal UI ([tui.md](tui.md)) report the same findings
+live. [lint-findings.md](lint-findings.md) explains findings in sessions of well-known SDKs.
 
-## The examples
+mcpspy reads a recording once, in constant memory. It forgets requests and events more than 4,096 back, so it detects
+a second response only if the first is not older. It fetches nothing: an external `$ref` in a schema is reported but
+not followed.
 
-Each rule carries examples; the tests run them. `>` is the client, `<` the server. What an example leaves out is as it should be:
-`"jsonrpc":"2.0"`, the handshake of 2025-11-25 before it, in 2026-07-28 the `_meta` of a request and the `resultType` of a result.
+## Examples
+
+Each rule has examples, which the tests run. `>` is the client, `<` the server. Omitted parts are valid: the member
+`"jsonrpc":"2.0"`, the handshake of 2025-11-25, and in 2026-07-28 the `_meta` of requests and `resultType` of results.
 
 | line | |
 |---|---|
-| `@ 2026-07-28 http` | another revision, or HTTP; `bare`: nothing precedes |
+| `@ 2026-07-28 http` | another revision, or HTTP; `bare`: without a handshake |
 | `> {…}`, `< {…}` | a message |
-| `>> …`, `<< …` | exactly these bytes; `\\x0d` at the end is CR LF, `\\x04` no line end at all |
-| `= 200 {…} {…}` | HTTP: the status, and what is different in the headers of request and response (`null`: not there) |
+| `>> …`, `<< …` | exactly these bytes; `\\x0d` at the end is CR LF, `\\x04` no line ending |
+| `= 200 {…} {…}` | HTTP: the status, and changes to the headers of request and response (`null`: removed) |
 | `* exit {…}` | a note of the recording ([format.md](format.md)) |
 """
 
@@ -77,7 +87,7 @@ def page() -> str:
 def _lines() -> Iterator[str]:
     for family, about in FAMILIES.items():
         rules = [rule for rule in RULES if rule.family == family]
-        yield f"\n## {family}: {about}\n\n| code | | what is wrong | revisions |\n|---|---|---|---|\n"
+        yield f"\n## {family}: {about}\n\n| code | | finding | revisions |\n|---|---|---|---|\n"
         for rule in rules:
             yield f"| [{rule.code}](#{rule.code.lower()}) | {rule.severity} | {_cell(rule.summary)} | {rule.revisions} |\n"
         for rule in rules:
@@ -86,8 +96,8 @@ def _lines() -> Iterator[str]:
 
 def _rule(rule: LintRule) -> Iterator[str]:
     yield f"\n### {rule.code}\n\n"
-    yield f"**{rule.summary}** · {rule.severity} · {rule.revisions} · [specification]({rule.url})\n\n"
-    yield " ".join(rule.explanation.split()) + "\n"
+    yield _wrapped(f"**{rule.summary}** · {rule.severity} · {rule.revisions} · [specification]({rule.url})")
+    yield "\n" + _wrapped(rule.explanation)
     for title, examples in (("Wrong", rule.invalid), ("Right", rule.valid)):
         written = "\n\n".join("\n".join(map(str.strip, example.strip().splitlines())) for example in examples)
         yield f"\n{title}:\n\n```text\n{_short(written)}\n```\n"
@@ -95,6 +105,10 @@ def _rule(rule: LintRule) -> Iterator[str]:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(" ".join(text.split()), WIDTH, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 def _short(text: str) -> str:

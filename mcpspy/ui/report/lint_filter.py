@@ -1,4 +1,4 @@
-"""Select lint findings by a filter. It needs the outcome of requests: the recording is read before."""
+"""Select lint findings by a filter. It needs outcomes of requests, so it reads the recording first."""
 
 from __future__ import annotations
 

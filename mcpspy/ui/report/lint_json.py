@@ -1,4 +1,4 @@
-"""Lint findings as JSON, as SARIF 2.1.0 (OASIS, 3.13 and on), and as GitHub Actions workflow commands."""
+"""Lint findings as JSON, SARIF 2.1.0 (OASIS, from section 3.13), and GitHub workflow commands."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "
 
 
 def sarif(linted: Sequence[LintedRecording]) -> str:
-    """Return the log, with a line end: one run, with the rules that have findings."""
+    """Return the log, with a line ending: one run, with the rules that have findings."""
     codes = sorted({finding.code for recording in linted for finding in recording.findings})
     rules = [_rule(RULES_BY_CODE[code]) for code in codes]
     results = [

@@ -1,4 +1,4 @@
-"""Lint a recording once as it is now (`LintScan`), or a session while it is read (`LiveLinter`)."""
+"""Lint a recording in its current state (`LintScan`), or a session while it is read (`LiveLinter`)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class LintScan:
         self._rules = rules
         recording = Recording(path)
         self._header = recording.header
-        # Before it is read: a session that ends meanwhile was live.
+        # Checked before reading: a session that ends meanwhile counts as live.
         self._is_live = recording.state is RecordingState.LIVE
         self._scan = RecordingScan(path)
         self.parts: list[Path] = []
-        """Its files, as far as they have been reached: a finding's `place.part` counts them from 1."""
+        """Its files that have been reached so far: a finding's `place.part` counts them from 1."""
 
     def findings(self, show: Callable[[int, int], None] = lambda _, __: None) -> Iterator[Finding]:
         """Yield the findings; `show` is called with the bytes read and the total."""

@@ -13,7 +13,7 @@ from mcpspy.ui.report.lint_scan import counted, visible
 TONES = {Severity.ERROR: rows.BAD, Severity.WARNING: rows.OPEN, Severity.INFO: rows.QUIET}
 
 MOST = 10
-"""Findings of one rule that are shown per recording, unless all are requested."""
+"""Maximum number of findings of one rule that are shown per recording, unless all are requested."""
 
 Toned = tuple[str, str | None]
 

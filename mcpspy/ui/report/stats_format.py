@@ -1,4 +1,4 @@
-"""Words and bars for the statistics of one or several sessions. All text is sanitized here."""
+"""Texts and bars for the statistics of one or several sessions. All text is sanitized here."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def head(counted: CountedSession) -> list[str]:
 
 def ending(counted: CountedSession) -> str:
     if counted.is_live:
-        return "live: what has been so far"
-    return rows.ending(counted.stats.exit) or "died: it has no exit note"
+        return "live: numbers so far"
+    return rows.ending(counted.stats.exit) or "died: no exit note"
 
 
 def states(group: MessageGroup) -> str:
@@ -89,11 +89,11 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 _PLAIN_LEVELS = "_.-=+*%#"
 
 GLYPHS = _EIGHTHS + _LEVELS
-"""Characters that the terminal's encoding must support."""
+"""Characters that the encoding of the terminal must support."""
 
 
 class BarStyle:
-    """Small bar charts in text: eighths of a block, or ASCII where a terminal has no blocks."""
+    """Small bar charts in text: eighths of a block, or ASCII for terminals without block characters."""
 
     def __init__(self, *, plain: bool = False) -> None:
         self._plain = plain

@@ -32,7 +32,7 @@ def terminal(counted: CountedSession, look: stats_table.TableStyle) -> Lines:
     yield "", None
     if stats.query is not None:
         query = sanitize(stats.query.text)
-        yield _fact("filter", f"{query} · the tables have what it finds, the lines here all")
+        yield _fact("filter", f"{query} · applies only to the tables below")
     yield from _facts(stats, width, bars)
     for side in (CLIENT, SERVER):
         yield from _requests(stats, side, look)
@@ -48,20 +48,20 @@ def _fact(label: str, text: str, tone: str | None = None) -> tuple[str, str | No
 
 
 def _facts(stats: StatsCollector, width: int, bars: BarStyle) -> Lines:
-    yield _fact("time", rows.duration(stats.last_at))
+    yield _fact("duration", rows.duration(stats.last_at))
     sides = " · ".join(
         f"{arrow(side)} {stats.messages[side]:,} ({rows.size(stats.bytes[side])})"
         for side in (CLIENT, SERVER)
     )
     yield _fact("messages", f"{sum(stats.messages.values()):,} · {sides}")
-    odd = {
+    issues = {
         "malformed": stats.kinds["malformed"],
-        "sent again on a resumed stream": stats.kinds["repeated"],
-        "answers that nobody waited for": stats.strays,
+        "repeated on a resumed stream": stats.kinds["repeated"],
+        "unsolicited responses": stats.strays,
         "damaged lines": stats.damaged,
         "lost entries": stats.lost,
     }
-    if found := ", ".join(f"{count:,} {what}" for what, count in odd.items() if count):
+    if found := ", ".join(f"{count:,} {name}" for name, count in issues.items() if count):
         yield _fact("", found, rows.ISSUE)
     for side in (CLIENT, SERVER):
         if (total := stats.groups.total(side)).count:
@@ -70,26 +70,26 @@ def _facts(stats: StatsCollector, width: int, bars: BarStyle) -> Lines:
     flight = stats.flight
     if flight.peak:
         bar = bars.bar(flight.served / stats.last_at if stats.last_at else 0, BAR)
-        text = f"at work for {share(flight.served, stats.last_at)} of the time {bar}"
+        text = f"busy {share(flight.served, stats.last_at)} of the time {bar}"
         if flight.client_seconds:
-            text += f" · waited for the client for {share(flight.client_seconds, stats.last_at)}"
+            text += f" · waiting for the client {share(flight.client_seconds, stats.last_at)}"
         yield _fact("server", text)
         mean = flight.area / stats.last_at if stats.last_at else 0.0
-        tail = f"  most {flight.peak}, mean {mean:.2g}"
+        tail = f"  peak {flight.peak}, mean {mean:.2g}"
         room = max(min(width - LABEL - len(tail), PROFILE), 8)
-        yield _fact("in flight", bars.profile(flight.profile(room)) + tail)
+        yield _fact("concurrency", bars.profile(flight.profile(room)) + tail)
 
 
 def _handshake(stats: StatsCollector) -> str:
     handshakes = stats.handshakes
     first, answer = handshakes.first, handshakes.first_answer
     if first is None:
-        first_answer = f" · first answer {span(answer)} after the start" if answer is not None else ""
+        first_answer = f" · first response {span(answer)} after the start" if answer is not None else ""
         return f"no handshake{first_answer}"
-    text = f"{span(first.took)} ({sanitize(first.method)}), answered {span(first.at)} after the start"
+    text = f"{span(first.took)} ({sanitize(first.method)}), response {span(first.at)} after the start"
     if first.ready is not None:
         text += f", ready {span(first.ready)}"
-    return text + (f" · {handshakes.count:,} in all" if handshakes.count > 1 else "")
+    return text + (f" · {handshakes.count:,} handshakes" if handshakes.count > 1 else "")
 
 
 def _requests(stats: StatsCollector, side: str, look: stats_table.TableStyle) -> Lines:
@@ -129,7 +129,7 @@ def _histogram(stats: StatsCollector, width: int, bars: BarStyle) -> Lines:
     counts = [count - before for count, before in zip([*upto, whole], [0, *upto], strict=True)]
     used = [place for place, count in enumerate(counts) if count]
     yield "", None
-    yield "answers to the client, by the time they took", rows.QUIET
+    yield "latency of responses to the client", rows.QUIET
     digits = len(f"{max(counts):,}")
     room = min(max(width - 13 - digits, 8), 60)
     for place in range(used[0], used[-1] + 1):
@@ -150,13 +150,13 @@ def _chains(stats: StatsCollector) -> Lines:
     if not groups:
         return
     yield "", None
-    yield "calls in which the server asked back, from the first request to the last answer", rows.QUIET
+    yield "calls with input_required, first request to final response", rows.QUIET
     for group in groups:
         chains, times = group.chains, group.chains.whole.times()
         label = sanitize(" ".join(filter(None, (group.method, group.subject))))
         counts = f"{len(chains):,} calls of {chains.requests:,} requests"
         latency = f"p50 {span(times.p50)}, p95 {span(times.p95)}, max {span(times.most)}"
-        part = f"the server's part {share(chains.served, times.total)}"
+        part = f"server share {share(chains.served, times.total)}"
         yield f"{label}: {counts} · {latency} · {part}", None
 
 
@@ -178,6 +178,6 @@ def _waiting(stats: StatsCollector, top: int) -> Lines:
     for call in stats.waiting[:top]:
         about = sanitize(" ".join(filter(None, (call.method, call.subject))))
         waited = span(max(stats.last_at - call.at, 0.0))
-        yield f"no answer yet: {about}, id {sanitize(call.id)}, for {waited}", rows.OPEN
+        yield f"pending: {about}, id {sanitize(call.id)}, for {waited}", rows.OPEN
     if len(stats.waiting) > top:
         yield f"  and {len(stats.waiting) - top:,} more", rows.OPEN

@@ -1,7 +1,7 @@
 """The application: themes, screens, command palette, and the handling of internal errors.
 
 After an internal error it restores the terminal and hands the exception to the
-caller: Textual's own traceback prints all locals, and those are traffic.
+caller: Textual's own traceback prints all local variables, which contain traffic.
 Screens are imported on first use, which makes the first frame faster.
 """
 
@@ -19,33 +19,33 @@ from textual.screen import Screen
 
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import Summary
-from mcpspy.ui.tui.bindings import checked, in_force, names
+from mcpspy.ui.tui.bindings import INTERCEPT_KEYS, checked, in_force, names
 from mcpspy.ui.tui.help import name
 from mcpspy.ui.tui.theme import COMPONENTS, CSS, DARK, LIGHT, PLAIN, chosen_theme, wants_colour
 
 
 class ActionPalette(Provider):
     async def discover(self) -> Hits:
-        for what, keys, active in self._actions():
-            yield DiscoveryHit(what, partial(self._run, active), help=keys)
+        for description, keys, active in self._actions():
+            yield DiscoveryHit(description, partial(self._run, active), help=keys)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
-        for what, keys, active in self._actions():
-            # Match the id, too: "wire" is only there.
-            score = max(matcher.match(what), matcher.match(active.binding.id or ""))
+        for description, keys, active in self._actions():
+            # Also match the id, which may have words that the description lacks.
+            score = max(matcher.match(description), matcher.match(active.binding.id or ""))
             if score > 0:
-                yield Hit(score, matcher.highlight(what), partial(self._run, active), help=keys)
+                yield Hit(score, matcher.highlight(description), partial(self._run, active), help=keys)
 
     def _actions(self) -> Iterator[tuple[str, str, ActiveBinding]]:
         seen: set[str] = set()
         found = self.screen.active_bindings.values()
         for active in sorted(found, key=lambda active: active.node is not self.screen):
             binding = active.binding
-            what = binding.tooltip or binding.description
-            if binding.id and active.enabled and what not in seen:
-                seen.add(what)
-                yield what, name(binding.key), active
+            description = binding.tooltip or binding.description
+            if binding.id and active.enabled and description not in seen:
+                seen.add(description)
+                yield description, name(binding.key), active
 
     async def _run(self, active: ActiveBinding) -> None:
         await self.app.run_action(active.binding.action, active.node)
@@ -59,25 +59,18 @@ class McpspyApp(App[None]):
     COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS
 
     TITLE = "mcpspy"
-    COMMANDS = {ActionPalette}  # noqa: RUF012 - typed so by App.
+    COMMANDS = {ActionPalette}  # noqa: RUF012 - App declares its type.
     COMMAND_PALETTE_BINDING = ""
     ALLOW_SELECT = False
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "colon,ctrl+p",
-            "command_palette",
-            "commands",
-            tooltip="find an action by its words",
-            show=False,
-            id="app.commands",
-        ),
-        Binding("ctrl+t", "change_theme", "themes", tooltip="choose a theme", show=False, id="app.themes"),
-        Binding("T", "theme", "light or dark", show=False, id="app.theme"),
+        Binding("colon,ctrl+p", "command_palette", "command palette", show=False, id="app.commands"),
+        Binding("ctrl+t", "change_theme", "select theme", show=False, id="app.themes"),
+        Binding("T", "theme", "toggle light and dark theme", show=False, id="app.theme"),
         Binding("Q,ctrl+c,ctrl+q", "quit", "quit", show=False, priority=True, id="app.quit"),
     ]
 
-    HELP_NAME = "everywhere"
+    HELP_NAME = "global"
 
     def __init__(
         self,
@@ -130,7 +123,7 @@ class McpspyApp(App[None]):
         """Quit, after a confirmation if held messages would be released."""
         from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
 
-        questions = [asks for screen in self.screen_stack if (asks := getattr(screen, "leave_question", ""))]
+        questions = [text for screen in self.screen_stack if (text := getattr(screen, "leave_question", ""))]
         if not questions or isinstance(self.screen, ConfirmPrompt):
             self.exit()
         else:
@@ -152,14 +145,18 @@ class McpspyApp(App[None]):
     def action_help(self) -> None:
         from mcpspy.ui.tui.help import Group, HelpScreen
 
-        speakers = [self.screen, *self.screen.focus_chain, self]
-        groups: list[Group] = [
-            (getattr(node, "HELP_NAME", ""), in_force(node.BINDINGS, self._chosen)) for node in speakers
-        ]
-        self.push_screen(HelpScreen(group for group in groups if group[0]))
+        groups: list[Group] = []
+        held = in_force(INTERCEPT_KEYS, self._chosen)
+        for node in (self.screen, *self.screen.focus_chain, self):
+            bindings = in_force(node.BINDINGS, self._chosen)
+            others = [binding for binding in bindings if binding not in held]
+            groups.append((getattr(node, "HELP_NAME", ""), others))
+            if len(others) < len(bindings):
+                groups.append(("held messages", held))
+        self.push_screen(HelpScreen(group for group in groups if all(group)))
 
     def _handle_exception(self, error: Exception) -> None:
-        """Exit, and keep the error for the caller."""
+        """Exit and keep the error for the caller."""
         if self.fault is None:
             self.fault = self._exception = error
             self._exception_event.set()
@@ -167,7 +164,7 @@ class McpspyApp(App[None]):
 
 
 def keyed() -> tuple[type[DOMNode], ...]:
-    """Return the classes with remappable keys. Imports every screen, so only call it for users with a `[keys]` table."""
+    """Return the classes with remappable keys. Imports every screen, so call it only if there is a `[keys]` table."""
     from mcpspy.ui.tui.detail.pane import DetailPane
     from mcpspy.ui.tui.detail.search import SearchBox
     from mcpspy.ui.tui.diff.screen import DiffScreen

@@ -1,4 +1,4 @@
-"""The help page: all keys of a screen, generated from its bindings."""
+"""The help screen: all keys of a screen, generated from its bindings."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NAMES = {
 }
 
 EDGE = 7
-"""Columns of the box outside the text: border, padding, scrollbar."""
+"""Columns of the box around the text: border, padding, scrollbar."""
 
 BETWEEN = 4
 
@@ -55,7 +55,7 @@ KeyLine = tuple[str, str]
 
 
 def name(key: str) -> str:
-    """Return a key as it is written on keyboards."""
+    """Return a key as it is labelled on keyboards."""
     *held, last = key.split("+") if len(key) > 1 else [key]
     return "-".join([*held, NAMES.get(last, last)])
 
@@ -73,7 +73,7 @@ def lines(groups: Iterable[Group]) -> list[KeyLine]:
 
 
 def page(groups: Sequence[Group], room: int) -> Text:
-    """Return the page: in two halves if they fit side by side."""
+    """Return the page, in two columns if they fit side by side."""
     split = min(
         range(1, len(groups) + 1), key=lambda at: max(len(lines(groups[:at])), len(lines(groups[at:])))
     )
@@ -97,7 +97,7 @@ def _keys_width(text: Sequence[KeyLine]) -> int:
 
 def _width(text: Sequence[KeyLine]) -> int:
     keys = _keys_width(text)
-    return max(cell_len(what) + (keys if shown else 0) for shown, what in text)
+    return max(cell_len(description) + (keys if key else 0) for key, description in text)
 
 
 def _widest(column: Sequence[Text]) -> int:
@@ -105,14 +105,14 @@ def _widest(column: Sequence[Text]) -> int:
 
 
 def _drawn(text: Sequence[KeyLine], width: int) -> list[Text]:
-    """Return lines of this width; descriptions are wrapped."""
+    """Return the lines padded to a width, with descriptions wrapped."""
     indent = _keys_width(text)
     drawn: list[Text] = []
-    for keys, what in text:
+    for keys, description in text:
         if not keys:
-            drawn.append(Text(what, "bold"))
+            drawn.append(Text(description, "bold"))
             continue
-        for place, part in enumerate(wrap(what, max(width - indent, 20))):
+        for place, part in enumerate(wrap(description, max(width - indent, 20))):
             drawn.append(Text(f"{'' if place else keys:<{indent}}{part}"))
     for line in drawn:
         line.pad_right(width - line.cell_len)

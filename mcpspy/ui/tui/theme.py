@@ -1,7 +1,7 @@
-"""The themes, and the roles that text can have.
+"""The themes, and the roles of text.
 
-Colour is never the only sign of anything: without colour, the same roles are
-bold, dim and reverse.
+Colour never carries information alone: without colour, the same roles are bold,
+dim and reverse.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ PLAIN = replace(
         "cursor-away": "ansi_default",
     },
 )
-"""For NO_COLOR: with it, Textual sends no colour to the terminal."""
+"""The theme for NO_COLOR, with which Textual sends no colour to the terminal."""
 
-ROLES = ("title", "quiet", "ok", "bad", "open", "odd", "key", "string", "number", "word", "redacted")
+ROLES = ("title", "quiet", "ok", "bad", "open", "issue", "key", "string", "number", "word", "redacted")
 
 COMPONENTS = {f"role--{role}" for role in ROLES}
-"""Component classes of the application, where all widgets look the roles up once."""
+"""Component classes of the application; widgets get the style of a role from there."""
 
 CSS = """
 .role--title { color: $foreground; text-style: bold; }
@@ -88,7 +88,7 @@ CSS = """
 .role--ok { color: $success; }
 .role--bad { color: $error; }
 .role--open { color: $warning; }
-.role--odd { color: $secondary; }
+.role--issue { color: $secondary; }
 .role--key { color: $primary; }
 .role--string { color: $success; }
 .role--number { color: $warning; }
@@ -99,7 +99,7 @@ CSS = """
 .-plain .row--cursor { text-style: underline; }
 .-plain VirtualList:focus > .row--cursor { text-style: reverse; }
 .-plain .role--quiet { text-style: dim; }
-.-plain .role--bad, .-plain .role--odd, .-plain .role--key { text-style: bold; }
+.-plain .role--bad, .-plain .role--issue, .-plain .role--key { text-style: bold; }
 """
 
 
@@ -109,7 +109,7 @@ def wants_colour() -> bool:
 
 
 def chosen_theme(available: Collection[str]) -> str:
-    """Return the initial theme: `TEXTUAL_THEME`'s, else dark; the plain one without colour."""
+    """Return the initial theme: plain without colour, else `TEXTUAL_THEME` if it exists, else dark."""
     if not wants_colour():
         return PLAIN.name
     wanted = os.environ.get("TEXTUAL_THEME", "")

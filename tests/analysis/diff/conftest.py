@@ -1,4 +1,4 @@
-"""Sessions made for a test: by hand, or from the real ones."""
+"""Sessions for tests: built by hand, or edited from real recordings."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def record() -> Make:
     """Return a session of these messages, a millisecond apart; ended by default."""
 
     def make(
-        said: Iterable[Said], *, pace: float = 0.001, exit_code: int | None = None, ends: bool = True
+        messages: Iterable[Said], *, pace: float = 0.001, exit_code: int | None = None, ends: bool = True
     ) -> Session:
         session = Session(Header(mcpspy=1, id="a1", started="2026-01-01T00:00:00.000Z"))
-        for step, (side, message) in enumerate(said):
+        for step, (side, message) in enumerate(messages):
             data = message if isinstance(message, bytes) else orjson.dumps({"jsonrpc": "2.0", **message})
             session.add(Frame(step * pace, side, data))
         if exit_code is not None:
@@ -43,7 +43,7 @@ def record() -> Make:
 
 @pytest.fixture
 def edited() -> Edited:
-    """Return a real recording as it would be had each message been what `edit` makes of it; None leaves it out."""
+    """Return a real recording with each message replaced by the result of `edit`; None removes the message."""
 
     def make(name: str, edit: Edit) -> Session:
         recording = Recording(RECORDINGS / f"{name}.jsonl")

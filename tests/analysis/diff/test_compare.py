@@ -1,4 +1,4 @@
-"""Two sessions, whole: every kind of change, in real recordings that were edited."""
+"""Comparison of whole sessions: every kind of change, in edited real recordings."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def call(id_: int, name: str = "echo", **arguments: Any) -> tuple[str, Message]:
     return "client", {"id": id_, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
 
 
-def said(id_: int, text: str, **more: Any) -> tuple[str, Message]:
+def text_result(id_: int, text: str, **more: Any) -> tuple[str, Message]:
     return "server", {"id": id_, "result": {"content": [{"type": "text", "text": text}], **more}}
 
 
 def only(difference: SessionDiff) -> tuple[ComparedCase, DiffChange]:
-    """Return the one change there is."""
+    """Return the only change."""
     (found,) = difference.changes
     return found
 
@@ -64,7 +64,7 @@ def test_a_recording_is_the_same_as_itself(recorded: Recorded, name: str) -> Non
 
 
 def test_two_recordings_of_one_server_differ_in_what_is_volatile_alone(recorded: Recorded) -> None:
-    """Other ids, a probe that was refused, other random ids in an error: only the time in a text is left."""
+    """Other ids, a refused probe and other random ids in an error are ignored: only the time in a text differs."""
     old, new = recorded("everything-sdk-legacy"), recorded("everything-sdk-auto")
 
     case, change = only(compare(old, new))
@@ -83,11 +83,11 @@ def test_sealed_states_and_subscriptions_of_two_runs_are_no_difference(recorded:
 
 
 def test_sessions_of_two_eras_differ_in_what_the_server_does(recorded: Recorded) -> None:
-    """A question in a result is the request it was before; what a revision does not have is a note."""
+    """An input request in a result equals a server request of earlier revisions; methods a revision lacks are notes."""
     difference = compare(recorded("peer-sdk-legacy"), recorded("peer-sdk-modern"))
 
-    told = {(case.about, change.kind, change.severity) for case, change in difference.changes}
-    assert told == {
+    reported = {(case.about, change.kind, change.severity) for case, change in difference.changes}
+    assert reported == {
         ("handshake", ChangeKind.HANDSHAKE, NOTE),
         ("notifications/initialized", ChangeKind.REMOVED, NOTE),
         ("elicitation/create", ChangeKind.REQUEST, DIFFERENT),
@@ -195,8 +195,17 @@ def test_a_call_that_is_missing_and_one_that_is_new(edited: Edited, recorded: Re
 
 
 def test_a_removed_case_keeps_its_position(record: Make) -> None:
-    old = record([call(1, n=1), said(1, "a"), call(2, n=2), said(2, "b"), call(3, n=3), said(3, "c")])
-    new = record([call(1, n=1), said(1, "a"), call(2, n=3), said(2, "c")])
+    old = record(
+        [
+            call(1, n=1),
+            text_result(1, "a"),
+            call(2, n=2),
+            text_result(2, "b"),
+            call(3, n=3),
+            text_result(3, "c"),
+        ]
+    )
+    new = record([call(1, n=1), text_result(1, "a"), call(2, n=3), text_result(2, "c")])
 
     cases = compare(old, new).cases
 
@@ -210,7 +219,7 @@ def test_a_removed_case_keeps_its_position(record: Make) -> None:
 def test_the_order_of_requests_is_compared_with_as_few_moves_as_can_be(record: Make) -> None:
     def session(order: list[int]) -> Session:
         return record(
-            [message for id_, n in enumerate(order) for message in (call(id_, n=n), said(id_, str(n)))]
+            [message for id_, n in enumerate(order) for message in (call(id_, n=n), text_result(id_, str(n)))]
         )
 
     case, change = only(compare(session([0, 1, 2, 3, 4]), session([0, 4, 1, 2, 3])))
@@ -221,15 +230,15 @@ def test_the_order_of_requests_is_compared_with_as_few_moves_as_can_be(record: M
 
 
 def test_the_order_in_which_answers_come_is_none(record: Make) -> None:
-    old = record([call(1, n=1), call(2, n=2), said(1, "a"), said(2, "b")])
-    new = record([call(1, n=1), call(2, n=2), said(2, "b"), said(1, "a")])
+    old = record([call(1, n=1), call(2, n=2), text_result(1, "a"), text_result(2, "b")])
+    new = record([call(1, n=1), call(2, n=2), text_result(2, "b"), text_result(1, "a")])
 
     assert compare(old, new).changes == []
 
 
 def test_latency_is_compared_on_request_and_of_repeated_requests_the_median(record: Make) -> None:
-    said_thrice = [message for id_ in range(3) for message in (call(id_), said(id_, "a"))]
-    quick, slow = record(said_thrice), record(said_thrice, pace=0.003)
+    same_thrice = [message for id_ in range(3) for message in (call(id_), text_result(id_, "a"))]
+    quick, slow = record(same_thrice), record(same_thrice, pace=0.003)
 
     assert compare(quick, slow).changes == []
     assert compare(quick, slow, DiffOptions(slower_than=slower("4x"))).changes == []
@@ -237,7 +246,7 @@ def test_latency_is_compared_on_request_and_of_repeated_requests_the_median(reco
     assert (change.kind, change.severity, change.why) == (
         ChangeKind.LATENCY,
         DIFFERENT,
-        "the median of 3 such requests",
+        "median of 3 identical requests",
     )
     assert (change.old, change.new) == (pytest.approx(0.001), pytest.approx(0.003))
 
@@ -246,7 +255,7 @@ def test_one_slow_answer_of_many_is_no_change_and_most_of_them_are(record: Make)
     def timed(*latencies: float) -> Session:
         session = record([], ends=False)
         for n, latency in enumerate(latencies):
-            for (side, message), at in ((call(n), n), (said(n, "a"), n + latency)):
+            for (side, message), at in ((call(n), n), (text_result(n, "a"), n + latency)):
                 session.add(Frame(at, side, orjson.dumps({"jsonrpc": "2.0", **message})))
         return session
 
@@ -259,8 +268,10 @@ def test_one_slow_answer_of_many_is_no_change_and_most_of_them_are(record: Make)
 
 def test_the_same_request_many_times_is_paired_first_with_first(record: Make) -> None:
     many = 3_000
-    old = record([message for n in range(many) for message in (call(n), said(n, "a"))])
-    new = record([message for n in range(many) for message in (call(n), said(n, "b" if n == 1234 else "a"))])
+    old = record([message for n in range(many) for message in (call(n), text_result(n, "a"))])
+    new = record(
+        [message for n in range(many) for message in (call(n), text_result(n, "b" if n == 1234 else "a"))]
+    )
 
     case, change = only(compare(old, new))
 
@@ -293,28 +304,28 @@ def test_progress_that_is_less_and_a_log_message_that_is_other(edited: Edited, r
 
     difference = compare(recorded("peer-sdk-legacy"), edited("peer-sdk-legacy", edit))
 
-    told = [(case.about, change.kind, change.pointer) for case, change in difference.changes]
-    assert told == [
+    reported = [(case.about, change.kind, change.pointer) for case, change in difference.changes]
+    assert reported == [
         ("tools/call slow", ChangeKind.PROGRESS, "/progress/2"),
         ("notifications/message error", ChangeKind.NOTIFICATION, "/params/data"),
     ]
     assert not difference.is_same()
 
 
-def test_what_is_no_message_is_compared_too(record: Make) -> None:
-    old = record([call(1), said(1, "a")])
-    new = record([call(1), ("server", b"DEBUG: on"), said(1, "a"), said(9, "b")])
+def test_malformed_lines_are_compared_too(record: Make) -> None:
+    old = record([call(1), text_result(1, "a")])
+    new = record([call(1), ("server", b"DEBUG: on"), text_result(1, "a"), text_result(9, "b")])
 
     difference = compare(old, new)
 
     assert [(case.about, change.kind, change.severity) for case, change in difference.changes] == [
         ("(not JSON)", ChangeKind.ADDED, DIFFERENT),
-        ("(nobody asked)", ChangeKind.ADDED, DIFFERENT),
+        ("(unsolicited response)", ChangeKind.ADDED, DIFFERENT),
     ]
 
 
-def test_an_answer_that_never_comes_is_breaking_and_the_exit_a_note(record: Make) -> None:
-    old = record([call(1), said(1, "a")], exit_code=0)
+def test_a_missing_response_is_breaking_and_the_exit_a_note(record: Make) -> None:
+    old = record([call(1), text_result(1, "a")], exit_code=0)
     new = record([call(1)], exit_code=3)
 
     (_, lost), (left, change) = compare(old, new).changes
@@ -369,11 +380,11 @@ def test_an_interface_change_is_reported_once_however_often_it_is_listed(record:
     assert (change.why, case.new) == ("lost the tool b", ChangePosition(2, 0))
 
 
-def test_of_an_interface_it_is_no_matter_how_often_it_was_listed(record: Make) -> None:
+def test_the_number_of_listings_of_an_interface_does_not_matter(record: Make) -> None:
     def session(times: int) -> Session:
-        asked = [("client", {"id": n, "method": "tools/list"}) for n in range(times)]
+        requests = [("client", {"id": n, "method": "tools/list"}) for n in range(times)]
         answers = [("server", {"id": n, "result": {"tools": []}}) for n in range(times)]
-        return record([*asked, *answers])
+        return record([*requests, *answers])
 
     tools = DiffOptions(only=frozenset({"tools"}))
 
@@ -409,8 +420,8 @@ def test_parts_that_were_never_listed_are_reported(record: Make) -> None:
 
 
 def test_what_is_ignored_in_params_does_not_keep_requests_apart(record: Make) -> None:
-    old = record([call(1, n=1, now=1), said(1, "a"), call(2, n=2, now=2), said(2, "b")])
-    new = record([call(1, n=2, now=3), said(1, "b"), call(2, n=1, now=4), said(2, "a")])
+    old = record([call(1, n=1, now=1), text_result(1, "a"), call(2, n=2, now=2), text_result(2, "b")])
+    new = record([call(1, n=2, now=3), text_result(1, "b"), call(2, n=1, now=4), text_result(2, "a")])
 
     options = DiffOptions(ignored=(ignored("/params/arguments/now"),))
 
@@ -443,15 +454,15 @@ def test_progress_and_the_handshake_can_be_left_out(edited: Edited, recorded: Re
 
     old, new = recorded("peer-sdk-legacy"), edited("peer-sdk-legacy", edit)
 
-    def told(*patterns: str) -> list[str]:
+    def reported(*patterns: str) -> list[str]:
         options = DiffOptions(ignored=tuple(map(ignored, patterns)))
         return [change.pointer for _, change in compare(old, new, options).changes]
 
-    assert told() == ["/result/instructions", "/progress/1"]
-    assert told("notifications/progress") == ["/result/instructions"]
-    assert told("notifications/progress /params", "/result/instructions") == ["/progress/2"]
-    assert told("/progress", "handshake") == []
-    assert told("tools/call slow /progress", "handshake /result/instr*") == []
+    assert reported() == ["/result/instructions", "/progress/1"]
+    assert reported("notifications/progress") == ["/result/instructions"]
+    assert reported("notifications/progress /params", "/result/instructions") == ["/progress/2"]
+    assert reported("/progress", "handshake") == []
+    assert reported("tools/call slow /progress", "handshake /result/instr*") == []
 
 
 @pytest.mark.parametrize("depth", [990, 3000])
@@ -478,8 +489,8 @@ def test_what_is_nested_deeply_is_compared_without_a_fault(record: Make, depth: 
 
 
 def test_the_same_tool_with_other_arguments_is_one_change_and_its_result_none(record: Make) -> None:
-    old = record([call(1, city="Oslo"), said(1, "cold"), call(2, "other"), said(2, "x")])
-    new = record([call(1, city="Rome"), said(1, "warm"), call(2, "other"), said(2, "x")])
+    old = record([call(1, city="Oslo"), text_result(1, "cold"), call(2, "other"), text_result(2, "x")])
+    new = record([call(1, city="Rome"), text_result(1, "warm"), call(2, "other"), text_result(2, "x")])
 
     _, change = only(compare(old, new))
 
@@ -491,9 +502,9 @@ def test_the_same_tool_with_other_arguments_is_one_change_and_its_result_none(re
     )
 
 
-def test_another_request_that_fails_breaks_nothing(record: Make) -> None:
-    old = record([call(1, city="Oslo"), said(1, "cold")])
-    new = record([call(1, city="Rome"), said(1, "no such city", isError=True)])
+def test_another_failing_request_is_not_breaking(record: Make) -> None:
+    old = record([call(1, city="Oslo"), text_result(1, "cold")])
+    new = record([call(1, city="Rome"), text_result(1, "no such city", isError=True)])
 
     _, (_, change) = compare(old, new).changes
 
@@ -542,15 +553,15 @@ CALLS = st.lists(
 
 
 def acted(calls: list[tuple[str, int, str | None]]) -> Session:
-    """Return a session of such calls: tool, argument, what came of it."""
+    """Return a session of such calls: tool, argument, outcome."""
     session = Session()
     for id_, (name, n, end) in enumerate(calls):
-        said_ = [call(id_, name, n=n)]
+        messages = [call(id_, name, n=n)]
         if end == "bad":
-            said_.append(("server", {"id": id_, "error": {"code": 1, "message": "bad"}}))
+            messages.append(("server", {"id": id_, "error": {"code": 1, "message": "bad"}}))
         elif end is not None:
-            said_.append(said(id_, end))
-        for side, message in said_:
+            messages.append(text_result(id_, end))
+        for side, message in messages:
             session.add(Frame(0.0, side, orjson.dumps({"jsonrpc": "2.0", **message})))
     session.end()
     return session
@@ -558,14 +569,14 @@ def acted(calls: list[tuple[str, int, str | None]]) -> Session:
 
 @given(CALLS, CALLS)
 def test_every_request_is_accounted_for_once_and_the_other_way_round_it_is_as_different(
-    ours: list[tuple[str, int, str | None]], theirs: list[tuple[str, int, str | None]]
+    first_calls: list[tuple[str, int, str | None]], second_calls: list[tuple[str, int, str | None]]
 ) -> None:
-    old, new = acted(ours), acted(theirs)
+    old, new = acted(first_calls), acted(second_calls)
 
     there, back = compare(old, new), compare(new, old)
 
     assert compare(old, old).changes == []
-    assert (there.changes == []) == (back.changes == []) == (ours == theirs)
-    assert {case.old.exchange for case in there.cases if case.old} == set(range(len(ours)))
-    assert {case.new.exchange for case in there.cases if case.new} == set(range(len(theirs)))
-    assert len(there.cases) <= len(ours) + len(theirs)
+    assert (there.changes == []) == (back.changes == []) == (first_calls == second_calls)
+    assert {case.old.exchange for case in there.cases if case.old} == set(range(len(first_calls)))
+    assert {case.new.exchange for case in there.cases if case.new} == set(range(len(second_calls)))
+    assert len(there.cases) <= len(first_calls) + len(second_calls)

@@ -1,4 +1,4 @@
-"""Which is which."""
+"""Pairing of items."""
 
 from __future__ import annotations
 

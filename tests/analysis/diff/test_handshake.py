@@ -1,4 +1,4 @@
-"""How two introduced themselves."""
+"""Comparison of handshakes."""
 
 from __future__ import annotations
 
@@ -23,17 +23,21 @@ RESULT = {
 }
 
 
-def initialize(result: dict[str, Any] | None, asked: str = "2025-11-25", client: str = "c") -> list[Any]:
-    params = {"protocolVersion": asked, "capabilities": {}, "clientInfo": {"name": client, "version": "1"}}
-    said: list[Any] = [("client", {"id": 1, "method": "initialize", "params": params})]
+def initialize(result: dict[str, Any] | None, requested: str = "2025-11-25", client: str = "c") -> list[Any]:
+    params = {
+        "protocolVersion": requested,
+        "capabilities": {},
+        "clientInfo": {"name": client, "version": "1"},
+    }
+    messages: list[Any] = [("client", {"id": 1, "method": "initialize", "params": params})]
     if result is not None:
-        said.append(
+        messages.append(
             ("server", {"id": 1, **({"result": result} if "code" not in result else {"error": result})})
         )
-    return said
+    return messages
 
 
-def told(record: Make, old: Any, new: Any) -> list[tuple[str, ChangeSeverity, str]]:
+def handshake_changes(record: Make, old: Any, new: Any) -> list[tuple[str, ChangeSeverity, str]]:
     case = handshake(SessionSteps(record(old)), SessionSteps(record(new)))
     assert case is not None
     return [(change.pointer, change.severity, change.why) for change in case.changes]
@@ -66,11 +70,11 @@ def told(record: Make, old: Any, new: Any) -> list[tuple[str, ChangeSeverity, st
     ids=str,
 )
 def test_a_change_of_the_server_weighs(record: Make, change: dict[str, Any], weight: list[Any]) -> None:
-    assert told(record, initialize(RESULT), initialize({**RESULT, **change})) == weight
+    assert handshake_changes(record, initialize(RESULT), initialize({**RESULT, **change})) == weight
 
 
 def test_a_change_of_the_client_is_a_note(record: Make) -> None:
-    assert told(record, initialize(RESULT), initialize(RESULT, client="d")) == [
+    assert handshake_changes(record, initialize(RESULT), initialize(RESULT, client="d")) == [
         ("/params/clientInfo", NOTE, "")
     ]
 
@@ -78,7 +82,7 @@ def test_a_change_of_the_client_is_a_note(record: Make) -> None:
 def test_another_revision_is_a_note_if_the_client_requested_another(record: Make) -> None:
     older = {**RESULT, "protocolVersion": "2025-06-18"}
 
-    assert told(record, initialize(RESULT), initialize(older, asked="2025-06-18")) == [
+    assert handshake_changes(record, initialize(RESULT), initialize(older, requested="2025-06-18")) == [
         ("/result/protocolVersion", NOTE, "")
     ]
 
@@ -95,19 +99,23 @@ def test_a_handshake_that_fails_is_breaking(record: Make) -> None:
         "ok → error -32602: too old",
     )
     assert first.new == refused
-    assert told(record, initialize(RESULT), initialize(None))[0] == ("", BREAKING, "ok → no answer")
+    assert handshake_changes(record, initialize(RESULT), initialize(None))[0] == (
+        "",
+        BREAKING,
+        "ok → no answer",
+    )
     case = handshake(SessionSteps(record(initialize(None))), SessionSteps(record(initialize(RESULT))))
     assert case is not None
     assert case.changes[0].kind is ChangeKind.RECOVERED
 
 
-def test_a_probe_that_was_refused_is_no_difference(record: Make) -> None:
+def test_a_refused_probe_is_not_a_difference(record: Make) -> None:
     probe = [
         ("client", {"id": "p", "method": "server/discover", "params": {}}),
         ("server", {"id": "p", "error": {"code": -32601, "message": "no"}}),
     ]
 
-    assert told(record, initialize(RESULT), [*probe, *initialize(RESULT)]) == []
+    assert handshake_changes(record, initialize(RESULT), [*probe, *initialize(RESULT)]) == []
 
 
 def test_a_revision_that_is_no_longer_supported_is_breaking(record: Make) -> None:
@@ -119,8 +127,8 @@ def test_a_revision_that_is_no_longer_supported_is_breaking(record: Make) -> Non
         ]
 
     both, one = discover(["2026-07-28", "2027-01-01"]), discover(["2027-01-01"])
-    assert told(record, both, one) == [("/result/supportedVersions/0", BREAKING, "")]
-    assert told(record, one, both) == [("/result/supportedVersions/0", NOTE, "")]
+    assert handshake_changes(record, both, one) == [("/result/supportedVersions/0", BREAKING, "")]
+    assert handshake_changes(record, one, both) == [("/result/supportedVersions/0", NOTE, "")]
 
 
 def test_sessions_with_and_without_a_handshake_are_distinguished(
@@ -135,7 +143,7 @@ def test_sessions_with_and_without_a_handshake_are_distinguished(
 
 def test_across_eras_only_what_is_gone_as_a_whole_is_breaking(record: Make) -> None:
     meta = {"_meta": {"io.modelcontextprotocol/serverInfo": RESULT["serverInfo"]}}
-    asked = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
+    requested = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
 
     def discover(capabilities: dict[str, Any]) -> list[Any]:
         result = {
@@ -144,12 +152,12 @@ def test_across_eras_only_what_is_gone_as_a_whole_is_breaking(record: Make) -> N
             "instructions": "be kind",
         }
         return [
-            ("client", {"id": 1, "method": "server/discover", "params": asked}),
+            ("client", {"id": 1, "method": "server/discover", "params": requested}),
             ("server", {"id": 1, "result": {**result, "resultType": "complete", "ttlMs": 1, **meta}}),
         ]
 
     def server(capabilities: dict[str, Any]) -> list[Any]:
-        changes = told(record, initialize(RESULT), discover(capabilities))
+        changes = handshake_changes(record, initialize(RESULT), discover(capabilities))
         return [(pointer, weight) for pointer, weight, _ in changes if pointer.startswith("/result")]
 
     assert server({"tools": {}}) == [

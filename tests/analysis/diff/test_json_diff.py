@@ -1,4 +1,4 @@
-"""Two values, compared."""
+"""Comparison of two values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VALUES = st.recursive(
 
 
 def applied(value: Any, found: list[ValueChange]) -> Any:
-    """Return a value with the changes made that were found."""
+    """Return a value with the reported changes applied."""
     for delta in found:
         if not delta.tokens:
             return delta.new
@@ -101,7 +101,7 @@ def test_differences_have_their_pointers(old: Any, new: Any, found: list[Any]) -
     assert [tuple(delta[:3]) for delta in deltas(old, new)] == found
 
 
-def test_the_same_json_written_otherwise_is_a_matter_of_layout() -> None:
+def test_the_same_json_formatted_differently_is_a_layout_change() -> None:
     (delta,) = deltas({"t": '{"a": 1}'}, {"t": '{"a":1}'})
 
     assert (delta.tokens, delta.is_layout) == (("t",), True)
@@ -125,7 +125,7 @@ def test_too_deep_values_are_reported_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}x", "1", '"a"', "{", "[1,]", "{]"], ids=repr)
-def test_a_text_that_is_no_object_or_array_holds_none(text: str) -> None:
+def test_a_text_without_an_object_or_array_contains_no_json(text: str) -> None:
     assert inner(text) is None
 
 

@@ -1,4 +1,4 @@
-"""What two sequences have in common."""
+"""Longest common subsequences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHORT = st.lists(st.integers(0, 3), max_size=7)
 
 
 def longest(one: list[int], other: list[int]) -> int:
-    """Return the length of a longest common subsequence, by trying them all."""
+    """Return the length of a longest common subsequence, by brute force."""
     for length in range(min(len(one), len(other)), 0, -1):
         if set(combinations(one, length)) & set(combinations(other, length)):
             return length

@@ -1,4 +1,4 @@
-"""What a server lists, compared by name."""
+"""Comparison of a server's lists by name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def weights(method: str, old: dict[str, Any], new: dict[str, Any]) -> list[tuple
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         ({"description": "other"}, [("description", NOTE)]),
         ({"title": "T"}, [("title", NOTE)]),
@@ -46,8 +46,10 @@ def weights(method: str, old: dict[str, Any], new: dict[str, Any]) -> list[tuple
     ],
     ids=str,
 )
-def test_a_change_of_a_tool_weighs(change: dict[str, Any], told: list[tuple[str, ChangeSeverity]]) -> None:
-    assert weights("tools/list", TOOL, {**TOOL, **change}) == told
+def test_a_change_of_a_tool_weighs(
+    change: dict[str, Any], expected: list[tuple[str, ChangeSeverity]]
+) -> None:
+    assert weights("tools/list", TOOL, {**TOOL, **change}) == expected
 
 
 def test_the_severity_of_a_removed_schema_depends_on_its_reader() -> None:
@@ -59,7 +61,7 @@ def test_the_severity_of_a_removed_schema_depends_on_its_reader() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         ([{"name": "b"}, {"name": "a", "required": True}], []),
         ([{"name": "b"}], [("arguments/a", BREAKING)]),
@@ -78,9 +80,9 @@ def test_the_severity_of_a_removed_schema_depends_on_its_reader() -> None:
     ids=str,
 )
 def test_a_change_of_a_prompts_arguments_weighs(
-    arguments: Any, told: list[tuple[str, ChangeSeverity]]
+    arguments: Any, expected: list[tuple[str, ChangeSeverity]]
 ) -> None:
-    assert weights("prompts/list", PROMPT, {**PROMPT, "arguments": arguments}) == told
+    assert weights("prompts/list", PROMPT, {**PROMPT, "arguments": arguments}) == expected
 
 
 def test_a_resource_is_identified_by_its_uri_and_not_its_name() -> None:

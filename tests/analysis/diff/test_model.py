@@ -1,4 +1,4 @@
-"""The words of a difference."""
+"""The model of a difference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs from run to run."""
+"""Normalization of values that differ from run to run."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def test_results(result: Any, settled: Any) -> None:
 
 
 def test_errors() -> None:
-    asked = {"code": -32042, "data": {"elicitations": [{"url": "u", "elicitationId": "e"}, 7]}}
+    url_error = {"code": -32042, "data": {"elicitations": [{"url": "u", "elicitationId": "e"}, 7]}}
 
-    assert settled_error(asked)["data"] == {"elicitations": [{"url": "u", "elicitationId": MARK}, 7]}
+    assert settled_error(url_error)["data"] == {"elicitations": [{"url": "u", "elicitationId": MARK}, 7]}
     for error in ("text", {"code": 1}, {"data": {"elicitations": 1}}, {"data": [1]}):
         assert settled_error(error) == error

@@ -1,4 +1,4 @@
-"""What came of the same request otherwise."""
+"""Comparison of the outcomes of identical requests."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ CANCELLED = {"method": "notifications/cancelled", "params": {"requestId": 1}}
 def step(
     record: Make, answer: dict[str, Any], method: str = "tools/call", between: tuple[Any, ...] = ()
 ) -> RequestStep:
-    """Return a step that came to this."""
+    """Return a step with this outcome."""
     params = {"name": "x", "_meta": {"progressToken": "p"}}
-    said: list[Any] = [("client", {"id": 1, "method": method, "params": params}), *between]
+    messages: list[Any] = [("client", {"id": 1, "method": method, "params": params}), *between]
     if answer is CANCELLED:
-        said.append(("client", answer))
+        messages.append(("client", answer))
     elif answer:
-        said.append(("server", {"id": 1, **answer}))
-    (found,) = SessionSteps(record(said)).steps
+        messages.append(("server", {"id": 1, **answer}))
+    (found,) = SessionSteps(record(messages)).steps
     return found
 
 
@@ -43,7 +43,7 @@ def changes(one: RequestStep, two: RequestStep, terms: ComparisonTerms | None = 
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "expected"),
     [
         (OK, TOOL_ERROR, (ChangeKind.ERROR, BREAKING, "ok → tool error: bad")),
         (OK, ERROR, (ChangeKind.ERROR, BREAKING, "ok → error -32002: not there")),
@@ -56,11 +56,11 @@ def changes(one: RequestStep, two: RequestStep, terms: ComparisonTerms | None = 
     ids=str,
 )
 def test_another_end_is_one_change(
-    record: Make, old: dict[str, Any], new: dict[str, Any], told: tuple[ChangeKind, ChangeSeverity, str]
+    record: Make, old: dict[str, Any], new: dict[str, Any], expected: tuple[ChangeKind, ChangeSeverity, str]
 ) -> None:
     (change,) = changes(step(record, old), step(record, new))
 
-    assert (change.kind, change.severity, change.why) == told
+    assert (change.kind, change.severity, change.why) == expected
 
 
 @pytest.mark.parametrize("end", [OK, TOOL_ERROR, ERROR, NOTHING, CANCELLED], ids=str)
@@ -68,7 +68,7 @@ def test_the_same_end_is_no_change(record: Make, end: dict[str, Any]) -> None:
     assert changes(step(record, end), step(record, end)) == []
 
 
-def test_an_answer_that_came_too_late_is_no_change(record: Make) -> None:
+def test_a_late_response_is_not_a_change(record: Make) -> None:
     late = step(record, OK, between=(("client", CANCELLED),))
 
     assert (late.state, len(late.results)) == (State.LATE, 1)
@@ -96,8 +96,8 @@ def test_what_a_server_adds_for_itself_is_a_note(record: Make) -> None:
     def result(**more: Any) -> RequestStep:
         return step(record, {"result": {"content": [], **more}})
 
-    told = changes(result(_meta={"trace": 1}, ttlMs=1), result(_meta={"trace": 2}, ttlMs=2))
-    assert [(change.pointer, change.severity) for change in told] == [
+    expected = changes(result(_meta={"trace": 1}, ttlMs=1), result(_meta={"trace": 2}, ttlMs=2))
+    assert [(change.pointer, change.severity) for change in expected] == [
         ("/result/_meta/trace", NOTE),
         ("/result/ttlMs", NOTE),
     ]
@@ -113,7 +113,7 @@ def test_what_a_server_adds_for_itself_is_a_note(record: Make) -> None:
         step(record, {"result": {"content": [{"type": "text", "text": '{"a":1}'}]}}),
     )
     assert [(change.severity, change.why) for change in laid_out] == [
-        (NOTE, "the same JSON, written otherwise")
+        (NOTE, "same JSON, formatted differently")
     ]
 
 
@@ -121,13 +121,13 @@ def test_ignored_differences_are_not_reported_even_for_an_added_item(record: Mak
     one = step(record, {"result": {"content": [{"at": 1, "n": 1}]}})
     two = step(record, {"result": {"content": [{"at": 2, "n": 1}, {"at": 3, "n": 1}]}})
 
-    def told(*patterns: str) -> list[str]:
+    def expected(*patterns: str) -> list[str]:
         terms = ComparisonTerms(DiffOptions(ignored=tuple(map(ignored, patterns))))
         return [change.pointer for change in changes(one, two, terms)]
 
-    assert told("/result/content/*/at") == ["/result/content/1"]
-    assert told("tools/call x /result/content/*") == []
-    assert told("tools/call y /result/content") == ["/result/content/0/at", "/result/content/1"]
+    assert expected("/result/content/*/at") == ["/result/content/1"]
+    assert expected("tools/call x /result/content/*") == []
+    assert expected("tools/call y /result/content") == ["/result/content/0/at", "/result/content/1"]
 
 
 def test_progress_is_compared_without_its_token(record: Make) -> None:
@@ -158,7 +158,7 @@ def test_roots_have_no_order(record: Make) -> None:
     assert [change.pointer for change in changes(roots("a/b"), roots())] == ["/result/roots/a~1b"]
 
 
-def test_a_list_of_nameless_items_is_compared_all_the_same(record: Make) -> None:
+def test_lists_of_items_without_names_are_compared_too(record: Make) -> None:
     def tools(items: Any) -> RequestStep:
         return step(record, {"result": {"tools": items}}, method="tools/list")
 

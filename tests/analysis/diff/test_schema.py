@@ -1,4 +1,4 @@
-"""A JSON Schema that changed: what that means, keyword by keyword."""
+"""Severity of JSON Schema changes, keyword by keyword."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_an_output_that_allows_more_is_breaking_and_one_that_allows_less_a_note(
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "expected"),
     [
         (OBJECT, {**OBJECT, "properties": {"a": STRING, "b": STRING}}, [("properties/b", NOTE)]),
         (
@@ -100,12 +100,12 @@ def test_an_output_that_allows_more_is_breaking_and_one_that_allows_less_a_note(
     ids=str,
 )  # fmt: skip
 def test_a_change_of_an_input_weighs(
-    old: Any, new: Any, told: list[tuple[str, ChangeSeverity]] | None
+    old: Any, new: Any, expected: list[tuple[str, ChangeSeverity]] | None
 ) -> None:
-    if told is None:  # Any severity, but it is reported and nothing is raised.
+    if expected is None:  # The severity does not matter, but the change is reported and nothing is raised.
         assert weights(old, new)
     else:
-        assert weights(old, new) == told
+        assert weights(old, new) == expected
 
 
 def test_a_schema_that_refers_to_itself_comes_to_an_end() -> None:

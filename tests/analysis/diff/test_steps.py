@@ -1,4 +1,4 @@
-"""A session as the steps it consists of."""
+"""A session split into steps."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ def answer(id_: int, **result: Any) -> tuple[str, dict[str, Any]]:
     return "server", {"id": id_, "result": result}
 
 
-def test_a_question_and_the_call_that_answers_it_are_one_call_and_a_request_of_the_server(
+def test_an_input_required_result_and_its_retry_are_one_call_and_a_server_request(
     recorded: Recorded,
 ) -> None:
     steps = SessionSteps(recorded("peer-sdk-modern")).steps
 
     calls = [step for step in steps if step.subject == "ask"]
-    asked = [step for step in steps if step.side == "server"]
+    server_requests = [step for step in steps if step.side == "server"]
     assert [(step.state, len(step.results), step.position.line) for step in calls] == [
         (State.OK, 1, 29),
         (State.OK, 1, 33),
     ]
     assert [
-        (step.method, step.params["message"], step.result["action"], step.position) for step in asked
+        (step.method, step.params["message"], step.result["action"], step.position)
+        for step in server_requests
     ] == [
         ("elicitation/create", "Which colour?", "accept", ChangePosition(30, 11)),
         ("elicitation/create", "Will you decline?", "decline", ChangePosition(34, 13)),
@@ -60,7 +61,7 @@ def test_an_input_request_without_a_response_is_an_unanswered_request(record: Ma
 
 
 def test_pages_are_one_list_and_the_last_cursor_is_its_own(record: Make) -> None:
-    said = [
+    messages = [
         ask(1, "tools/list"),
         answer(1, tools=[{"name": "a"}], nextCursor="é1", _meta={"v": 1}),
         ask(2, "tools/list", cursor="é1"),
@@ -69,7 +70,7 @@ def test_pages_are_one_list_and_the_last_cursor_is_its_own(record: Make) -> None
         answer(3, tools=[]),
     ]
 
-    whole, alone = SessionSteps(record(said)).steps
+    whole, alone = SessionSteps(record(messages)).steps
 
     assert whole.result == {"tools": [{"name": "a"}, {"name": "b"}], "nextCursor": "2", "_meta": {"v": 1}}
     assert whole.latency is not None
@@ -110,7 +111,7 @@ def test_an_event_that_comes_again_counts_once(record: Make) -> None:
     assert len(SessionSteps(session).standalone) == 1
 
 
-def test_which_thing_a_step_is_about(record: Make) -> None:
+def test_the_name_of_a_step(record: Make) -> None:
     steps = SessionSteps(
         record(
             [

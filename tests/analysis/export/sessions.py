@@ -1,7 +1,7 @@
 """Sessions to export: recorded ones, and short ones built here.
 
-Those in `recordings/` beside this file are HTTP: the SDK's client (tests/peers/clients/sdk.py) with the SDK's server
-(sdk_server.py), by `mcpspy http` between them, in the revision and transport that the name says.
+Those in `recordings/` next to this file are HTTP: the SDK's client (tests/peers/clients/sdk.py) with the SDK's server
+(sdk_server.py), recorded by `mcpspy http`, in the revision and transport of the file name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def recorded(path: Path, keep: Callable[[Change], bool] = everything) -> Recorde
     return RecordedSession(recording.header, path.stem, session.changes, keep)
 
 
-def said(
+def session_of(
     *entries: Entry,
     header: Header = HEADER,
     keep: Callable[[Change], bool] = everything,

@@ -1,4 +1,4 @@
-"""JSON that every parser takes."""
+"""JSON that every parser accepts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_whatever_it_is_given_it_writes_what_a_strict_parser_takes(value: Any) -> None:
+def test_the_output_for_any_input_is_strict_json(value: Any) -> None:
     text = dumps(value)
 
     assert "\n" not in text
@@ -48,7 +48,7 @@ def test_a_message_is_spliced_as_it_was_and_in_one_line() -> None:
 @pytest.mark.parametrize(
     "data", [b"{oops}", b"", b"NaN", b'"\\ud800"', b"\xff", b"[" * 100_000], ids=lambda data: repr(data[:8])
 )
-def test_what_is_no_strict_json_is_not_spliced(data: bytes) -> None:
+def test_lax_json_is_not_spliced(data: bytes) -> None:
     assert fragment(data) is None
 
 

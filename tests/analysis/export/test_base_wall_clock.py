@@ -1,4 +1,4 @@
-"""The times of a session on the wall clock."""
+"""Wall-clock times of a session."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ def test_it_counts_as_the_calendar_does(started: datetime, microseconds: int) ->
 
 
 @pytest.mark.parametrize("started", ["", "yesterday", "2026-11-21", "2026-11-21T08:13:03+01:00"])
-def test_a_start_that_is_no_time_is_1970(started: str) -> None:
+def test_an_invalid_start_time_is_1970(started: str) -> None:
     assert WallClock(started).iso(1.5) == "1970-01-01T00:00:01.500000Z"
     assert WallClock(started).nanoseconds(-5.0) == 0

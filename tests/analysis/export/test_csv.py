@@ -1,4 +1,4 @@
-"""A table, an exchange a line."""
+"""CSV, one exchange per line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mcpspy.analysis.export import RecordedSession
 from mcpspy.analysis.export.csv import COLUMNS, FORMULA, export
 from mcpspy.core.sanitize import sanitize
-from tests.analysis.export.sessions import EVERY, call, client, failure, recorded, result, said
+from tests.analysis.export.sessions import EVERY, call, client, failure, recorded, result, session_of
 
 
 def table(*sessions: RecordedSession) -> list[dict[str, str]]:
@@ -38,7 +38,7 @@ def test_it_is_read_as_it_was_written(path: Path) -> None:
 
 
 def test_several_sessions_are_one_table() -> None:
-    rows = table(said(call(0.1), result(0.2)), said(call(0.1, 2), failure(0.3, 2, b"a,\\nb")))
+    rows = table(session_of(call(0.1), result(0.2)), session_of(call(0.1, 2), failure(0.3, 2, b"a,\\nb")))
 
     assert [row["id"] for row in rows] == ["1", "2"]
     assert rows[1]["code"] == "-32602"
@@ -47,14 +47,14 @@ def test_several_sessions_are_one_table() -> None:
 
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-x", "@SUM(A1)", "\uff1dcmd", "\t=1", '","=1'])
 def test_no_cell_is_a_formula(name: str) -> None:
-    (row,) = table(said(call(0.1, name=name.encode().replace(b"\t", b"\\t").replace(b'"', b'\\"'))))
+    (row,) = table(session_of(call(0.1, name=name.encode().replace(b"\t", b"\\t").replace(b'"', b'\\"'))))
 
     assert not row["about"].startswith(tuple(FORMULA))
     assert row["about"].removeprefix("'") == sanitize(name)
 
 
 def test_a_number_stays_one() -> None:
-    (row,) = table(said(client(0.1, b'{"jsonrpc":"2.0","id":-7,"method":"m"}')))
+    (row,) = table(session_of(client(0.1, b'{"jsonrpc":"2.0","id":-7,"method":"m"}')))
 
     assert row["id"] == "-7"
 
@@ -62,6 +62,6 @@ def test_a_number_stays_one() -> None:
 @given(st.text(st.characters(codec="utf-8"), min_size=1))
 def test_whatever_a_name_is_there_is_one_line_and_the_name_on_it(name: str) -> None:
     escaped = "".join(f"\\u{ord(c):04x}" if ord(c) < 0x20 or c in '"\\' else c for c in name)
-    (row,) = table(said(call(0.1, name=escaped.encode())))
+    (row,) = table(session_of(call(0.1, name=escaped.encode())))
 
     assert row["about"] in (sanitize(name), "'" + sanitize(name))

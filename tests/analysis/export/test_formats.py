@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mcpspy.analysis.export import FORMATS, formats, of_suffix
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
 from tests.analysis.export.otlp.decoded import spans
-from tests.analysis.export.sessions import call, result, said
+from tests.analysis.export.sessions import call, result, session_of
 from tests.analysis.export.test_har_entry import valid
 
 
@@ -24,12 +24,15 @@ from tests.analysis.export.test_har_entry import valid
 def test_every_format_writes_a_session_and_an_empty_one(name: str) -> None:
     export = FORMATS[name].exporter()
 
-    assert "forecast" in "".join(export([said(call(0.1), result(0.2))]))
-    assert "".join(export([said()])) or name == "jsonl"
+    assert "forecast" in "".join(export([session_of(call(0.1), result(0.2))]))
+    assert "".join(export([session_of()])) or name == "jsonl"
 
 
 def test_those_that_take_several_sessions_write_all_of_them() -> None:
-    several = [said(call(0.1, name=b"one"), result(0.2)), said(call(0.1, name=b"two"), result(0.2))]
+    several = [
+        session_of(call(0.1, name=b"one"), result(0.2)),
+        session_of(call(0.1, name=b"two"), result(0.2)),
+    ]
     for form in FORMATS.values():
         if form.several:
             text = "".join(form.exporter()(several))
@@ -134,7 +137,7 @@ HEADERS = st.builds(
 @settings(max_examples=60, deadline=None)
 @given(HEADERS, st.lists(FRAMES | NOTES | st.builds(Damaged, st.binary(), st.just("why")), max_size=8))
 def test_whatever_was_recorded_every_file_is_what_it_should_be(header: Header, entries: list[Entry]) -> None:
-    session = said(*entries, header=header)
+    session = session_of(*entries, header=header)
     text = {name: "".join(form.exporter()([session])) for name, form in FORMATS.items()}
 
     valid(text["har"])

@@ -13,7 +13,7 @@ import jsonschema_rs
 import pytest
 
 from mcpspy.analysis.export.har import entry_request, entry_response, entry_times, export
-from tests.analysis.export.sessions import EVERY, call, recorded, result, said
+from tests.analysis.export.sessions import EVERY, call, recorded, result, session_of
 
 SCHEMAS = Path(__file__).parents[3] / ".peers" / "node_modules" / "har-schema" / "lib"
 
@@ -22,15 +22,15 @@ TIMES = ("blocked", "dns", "connect", "ssl", "send", "wait", "receive")
 
 @cache
 def schema() -> jsonschema_rs.Validator:
-    """Return the schema of HAR 1.2 from npm's har-schema: there is no official one, and this is the usual one."""
+    """Return the schema of HAR 1.2 from npm's har-schema, the usual one: there is no official schema."""
     files = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in SCHEMAS.glob("*.json")}
-    # The files refer to each other by name; that of a schema without a base URI is resolved against this one.
+    # The files refer to each other by name; names in a schema without a base URI are resolved against this one.
     registry = jsonschema_rs.Registry([(f"json-schema:///{name}", file) for name, file in files.items()])
     return jsonschema_rs.validator_for(files["har.json"], registry=registry, validate_formats=True)
 
 
 def valid(text: str) -> dict[str, Any]:
-    """Return an archive that is valid, by the schema and by what it cannot say."""
+    """Return an archive that is valid by the schema, and by checks beyond it."""
     archive: dict[str, Any] = json.loads(text)
     assert [str(error) for error in schema().iter_errors(archive)] == []
     pages = [page["id"] for page in archive["log"]["pages"]]
@@ -57,14 +57,14 @@ def test_the_archive_of_every_recording_is_valid(path: Path) -> None:
 
 
 def test_the_schema_is_one_that_finds_something() -> None:
-    archive = json.loads("".join(export([said(call(0.1), result(0.2))])))
+    archive = json.loads("".join(export([session_of(call(0.1), result(0.2))])))
     del archive["log"]["entries"][0]["request"]["headersSize"]
 
     assert not schema().is_valid(archive)
 
 
 def test_several_sessions_and_none_are_valid_too() -> None:
-    two = valid("".join(export([said(call(0.1)), said(call(0.2), result(0.3))])))
+    two = valid("".join(export([session_of(call(0.1)), session_of(call(0.2), result(0.3))])))
 
     assert [entry["pageref"] for entry in two["log"]["entries"]] == [
         page["id"] for page in two["log"]["pages"]

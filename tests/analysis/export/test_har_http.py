@@ -1,4 +1,4 @@
-"""HTTP exchanges as they were."""
+"""HTTP exchanges in HAR."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mcpspy.core.protocol.message import Message, Request
 from mcpspy.core.recording.decode import Entry, Frame, Note
 from mcpspy.core.session.session import Change
 from mcpspy.io.recording.reader import Recording
-from tests.analysis.export.sessions import HEADER, HTTP, call, note, recorded, result, said, server
+from tests.analysis.export.sessions import HEADER, HTTP, call, note, recorded, result, server, session_of
 from tests.analysis.export.test_har_entry import valid
 
 OURS = replace(HEADER, transport="http", command=None, upstream="https://example.test:8443/mcp?x=1")
@@ -32,7 +32,7 @@ def end(at: float, http: int, hung_up: str | None = None) -> Note:
 
 
 def archived(*entries: Entry, **more: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = valid("".join(export([said(*entries, header=OURS, **more)])))["log"][
+    found: list[dict[str, Any]] = valid("".join(export([session_of(*entries, header=OURS, **more)])))["log"][
         "entries"
     ]
     return found
@@ -65,7 +65,7 @@ def test_an_exchange_has_its_heads_its_bodies_and_its_times() -> None:
     ],
 )
 def test_any_address_makes_a_url(upstream: str | None, path: str | None, url: str) -> None:
-    text = "".join(export([said(head(0.2, 1, path=path), header=replace(OURS, upstream=upstream))]))
+    text = "".join(export([session_of(head(0.2, 1, path=path), header=replace(OURS, upstream=upstream))]))
     (entry,) = valid(text)["log"]["entries"]
 
     assert entry["request"]["url"] == url

@@ -1,4 +1,4 @@
-"""Messages on pipes as requests that might have carried them."""
+"""Messages over stdio as HTTP requests in HAR."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import pytest
 
 from mcpspy.analysis.export.har import export, stdio_entries
 from mcpspy.core.recording.decode import Entry, Frame
-from tests.analysis.export.sessions import HEADER, call, client, failure, result, said, server
+from tests.analysis.export.sessions import HEADER, call, client, failure, result, server, session_of
 from tests.analysis.export.test_har_entry import valid
 
 
 def archived(*of: Entry, **more: Any) -> list[dict[str, Any]]:
-    session = said(*of, **more)
+    session = session_of(*of, **more)
     assert list(stdio_entries(session))
     found: list[dict[str, Any]] = valid("".join(export([session])))["log"]["entries"]
     return found
 
 
-def test_a_request_and_its_answer_are_an_entry() -> None:
+def test_a_request_and_its_response_are_an_entry() -> None:
     (entry,) = archived(call(0.25), result(0.75))
 
     assert entry["request"]["url"] == "stdio://weather/tools/call?name=forecast"
@@ -70,7 +70,7 @@ def test_any_name_makes_a_url(name: str) -> None:
     assert entry["request"]["queryString"] == [{"name": "name", "value": "ü&=?#"}]
 
 
-def test_a_text_that_utf_8_has_not_is_no_error() -> None:
+def test_a_text_that_utf_8_cannot_encode_is_not_an_error() -> None:
     text = b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"\\ud800"}}'
     (entry,) = archived(call(0.1), server(0.2, text))
 

@@ -1,4 +1,4 @@
-"""Strict JSON lines, an exchange a line."""
+"""Strict JSON lines, one exchange per line."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import pytest
 
 from mcpspy.analysis.export import RecordedSession
 from mcpspy.analysis.export.jsonl import export
-from tests.analysis.export.sessions import EVERY, call, client, failure, recorded, result, said, server
+from tests.analysis.export.sessions import EVERY, call, client, failure, recorded, result, server, session_of
 
 
 def refused(constant: str) -> NoReturn:
-    raise AssertionError(f"{constant} is no JSON")
+    raise AssertionError(f"{constant} is not JSON")
 
 
 def lines(session: RecordedSession) -> list[dict[str, Any]]:
-    """Return the lines as two strict parsers read them."""
+    """Return the lines as decoded by two strict parsers."""
     text = "".join(export([session]))
     assert text == "" or text.endswith("\n")
     found = [json.loads(line, parse_constant=refused) for line in text.encode().split(b"\n")[:-1]]
@@ -46,7 +46,7 @@ def test_every_exchange_is_a_line_with_both_messages(path: Path) -> None:
 
 def test_a_line_has_the_outcome_of_its_request() -> None:
     (line,) = lines(
-        said(
+        session_of(
             call(0.25, 7, more=b',"_meta":{"progressToken":"p"}'),
             server(
                 0.3, b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p"}}'
@@ -80,14 +80,14 @@ def test_a_line_has_the_outcome_of_its_request() -> None:
 
 def test_a_peers_json_is_not_serialised_again() -> None:
     data = b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1.0,"a":1E2,"n":%d}}' % 10**40
-    (line,) = "".join(export([said(client(0.1, data))])).splitlines()
+    (line,) = "".join(export([session_of(client(0.1, data))])).splitlines()
 
     assert f'"request":{data.decode()}' in line
 
 
 def test_a_message_of_several_lines_is_one_here() -> None:
     data = b'{"jsonrpc":"2.0",\r\n "id":1,\n "method":"m","params":{"n":%d,"s":"a\\nb"}}' % 10**40
-    (line,) = lines(said(client(0.1, data)))
+    (line,) = lines(session_of(client(0.1, data)))
 
     assert line["request"] == json.loads(data)
 
@@ -102,7 +102,7 @@ def test_a_message_of_several_lines_is_one_here() -> None:
 )
 def test_what_is_not_strict_json_is_there_as_text_or_bytes(params: bytes, member: str) -> None:
     data = b'{"jsonrpc":"2.0","id":1,"method":"m","params":%b}' % params
-    (line,) = lines(said(client(0.1, data), result(0.2)))
+    (line,) = lines(session_of(client(0.1, data), result(0.2)))
     written = line[member]
 
     assert (b64decode(written) if member.endswith("b64") else written.encode()) == data
@@ -111,10 +111,10 @@ def test_what_is_not_strict_json_is_there_as_text_or_bytes(params: bytes, member
     assert line["response"]["id"] == 1
 
 
-def test_an_id_that_is_no_json_and_an_error_that_is_no_text_are_no_error() -> None:
+def test_an_id_that_is_not_json_and_an_error_that_is_not_text_are_accepted() -> None:
     odd = b'{"jsonrpc":"2.0","id":NaN,"method":"m"}'
     text = b'{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"\\ud800"}}' % 10**30
-    nan, big = lines(said(client(0.1, odd), call(0.2), server(0.3, text)))
+    nan, big = lines(session_of(client(0.1, odd), call(0.2), server(0.3, text)))
 
     assert nan["id"] == "NaN"
     assert big["code"] == str(10**30)

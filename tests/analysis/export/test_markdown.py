@@ -18,8 +18,8 @@ from tests.analysis.export.sessions import (
     note,
     recorded,
     result,
-    said,
     server,
+    session_of,
 )
 
 PROGRESS = (
@@ -59,31 +59,38 @@ def test_what_belongs_to_a_request_is_in_its_section() -> None:
         note(0.6, "stderr", text="a ``` word"),
         note(0.7, "http", method="POST"),
     )
-    text = "".join(export([said(*entries)]))
-    unwanted = said(*entries, keep=lambda change: isinstance(change.what, Notification))
+    text = "".join(export([session_of(*entries)]))
+    unwanted = session_of(*entries, keep=lambda change: isinstance(change.what, Notification))
 
     assert headings(text) == [
-        *("`weather`, recorded 2026-11-21T08:13:03.745Z", "`tools/call` `forecast`", "request", "on the way"),
+        *(
+            "`weather`, recorded 2026-11-21T08:13:03.745Z",
+            "`tools/call` `forecast`",
+            "request",
+            "notifications",
+        ),
         *("`tools/call` `forecast`", "request", "response", "`stderr` ````a ``` word````"),
     ]
     assert "- `0.200 s` `1/2`\n- `0.300 s` `notifications/cancelled 1`\n" in text
     assert "````text\na ``` word\n````" in text
     assert [title for title in headings("".join(export([unwanted]))) if "notifications" in title] == [
         *("`notifications/progress` `1/2`", "`notifications/cancelled` `1`")
-    ], "they stand alone where their request is not wanted"
+    ], "they have their own section if their request is filtered out"
 
 
 def test_sessions_follow_each_other() -> None:
-    text = "".join(export([said(call(0.1)), said(result(0.2))]))
+    text = "".join(export([session_of(call(0.1)), session_of(result(0.2))]))
 
     assert sum("recorded" in title for title in headings(text)) == 2
     assert "No response yet." not in text
-    assert "No response yet." in "".join(export([said(call(0.1), is_over=False)]))
+    assert "No response yet." in "".join(export([session_of(call(0.1), is_over=False)]))
 
 
 @pytest.mark.parametrize("name", ["``` # x", "`", "<script>", "[a](b)", "x\\n# y", "\\u202e"])
-def test_a_name_is_no_markup(name: str) -> None:
-    text = "".join(export([said(call(0.1, name=name.encode()), result(0.2, members=b'"a":"```\\n# no"'))]))
+def test_a_name_is_never_markup(name: str) -> None:
+    text = "".join(
+        export([session_of(call(0.1, name=name.encode()), result(0.2, members=b'"a":"```\\n# no"'))])
+    )
     tokens = MarkdownIt().parse(text)
 
     assert len(headings(text)) == 4
@@ -94,7 +101,7 @@ def test_a_name_is_no_markup(name: str) -> None:
 
 
 def test_a_users_note_is_quoted_and_a_large_body_is_cut() -> None:
-    (change, *_) = said(call(0.1, more=b',"a":[%b]' % b",".join([b"1234567"] * 20_000))).changes
+    (change, *_) = session_of(call(0.1, more=b',"a":[%b]' % b",".join([b"1234567"] * 20_000))).changes
     text = "".join(document(HEADER, [(change, "look\nhere")]))
 
     assert "\n> look\n> here\n" in text

@@ -1,4 +1,4 @@
-"""A sequence diagram, which Mermaid's own parser takes."""
+"""Sequence diagrams, checked by Mermaid's own parser."""
 
 from __future__ import annotations
 
@@ -14,7 +14,17 @@ from hypothesis import strategies as st
 
 from mcpspy.analysis.export.mermaid import LONGEST, ROOM, export
 from mcpspy.core.sanitize import sanitize
-from tests.analysis.export.sessions import EVERY, call, client, failure, note, recorded, result, said, server
+from tests.analysis.export.sessions import (
+    EVERY,
+    call,
+    client,
+    failure,
+    note,
+    recorded,
+    result,
+    server,
+    session_of,
+)
 
 PEERS = Path(__file__).parents[3] / ".peers"
 
@@ -56,7 +66,7 @@ HOSTILE = [
 
 
 def diagram(*entries: object) -> list[str]:
-    return "".join(export(said(*entries))).splitlines()  # type: ignore[arg-type]
+    return "".join(export(session_of(*entries))).splitlines()  # type: ignore[arg-type]
 
 
 def test_mermaid_accepts_every_recording_and_any_text_of_a_peer() -> None:
@@ -64,7 +74,7 @@ def test_mermaid_accepts_every_recording_and_any_text_of_a_peer() -> None:
     for text in HOSTILE:
         name = text.encode()
         sessions.append(
-            said(
+            session_of(
                 call(0.1, name=name),
                 failure(0.2, text=name),
                 server(0.3, b"# no JSON; " + name),
@@ -73,8 +83,8 @@ def test_mermaid_accepts_every_recording_and_any_text_of_a_peer() -> None:
                 note(0.6, "error", text=text),
             )
         )
-    sessions.append(said(*(call(n, n, name=b"#" * 99) for n in range(9999))))
-    sessions.append(said())
+    sessions.append(session_of(*(call(n, n, name=b"#" * 99) for n in range(9999))))
+    sessions.append(session_of())
     diagrams = ["".join(export(session)) for session in sessions]
 
     parsed = subprocess.run(
@@ -123,7 +133,7 @@ def test_every_message_is_an_arrow() -> None:
 def test_what_does_not_fit_is_counted_in_the_diagram() -> None:
     *_, last = lines = diagram(*(call(n, n, name=b"x" * 99) for n in range(1, 2000)))
 
-    (left,) = re.findall(r"Note over C,S: (\d+) more did not fit", last)
+    (left,) = re.findall(r"Note over C,S: (\d+) more messages omitted", last)
     assert len(lines) - 4 + int(left) == 1999
     assert sum(map(len, lines)) < ROOM + 1000
 

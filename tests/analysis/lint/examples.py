@@ -1,12 +1,12 @@
-r"""The notation of the rules' examples (docs/lint.md): lines of text, and the entries they stand for.
+r"""The notation of the rules' examples (docs/lint.md): lines of text, and the entries they denote.
 
-What an example leaves out is correct: members of a line, the handshake, HTTP headers.
+Omitted parts are valid: members of a line, the handshake, HTTP headers.
 
-    @ 2026-07-28 http          the revision (2025-11-25 if unsaid), the transport; `bare`: nothing precedes
-    > {"id":2,"method":"ping"} the client; `jsonrpc` comes by itself, and `_meta` in 2026-07-28
-    < {"id":2,"result":{}}     the server; `resultType` comes by itself in 2026-07-28
-    << DEBUG: hello            exactly these bytes; \\x0d at the end is a CR LF, \\x04 no line end at all
-    = 200 {…} {…}              status, and what is different in the headers of request and response
+    @ 2026-07-28 http          revision (default: 2025-11-25), transport; `bare`: without a handshake
+    > {"id":2,"method":"ping"} the client; `jsonrpc` is added, and in 2026-07-28 `_meta`
+    < {"id":2,"result":{}}     the server; in 2026-07-28 `resultType` is added
+    << DEBUG: hello            exactly these bytes; \\x0d at the end is a CR LF, \\x04 no line ending
+    = 200 {…} {…}              status, and changes to the headers of request and response
     * exit {"code":0}          a note
 """
 

@@ -1,4 +1,4 @@
-"""Rules proved by examples: their own, and those of all others."""
+"""Checks of rules by examples: their own, and those of all other rules."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from mcpspy.core.recording.decode import Note
 from tests.analysis.lint.examples import entries_of, header_of
 
 BESIDE = {
-    "ENV118": {"ENV101"},  # Its lines are none, each by itself.
-    "ENV208": {"ENV101"},  # It answers a line that could not be read.
+    "ENV118": {"ENV101"},  # None of its lines is JSON.
+    "ENV208": {"ENV101"},  # It responds to a line that could not be read.
 }
-"""Rule → what else its wrong examples do, and cannot but do."""
+"""Rule → other rules that its invalid examples cannot avoid to break."""
 
 
 @cache
 def findings(example: str) -> tuple[Finding, ...]:
-    """Return what all rules find in an example; the number of the entry stands for its line."""
+    """Return the findings of all rules in an example; the number of the entry is used as its line."""
     header = header_of(example)
     session, linter = StreamingSession(header), Linter(header)
     found = []
@@ -31,7 +31,7 @@ def findings(example: str) -> tuple[Finding, ...]:
 
 
 def prove(rule: LintRule) -> None:
-    """Hold a rule against its examples: it fires on each wrong one, alone, and nothing fires on a right one."""
+    """Check a rule: it fires alone on each invalid example, and no rule fires on a valid one."""
     for example in rule.invalid:
         codes = {finding.code for finding in findings(example)}
         assert rule.code in codes, example

@@ -1,4 +1,4 @@
-"""Which rules check an event, and the findings of their reports."""
+"""Selection of the rules for an event, and the findings of their reports."""
 
 from __future__ import annotations
 

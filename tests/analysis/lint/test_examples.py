@@ -10,7 +10,7 @@ from mcpspy.core.recording.decode import Frame, Note
 from tests.analysis.lint.examples import UPSTREAM, entries_of, header_of
 
 
-def test_what_an_example_leaves_out_is_as_it_should_be() -> None:
+def test_omitted_parts_of_an_example_are_valid() -> None:
     *hello, ask, answer = entries_of('> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}')
 
     assert [json.loads(frame.data).get("method") for frame in hello if isinstance(frame, Frame)] == [

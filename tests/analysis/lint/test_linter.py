@@ -1,4 +1,4 @@
-"""The linter as a whole: who is asked, what is remembered, and that nothing a peer sends stops it."""
+"""The whole linter: which rules run, what it remembers, and that no input of a peer stops it."""
 
 from __future__ import annotations
 
@@ -70,21 +70,21 @@ def test_each_client_behind_a_proxy_has_its_own_revision() -> None:
         return Frame(1.0, side, json.dumps({"jsonrpc": "2.0", **members}).encode(), stream, None, "")
 
     def hello(stream: str, revision: str) -> list[Frame]:
-        said = {"protocolVersion": revision, "capabilities": {"elicitation": {}}}
+        exchanges = {"protocolVersion": revision, "capabilities": {"elicitation": {}}}
         return [
-            say(stream, "client", id=1, method="initialize", params={**said, "clientInfo": {}}),
-            say(stream, "server", id=1, result={**said, "serverInfo": {}}),
+            say(stream, "client", id=1, method="initialize", params={**exchanges, "clientInfo": {}}),
+            say(stream, "server", id=1, result={**exchanges, "serverInfo": {}}),
             say(stream, "client", method="notifications/initialized"),
         ]
 
     form = {"type": "object", "properties": {}}
     asks = {"id": 5, "method": "elicitation/create", "params": {"message": "a", "requestedSchema": form}}
     answers = {"id": 5, "result": {"action": "decline"}}
-    said = [*hello("1", "2025-03-26"), *hello("2", "2025-11-25")]
+    exchanges = [*hello("1", "2025-03-26"), *hello("2", "2025-11-25")]
     for stream in ("1", "2"):
-        said += [say(stream, "server", **asks), say(stream, "client", **answers)]
+        exchanges += [say(stream, "server", **asks), say(stream, "client", **answers)]
 
-    found = lint(said)
+    found = lint(exchanges)
 
     assert [(finding.code, finding.place.line) for finding in found] == [("LIFE108", 8)]
 
@@ -112,9 +112,9 @@ def test_what_mcpspy_sent_or_dropped_is_not_a_mistake_of_a_peer() -> None:
 
 
 def test_once_is_once_per_side() -> None:
-    said = '> {"id":%d,"method":"ping"}\n<< {"jsonrpc":"2.0","id":%d,"result":{}}\\x0d\n'
+    exchanges = '> {"id":%d,"method":"ping"}\n<< {"jsonrpc":"2.0","id":%d,"result":{}}\\x0d\n'
 
-    assert codes(said % (2, 2) + said % (3, 3) + said % (4, 4)) == ["ENV112"]
+    assert codes(exchanges % (2, 2) + exchanges % (3, 3) + exchanges % (4, 4)) == ["ENV112"]
 
 
 def test_the_kept_session_and_the_streaming_one_have_the_same_findings() -> None:
@@ -161,10 +161,10 @@ def test_rules_ask_for_no_more_than_the_latest() -> None:
             "method": "tools/list",
             "params": {"_meta": {"progressToken": number}},
         }
-        asked = Frame(1.0, "client", json.dumps(ask).encode(), str(number), number, "", None)
+        request = Frame(1.0, "client", json.dumps(ask).encode(), str(number), number, "", None)
         answer = json.dumps({"jsonrpc": "2.0", "id": number, "result": {"tools": [{"name": f"t{number}"}]}})
         answered = Frame(1.0, "server", answer.encode(), str(number), number, "", f"e{number}")
-        for entry in (asked, answered):
+        for entry in (request, answered):
             for change in session.add(entry):
                 linter.add(change)
 
@@ -176,7 +176,7 @@ def test_rules_ask_for_no_more_than_the_latest() -> None:
     assert not session.changes[1:]
 
 
-# Whatever they send.
+# For any input.
 
 SCALARS = st.one_of(
     st.none(),
@@ -314,7 +314,7 @@ def test_no_replaced_part_of_a_session_stops_it(data: st.DataObject) -> None:
     lint(entries)
 
 
-# What the official SDKs do, and docs/lint-findings.md explains.
+# Behaviour of the official SDKs that docs/lint-findings.md explains.
 
 EXPLAINED = {
     "everything-sdk-auto": {"DATA706"},

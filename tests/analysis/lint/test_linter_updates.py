@@ -1,4 +1,4 @@
-"""Updates of the state from messages, in the order of the wire."""
+"""Updates of the state from messages, in wire order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decorators, and what every rule requires."""
+"""The decorators, and their requirements for every rule."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check(event: LintEvent) -> Iterator[Report]:
     yield from ()
 
 
-def test_a_rule_keeps_what_it_was_given() -> None:
+def test_a_rule_keeps_its_options() -> None:
     rules: list[LintRule] = []
     RuleGroup(rules).info("ENV101", "wrong", **GOOD, about="ping", since="2025-06-18")(check)
     (rule,) = rules
@@ -81,7 +81,7 @@ def test_a_rule_needs_an_explanation() -> None:
     def silent(_: LintEvent) -> Iterator[Report]:
         yield from ()
 
-    with pytest.raises(ValueError, match="does not say why"):
+    with pytest.raises(ValueError, match="docstring is missing"):
         RuleGroup([]).info("ENV101", "wrong", **GOOD)(silent)
 
 
@@ -96,7 +96,7 @@ def test_a_rule_needs_an_explanation() -> None:
     ],
     ids=["all", "since", "until", "both", "one"],
 )
-def test_revisions_are_described_in_words(bounds: dict[str, str], words: str) -> None:
+def test_revisions_are_described_as_text(bounds: dict[str, str], words: str) -> None:
     rules: list[LintRule] = []
     RuleGroup(rules).info(
         "ENV101",

@@ -1,4 +1,4 @@
-"""What the rules know."""
+"""The state of the rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions made for a test, line by line."""
+"""Sessions for tests, built line by line."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}}
 
 
 class Talk:
-    """A session that is being told."""
+    """Builder of a session."""
 
     def __init__(self) -> None:
         self.lines: list[bytes] = []
 
     def say(self, at: float, side: str, message: Any, **head: Any) -> Talk:
-        """Let one side send a message."""
+        """Add a message from one side."""
         start = json.dumps({"t": at, "from": side, **head}, separators=(",", ":"))[:-1]
         self.lines.append(f'{start},"msg":{json.dumps(message)}}}'.encode())
         return self
 
     def note(self, at: float, kind: str, **fields: Any) -> Talk:
-        """Have something happen that nobody said."""
+        """Add a note."""
         self.lines.append(json.dumps({"t": at, "note": kind, **fields}).encode())
         return self
 
     def hello(self, at: float = 0.0, took: float = 0.5, **head: Any) -> Talk:
-        """Let both introduce themselves, under the id 0."""
+        """Add a handshake, with the id 0."""
         self.ask(0, at, "initialize", {**HELLO, "clientInfo": {"name": "host", "version": "1"}}, **head)
         self.answer(0, at + took, {**HELLO, "serverInfo": {"name": "server", "version": "2"}}, **head)
         return self.say(
@@ -44,7 +44,7 @@ class Talk:
     def ask(
         self, number: Any, at: float, method: str, params: Any = None, side: str = "client", **head: Any
     ) -> Talk:
-        """Let one side ask."""
+        """Add a request."""
         message = {"jsonrpc": "2.0", "id": number, "method": method}
         return self.say(at, side, message | ({"params": params} if params is not None else {}), **head)
 
@@ -58,23 +58,23 @@ class Talk:
         code: int | None = None,
         **head: Any,
     ) -> Talk:
-        """Let the other side answer; with a code, by an error."""
+        """Add a response from the other side; with a code, an error."""
         outcome = {"result": result or {}} if code is None else {"error": {"code": code, "message": "no"}}
         return self.say(at, side, {"jsonrpc": "2.0", "id": number, **outcome}, **head)
 
     def call(self, number: int, begin: float, end: float, tool: str = "echo", **result: Any) -> Talk:
-        """Let the client call a tool, and the server answer."""
+        """Add a tool call and its response."""
         return self.ask(number, begin, "tools/call", {"name": tool}).answer(number, end, result)
 
     def cancel(self, number: Any, at: float) -> Talk:
-        """Let the client cancel a request."""
+        """Add a cancellation by the client."""
         params = {"requestId": number}
         return self.say(
             at, "client", {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
         )
 
     def stats(self, query: str | None = None, *, is_over: bool = True, top: int = 10) -> StatsCollector:
-        """Return its numbers."""
+        """Return the statistics."""
         stats = StatsCollector(HEADER, None if query is None else parse(query), top)
         stats.begin_part()
         stats.add_lines(self.lines)
@@ -85,7 +85,7 @@ class Talk:
 def group(
     stats: StatsCollector, method: str, subject: str | None = None, side: str = "client"
 ) -> MessageGroup:
-    """Return the one group of this name."""
+    """Return the group with this name."""
     (found,) = [
         each for each in stats.groups.all if (each.method, each.subject, each.side) == (method, subject, side)
     ]

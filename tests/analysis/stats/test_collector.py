@@ -1,4 +1,4 @@
-"""Every message counts once, and as what the session says that it is."""
+"""Every message is counted once, in the same category as in the session model."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Expected:
 
 
 def same(lines: list[bytes]) -> None:
-    """Hold the numbers against a session, which knows each message."""
+    """Compare the numbers with a session, which knows each message."""
     stats = counted(lines)
     session = Session().add_all(map(read_entry, lines))
     session.end()
@@ -91,10 +91,10 @@ def same(lines: list[bytes]) -> None:
         request = exchange.request
         about = (request.subject or "") if request.method in BY_SUBJECT else None
         expected[request.side, request.method, about].add(exchange)
-    told: Counter[tuple[str, str]] = Counter()
+    by_method: Counter[tuple[str, str]] = Counter()
     for what, flaw in messages:
         if isinstance(what, Notification) and flaw != REPEATED_EVENT:
-            told[what.side, what.method] += 1
+            by_method[what.side, what.method] += 1
     found = [each for each in stats.groups.all if each.kind is GroupKind.REQUEST]
     assert {(each.side, each.method, each.subject) for each in found} == set(expected)
     for each in found:
@@ -104,7 +104,7 @@ def same(lines: list[bytes]) -> None:
         assert (each.errors, each.sent, each.back) == (wanted.errors, wanted.sent, wanted.back)
         assert sorted(took for run in each.took._all() for took in run) == sorted(wanted.took)
     others = [each for each in stats.groups.all if each.kind is GroupKind.NOTIFICATION]
-    assert {(each.side, each.method): each.count for each in others} == dict(told)
+    assert {(each.side, each.method): each.count for each in others} == dict(by_method)
     assert (stats.client, stats.server, stats.revision) == (session.client, session.server, session.revision)
     assert (stats.exit, stats.last_at) == (session.exit, session.last_at)
     assert table(counted(lines, plainly=False)) == table(stats)
@@ -113,7 +113,7 @@ def same(lines: list[bytes]) -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(ENTRY, max_size=30))
-def test_whatever_comes_it_adds_up_to_what_the_session_says(entries: list[Entry]) -> None:
+def test_any_input_adds_up_to_the_counts_of_the_session(entries: list[Entry]) -> None:
     same([line_of(entry) for entry in entries])
 
 
@@ -125,7 +125,7 @@ def test_real_sessions_add_up(path: Path) -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_a_long_plain_session_adds_up_too(data: st.DataObject) -> None:
-    """Most lines of a real session go the short way, which the odd ones above leave at once."""
+    """Most lines of a real session take the fast path; the unusual ones above leave it at once."""
     talk = Talk().hello()
     waiting: list[int] = []
     for number in range(1, data.draw(st.integers(1, 25))):
@@ -181,7 +181,7 @@ def test_what_became_of_a_request_is_counted_as_that() -> None:
     assert echo.took.times()[2:] == pytest.approx((0.2, 1.0, 1.0, 1.0))
 
 
-def test_of_a_live_session_there_is_what_has_been_so_far() -> None:
+def test_a_live_session_is_counted_so_far() -> None:
     talk = Talk().hello().call(1, 1.0, 2.0).ask(3, 4.0, "tools/call", {"name": "slow"}).ask(2, 3.0, "ping")
 
     live, over = talk.stats(is_over=False), talk.stats()
@@ -194,8 +194,8 @@ def test_of_a_live_session_there_is_what_has_been_so_far() -> None:
 
 def test_the_members_of_a_batch_count_each() -> None:
     talk = Talk().hello()
-    asked = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in (1, 2)]
-    talk.say(1.0, "client", asked)
+    batch = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in (1, 2)]
+    talk.say(1.0, "client", batch)
     talk.say(2.0, "server", [{"jsonrpc": "2.0", "id": number, "result": {}} for number in (2, 1)])
 
     stats = talk.stats()
@@ -228,7 +228,7 @@ def test_a_request_that_its_http_exchange_refuses_is_an_error_without_an_answer(
 
 
 def test_a_client_of_2026_cancels_by_hanging_up() -> None:
-    said = {
+    meta = {
         "io.modelcontextprotocol/" + key: value
         for key, value in {
             "protocolVersion": "2026-07-28",
@@ -237,7 +237,7 @@ def test_a_client_of_2026_cancels_by_hanging_up() -> None:
     }
     talk = Talk()
     for number, at in ((1, 0.0), (2, 1.0)):
-        params = {"name": "echo", "_meta": said}
+        params = {"name": "echo", "_meta": meta}
         talk.ask(number, at, "tools/call", params, stream=str(number), http=number)
     talk.note(3.0, "http-end", http=2, hung_up="client").note(9.0, "stderr", text="")
 
@@ -247,8 +247,8 @@ def test_a_client_of_2026_cancels_by_hanging_up() -> None:
     assert stats.flight.area == 9.0 + 2.0
 
 
-def test_a_call_that_asks_back_is_timed_in_parts_and_as_a_whole() -> None:
-    """2026-07-28: the server's part are the two requests, not the seven seconds of the person asked."""
+def test_a_call_with_input_required_is_timed_in_parts_and_in_total() -> None:
+    """2026-07-28: the server's share are the two requests, not the seven seconds of the user."""
     question = {"resultType": "input_required", "requestState": "s", "inputRequests": {"a": {}}}
     talk = Talk().hello().ask(1, 1.0, "tools/call", {"name": "book"}).answer(1, 2.0, question)
     talk.ask(2, 9.0, "tools/call", {"name": "book", "requestState": "s", "inputResponses": {"a": {}}})
@@ -264,7 +264,7 @@ def test_a_call_that_asks_back_is_timed_in_parts_and_as_a_whole() -> None:
     assert stats.flight.served == 0.5 + 1.0 + 3.0
 
 
-def test_a_subscription_is_open_by_design_and_nobody_waits_for_it() -> None:
+def test_a_subscription_is_open_by_design_and_not_in_flight() -> None:
     talk = Talk().hello().ask(1, 1.0, SUBSCRIBE, {}).answer(1, 100.0)
 
     stats = talk.stats()
@@ -296,7 +296,7 @@ def test_notifications_take_the_short_cut_unless_a_filter_asks_for_them() -> Non
         assert stats.take_plain([line.replace(b"message", method.encode()) for line in lines], 0) == count
 
 
-def test_an_answer_that_mcpspy_kept_is_no_stray() -> None:
+def test_a_response_that_mcpspy_consumed_is_not_unsolicited() -> None:
     talk = Talk().hello().ask(1, 1.0, "ping").answer(1, 2.0, code=-1, by="mcpspy").answer(1, 3.0, to="mcpspy")
 
     assert (talk.stats().strays, talk.answer(1, 4.0).stats().strays) == (0, 1)
@@ -345,7 +345,7 @@ def test_a_place_is_counted_in_its_own_file() -> None:
     assert [stats.place(line) for line in range(5)] == [(0, 2), (0, 3), (0, 4), (1, 2), (1, 3)]
 
 
-def test_what_is_no_message_is_counted_as_what_it_is() -> None:
+def test_malformed_lines_are_counted_as_malformed() -> None:
     talk = (
         Talk()
         .hello()

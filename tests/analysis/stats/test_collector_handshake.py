@@ -1,4 +1,4 @@
-"""The first introduction is timed, and all of them are counted."""
+"""The first handshake is timed, and all of them are counted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_it_took_from_the_request_to_the_answer_and_was_ready_after_that() -> No
     assert (first.method, first.at, first.took, first.ready) == ("initialize", 1.25, 0.25, 1.25)
 
 
-def test_a_server_that_introduces_itself_anew_is_heard() -> None:
+def test_a_second_handshake_of_a_server_is_used() -> None:
     stats = (
         Talk()
         .hello()
@@ -29,7 +29,7 @@ def test_a_server_that_introduces_itself_anew_is_heard() -> None:
     assert (stats.handshakes.count, stats.handshakes.clients) == (2, {"host 1": 1, "other": 1})
 
 
-def test_a_refused_probe_is_no_introduction() -> None:
+def test_a_refused_probe_is_not_a_handshake() -> None:
     talk = Talk().ask(9, 0.1, "server/discover", {}).answer(9, 0.2, code=-32601).hello(1.0, 0.5)
 
     handshakes = talk.stats().handshakes
@@ -48,7 +48,7 @@ def test_another_client_is_not_the_one_that_is_ready() -> None:
     assert handshakes.first.ready is None
 
 
-def test_clients_beyond_counting_are_not_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clients_beyond_the_limit_are_not_distinguished(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collector, "MOST", 1)
     handshakes = Handshakes()
     for name in ("a", "b", "a"):

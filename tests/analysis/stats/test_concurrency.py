@@ -1,4 +1,4 @@
-"""How many were under way is known at any time, in few numbers."""
+"""The number of pending requests is known for any time, in constant memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mcpspy.analysis.stats.concurrency import BINS, Concurrency
 
 
 def flown(spans: list[tuple[bool, float, float]]) -> Concurrency:
-    """Let requests be under way from one time to another."""
+    """Add requests that are pending from one time to another."""
     flight = Concurrency()
     events = [(begin, 1, is_client) for is_client, begin, _ in spans]
     events += [(end, -1, is_client) for is_client, _, end in spans]
@@ -19,7 +19,7 @@ def flown(spans: list[tuple[bool, float, float]]) -> Concurrency:
     return flight
 
 
-def test_the_time_is_shared_out_between_who_waits_for_whom() -> None:
+def test_the_time_is_split_by_the_side_that_waits() -> None:
     flight = flown([(True, 1.0, 5.0), (True, 2.0, 3.0), (False, 4.0, 4.5), (False, 8.0, 9.0)])
 
     assert (flight.served, flight.client_seconds, flight.area) == (3.5, 1.5, 5.0)
@@ -65,7 +65,7 @@ def test_a_time_that_goes_back_counts_as_the_latest_before_it() -> None:
     assert (flight.served, flight.area, flight.peak) == (1.0, 2.0, 2)
 
 
-def test_a_clock_that_jumps_far_costs_no_more() -> None:
+def test_a_large_clock_jump_takes_no_more_time() -> None:
     flight = flown([(True, 0.0, 1.0), (True, 1e12, 1e12 + 1)])
 
     assert flight.peak == 1

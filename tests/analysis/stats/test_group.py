@@ -1,4 +1,4 @@
-"""Groups can be put together, and count as if they had been one."""
+"""Merged groups have the same counts as a single group."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mcpspy.analysis.stats.group import GroupKind, MessageGroup, merged
 from mcpspy.core.session.exchange import State
 
 
-def test_a_whole_is_the_sum_of_its_parts() -> None:
+def test_merged_counts_are_sums() -> None:
     groups = [MessageGroup("client", GroupKind.REQUEST, "tools/call", name) for name in "ab"]
     for number, group in enumerate(groups, 1):
         group.count, group.sent, group.back, group.late_errors = number, 10 * number, 100 * number, 1

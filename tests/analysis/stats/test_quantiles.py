@@ -1,4 +1,4 @@
-"""Quantiles are those of the sorted numbers, however they came."""
+"""Quantiles equal those of the sorted numbers, in any order of arrival."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_they_are_those_of_the_sorted_list(lists: list[list[float]], share: floa
         ]
 
 
-def test_of_nothing_there_is_nothing() -> None:
+def test_an_empty_distribution_has_zeros() -> None:
     times = Distribution().times()
 
     assert times == (0, 0.0, 0.0, 0.0, 0.0, 0.0)

@@ -1,4 +1,4 @@
-"""A filter decides what the tables have, and nothing else does."""
+"""A filter limits the tables, and only the tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A filter sees a request and its answer as one."""
+"""A filter sees a request and its response as one item."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def test_time_is_of_the_request_the_outcome_of_the_answer_and_the_size_of_both()
         data=b"asked",
     )
     call.state = State.ERROR
-    item = call_item(call, StatsAnswer(1.5, 20, 4, is_failure=True, code=-32602, odd=True, data=b"answered"))
+    item = call_item(
+        call, StatsAnswer(1.5, 20, 4, is_failure=True, code=-32602, has_issue=True, data=b"answered")
+    )
 
     assert (item.at, item.side, item.kind, item.method, item.subject) == (
         1.0,
@@ -28,7 +30,7 @@ def test_time_is_of_the_request_the_outcome_of_the_answer_and_the_size_of_both()
         "tools/call",
         "echo",
     )
-    assert (item.size, item.latency, item.status, item.error_code, item.odd) == (
+    assert (item.size, item.latency, item.status, item.error_code, item.has_issue) == (
         30,
         0.5,
         "error",

@@ -1,4 +1,4 @@
-"""Messages find their group, and there are not too many of them."""
+"""Messages are counted in the right group, and the number of groups is limited."""
 
 from __future__ import annotations
 

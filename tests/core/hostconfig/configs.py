@@ -1,4 +1,4 @@
-"""Configurations as people and hosts write them: any spacing, comments, unknown members, any order."""
+"""Random configurations like those of users and hosts: any spacing, comments, unknown members, any order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COMMENTS = ["plain", "größe ']\"{", "a-b", "x: y, z"]
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Yield the node and all below it."""
+    """Yield the node and all its descendants."""
     todo = [node]
     while todo:
         found = todo.pop()
@@ -43,7 +43,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def entries(rng: Random, home: ServersLocation, number: int) -> Entries:
-    """Return servers, stdio and URL ones, with whatever else a host may keep beside them."""
+    """Return stdio and URL servers, with other members that a host may add to them."""
     names = rng.sample(NAMES, min(number, len(NAMES))) + [f"s{n}" for n in range(number - len(NAMES))]
     return [(name, stdio(rng) if rng.random() < 0.6 else url(rng, home.layout)) for name in names]
 
@@ -99,7 +99,7 @@ def text(rng: Random, home: ServersLocation, servers: Entries) -> str:
 
 
 def document(home: ServersLocation, servers: Entries) -> dict[str, Any]:
-    """Return what such a configuration says."""
+    """Return the data of a configuration with these servers."""
     inside: Any = [{"name": n, **e} for n, e in servers] if home.layout.named else dict(servers)
     for key in reversed(home.keys):
         inside = {key: inside}
@@ -181,7 +181,7 @@ def _toml(rng: Random, home: ServersLocation, servers: Entries) -> str:
             inline += [line(k, v, f"{key(name)}.") for k, v in entry.items()]
         else:
             tables = [k for k, v in entry.items() if isinstance(v, dict) and style == 3]
-            # No host's entry has two, and one with two headers' tables is left alone.
+            # Entries of real hosts have at most one table of headers; wrap skips an entry with two.
             if "http_headers" in tables and "env_http_headers" in tables:
                 tables.remove("http_headers")
             later.append(f"{gap()}[{gap()}{root}.{key(name)}{gap()}] # {rng.choice(COMMENTS)}\n")
@@ -213,7 +213,7 @@ def _yaml(rng: Random, home: ServersLocation, servers: Entries) -> str:
         return f"  # {rng.choice(COMMENTS)}" if rng.random() < 0.3 else ""
 
     def block(value: object, indent: str) -> str:
-        """Return what follows a colon."""
+        """Return the source text after a colon."""
         if isinstance(value, dict | list) and (not value or rng.random() < 0.3):
             return f" {flow(value, ensure_ascii=False)}{comment()}\n"
         if isinstance(value, dict):

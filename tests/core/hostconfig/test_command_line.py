@@ -1,4 +1,4 @@
-"""Command lines of mcpspy in an entry."""
+"""Command lines of mcpspy in the entries of a configuration."""
 
 from __future__ import annotations
 

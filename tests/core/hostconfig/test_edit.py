@@ -1,4 +1,4 @@
-"""Wrapping and unwrapping, on configurations of every host."""
+"""Wrapping and unwrapping in configurations of all hosts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HOMES = [pytest.param(host.location, id=host.name) for host in HOSTS]
 
 
 def read(text: str, home: ServersLocation) -> dict[str, Any]:
-    """Read a configuration by somebody else's reader; comments in JSON are not its business."""
+    """Read a configuration with an independent parser; JSON must have no comments."""
     text = text.removeprefix("\ufeff")
     if home.syntax is ConfigSyntax.TOML:
         return tomllib.loads(text)
@@ -50,7 +50,7 @@ def names(text: str, home: ServersLocation) -> list[str]:
 
 
 @pytest.mark.parametrize("home", HOMES)
-# A seed does not shrink.
+# Shrinking a seed is useless.
 @settings(max_examples=30, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(seed=st.integers(0, 2**32), number=st.sampled_from([0, 1, 3, 6]))
 def test_wrapping_and_unwrapping_restores_every_byte(home: ServersLocation, seed: int, number: int) -> None:
@@ -73,7 +73,7 @@ def test_wrapping_and_unwrapping_restores_every_byte(home: ServersLocation, seed
 
 
 def check(argv: list[str], name: str, entry: dict[str, Any]) -> None:
-    """Hold that the command line is the one the entry needs, by the reader that `run` itself has."""
+    """Assert that the command line starts the entry, according to the parser of `run`."""
     assert argv[0] == HOW.program[0]
     if "command" in entry:
         assert argv[1] == "run"
@@ -127,7 +127,7 @@ def test_others_read_in_it_what_we_wrote_and_what_stood_there_before(
             assert now.get("disabled") == entry.get("disabled")
             assert now.get("unknown") == entry.get("unknown")
             assert "url" not in now
-        # What is left is as it was.
+        # Everything else is unchanged.
         now.clear()
         entry.clear()
     assert after == before
@@ -200,7 +200,7 @@ def test_an_anchor_that_is_used_elsewhere_is_not_moved_from_under_it() -> None:
     edited = wrapped(text, YAML_, ["a", "b"], HOW)
 
     assert edited.text == text
-    assert edited.left == {"a": UNSAFE, "b": "its args are no list"}
+    assert edited.left == {"a": UNSAFE, "b": "its args are not a list"}
 
 
 def test_what_would_not_unwrap_to_the_same_bytes_is_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,7 +272,7 @@ def test_an_entry_whose_original_is_gone_is_left_alone() -> None:
     edited = unwrapped(made, JSON, ["a"])
 
     assert edited.text == made
-    assert "MCPSPY_ORIGINAL is gone" in edited.left["a"]
+    assert "MCPSPY_ORIGINAL is missing" in edited.left["a"]
 
 
 def test_a_shape_without_a_word_for_stdio_gets_none() -> None:

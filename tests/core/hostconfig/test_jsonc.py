@@ -1,4 +1,4 @@
-"""JSON with comments."""
+"""Parser of JSON with comments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members in an entry, and new ones beside them."""
+"""Positions of the members of an entry, and source text of new members."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def test_neighbours_are_one_run_whatever_blanks_and_comments_part_them() -> None
 
 def test_what_stands_in_several_places_is_left_alone() -> None:
     text = '[s.x]\nurl = "u"\nheaders.A = "1"\n'
-    with pytest.raises(SkippedEntry, match="headers does not stand in one place"):
+    with pytest.raises(SkippedEntry, match="headers is not defined in one place"):
         place(text, ConfigSyntax.TOML, "s", "x").runs(["url", "headers"])
 
 
 def test_members_that_another_table_parts_are_left_alone() -> None:
     text = '[s]\nx.url = "u"\ny.url = "v"\nx.type = "t"\n'
-    with pytest.raises(SkippedEntry, match="url and type do not stand together"):
+    with pytest.raises(SkippedEntry, match="url and type are not adjacent"):
         place(text, ConfigSyntax.TOML, "s", "x").runs(["url", "type"])
 
 

@@ -1,4 +1,4 @@
-"""The members of an entry, as data."""
+"""Layouts of entries as data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kind of each entry."""
+"""Kinds of entries."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def one(entry: str, layout: EntryLayout = STANDARD) -> ServerEntry:
         ('{"command": "x"}', EntryKind.STDIO, ""),
         ('{"command": "x", "args": ["y", 8080]}', EntryKind.STDIO, ""),
         ('{"url": "http://x"}', EntryKind.URL, ""),
-        ("{}", EntryKind.ODD, "neither a command nor a URL"),
-        ("null", EntryKind.ODD, "no object"),
-        ('{"command": "x", "url": "http://x"}', EntryKind.ODD, "both"),
-        ('{"command": {"path": "x"}}', EntryKind.ODD, "command is no string"),
-        ('{"command": "x", "args": "y"}', EntryKind.ODD, "args are no list"),
-        ('{"command": "x", "args": null}', EntryKind.ODD, "args are no list"),
-        ('{"url": 1}', EntryKind.ODD, "URL is no string"),
+        ("{}", EntryKind.INVALID, "neither a command nor a URL"),
+        ("null", EntryKind.INVALID, "not an object"),
+        ('{"command": "x", "url": "http://x"}', EntryKind.INVALID, "both"),
+        ('{"command": {"path": "x"}}', EntryKind.INVALID, "command is not a string"),
+        ('{"command": "x", "args": "y"}', EntryKind.INVALID, "args are not a list"),
+        ('{"command": "x", "args": null}', EntryKind.INVALID, "args are not a list"),
+        ('{"url": 1}', EntryKind.INVALID, "URL is not a string"),
     ],
 )
 def test_an_entry_has_a_command_or_a_url(entry: str, what: EntryKind, why: str) -> None:
@@ -74,9 +74,9 @@ def test_no_servers_are_none(text: str) -> None:
 
 
 def test_a_list_where_an_object_should_be_is_told() -> None:
-    with pytest.raises(UsageError, match=r"^a\.b is no object of servers"):
+    with pytest.raises(UsageError, match=r"^a\.b is not an object of servers"):
         servers(read('{"a": {"b": []}}', ConfigSyntax.JSON), ("a", "b"), STANDARD)
-    with pytest.raises(UsageError, match=r"^s is no list of servers"):
+    with pytest.raises(UsageError, match=r"^s is not a list of servers"):
         servers(read("s: {}", ConfigSyntax.YAML), ("s",), EntryLayout(named=True))
 
 

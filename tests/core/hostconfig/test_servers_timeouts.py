@@ -1,4 +1,4 @@
-"""Timeouts of hosts."""
+"""Default timeouts of hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TOML."""
+"""Parser of TOML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spans of a text, and changes by them."""
+"""Trees of spans, and changes by offsets."""
 
 from __future__ import annotations
 

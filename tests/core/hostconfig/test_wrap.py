@@ -1,4 +1,4 @@
-"""The members of a wrapped entry."""
+"""Members of wrapped entries."""
 
 from __future__ import annotations
 
@@ -162,10 +162,10 @@ def test_a_server_that_needs_no_login_is_wrapped(entry: str) -> None:
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        ('{"url": "ws://x.org"}', "its URL is none of an HTTP server"),
-        ('{"url": "https://me:pass@x.org"}', "its URL is none of an HTTP server"),
-        ('{"url": "http://localhost", "headers": {"A": 1}}', "its headers are no object of strings"),
-        ('{"url": "http://localhost", "headers": ["A"]}', "its headers are no object of strings"),
+        ('{"url": "ws://x.org"}', "its URL is not an HTTP URL"),
+        ('{"url": "https://me:pass@x.org"}', "its URL is not an HTTP URL"),
+        ('{"url": "http://localhost", "headers": {"A": 1}}', "its headers are not an object of strings"),
+        ('{"url": "http://localhost", "headers": ["A"]}', "its headers are not an object of strings"),
         ('{"command": "x", "url": "http://localhost"}', "it has both a command and a URL"),
     ],
 )
@@ -177,14 +177,14 @@ def test_options_of_a_connection_that_the_bridge_has_not_are_a_reason() -> None:
     text = "mcpServers:\n- name: a\n  url: http://localhost/\n  requestOptions: {verifySsl: false, headers: {A: b}}\n"
 
     assert wrapped(text, CONTINUE, ["a"], HOW).left == {
-        "a": "the bridge has nothing for its requestOptions.verifySsl"
+        "a": "the bridge does not support requestOptions.verifySsl"
     }
 
 
 def test_two_tables_of_headers_are_a_reason() -> None:
     text = '[mcp_servers.a]\nurl = "http://x"\n[mcp_servers.a.http_headers]\nA = "1"\n[mcp_servers.a.env_http_headers]\nB = "C"\n'
 
-    assert "are tables: write one as" in wrapped(text, CODEX, ["a"], HOW).left["a"]
+    assert "are tables (write one as" in wrapped(text, CODEX, ["a"], HOW).left["a"]
 
 
 def test_a_plain_scalar_that_brackets_would_end_is_left_alone() -> None:
@@ -193,4 +193,4 @@ def test_a_plain_scalar_that_brackets_would_end_is_left_alone() -> None:
     found = wrapped(text, CONTINUE, ["a", "c"], HOW)
 
     assert found.done == ["c"]
-    assert "restored to the byte" in found.left["a"]
+    assert "undo byte for byte" in found.left["a"]

@@ -1,4 +1,4 @@
-"""Unwrapping entries that were edited. The rest of unwrapping is in test_edit."""
+"""Unwrapping of edited entries; test_edit has the other tests of unwrapping."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def wrap(entry: str) -> str:
     [
         ('{"command": "mcpspy", "args": ["run", "--name", "a"]}', "no command follows"),
         ('{"command": "mcpspy", "args": ["run", "--name", "a", "--"]}', "no command follows"),
-        ('{"command": "mcpspy", "args": ["run", "--", 1]}', "is no command"),
-        ('{"command": "mcpspy", "args": ["bridge", "--upstream", "http://x"]}', "is gone from its env"),
+        ('{"command": "mcpspy", "args": ["run", "--", 1]}', "is not a command"),
+        ('{"command": "mcpspy", "args": ["bridge", "--upstream", "http://x"]}', "is missing from its env"),
         (
             '{"command": "mcpspy", "args": ["bridge"], "env": {"MCPSPY_ORIGINAL": "\\"url\\": \\"x\\"", "MCPSPY_ORIGINAL_AFTER": "[]"}}',
-            "is not what mcpspy wrote",
+            "is not the value that mcpspy wrote",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""YAML."""
+"""Parser of YAML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An imported session, read as its readers do."""
+"""Decoded entries of imported sessions."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from mcpspy.core.recording.decode import Entry, Frame, Note, read_entry
 
 
 def entries(session: ImportedSession) -> list[Entry]:
-    """Return what stands in its lines."""
+    """Return the decoded entries of a session."""
     return [read_entry(line[:-1]) for line in session.lines]
 
 
 def frames(session: ImportedSession) -> list[tuple[float, str, bytes]]:
-    """Return when, by whom and what was said."""
+    """Return time, side and data of each frame."""
     return [(entry.at, entry.side, entry.data) for entry in entries(session) if isinstance(entry, Frame)]
 
 

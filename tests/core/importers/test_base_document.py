@@ -32,14 +32,14 @@ def refusal(data: bytes) -> str:
 
 
 def test_what_is_wrong_is_said_in_the_name_of_what_it_was_taken_for() -> None:
-    assert refusal(b"{}") == "tool, but object missing required field `a` (see docs/import.md)"
+    assert refusal(b"{}") == "invalid tool: object missing required field `a` (see docs/import.md)"
     assert (
-        refusal(b'{"a":')
-        == "tool, but input data was truncated (half a file? Save it again, or let its tool finish)"
+        refusal(b'{"a":') == "invalid tool: input data was truncated (the file may be incomplete; "
+        "save it again, or wait until the other tool has finished)"
     )
-    assert refusal(b'{"a":"x"}').startswith("tool, but expected `int`, got `str` - at `$.a`")
-    assert refusal(b"[" * 9999).startswith("tool, but ")
-    assert refusal(b'{"a":1,"raw":' + b"[" * 99999).startswith("tool, but ")
+    assert refusal(b'{"a":"x"}').startswith("invalid tool: expected `int`, got `str` - at `$.a`")
+    assert refusal(b"[" * 9999).startswith("invalid tool: ")
+    assert refusal(b'{"a":1,"raw":' + b"[" * 99999).startswith("invalid tool: ")
 
 
 def test_a_mark_of_byte_order_is_no_part_of_it() -> None:
@@ -53,8 +53,8 @@ def test_a_line_is_named_by_its_number_and_a_last_one_that_is_cut_off_as_such() 
             list(read_lines(data, One, "tool"))
         return str(refused.value)
 
-    assert lines(b'{"a":1}\n\n{"b":1}\n').startswith("tool, but line 3: object missing required field `a`")
-    assert lines(b'{"a":1}\n{"a"').startswith("tool, but its last line, 2, is cut off (half a file?")
+    assert lines(b'{"a":1}\n\n{"b":1}\n').startswith("invalid tool line 3: object missing required field `a`")
+    assert lines(b'{"a":1}\n{"a"').startswith("invalid tool line 2: the last line is incomplete (the file")
 
 
 def test_a_line_that_is_no_json_may_be_read_otherwise() -> None:
@@ -96,5 +96,5 @@ def test_a_moment_is_the_same_however_it_is_written(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "today", "2026-13-41T08:13:03Z", "2026-11-21", "0000-00-00T00:00:00Z"])
 def test_what_is_no_date_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=r"^tool, but .* is no date"):
+    with pytest.raises(UsageError, match=r"^invalid tool: .* is not a (valid )?date"):
         timestamp(text, "tool")

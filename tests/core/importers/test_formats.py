@@ -159,6 +159,6 @@ def _falls_not(name: str, data: bytes) -> None:
 
 
 def test_an_edited_message_is_no_way_around(tmp_path: Path) -> None:
-    """What stands in a string of the file can end no line of ours."""
+    """A line break in a string of the file must not end a line of the recording."""
     said: dict[str, Any] = {"ts": 1, "dir": "server->client", "msg": {"_raw": '{\n}"x', "_unparsed": True}}
     _falls_not("mcp-rec", json.dumps(said).encode())

@@ -1,4 +1,4 @@
-"""Archives by other tools and by mcpspy."""
+"""HTTP Archives of other tools and of mcpspy."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def test_a_body_in_base64_is_read_and_one_that_is_none_is_missing() -> None:
     (session,) = sessions(archive(entry(response={**response, "content": content})))
     assert frames(session)[1][2] == b"{}"
     (session,) = sessions(archive(entry(response={**response, "content": {**content, "text": "e"}})))
-    assert session.changed == ["bodies that were not saved with it: 1"]
+    assert session.changed == ["bodies missing from the file: 1"]
     (session,) = sessions(archive(entry(response={**response, "content": {"size": 0}})))
     assert session.changed == []
     (session,) = sessions(archive(entry(response={**response, "content": {"size": 9}})))
-    assert session.changed == ["bodies that were not saved with it: 1"]
+    assert session.changed == ["bodies missing from the file: 1"]
 
 
 def test_what_browsers_leave_out_is_no_obstacle() -> None:
@@ -99,7 +99,7 @@ def test_pages_of_a_browser_are_no_sessions() -> None:
 
 
 def test_an_archive_without_mcp_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"^HAR 1\.2 of 1 entries, but none posts JSON-RPC"):
+    with pytest.raises(UsageError, match=r"^HAR 1\.2: none of the 1 entries posts JSON-RPC"):
         sessions(archive(entry(text=None)))
-    with pytest.raises(UsageError, match=r"^HAR '3': mcpspy reads 1\.1 and 1\.2"):
+    with pytest.raises(UsageError, match=r"^unsupported HAR '3' .mcpspy reads 1\.1 and 1\.2"):
         sessions(archive(version="3"))

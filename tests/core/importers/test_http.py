@@ -1,4 +1,4 @@
-"""Saved HTTP exchanges: which are MCP, and their servers and streams."""
+"""MCP exchanges among saved HTTP exchanges, with their servers and streams."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_two_servers_are_two_sessions_and_the_rest_is_left_out() -> None:
     rest = exchange(0, "http://h:1/api", request_body=b'{"a":1}')
     one, two = mcp_sessions([page, rest, exchange(1), exchange(2, "http://h:2/mcp")], format="har", lacks=[])
     assert (one.key, two.key) == ("http://h:1/mcp", "http://h:2/mcp")
-    assert one.changed == ["left out: 2 exchanges with other addresses"]
+    assert one.changed == ["left out: 2 exchanges with other URLs"]
     assert one.messages == 2
 
 
@@ -101,7 +101,7 @@ def test_bodies_that_are_missing_are_counted_and_an_open_stream_has_no_end() -> 
     unasked = exchange(2, request_body=None, response_body=None, response=[])
     stream = exchange(3, method="GET", request_body=None, response_body=b"", response=[EVENTS], is_open=True)
     session = only(silent, unasked, stream)
-    assert session.changed == ["bodies that were not saved with it: 2"]
+    assert session.changed == ["bodies missing from the file: 2"]
     assert [note["http"] for note in notes(session, "http-end")] == [1, 2]
 
 

@@ -1,4 +1,4 @@
-"""The Inspector's Protocol tab."""
+"""Exports of the Inspector's Protocol tab."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def test_who_sent_it_is_what_the_protocol_says_if_the_file_does_not() -> None:
     entries.append(entry(20, "response", {"id": 1, "result": {}}))
     (session,) = sessions(json.dumps(entries).encode())
     assert [side for _, side, _ in frames(session)] == [*(side for _, side in said.values()), "server"]
-    assert session.changed == ["who sent it is taken from the protocol: 10 messages"]
+    assert session.changed == ["sender inferred from the method: 10 messages"]
 
 
 def test_a_full_log_is_said_to_have_lost_its_beginning() -> None:
     (session,) = sessions(json.dumps([entry(1, "notification", {}, origin="server")] * MAX_MESSAGES).encode())
-    assert session.changed == ["it keeps 1000 messages: what was before these is gone"]
+    assert session.changed == ["earlier messages may be missing: the Inspector keeps only 1000"]

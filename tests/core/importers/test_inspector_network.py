@@ -1,4 +1,4 @@
-"""The Inspector's Network tab."""
+"""Exports of the Inspector's Network tab."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_stream_that_is_open_has_no_end_and_what_it_only_counted_is_said() -> 
     (session,) = sessions(json.dumps([entry(), stream(eventCount=2), closed]).encode())
     assert [note["http"] for note in notes(session, "http-end")] == [1, 3]
     assert entries(session)[-1].at == 9.0
-    assert session.changed == ["left out: 2 events that it only counted"]
+    assert session.changed == ["left out: 2 events that the Inspector only counted"]
 
 
 def test_a_request_that_failed_says_why() -> None:
@@ -54,5 +54,5 @@ def test_a_request_that_failed_says_why() -> None:
 
 
 def test_one_of_other_requests_is_refused() -> None:
-    with pytest.raises(UsageError, match="Network export of 1 requests, but none posts JSON-RPC"):
+    with pytest.raises(UsageError, match="Network export: none of the 1 requests posts JSON-RPC"):
         sessions(json.dumps([entry(requestBody="grant_type=code")]).encode())

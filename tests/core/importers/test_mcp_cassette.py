@@ -1,4 +1,4 @@
-"""mcp-cassette's cassettes."""
+"""Cassettes of mcp-cassette."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def test_over_http_an_exchange_has_its_number_and_the_session_is_one_stream() ->
 
 def test_what_it_redacted_is_counted() -> None:
     assert cassette(said(0, "client", {}, redacted=True)).changed == [
-        "redacted by it, and so still: 1 message"
+        "already redacted in the file: 1 message"
     ]
 
 
 @pytest.mark.parametrize("version", [0, 4, "3", None, True])
 def test_another_version_is_refused(version: Any) -> None:
-    with pytest.raises(UsageError, match=r"^mcp-cassette of format '.*': mcpspy reads 1 to 3"):
+    with pytest.raises(UsageError, match=r"^unsupported mcp-cassette format '.*' .mcpspy reads 1 to 3"):
         cassette(format_version=version)

@@ -1,4 +1,4 @@
-"""mcp-rec's lines."""
+"""Files of mcp-rec."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_two_runs_into_one_file_are_said() -> None:
     hello = line(1, UP, {"jsonrpc": "2.0", "id": 0, "method": "initialize"})
     assert sessions(hello)[0].changed == []
     assert sessions(hello * 2)[0].changed == [
-        "2 sessions that went into one file, one after the other, are one recording"
+        "2 sessions that were appended to one file became one recording"
     ]
 
 
@@ -57,5 +57,5 @@ def test_two_runs_into_one_file_are_said() -> None:
     "bad", [b"NaN", b'{"ts":NaN}', b'{"ts":1,"dir":"client->server"}', line(1, "up", {})]
 )
 def test_what_is_no_line_of_it_is_refused_by_number(bad: bytes) -> None:
-    with pytest.raises(UsageError, match=r"^mcp-rec, but line 2"):
+    with pytest.raises(UsageError, match=r"^invalid mcp-rec line 2"):
         sessions(line(1, UP, {}) + bad.rstrip() + b"\n")

@@ -1,4 +1,4 @@
-"""mcphawk's rows."""
+"""Databases of mcphawk."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def session_row(**fields: Any) -> dict[str, Any]:
 
 
 def message(number: int, ts: float, direction: str, body: Any, request: int | None = None) -> dict[str, Any]:
-    return {"session_id": "s", "id": number, "ts": ts, "direction": direction, "body": body, "asked": request}
+    row = {"session_id": "s", "id": number, "ts": ts, "direction": direction}
+    return {**row, "body": body, "request": request}
 
 
 def test_an_answer_that_was_written_first_comes_after_its_request() -> None:
@@ -38,7 +39,7 @@ def test_an_answer_that_was_written_first_comes_after_its_request() -> None:
     ]
     (session,) = sessions(McphawkDatabase(1, [session_row()], rows))
     assert [said for _, _, said in frames(session)] == [b"[2]", b"[3]", b"[1]", b"[4]", b"[5]"]
-    assert session.changed == ["moved behind the request: 1 answer"]
+    assert session.changed == ["moved after their requests: 1 response"]
 
 
 def test_a_session_has_its_command_or_its_address() -> None:
@@ -50,7 +51,7 @@ def test_a_session_has_its_command_or_its_address() -> None:
     ):
         (session,) = sessions(McphawkDatabase(1, [row], [message(1, 5.0, "c2s", '{"k":"••••"}')]))
         assert (session.transport, session.command, session.upstream, session.name) == wanted
-        assert session.changed == ["masked by it, and so still: 1 message"]
+        assert session.changed == ["already masked in the file: 1 message"]
         assert getattr(entries(session)[0], "stream", None) == (None if row["transport"] == "stdio" else "1")
 
 
@@ -65,7 +66,7 @@ def test_one_that_had_not_ended_has_no_end_and_one_without_messages_is_left_out(
 
 @pytest.mark.parametrize("odd", [{"direction": "up"}, {"body": b"x"}, {"ts": None}])
 def test_rows_of_another_making_are_refused(odd: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="message 1 is not as it writes them"):
+    with pytest.raises(UsageError, match="unexpected values in message 1"):
         sessions(McphawkDatabase(1, [session_row()], [message(1, 5.0, "c2s", "[]") | odd]))
-    with pytest.raises(UsageError, match=r"^mcphawk with the schema 7: mcpspy reads 1"):
+    with pytest.raises(UsageError, match=r"^unsupported mcphawk schema 7"):
         sessions(McphawkDatabase(7, [], []))

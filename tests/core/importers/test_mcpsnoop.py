@@ -1,4 +1,4 @@
-"""mcpsnoop's envelopes; what they look like is in files/mcpsnoop.jsonl."""
+"""Envelopes of mcpsnoop; files/mcpsnoop.jsonl has examples."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def test_what_it_dropped_and_changed_is_counted() -> None:
     lines = [(1, '"truncated":true'), (2, '"redacted":true'), (5, '"batch":true'), (6, '"batch":true')]
     (session,) = sessions("".join(envelope % line for line in lines).encode())
     assert session.changed == [
-        "missing, as mcpsnoop dropped them: 2 events",
-        "cut off by it: 1 message",
-        "redacted by it, and so still: 1 message",
-        "out of a batch, and each alone: 2 messages",
+        "dropped by mcpsnoop: 2 events",
+        "truncated by mcpsnoop: 1 message",
+        "already redacted in the file: 1 message",
+        "split from batches: 2 messages",
     ]
 
 
 def test_a_time_that_is_none_is_refused_with_its_line() -> None:
-    with pytest.raises(UsageError, match=r"^mcpsnoop, line 1, but 'soon' is no date and time"):
+    with pytest.raises(UsageError, match=r"^invalid mcpsnoop line 1: 'soon' is not a date and time"):
         sessions(b'{"session_id":"s","seq":1,"ts":"soon","direction":"c2s"}')
 
 

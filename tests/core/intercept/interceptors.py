@@ -52,5 +52,5 @@ def events(steps: list[Step]) -> list[Fields]:
 
 
 def actions(steps: list[Step]) -> list[Step]:
-    """Return the steps that act on messages."""
+    """Return the steps that send, drop or replace messages."""
     return [step for step in steps if not isinstance(step, AddNote | Notify)]

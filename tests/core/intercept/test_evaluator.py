@@ -1,4 +1,4 @@
-"""The evaluation of rules for one message."""
+"""Evaluation of the rules for one message."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_the_same_matches_are_taken_every_time(settings: str, taken: list[int]) 
     evaluator = RuleEvaluator(rules(f"tool:echo => {settings} drop"))
     verdicts = []
     for number in range(1, 7):
-        evaluator.evaluate(message(call(0, tool="other")), None)  # What it does not match counts for nothing.
+        evaluator.evaluate(message(call(0, tool="other")), None)  # Only matches count.
         verdicts.append((number, evaluator.evaluate(message(call(number)), None).is_dropped))
 
     assert [number for number, is_dropped in verdicts if is_dropped] == taken
@@ -143,7 +143,7 @@ def test_a_failed_replacement_is_noted_and_the_message_forwarded_unchanged() -> 
     decision = decide("echo => replace /id/x = 1", call())
 
     assert decision.data is None
-    assert decision.notes[0].fields["failed"] == "there is no /id/x: x would be in 1"
+    assert decision.notes[0].fields["failed"] == "/id/x does not exist: x would be in 1"
 
 
 def test_what_is_corrupted_was_edited_before() -> None:

@@ -1,4 +1,4 @@
-"""The buffer of held and delayed messages."""
+"""Buffer of held and delayed messages."""
 
 from __future__ import annotations
 

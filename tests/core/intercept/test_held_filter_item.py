@@ -1,4 +1,4 @@
-"""In-flight messages as filters see them."""
+"""In-flight messages as filter items."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ITEMS = {
         ("latency>2s", {"result"}),
         ("id:7", {"request", "result", "failure"}),
         ("stream:2", {"request", "result"}),
-        ("is:odd", {"malformed", "odd"}),
+        ("is:issue", {"malformed", "odd"}),
         ("kind:malformed", {"malformed"}),
         ("time>=3.5s", {"result", "stray"}),
         ("size<10", {"malformed"}),

@@ -1,4 +1,4 @@
-"""Server-sent events one by one."""
+"""Splitting of a stream into server-sent events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The headers of a request whose body was changed or injected."""
+"""Headers of changed and injected requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NONE = ToolParamHeaders()
 
 
 def listed(**headers: str) -> ToolParamHeaders:
-    """Return what is known once `echo` was listed, which wants these arguments under these names."""
+    """Return the headers after `tools/list` returned `echo`, whose schema maps these arguments to these names."""
     properties = {key: {"type": "string", "x-mcp-header": name} for key, name in headers.items()}
     tool = {"name": "echo", "inputSchema": {"type": "object", "properties": properties}}
     (message,) = read_frame(Frame(0.0, "server", json.dumps({"id": 1, "result": {"tools": [tool]}}).encode()))

@@ -1,4 +1,4 @@
-"""The interception engine."""
+"""Interception engine."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_only_a_request_can_be_answered() -> None:
     held = interceptor(" => hold")
     for data in (result(1), BATCH):
         ticket = held.process(0.0, "server", data).ticket
-        with pytest.raises(CommandError, match="is no request"):
+        with pytest.raises(CommandError, match="is not a request"):
             held.execute(0.0, "tui", {"order": "answer", "ticket": ticket, "result": {}})
 
 
@@ -299,7 +299,7 @@ def test_an_injected_request_is_answered_to_its_viewer_alone() -> None:
         "id": speak.id,
     }
     assert asking.describe(1.0)["injected"]
-    assert asking.process(1.5, "server", result(f"{PREFIX}2")).is_untouched  # Nobody asked under that one.
+    assert asking.process(1.5, "server", result(f"{PREFIX}2")).is_untouched  # No request has this id.
     moved = asking.process(1.7, "server", progress(f"{PREFIX}1"))
     assert events(moved.steps)[0]["event"] == "progress"
     assert moved.to_mcpspy
@@ -477,7 +477,7 @@ def test_a_request_that_was_forwarded_before_interception_is_cancelled_when_it_t
     assert (answer.side, cancelled.side, cancelled.stream) == ("server", "client", "s")
     assert not received.process(
         7.0, "server", result(1)
-    ).to_mcpspy  # Of no stream: it answers another request.
+    ).to_mcpspy  # Without the stream, it responds to another request.
     late = received.process(7.0, "server", result(1), stream="s", exchange="lane")
     assert [note["action"] for note in notes(late.steps)] == ["swallowed"]
     assert isinstance(late.steps[0], AddNote)
@@ -668,7 +668,7 @@ def test_the_time_limit_starts_again_when_a_viewer_drops_a_held_response() -> No
     watched.execute(100.0, "tui", {"order": "drop", "ticket": ticket})
 
     assert watched.next_at == 105.0
-    (answer,) = actions(watched.run_due(105.0))  # Without a cancellation: the server has answered.
+    (answer,) = actions(watched.run_due(105.0))  # No cancellation, because the server has responded.
     assert isinstance(answer, Inject)
     assert answer.side == "server"
 
@@ -848,7 +848,7 @@ def test_when_one_side_closes_its_messages_are_forwarded_and_injected_requests_t
         assert [each["from"] for each in said["injected"]] == [closed]
         assert [type(step) for step in actions(ending.run_due(9.0))] == [
             Forward
-        ]  # The delayed one of the peer.
+        ]  # The peer's delayed message.
         answered = ending.process(10.0, peer, result(json.loads(said["injected"][0]["id"])))
         assert [event["n"] for event in events(answered.steps)] == [peer]
 
@@ -865,7 +865,7 @@ def test_only_the_side_that_got_an_injected_request_can_answer_it_and_only_its_v
 
 
 class Traffic(RuleBasedStateMachine):
-    """Two peers, two viewers and time, in any order."""
+    """Random actions of two peers and two viewers, with time passing."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -876,8 +876,8 @@ class Traffic(RuleBasedStateMachine):
         self.number = 0
         self.tickets: list[int] = []
         self.underway: dict[int, tuple[str, bytes]] = {}
-        """Messages that have neither gone on nor been dropped, by ticket, and who sent them."""
-        self.ours: set[str] = set()
+        """Ticket → side and data of a message that was neither forwarded nor dropped yet."""
+        self.injected: set[str] = set()
         self.awaited: list[int] = []
         self.answered: list[int] = []
 
@@ -885,13 +885,13 @@ class Traffic(RuleBasedStateMachine):
         for step in steps:
             assert not isinstance(step, Substitute | Disconnect)
             if isinstance(step, Forward):
-                assert self.underway.pop(step.ticket) == (step.side, step.data)  # Once, and as it came.
+                assert self.underway.pop(step.ticket) == (step.side, step.data)  # Once, and unchanged.
             elif isinstance(step, Dropped):
                 del self.underway[step.ticket]
             elif isinstance(step, Inject) and step.id is not None:
-                assert step.id not in self.ours
-                self.ours.add(step.id)
-            elif isinstance(step, Inject) and step.side == "server":  # The watchdog's.
+                assert step.id not in self.injected
+                self.injected.add(step.id)
+            elif isinstance(step, Inject) and step.side == "server":  # Sent by the watchdog.
                 self.answered.append(loads(step.data)["id"])
             if isinstance(step, Forward) and step.side == "server":
                 self.answered.append(loads(step.data)["id"])
@@ -918,11 +918,11 @@ class Traffic(RuleBasedStateMachine):
         self.awaited.remove(number)
         self.take("server", result(number))
 
-    @precondition(lambda self: self.ours)
+    @precondition(lambda self: self.injected)
     @rule(data=st.data())
-    def answer_ours(self, data: st.DataObject) -> None:
-        said = data.draw(st.sampled_from(sorted(self.ours)))
-        self.ours.remove(said)
+    def answer_injected(self, data: st.DataObject) -> None:
+        said = data.draw(st.sampled_from(sorted(self.injected)))
+        self.injected.remove(said)
         self.take("server", result(json.loads(said)))
         assert said not in [each["id"] for each in self.interceptor.describe(self.now)["injected"]]
 
@@ -954,11 +954,11 @@ class Traffic(RuleBasedStateMachine):
         self.perform(self.interceptor.execute(self.now, "x", {"order": "request", "method": "ping"}).steps)
 
     @invariant()
-    def nobody_is_answered_twice(self) -> None:
+    def no_request_is_answered_twice(self) -> None:
         assert len(self.answered) == len(set(self.answered))
 
     @invariant()
-    def what_is_underway_is_what_it_has(self) -> None:
+    def the_engine_has_all_messages_in_flight(self) -> None:
         said = self.interceptor.describe(self.now)
         assert len(said["held"]) + said["delayed"] == len(self.underway)
         assert self.interceptor.describe(0.0)["bytes"] == sum(len(data) for _, data in self.underway.values())

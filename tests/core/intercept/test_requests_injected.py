@@ -22,24 +22,24 @@ def say(method: str = "ping", params: Any = None, side: str = "client") -> SendC
 
 
 def test_its_id_is_a_generated_string_and_its_response_is_found_once() -> None:
-    ours = InjectedRequests("mcpspy-x-")
-    injected, data = ours.create(say(), "tui", 5, 1.0)
+    injections = InjectedRequests("mcpspy-x-")
+    injected, data = injections.create(say(), "tui", 5, 1.0)
 
     assert data == b'{"jsonrpc":"2.0","id":"mcpspy-x-1","method":"ping"}'
     assert (injected.id, injected.viewer, injected.n, injected.at) == ('"mcpspy-x-1"', "tui", 5, 1.0)
-    assert ours.resolve("client", '"mcpspy-x-1"') is None  # It went to the server.
-    assert ours.resolve("server", None) is None
-    assert ours.resolve("server", '"mcpspy-x-1"') == injected
-    assert ours.resolve("server", '"mcpspy-x-1"') is None
-    assert len(ours) == 0
+    assert injections.resolve("client", '"mcpspy-x-1"') is None  # The request was sent to the server.
+    assert injections.resolve("server", None) is None
+    assert injections.resolve("server", '"mcpspy-x-1"') == injected
+    assert injections.resolve("server", '"mcpspy-x-1"') is None
+    assert len(injections) == 0
 
 
 def test_a_request_of_2026_07_28_introduces_itself_as_the_client_does() -> None:
-    ours = InjectedRequests("p-")
+    injections = InjectedRequests("p-")
     request = message(MODERN)
     assert isinstance(request, Request)
-    ours.observe(request)
-    _, data = ours.create(say("tools/call", {"name": "echo", "_meta": {"mine": 1}}), "tui", 1, 0.0)
+    injections.observe(request)
+    _, data = injections.create(say("tools/call", {"name": "echo", "_meta": {"mine": 1}}), "tui", 1, 0.0)
 
     assert loads(data)["params"] == {
         "name": "echo",
@@ -49,43 +49,43 @@ def test_a_request_of_2026_07_28_introduces_itself_as_the_client_does() -> None:
             "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
         },
     }
-    _, data = ours.create(say("roots/list", side="server"), "tui", 1, 0.0)
+    _, data = injections.create(say("roots/list", side="server"), "tui", 1, 0.0)
     assert "params" not in loads(data)
 
 
 def test_a_request_that_is_sent_again_gets_a_new_progress_token() -> None:
-    ours = InjectedRequests("p-")
+    injections = InjectedRequests("p-")
     given = {"_meta": {"progressToken": 3}}
-    injected, data = ours.create(say("tools/call", given), "tui", 1, 0.0)
+    injected, data = injections.create(say("tools/call", given), "tui", 1, 0.0)
 
     assert loads(data)["params"]["_meta"] == {"progressToken": "p-1"}
     assert given == {"_meta": {"progressToken": 3}}
-    assert ours.by_progress_token("server", '"p-1"') == injected
-    assert ours.by_progress_token("client", '"p-1"') is None
-    assert ours.by_progress_token("server", "3") is None
+    assert injections.by_progress_token("server", '"p-1"') == injected
+    assert injections.by_progress_token("client", '"p-1"') is None
+    assert injections.by_progress_token("server", "3") is None
 
 
 def test_a_notification_is_sent_as_given() -> None:
-    ours = InjectedRequests("p-")
+    injections = InjectedRequests("p-")
 
-    assert ours.notify(say("x", {"a": 1})) == b'{"jsonrpc":"2.0","method":"x","params":{"a":1}}'
-    assert ours.notify(say("x", {})) == b'{"jsonrpc":"2.0","method":"x","params":{}}'
-    assert len(ours) == 0
+    assert injections.notify(say("x", {"a": 1})) == b'{"jsonrpc":"2.0","method":"x","params":{"a":1}}'
+    assert injections.notify(say("x", {})) == b'{"jsonrpc":"2.0","method":"x","params":{}}'
+    assert len(injections) == 0
 
 
 def test_one_that_could_not_be_delivered_waits_no_more() -> None:
-    ours = InjectedRequests("p-")
-    injected, _ = ours.create(say(), "tui", 1, 0.0)
+    injections = InjectedRequests("p-")
+    injected, _ = injections.create(say(), "tui", 1, 0.0)
 
-    assert ours.waiting == [injected]
-    assert ours.remove('"p-2"') is None
-    assert ours.remove('"p-1"') == injected
-    assert ours.waiting == []
+    assert injections.waiting == [injected]
+    assert injections.remove('"p-2"') is None
+    assert injections.remove('"p-1"') == injected
+    assert injections.waiting == []
 
 
 def test_only_the_sending_viewer_gets_the_response() -> None:
-    ours = PendingInjection('"m-1"', "client", "ping", "tui", 3, 1.0)
+    injected = PendingInjection('"m-1"', "client", "ping", "tui", 3, 1.0)
 
-    assert ours.answer(1.25, {"error": "no"}) == Notify(
+    assert injected.answer(1.25, {"error": "no"}) == Notify(
         "tui", {"event": "answer", "n": 3, "id": '"m-1"', "error": "no", "seconds": 0.25}
     )

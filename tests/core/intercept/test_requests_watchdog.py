@@ -1,4 +1,4 @@
-"""The watchdog: requests that take too long."""
+"""Watchdog for slow and hanging requests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_call_that_hangs_is_answered_cancelled_and_its_answer_swallowed() -> N
     assert watched.run_due(5.9) == []
     steps = watched.run_due(6.0)
 
-    said = "Request timed out: tools/call echo got no answer within 5 s (mcpspy --call-timeout)"
+    said = "Request timed out: no response to tools/call echo within 5 s (mcpspy --call-timeout)"
     assert spoken(steps) == [
         ("server", {"jsonrpc": "2.0", "id": 7, "error": {"code": -32001, "message": said}}),
         (
@@ -33,7 +33,7 @@ def test_a_call_that_hangs_is_answered_cancelled_and_its_answer_swallowed() -> N
             {
                 "jsonrpc": "2.0",
                 "method": "notifications/cancelled",
-                "params": {"requestId": 7, "reason": "no answer within 5 s"},
+                "params": {"requestId": 7, "reason": "no response within 5 s"},
             },
         ),
     ]
@@ -42,7 +42,7 @@ def test_a_call_that_hangs_is_answered_cancelled_and_its_answer_swallowed() -> N
     assert late.to_mcpspy
     assert [note["action"] for note in notes(late.steps)] == ["swallowed"]
     assert not any(isinstance(step, Forward) for step in late.steps)
-    assert watched.process(9.5, "server", result(7)).is_untouched  # A second one is the server's own mistake.
+    assert watched.process(9.5, "server", result(7)).is_untouched  # A second response is the server's error.
     assert watched.next_at is None
 
 
@@ -71,7 +71,7 @@ def test_initialize_is_never_cancelled_and_a_subscription_never_hangs() -> None:
     watched.process(0.0, "client", b'{"jsonrpc":"2.0","id":2,"method":"subscriptions/listen"}')
     watched.process(
         0.0, "server", b'{"jsonrpc":"2.0","id":3,"method":"roots/list"}'
-    )  # A person's answer may take long.
+    )  # The user may take a long time to answer.
 
     assert [said["id"] for _, said in spoken(watched.run_due(5))] == [1]  # type: ignore[index]
     assert watched.next_at is None
@@ -169,5 +169,5 @@ def test_an_id_that_is_used_again_is_answered_once() -> None:
     watched.process(3.0, "client", call(1))
 
     assert watched.next_at == 8.0
-    assert len(spoken(watched.run_due(8))) == 2  # The answer, and the cancellation.
+    assert len(spoken(watched.run_due(8))) == 2  # The response and the cancellation.
     assert isinstance(watched, Interceptor)

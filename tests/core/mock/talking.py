@@ -1,4 +1,4 @@
-"""Sessions made message by message, and clients of their mocks."""
+"""Sessions built message by message, and clients of mocks that play them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def modern(**more: Any) -> Json:
 
 
 class Talk:
-    """A session, said message by message, one second apart."""
+    """Builder of a session whose messages are one second apart."""
 
     def __init__(self, name: str = "tested") -> None:
         header = Header(
@@ -52,7 +52,7 @@ class Talk:
         return self.frame("server", json.dumps({"jsonrpc": "2.0", **members}).encode(), stream, http)
 
     def call(self, id: Any, tool: str = "echo", answer: Any = "yes", **arguments: Any) -> Talk:  # noqa: A002
-        """Say a call of a tool, and its result."""
+        """Add a tool call and its result."""
         params = {"name": tool, "arguments": arguments}
         return self.client(id=id, method="tools/call", params=params).server(id=id, result={"said": answer})
 
@@ -75,14 +75,14 @@ class Talk:
 
 
 class Live:
-    """A client, with a clock that it moves itself."""
+    """A client of a mock, with its own clock."""
 
     def __init__(self, recordings: Recordings, **options: Any) -> None:
         self.now = 100.0
         self.session = MockSession(recordings, MockOptions(**options), self.now)
 
     def send(self, data: bytes) -> list[Json]:
-        """Send bytes; return what comes at once."""
+        """Send bytes; return the messages that arrive at once."""
         self.session.receive(data, self.now)
         return self.received()
 
@@ -96,13 +96,13 @@ class Live:
         return self.ask(id, "tools/call", name=tool, arguments=arguments)
 
     def answered(self, id: Any, tool: str = "echo", **arguments: Any) -> Any:  # noqa: A002
-        """Call a tool; return what it said, or the code of the error."""
+        """Call a tool; return the text of its result, or the error code."""
         (*_, last) = self.call(id, tool, **arguments)
         assert last["id"] == id
         return last["result"]["said"] if "result" in last else last["error"]["code"]
 
     def initialize(self, version: str = "2025-11-25", **capabilities: Any) -> Json:
-        info = {"name": "somebody else", "version": "9"}
+        info = {"name": "another client", "version": "9"}
         (said,) = self.ask(
             "init", "initialize", protocolVersion=version, capabilities=capabilities, clientInfo=info
         )
@@ -128,7 +128,7 @@ def entries(session: Session) -> Iterator[Entry]:
 
 
 def recordings_of(sessions: Iterable[tuple[str, Session]], ignored: Iterable[Pointer] = ()) -> Recordings:
-    """Return the recordings of sessions, each with its label."""
+    """Return the sessions, each with its label, as recordings."""
     stores, ignored = [], tuple(ignored)
     for label, session in sessions:
         loader = InteractionLoader(InteractionStore(label, ignored), session.header)
@@ -167,13 +167,13 @@ def progress(token: Any, done: int) -> Json:
 
 
 def slow() -> Talk:
-    """A call that reports twice and is answered after three seconds."""
+    """Return a call with two progress notifications and a response after three seconds."""
     talk = Talk().client(id=1, method="tools/call", params={"name": "slow", "_meta": {"progressToken": 1}})
     return talk.server(**progress(1, 1)).server(**progress(1, 2)).server(id=1, result={"said": "done"})
 
 
 def asking() -> Talk:
-    """A call in which the server asks for the roots, and logs before it answers."""
+    """Return a call during which the server requests the roots and logs a message."""
     talk = Talk().handshake().client(id=1, method="tools/call", params={"name": "ask"})
     talk.server(id=0, method="roots/list").client(id=0, result={"roots": []})
     return talk.server(**log()).server(id=1, result={"said": "thanks"})

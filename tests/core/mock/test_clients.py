@@ -1,4 +1,4 @@
-"""Which client a request without a session is from."""
+"""Identification of the client of a request without a session."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from mcpspy.core.mock.clients import ClientRegistry
 
 
-def who(registry: ClientRegistry[object], name: str, id: str, connection: object = None) -> object:  # noqa: A002
-    """Return who sends a request, somebody new if nobody who is known does."""
+def sender(registry: ClientRegistry[object], name: str, id: str, connection: object = None) -> object:  # noqa: A002
+    """Return the client that sent a request; register a new one if none is known."""
     client = registry.find(name, id, connection)
     if client is None:
         client = object()
@@ -19,41 +19,41 @@ def who(registry: ClientRegistry[object], name: str, id: str, connection: object
 
 def test_a_client_that_goes_on_counting_is_the_same_on_another_connection() -> None:
     registry: ClientRegistry[object] = ClientRegistry()
-    first = who(registry, "c", "1", "a")
-    assert [who(registry, "c", "2", "b"), who(registry, "c", "3", "a")] == [first, first]
+    first = sender(registry, "c", "1", "a")
+    assert [sender(registry, "c", "2", "b"), sender(registry, "c", "3", "a")] == [first, first]
 
 
 def test_an_id_that_comes_again_is_somebody_new() -> None:
     registry: ClientRegistry[object] = ClientRegistry()
-    first = who(registry, "c", "1", "a")
-    second = who(registry, "c", "1", "a")
+    first = sender(registry, "c", "1", "a")
+    second = sender(registry, "c", "1", "a")
     assert second != first
-    assert who(registry, "c", "2", "a") == second
+    assert sender(registry, "c", "2", "a") == second
 
 
 def test_another_name_is_another_client() -> None:
     registry: ClientRegistry[object] = ClientRegistry()
-    assert who(registry, "c", "1") != who(registry, "d", "2")
+    assert sender(registry, "c", "1") != sender(registry, "d", "2")
 
 
 def test_of_many_the_one_on_the_connection_is_meant_first() -> None:
     registry: ClientRegistry[object] = ClientRegistry()
-    clients = [who(registry, "c", "1", place) for place in range(64)]
+    clients = [sender(registry, "c", "1", place) for place in range(64)]
     for number in range(2, 10):
-        assert [who(registry, "c", str(number), place) for place in range(64)] == clients
+        assert [sender(registry, "c", str(number), place) for place in range(64)] == clients
 
 
 def test_else_the_one_who_used_the_id_before() -> None:
     registry: ClientRegistry[object] = ClientRegistry()
-    first, second = who(registry, "c", "1", "a"), who(registry, "c", "1", "b")
-    who(registry, "c", "2", "a")
-    assert who(registry, "c", "3", "new") == first
-    assert who(registry, "c", "2", "newer") == second
+    first, second = sender(registry, "c", "1", "a"), sender(registry, "c", "1", "b")
+    sender(registry, "c", "2", "a")
+    assert sender(registry, "c", "3", "new") == first
+    assert sender(registry, "c", "2", "newer") == second
 
 
 def test_a_probe_says_that_somebody_is_new() -> None:
     registry: ClientRegistry[object] = ClientRegistry()
-    who(registry, "c", "5", "a")
+    sender(registry, "c", "5", "a")
     assert registry.find("c", "6", "a", is_new=True) is None
 
 

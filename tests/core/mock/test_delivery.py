@@ -1,4 +1,4 @@
-"""What one client may hear, and under which ids."""
+"""Filtering of messages for one client, and translation of ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Causes and effects."""
+"""Interactions and their steps."""
 
 from __future__ import annotations
 

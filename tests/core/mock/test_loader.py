@@ -1,4 +1,4 @@
-"""Which message of the client brought about which of the server's."""
+"""Causes of server messages: grouping of a session into interactions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHANGED: dict[str, Any] = {"method": "notifications/tools/list_changed"}
 
 
 def told(interaction: Interaction) -> list[tuple[str, float]]:
-    """Return what an interaction says, and how long after its last gate."""
+    """Return the methods of an interaction's steps, and their delays after the last gate."""
     return [(getattr(step.message, "method", "answer"), step.after) for step in interaction.steps]
 
 
@@ -91,7 +91,7 @@ def test_a_client_that_hung_up_waits_for_nothing() -> None:
 
 
 def settled(talk: Talk) -> list[int]:
-    """Return the rows to which nothing is added any more, as far as is known."""
+    """Return the rows that the unread rest cannot change."""
     store = loaded(talk.session).store
     return [row for row in range(len(store)) if store.is_settled(row)]
 
@@ -217,7 +217,7 @@ def changed(said: str, action: str = "replace", **fields: Any) -> Json:
 
 
 def loader(*said: Json, lines: bool = True) -> InteractionLoader:
-    """Read a recording, its entries a second apart: line by line, or as what is in no file."""
+    """Load entries that are one second apart, as lines of a file or from no file."""
     texts = [
         json.dumps({"t": float(at), **each}, separators=(",", ":")).encode() for at, each in enumerate(said)
     ]
@@ -245,11 +245,11 @@ def test_what_we_asked_in_the_hosts_name_answers_nobody() -> None:
         *(request_entry("m-1", **OURS), done("inject", viewer="send", **{"from": "client"})),
         entry("server", progress(1, 1), **KEPT),
         answers("m-1", "ours", **KEPT),
-        *(request_entry("m-2", "only we", **OURS), answers("m-2", "ours", **KEPT)),
+        *(request_entry("m-2", "only mcpspy", **OURS), answers("m-2", "ours", **KEPT)),
         *(request_entry(2), answers(2, "two")),
     )
     assert [client.answered(id, text="a") for id in "xyz"] == ["one", "two", "two"]  # noqa: A001
-    assert client.answered("w", text="only we") == -32603
+    assert client.answered("w", text="only mcpspy") == -32603
     numbers = [interaction.number for interaction in client.session.recordings.interactions]
     assert numbers == [0, 3], "as `mcpspy show` counts them"
 
@@ -291,7 +291,7 @@ def test_an_answer_that_was_dropped_is_not_given(fate: list[Json]) -> None:
     client = live(request_entry(1), *fate, request_entry(2, "b"), answers(2, "yes"))
     assert client.call("x", text="a") == []
     (said,) = client.session.complaints()
-    assert said.startswith("tools/call echo: was never answered")
+    assert said.startswith("tools/call echo: the recording has no response")
     assert client.answered("y", text="b") == "yes"
 
 

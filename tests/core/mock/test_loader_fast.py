@@ -1,4 +1,4 @@
-"""The short way gives the interactions that the long way gives."""
+"""The fast path gives the same interactions as the slow one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def frame(
 
 
 def told(interaction: Interaction) -> Any:
-    """Return all that an interaction is."""
+    """Return all data of an interaction."""
     steps = [
         (step.kind, step.data, step.after, step.gates, step.listens, step.cancels)
         for step in interaction.steps
@@ -47,7 +47,7 @@ def told(interaction: Interaction) -> Any:
 
 
 def kept(loader: InteractionLoader) -> Any:
-    """Return all that a store is."""
+    """Return all data of a store."""
     store = loader.store
     rows = range(len(store))
     return (
@@ -66,7 +66,7 @@ def kept(loader: InteractionLoader) -> Any:
 
 
 def both(lines: list[bytes], ignored: tuple[Pointer, ...] = (), cut: int = 0) -> tuple[Any, Any]:
-    """Read lines the long way, and the short way in two goes."""
+    """Load lines on the slow path, and on the fast path in two steps."""
     text = b"".join(line + b"\n" for line in lines)
 
     def read(place: int, length: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What a request asks for."""
+"""Keys of requests."""
 
 from __future__ import annotations
 

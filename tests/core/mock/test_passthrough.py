@@ -1,4 +1,4 @@
-"""What goes on to the real server, and what comes back."""
+"""Requests forwarded to the real server, and its messages."""
 
 from __future__ import annotations
 

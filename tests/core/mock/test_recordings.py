@@ -1,4 +1,4 @@
-"""What was recorded, arranged for being asked."""
+"""Look-up of recorded interactions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_of_what_two_recordings_answer_the_later_one_counts_and_that_is_said() -
     live = Live(recordings)
     assert live.answered(1) == "new"
     assert live.answered(2, "first") == "yes"
-    assert recordings.conflicts == ["tools/call echo: answered as in 1.jsonl, not as in 0.jsonl"]
+    assert recordings.conflicts == ["tools/call echo: 1.jsonl and 0.jsonl differ; using 1.jsonl"]
 
 
 def test_recordings_that_agree_are_no_conflict() -> None:
@@ -45,7 +45,7 @@ def test_recordings_that_agree_are_no_conflict() -> None:
 
 def test_two_handshakes_that_differ_are_one() -> None:
     recordings = merged(Talk().handshake(name="a"), Talk().handshake(name="b"))
-    assert recordings.conflicts == ["initialize: answered as in 1.jsonl, not as in 0.jsonl"]
+    assert recordings.conflicts == ["initialize: 1.jsonl and 0.jsonl differ; using 1.jsonl"]
     assert recordings.server is not None
     assert recordings.server.name == "b"
 
@@ -128,7 +128,7 @@ def test_whatever_was_recorded_can_be_served(
 
 
 class Clients(RuleBasedStateMachine):
-    """Any number of clients of one recording, each asking what it likes: each has every queue from its start."""
+    """Several clients of one recording with random requests: each client gets every queue from its start."""
 
     def __init__(self) -> None:
         super().__init__()

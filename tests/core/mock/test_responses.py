@@ -1,4 +1,4 @@
-"""Messages that no recording holds."""
+"""Generated responses."""
 
 from __future__ import annotations
 

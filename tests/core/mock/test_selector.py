@@ -1,4 +1,4 @@
-"""Which recorded answer is next."""
+"""Selection of the next recorded response."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def request(method: str = "tools/call", id: Any = 7, **params: Any) -> bytes:  #
 
 
 def twice() -> Talk:
-    """The same call with two answers, and another; and what the server keeps in mind."""
+    """Return a session with the same call twice, another call, and `logging/setLevel`."""
     talk = Talk().handshake().call(1, answer="a", n=1).call(2, answer="b", n=1).call(3, answer="c", n=2)
     return talk.client(id=4, method="logging/setLevel", params={"level": "info"}).server(id=4, result={})
 

@@ -1,4 +1,4 @@
-"""One client of a recorded server."""
+"""Mock sessions of one client."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_call_that_nobody_cancelled_and_nobody_answered_is_said_to_be_that() -
     live = Talk().call(1).client(id=2, method="a").live()
     assert live.ask(5, "a") == []
     (said,) = live.session.complaints()
-    assert said.startswith("a: was never answered")
+    assert said.startswith("a: the recording has no response")
 
 
 @pytest.mark.parametrize("answer", [{"result": {"roots": []}}, {"error": {"code": -1, "message": "no"}}])
@@ -291,7 +291,7 @@ def test_a_real_conversation_replayed_by_its_own_client_gets_its_own_answers(
 
 
 Received = dict[str, list[Any]]
-"""Under the id of a request its answers, under its token what was reported, under a method what was said besides."""
+"""Received messages by key: responses by id, progress by token, requests by content, others by method."""
 
 
 def recorded(session: Session) -> Received:
@@ -306,7 +306,7 @@ def recorded(session: Session) -> Received:
 
 
 def replayed(session: Session, speed: float) -> Received:
-    """Be the client: say what it said when it said it, but answers when they are asked for."""
+    """Play the client of a session: send its messages at their times, and its responses when they are requested."""
     client = MockSession(recordings_of([("r.jsonl", session)]), MockOptions(speed=speed), 0.0)
     received: Received = defaultdict(list)
     answers: dict[str, list[bytes]] = defaultdict(list)
@@ -336,7 +336,7 @@ def replayed(session: Session, speed: float) -> Received:
             client.close(what.at)
     listen(1e9)
     assert client.complaints() == [
-        f"{exchange.request.method} {exchange.request.subject}: was never answered when it was recorded, so it is not now"
+        f"{exchange.request.method} {exchange.request.subject}: the recording has no response, so none is sent"
         for exchange in session.exchanges
         if exchange.request.side == "client" and exchange.answer is None and exchange.cancel is None
     ]
@@ -360,7 +360,7 @@ def hear(received: Received, said: Json) -> None:
 
 
 class Reading:
-    """A client of recordings that are read entry by entry, the last of them first."""
+    """A client of recordings that are read entry by entry, starting with the last recording."""
 
     def __init__(self, *talks: Talk, **options: Any) -> None:
         self.loaders = [
@@ -374,7 +374,7 @@ class Reading:
         self.session = MockSession(self.recordings, MockOptions(**options), 0.0)
 
     def read(self, count: int, which: int = -1) -> list[Json]:
-        """Read so many entries of the last recording that is not whole, or of another; return what comes of it."""
+        """Read entries of the last incomplete recording, or of another one; return the messages that the client gets."""
         for _ in range(count):
             if self._unread:
                 loader, left = self._unread[which]
@@ -394,7 +394,7 @@ class Reading:
         return self.received()
 
     def call(self, id: Any, tool: str = "echo", **arguments: Any) -> list[Any]:  # noqa: A002
-        """Call a tool; return the ids and what is said of what comes at once."""
+        """Call a tool; return the ids and texts of the responses that arrive at once."""
         return told(self.say(id=id, method="tools/call", params={"name": tool, "arguments": arguments}))
 
     def received(self) -> list[Json]:
@@ -492,7 +492,7 @@ def test_the_last_recording_is_sure_before_the_first_is_read() -> None:
     assert reading.call("y", "first") == []
     assert told(reading.read(3)) == [], "the last is whole, the first has just begun"
     assert told(reading.read_all()) == [("y", "yes")]
-    assert reading.recordings.conflicts == ["tools/call echo: answered as in 1.jsonl, not as in 0.jsonl"]
+    assert reading.recordings.conflicts == ["tools/call echo: 1.jsonl and 0.jsonl differ; using 1.jsonl"]
 
 
 def test_how_the_first_recording_begins_is_not_sure_before_the_last_is_read() -> None:

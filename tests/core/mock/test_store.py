@@ -1,4 +1,4 @@
-"""Interactions in rows of numbers."""
+"""Interactions stored as rows of numbers."""
 
 from __future__ import annotations
 

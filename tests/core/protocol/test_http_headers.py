@@ -1,4 +1,4 @@
-"""Which headers go on, which are noted, who may talk to us, and where addresses lead."""
+"""Forwarded and recorded headers, rejected requests, and rewritten URLs."""
 
 from __future__ import annotations
 

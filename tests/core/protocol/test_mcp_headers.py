@@ -70,4 +70,4 @@ def test_a_missing_or_different_header_is_reported(name: str) -> None:
     del given[name]
     assert mismatch(given, call) == f"{name} is missing"
     value = headers(call)[name]
-    assert mismatch({**given, name: "x"}, call) == f"{name} is x, but the body says {value}"
+    assert mismatch({**given, name: "x"}, call) == f"{name} is x, but the body has {value}"

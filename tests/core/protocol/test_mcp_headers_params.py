@@ -1,4 +1,4 @@
-"""Arguments that a tool asks for in headers, and errors of its annotations."""
+"""`Mcp-Param-*` headers of tools, and errors in their annotations."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def test_headers_are_wanted_at_any_depth_and_of_what_is_there() -> None:
 @pytest.mark.parametrize(
     ("schema", "why"),
     [
-        (prop(**{"type": "string", "x-mcp-header": "a b"}), "'a b' is no name of a header"),
-        (prop(**{"type": "string", "x-mcp-header": 7}), "'7' is no name of a header"),
+        (prop(**{"type": "string", "x-mcp-header": "a b"}), "'a b' is not a valid header name"),
+        (prop(**{"type": "string", "x-mcp-header": 7}), "'7' is not a valid header name"),
         (REGION, "Region is not reached through properties alone"),
         ({"anyOf": [prop(**REGION)]}, "Region is not reached through properties alone"),
         ({"$defs": {"d": prop(**REGION)}}, "Region is not reached through properties alone"),
@@ -77,11 +77,11 @@ def test_annotations_that_cannot_be_headers_are_reported(schema: Any, why: str) 
     [
         (
             prop(**{"type": "number", "x-mcp-header": "A"}),
-            "A is of type number: neither string, integer nor boolean",
+            "A has type number (use string, integer or boolean)",
         ),
         (
             {"properties": {n: {"type": "string", "x-mcp-header": h} for n, h in (("a", "A"), ("b", "a"))}},
-            "a is there twice",
+            "a occurs twice",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Messages of a frame, recognised by their members; nothing raises."""
+"""Parsing of frames into messages; no input raises an exception."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KEYS = st.sampled_from(
 
 
 def json_values(text: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
-    """Return values with the keys and numbers that matter here, NaN among them."""
+    """Return JSON values with significant keys and numbers, including NaN."""
     numbers = st.integers() | st.floats() | st.sampled_from([2**53 + 1, 2**64 + 1, -(2**63) - 1])
     words = text | st.sampled_from(["2.0", "tools/call", "initialize"])
     return st.recursive(
@@ -81,7 +81,7 @@ def malformed(data: bytes | str) -> Malformed:
 
 
 def look_at_everything(message: AnyMessage) -> None:
-    """Ask for every property, each of which may be computed; the text ones must be text."""
+    """Read all properties, which may be computed, and check their types."""
     kinds = {"at": float, "side": str, "method": str, "result_type": str, "text": str, "is_tool_error": bool}
     optional = {"subject": str, "progress_token": str, "code": int}
     for name in dir(type(message)):
@@ -486,7 +486,7 @@ def test_no_depth_raises(depth: int, place: str) -> None:
 
 
 def kind_of(value: Any) -> type[Message]:
-    """Say what a value is, as JSON-RPC 2.0 and MCP's schema do, in their simplest words."""
+    """Return the kind of a value, by a minimal reading of JSON-RPC 2.0 and the MCP schema."""
     if not isinstance(value, dict):
         return Malformed
     if "method" in value:
@@ -507,7 +507,7 @@ def test_the_kind_depends_on_the_members_alone(value: Any) -> None:
     messages = read(data)
     items = value if isinstance(value, list) else [value]
     assert [type(message) for message in messages] == [kind_of(item) for item in items]
-    as_text = [json.dumps(json.loads(message.data)) for message in messages]  # NaN is not itself.
+    as_text = [json.dumps(json.loads(message.data)) for message in messages]  # NaN does not equal itself.
     assert as_text == [json.dumps(item) for item in items]
 
 

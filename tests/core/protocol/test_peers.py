@@ -1,4 +1,4 @@
-"""Who speaks, in every era."""
+"""Names, capabilities and revisions of client and server in all protocol eras."""
 
 from __future__ import annotations
 

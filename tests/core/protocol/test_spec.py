@@ -1,4 +1,4 @@
-"""The tables, against the schemas of the five revisions written out once more by hand."""
+"""The tables, compared with a second, manual transcription of the five schemas."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mcpspy.core.protocol.spec import ERRORS, METHODS, MODERN, REVISIONS, is_kno
 
 C, S, BOTH = "client", "server", "either"
 
-# Method, who sends it, the first revision that has it, the last one (None: it is still there).
+# Method, sender, first revision that has it, last revision that has it (None: still current).
 REQUESTS = [
     ("initialize", C, "2024-11-05", "2025-11-25"),
     ("ping", BOTH, "2024-11-05", "2025-11-25"),
@@ -25,13 +25,13 @@ REQUESTS = [
     ("completion/complete", C, "2024-11-05", None),
     ("logging/setLevel", C, "2024-11-05", "2025-11-25"),
     ("subscriptions/listen", C, "2026-07-28", None),
-    # In the core of 2025-11-25 both ways, in an extension of 2026-07-28 for the client.
+    # In the core of 2025-11-25 for both sides, in an extension of 2026-07-28 for the client.
     ("tasks/get", BOTH, "2025-11-25", None),
     ("tasks/cancel", BOTH, "2025-11-25", None),
     ("tasks/result", BOTH, "2025-11-25", "2025-11-25"),
     ("tasks/list", BOTH, "2025-11-25", "2025-11-25"),
     ("tasks/update", C, "2026-07-28", None),
-    # From 2026-07-28 on these are parts of a result, and no messages.
+    # From 2026-07-28 on, these are parts of a result, not messages.
     ("sampling/createMessage", S, "2024-11-05", "2025-11-25"),
     ("roots/list", S, "2024-11-05", "2025-11-25"),
     ("elicitation/create", S, "2025-06-18", "2025-11-25"),
@@ -56,7 +56,7 @@ BY_NAME = pytest.mark.parametrize(
     ("name", "sender", "since", "until", "kind"), ALL, ids=[row[0] for row in ALL]
 )
 
-# What the other side must have declared for a request to be fair.
+# Capability that the receiver must have declared before a request may be sent.
 CAPABILITIES = {
     "tools/list": "tools",
     "tools/call": "tools",

@@ -1,4 +1,4 @@
-"""Items with fixed values, one of each sort."""
+"""Filter items with fixed values, one of each kind."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Row:
     latency: float | None = None
     size: int = 0
     stream: str = ""
-    odd: bool = False
+    has_issue: bool = False
     error_code: int | None = None
     findings: tuple[str, ...] = ()
     data: bytes = b""
-    """Of the message itself."""
+    """Bytes of the message itself."""
     request: bytes = b""
-    """The request of a response."""
+    """Bytes of the request of a response."""
     reads: int = 0
 
     def text(self) -> bytes:
@@ -48,7 +48,7 @@ FAILURE = Row(
 TOOL_ERROR = Row(method="tools/call", side="server", kind="result", status="tool error")
 REFUSED = Row(method="ping", status="refused")
 LATE = Row(method="ping", kind="error", side="server", status="answered late", error_code=1)
-STRAY = Row(kind="error", side="server", odd=True)
+STRAY = Row(kind="error", side="server", has_issue=True)
 PROGRESS = Row(method="notifications/progress", kind="notification", side="server", at=90.0)
 STDERR = Row(side="", kind="stderr")
 HTTP_END = Row(side="", kind="http-end")

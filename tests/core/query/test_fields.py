@@ -1,4 +1,4 @@
-"""What every field means, by examples: what matches, and what does not."""
+"""Fields of the filter language, by examples: items that match, and items that do not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcpspy.core.query.parser import parse
 from mcpspy.core.session.exchange import State
 from tests.core.query.querying import EVERY, NOTES, Row
 
-STATUS_OKAY = f'unknown status "okay": one of {", ".join(STATUSES)}'
+STATUS_OKAY = f'unknown status "okay": use one of {", ".join(STATUSES)}'
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ STATUS_OKAY = f'unknown status "okay": one of {", ".join(STATUSES)}'
         ("code=-32602", "FAILURE"),
         ("code:>0", "LATE"),
         ("code!=1 code!=-32602 is:err", "TOOL_ERROR REFUSED STRAY"),
-        ("is:odd", "STRAY"),
+        ("is:issue", "STRAY"),
         # Findings.
         ("is:finding", "FOUND"),
         ("lint:env lint:SEC2 lint:* lint:error lint:*1", "FOUND"),
@@ -110,11 +110,11 @@ def test_a_filter_finds_matching_items(query: str, found: str) -> None:
             "okay",
         ),
         ("is:fast", None, "fast"),
-        ("dir:up", 'unknown dir "up": one of client, server, c2s, s2c, ->, <-', "up"),
+        ("dir:up", 'unknown dir "up": use one of client, server, c2s, s2c, ->, <-', "up"),
         ("kind:reqst", 'unknown kind "reqst": did you mean request?', "reqst"),
         ("note:stder1", 'unknown note "stder1": did you mean stderr?', "stder1"),
-        ("method>5", "method has no order: write method:5", "5"),
-        ("status<5", "status has no order: write status:5", "5"),
+        ("method>5", "method cannot be compared with >: write method:5", "5"),
+        ("status<5", "status cannot be compared with <: write status:5", "5"),
     ],
 )
 def test_an_error_is_one_line_with_a_position(text: str, message: str | None, underlined: str) -> None:
@@ -125,8 +125,18 @@ def test_an_error_is_one_line_with_a_position(text: str, message: str | None, un
     assert text[caught.value.start : caught.value.end] == underlined
 
 
-def test_case_is_nothing_in_any_alphabet() -> None:
-    assert parse("ΑΣ").matches(Row(subject="ΑΣΑ"))  # Python's lower() has two small sigmas.
+def test_is_odd_is_a_hidden_alias_of_is_issue() -> None:
+    issue, alias = parse("is:issue").matches, parse("is:odd").matches
+
+    assert [name for name, row in EVERY.items() if issue(row)] == ["STRAY"]
+    assert [name for name, row in EVERY.items() if alias(row)] == ["STRAY"]
+    with pytest.raises(QueryError, match="use one of slow, issue, finding") as caught:
+        parse("is:fast")
+    assert "odd" not in str(caught.value)
+
+
+def test_case_is_ignored_in_any_alphabet() -> None:
+    assert parse("ΑΣ").matches(Row(subject="ΑΣΑ"))  # Python's lower() distinguishes two small sigmas.
     assert parse("STRASSE").matches(Row(subject="straße"))
 
 
@@ -144,7 +154,7 @@ def test_every_state_has_its_name_without_blanks() -> None:
 
 def test_every_kind_can_be_found() -> None:
     for kind in KINDS:
-        if kind not in STATUSES:  # Then it is the state.
+        if kind not in STATUSES:  # Otherwise `is:` selects the state.
             assert [k for k in KINDS if parse(f"is:{kind}").matches(Row(kind=k))] == [kind]
 
 

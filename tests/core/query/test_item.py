@@ -1,4 +1,4 @@
-"""What a filter may ask of an item."""
+"""The interface of filter items."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mcpspy.core.query.item import FilterItem, LintFilterItem, SessionEnd
 from tests.core.query.querying import Row
 
 
-def test_whatever_answers_all_questions_is_an_item() -> None:
+def test_an_object_with_all_fields_is_an_item() -> None:
     item: FilterItem = Row(data=b"{}", request=b"[]")
     linted: LintFilterItem = Row(findings=("ENV101 error",))
 

@@ -1,4 +1,4 @@
-"""The words of the filter language: what is a field, what is a path, and what is just a word."""
+"""Tokens of the filter language: fields, paths, and words that only look like one."""
 
 from __future__ import annotations
 

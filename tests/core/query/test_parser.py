@@ -1,4 +1,4 @@
-"""The filter language as text: what is a word, and what is wrong with a filter and where."""
+"""Syntax of the filter language: the tree of a filter, and errors with positions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mcpspy.core.query.lexer import REGEX, WORD, Atom, QueryError
 from mcpspy.core.query.parser import AllOf, AnyOf, Node, Not, parse_tree
 
-# What means something, more often than chance would have it.
+# Tokens with a meaning, more often than by chance.
 PIECES = st.sampled_from(
     r"""  ( ) | - ! " \ / and or not method: lat > < = 200ms tool:x status: is:slow size> 1m text: code= file:///x * ? é /i id=""".split(
         " "
@@ -73,44 +73,44 @@ def shape(node: Node | None) -> str:
         ("text:/a.b/i text:/etc/passwd", "(/ia.b text:/etc/passwd)"),
     ],
 )
-def test_a_filter_reads_as_one_means_it(text: str, tree: str) -> None:
+def test_a_filter_is_parsed_as_intended(text: str, tree: str) -> None:
     assert shape(parse_tree(text)) == tree
 
 
 @pytest.mark.parametrize(
     ("text", "message", "underlined"),
     [
-        ("method:", "method: what?", "method:"),
-        ("a lat>", "lat> what?", "lat>"),
-        ("latency > ", "latency> what?", "latency > "),
-        ("method: x", "method: what?", "method:"),
-        (">", "> what? As in >200ms or >10kb", ">"),
+        ("method:", "expected a value after 'method:'", "method:"),
+        ("a lat>", "expected a value after 'lat>'", "lat>"),
+        ("latency > ", "expected a value after 'latency>'", "latency > "),
+        ("method: x", "expected a value after 'method:'", "method:"),
+        (">", "expected a value after '>', like >200ms or >10kb", ">"),
         (
             "a tools:x",
-            "unknown field tools: did you mean tool:? A word with : in it may stand in quotes",
+            "unknown field tools: did you mean tool:? Put a word that contains : in quotes",
             "tools",
         ),
         (
             "statsu=x",
-            "unknown field statsu: did you mean status=? A word with = in it may stand in quotes",
+            "unknown field statsu: did you mean status=? Put a word that contains = in quotes",
             "statsu",
         ),
-        ("a (b", "( is never closed", "("),
-        ("(", "( is never closed", "("),
-        ("a) b", ") closes nothing", ")"),
-        (")", ") closes nothing", ")"),
-        ("a ( ) b", "nothing between the parentheses", "( )"),
-        ("a or", "or what?", "or"),
-        ("a and or b", "and what?", "and"),
-        ("-", "- what?", "-"),
-        ("(not)", "not what?", "not"),
-        ("or a", "nothing before or", "or"),
-        ("(| a)", "nothing before |", "|"),
-        ('a "b', '" is never closed', '"b'),
-        ('tool:"b c', '" is never closed', '"b c'),
-        ('""', "nothing between the quotes", '""'),
-        ("/etc/passwd", "/ is never closed: a regex ends in /, a path needs quotes", "/etc/passwd"),
-        ("(" * 51 + "a", "more than 50 parentheses within each other", "("),
+        ("a (b", "unclosed (", "("),
+        ("(", "unclosed (", "("),
+        ("a) b", "unmatched )", ")"),
+        (")", "unmatched )", ")"),
+        ("a ( ) b", "empty parentheses", "( )"),
+        ("a or", "expected a condition after 'or'", "or"),
+        ("a and or b", "expected a condition after 'and'", "and"),
+        ("-", "expected a condition after '-'", "-"),
+        ("(not)", "expected a condition after 'not'", "not"),
+        ("or a", "expected a condition before 'or'", "or"),
+        ("(| a)", "expected a condition before '|'", "|"),
+        ('a "b', "unclosed quote", '"b'),
+        ('tool:"b c', "unclosed quote", '"b c'),
+        ('""', "empty quotes: expected a value", '""'),
+        ("/etc/passwd", "unclosed regex: end it with /, or put a path in quotes", "/etc/passwd"),
+        ("(" * 51 + "a", "parentheses are nested deeper than 50 levels", "("),
     ],
 )
 def test_an_error_is_one_line_with_a_position(text: str, message: str, underlined: str) -> None:
@@ -126,7 +126,7 @@ def test_a_close_misspelling_before_slashes_is_a_scheme() -> None:
 
 
 def refused(text: str) -> QueryError | None:
-    """Return what is wrong with a filter."""
+    """Return the error of a filter."""
     try:
         parse_tree(text)
     except QueryError as error:
@@ -144,7 +144,7 @@ def test_any_text_is_parsed_or_rejected_with_a_position(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["-" * 100_000 + "a", "a " * 100_000, "a|" * 100_000 + "a", "(" * 100_000, '"' * 99_999]
 )
-def test_a_very_long_filter_exhausts_nothing(text: str) -> None:
+def test_a_very_long_filter_exhausts_no_stack(text: str) -> None:
     error = refused(text)
 
     assert error is None or error.end <= len(text)
@@ -159,7 +159,7 @@ def test_a_quoted_word_is_the_text_between_the_quotes(word: str) -> None:
     assert (atom.field, atom.value) == (WORD, word)
 
 
-def test_a_regex_keeps_its_flag_where_others_have_their_operator() -> None:
+def test_a_regex_has_its_flag_in_place_of_an_operator() -> None:
     atom = parse_tree("/A/i")
 
     assert isinstance(atom, Atom)

@@ -23,13 +23,13 @@ ROWS = st.builds(
     latency=st.one_of(st.none(), st.floats(0, 10)),
     size=st.integers(0, 10**7),
     stream=st.sampled_from(["", "1"]),
-    odd=st.booleans(),
+    has_issue=st.booleans(),
     error_code=st.one_of(st.none(), st.just(-32602)),
     data=st.sampled_from([b"", b'{"a":"Needle"}', b'{"params":{"n":5}}', b"\xff"]),
 )
 ATOMS = st.sampled_from(
     """tools echo "a_b" /needle/i /^$/ text:needle method:tools/* tool:echo uri:file id:1 id="1" dir:in kind:result
-    note:stderr status:err status:ok is:slow is:odd stream:1 >200ms <1s lat>=2s size>10kb time<1m code=-32602 code!=1
+    note:stderr status:err status:ok is:slow is:issue stream:1 >200ms <1s lat>=2s size>10kb time<1m code=-32602 code!=1
     method!=ping status!=ok since:-5s until:50s params.n=5 result[]:x""".split()
 )
 QUERIES = st.recursive(
@@ -48,7 +48,7 @@ def wants(query: str, row: Row) -> bool:
 
 
 @pytest.mark.parametrize("text", ["", "  ", "\n"])
-def test_a_blank_filter_wants_everything(text: str) -> None:
+def test_a_blank_filter_matches_everything(text: str) -> None:
     query = parse(text)
 
     assert query.matches(Row())
@@ -56,7 +56,7 @@ def test_a_blank_filter_wants_everything(text: str) -> None:
 
 
 def refused(text: str) -> QueryError | None:
-    """Ask, and return what is wrong with the filter."""
+    """Apply a filter, and return its error."""
     try:
         parse(text).matches(Row())
     except QueryError as error:
@@ -151,7 +151,7 @@ def test_many_words_are_a_loop_and_not_a_stack() -> None:
 def test_a_negative_time_is_relative_to_the_end_once_it_is_set() -> None:
     query = parse("since:-5s")
     assert query.is_relative_to_end
-    assert query.matches(Row(at=1.0))  # The latest, for all that is known.
+    assert query.matches(Row(at=1.0))  # The latest item so far.
 
     query.end = 100.0
     assert not query.matches(Row(at=94.0))
@@ -160,11 +160,11 @@ def test_a_negative_time_is_relative_to_the_end_once_it_is_set() -> None:
 
 
 @pytest.mark.parametrize("text", ["a lint:ENV101", "a (b or is:finding)"])
-def test_findings_can_be_tested_only_where_they_are_known(text: str) -> None:
+def test_findings_can_be_tested_only_where_they_are_available(text: str) -> None:
     parse(text, linted=True)
 
     with pytest.raises(QueryError) as caught:
         parse(text)
 
-    assert str(caught.value) == "findings are not known here: mcpspy tui and mcpspy show --lint know them"
+    assert str(caught.value) == "findings are available only in mcpspy tui and mcpspy show --lint"
     assert text[caught.value.start : caught.value.end] in ("ENV101", "finding")

@@ -92,7 +92,7 @@ def test_a_path_ignores_other_values(query: str) -> None:
     assert not parse(query).matches(REQUEST)
 
 
-def test_of_an_answer_params_are_those_of_its_request() -> None:
+def test_params_of_a_response_are_those_of_its_request() -> None:
     answer = Row(
         data=b'{"result":{"isError":true,"content":[{"text":"no such file"}]}}', request=REQUEST.data
     )
@@ -109,30 +109,30 @@ def test_of_an_answer_params_are_those_of_its_request() -> None:
         b' {"params" : {"name" : "echo"}}',
     ],
 )
-def test_a_message_that_is_written_in_another_way_is_read_all_the_same(data: bytes) -> None:
+def test_a_message_with_another_spelling_is_read_alike(data: bytes) -> None:
     assert parse("params.name=echo").matches(Row(data=data))
 
 
 @pytest.mark.parametrize(
     "data", [b"", b"no JSON", b"[1]", b"{}", b'{"params":null}', b'{"params":"name"}', b"\xff"]
 )
-def test_what_has_no_such_path_is_not_found(data: bytes) -> None:
+def test_a_message_without_the_path_does_not_match(data: bytes) -> None:
     assert not parse("params.name:*").matches(Row(data=data))
 
 
 @pytest.mark.parametrize(
     ("text", "message", "underlined"),
     [
-        ("a params.n>x", "x is no number: as in params.n>5", "x"),
-        ("params.n>5kb", "5kb is no number: as in params.n>5", "5kb"),
-        ("params.n>00", "00 is no number: as in params.n>5", "00"),
-        ('params.n>"5"', '"5" is no number: as in params.n>5', '"5"'),
-        ("params.n=", "params.n= what?", "params.n="),
-        ("a params.items[x]=1", 'a step is .name, ["any name"], [0], [-1] or []', "[x]=1"),
-        ("params..n=1", 'a step is .name, ["any name"], [0], [-1] or []', "..n=1"),
+        ("a params.n>x", "x is not a number (example: params.n>5)", "x"),
+        ("params.n>5kb", "5kb is not a number (example: params.n>5)", "5kb"),
+        ("params.n>00", "00 is not a number (example: params.n>5)", "00"),
+        ('params.n>"5"', '"5" is not a number (example: params.n>5)', '"5"'),
+        ("params.n=", "expected a value after 'params.n='", "params.n="),
+        ("a params.items[x]=1", 'bad step: use .name, ["any name"], [0], [-1] or []', "[x]=1"),
+        ("params..n=1", 'bad step: use .name, ["any name"], [0], [-1] or []', "..n=1"),
         (
             "param.name=x",
-            "unknown member param: did you mean params? A word with : or = in it may stand in quotes",
+            "unknown member param: did you mean params? Put a word that contains : or = in quotes",
             "param",
         ),
     ],

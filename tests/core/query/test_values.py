@@ -1,4 +1,4 @@
-"""Numbers with their units: what is above, what is below, and what is none."""
+"""Numbers with units: comparisons, and invalid numbers."""
 
 from __future__ import annotations
 
@@ -60,16 +60,16 @@ def test_a_negative_time_counts_back_from_the_end(query: str, found: str) -> Non
         ("size>5ms", 'size takes bytes, not "ms"', "5ms"),
         ("lat>5kb", 'lat takes a time, not "kb"', "5kb"),
         ("time<5kb", 'time takes a time, not "kb"', "5kb"),
-        ("lat>5", "5 what? as in latency>200ms", "5"),
-        (">5", "5 what? as in >200ms or >10kb", "5"),
-        (">5m", "5m may be minutes or megabytes: write 5min or 5mb", "5m"),
-        (">5x", 'unknown unit "x": us, ms, s, min, h for times; b, kb, mb, gb for sizes', "5x"),
-        ("size>big", "big is no number: as in size>10kb", "big"),
-        ("lat:200ms", "no latency is exactly that: write lat>200ms", "200ms"),
+        ("lat>5", "5 needs a unit (example: latency>200ms)", "5"),
+        (">5", "5 needs a unit (example: >200ms or >10kb)", "5"),
+        (">5m", "5m is ambiguous: write 5min or 5mb", "5m"),
+        (">5x", 'unknown unit "x": use µs, ms, s, min or h for times, b, kb, mb or gb for sizes', "5x"),
+        ("size>big", "big is not a number (example: size>10kb)", "big"),
+        ("lat:200ms", "lat needs < or >: write lat>200ms", "200ms"),
         ("code>5s", 'code takes a number, not "5s"', "5s"),
         ("since:5kb", 'since takes a time, not "kb"', "5kb"),
-        ("since:-soon", "-soon is no time: as in since:-5m, or since:10s", "-soon"),
-        ("until=5m", "until takes a colon: until:5m", "5m"),
+        ("since:-soon", "-soon is not a time (example: since:-5m or since:10s)", "-soon"),
+        ("until=5m", "until needs a colon: write until:5m", "5m"),
     ],
 )
 def test_an_invalid_number_is_one_line_with_a_position(text: str, message: str, underlined: str) -> None:

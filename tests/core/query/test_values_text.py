@@ -1,4 +1,4 @@
-"""Texts in a message's own bytes, and what is remembered of those that come again."""
+"""Searches in the bytes of a message, and the cache of results."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def test_the_text_is_searched_as_it_was_on_the_wire(query: str, data: bytes, fou
 @pytest.mark.parametrize(
     ("text", "message", "underlined"),
     [
-        ("text=x", "text takes a colon: text:x", "x"),
-        ("a /b(c/", "regex: missing ), unterminated subpattern", "("),
-        ("/*/", "regex: nothing to repeat", "*"),
+        ("text=x", "text needs a colon: write text:x", "x"),
+        ("a /b(c/", "invalid regex: missing ), unterminated subpattern", "("),
+        ("/*/", "invalid regex: nothing to repeat", "*"),
         (
             "/a{99999999999999999999}/",
-            "regex: the repetition number is too large",
+            "invalid regex: the repetition number is too large",
             "/a{99999999999999999999}/",
         ),
     ],

@@ -1,4 +1,4 @@
-"""Lines of a recording: what was on the wire comes back to the byte, and no line raises."""
+"""Lines of a recording: messages are read back byte for byte, and no line raises."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ JSON = st.recursive(
 
 
 def written(data: bytes, *, torn: bool = False) -> bytes:
-    """Return the line that the writing half makes of a message, its LF left out."""
+    """Return the line that `encode` writes for a message, without its LF."""
     line = b"".join(encode.splice(PREFIX, [data] if data else [], torn=torn))
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
@@ -57,9 +57,9 @@ MESSAGES = {
     "a batch": b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]',
     "white space around": b' \t{"id":1} \t',
     "white space before the last bracket": b'{"id":1 }',
-    "our own key inside": b'{"a":1,"msg":{"b":2},"msg":3}',
-    "our own key in a string": b'{"a":",\\"msg\\":"}',
-    "our own key inside what is not JSON": b'{oops,"msg":}',
+    "a key of the format inside": b'{"a":1,"msg":{"b":2},"msg":3}',
+    "a key of the format in a string": b'{"a":",\\"msg\\":"}',
+    "a key of the format inside invalid JSON": b'{oops,"msg":}',
     "not JSON in brackets": b"{oops}",
     "half of another line": b"}{",
     "integers beyond 64 bits": b'{"id":18446744073709551617}',
@@ -135,7 +135,7 @@ def test_an_http_frame_names_its_stream_and_its_exchange(
     assert frame.data[:1] == b"{"
 
 
-# What `jq -c`, `jq -cS`, Python and an editor make of a line: (separators, sorted).
+# The forms that `jq -c`, `jq -cS`, Python and an editor give a line: (separators, sorted).
 STYLES = {
     "jq -c": ((",", ":"), False),
     "jq -cS": ((",", ":"), True),
@@ -172,12 +172,12 @@ def test_a_key_added_after_the_message_is_not_part_of_it(value: str) -> None:
     assert (frame.data, frame.stream) == (b'{"id":1}', "s")
 
 
-def test_what_is_no_json_stays_whole_even_if_it_does_not_end_in_a_bracket() -> None:
+def test_invalid_json_stays_whole_even_if_it_does_not_end_in_a_bracket() -> None:
     assert frame_of(b'{"t":0,"from":"client","msg":{oops},x}').data == b"{oops},x"
 
 
 @pytest.mark.parametrize("payload", [b"1", b'"text"', b"null", b"true"])
-def test_a_message_that_is_a_scalar_is_one(payload: bytes) -> None:
+def test_a_scalar_is_read_as_a_message(payload: bytes) -> None:
     assert frame_of(b'{"t":0,"from":"client","msg":' + payload + b"}").data == payload
 
 
@@ -197,7 +197,7 @@ def test_a_file_with_windows_line_ends_reads_the_same() -> None:
         (b'{"t":0,"note":"odd","text":5}', 0.0, "odd", {"text": 5}, "5"),
         (b'{"t":0,"note":"a kind of tomorrow"}', 0.0, "a kind of tomorrow", {}, ""),
     ],
-    ids=["exit", "text", "bytes", "bad base64", "with msg", "other order", "odd text", "unknown"],
+    ids=["exit", "text", "bytes", "bad base64", "with msg", "other order", "number as text", "unknown"],
 )
 def test_a_note_has_its_time_its_kind_and_its_fields(
     line: bytes, at: float, kind: str, fields: dict[str, Any], text: str
@@ -240,7 +240,7 @@ DAMAGED = {
     "no time": b'{"from":"client","msg":{}}',
     "time is text": b'{"t":"0","from":"client","msg":{}}',
     "time is true": b'{"t":true,"note":"exit"}',
-    "time is no number": b'{"t":NaN,"note":"exit"}',
+    "time is not a number": b'{"t":NaN,"note":"exit"}',
     "time is endless": b'{"t":Infinity,"note":"exit"}',
     "time is beyond all": b'{"t":1%b,"note":"\\ud800"}' % (b"0" * 400),
     "no sender": b'{"t":0,"msg":{}}',
@@ -328,7 +328,7 @@ def test_a_header_that_was_written_is_read_back() -> None:
     assert (header.cwd, header.name, header.pid, header.part) == ("/tmp/ü", "server", 7, 2)
 
 
-def test_a_header_may_leave_out_what_has_a_default_and_hold_what_we_do_not_know() -> None:
+def test_a_header_may_omit_keys_with_defaults_and_contain_unknown_keys() -> None:
     header = read_header(json.dumps({**HEADER, "tomorrow": [1, {"a": 2}]}).encode())
     assert (header.transport, header.command, header.upstream, header.cwd) == ("stdio", None, None, None)
     assert (header.name, header.pid, header.part) == ("", None, 1)
@@ -340,7 +340,7 @@ HEADERS = {
     "older than the first": (json.dumps({**HEADER, "mcpspy": 0}).encode(), "format 0", "docs/format.md"),
     "negative": (json.dumps({**HEADER, "mcpspy": -1}).encode(), "format -1", "docs/format.md"),
     "number is text": (b'{"mcpspy":"1"}', "not an mcpspy recording", '{"mcpspy":1'),
-    "number is true": (b'{"mcpspy":true}', "its header is not", "docs/format.md"),
+    "number is true": (b'{"mcpspy":true}', "invalid header", "docs/format.md"),
     "number is a fraction": (b'{"mcpspy":1.5}', "not an mcpspy recording", '{"mcpspy":1'),
     "another file of JSON lines": (b'{"level":"info"}', "not an mcpspy recording", '{"mcpspy":1'),
     "an array": (b"[1]", "not an mcpspy recording", '{"mcpspy":1'),
@@ -354,7 +354,7 @@ HEADERS = {
         "started",
         "docs/format.md",
     ),
-    "nested too deep": (b'{"mcpspy":1,"x":%b}' % nested(1000), "its header is not", "docs/format.md"),
+    "nested too deep": (b'{"mcpspy":1,"x":%b}' % nested(1000), "invalid header", "docs/format.md"),
     "nested far too deep": (b'{"mcpspy":1,"x":%b}' % nested(9000), "not an mcpspy recording", '{"mcpspy":1'),
 }
 
@@ -380,7 +380,7 @@ def test_no_first_line_raises_anything_but_a_usage_error(line: bytes) -> None:
 
 @pytest.fixture
 def older(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have formats 1 and 2 before today's 3: `time` became `when`, then `t`."""
+    """Add formats 1 and 2 before a current format 3: `time` became `when`, then `t`."""
 
     def rename(old: bytes, new: bytes, number: int) -> Callable[[bytes], bytes]:
         before, after = b'"mcpspy":%d' % number, b'"mcpspy":%d' % (number + 1)
@@ -397,17 +397,17 @@ def older(monkeypatch: pytest.MonkeyPatch) -> None:
     [(1, b'{"time":4,"note":"x"}'), (2, b'{"when":4,"note":"x"}'), (3, b'{"t":4,"note":"x"}')],
 )
 @pytest.mark.usefixtures("older")
-def test_a_line_of_an_older_format_climbs_rung_by_rung(number: int, line: bytes) -> None:
+def test_a_line_of_an_older_format_is_upgraded_step_by_step(number: int, line: bytes) -> None:
     assert upgrade(line, number) == b'{"t":4,"note":"x"}'
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.usefixtures("older")
-def test_the_header_of_an_older_format_climbs_too(number: int) -> None:
+def test_the_header_of_an_older_format_is_upgraded_too(number: int) -> None:
     assert read_header(json.dumps({**HEADER, "mcpspy": number}, separators=(",", ":")).encode()).mcpspy == 3
 
 
 @pytest.mark.usefixtures("older")
-def test_a_format_without_a_rung_is_refused() -> None:
+def test_a_format_without_an_upgrade_is_rejected() -> None:
     with pytest.raises(UsageError, match="format 0"):
         read_header(json.dumps({**HEADER, "mcpspy": 0}).encode())

@@ -1,4 +1,4 @@
-"""The bytes around a message: exact, valid JSON wherever the message is, and cheap to tell apart."""
+"""Lines of a recording: exact bytes, and valid JSON if the message is."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ANYTHING = st.one_of(
 
 
 def cut(line: bytes, places: list[int]) -> list[bytes | bytearray]:
-    """Cut a line into pieces, some of them bytearrays, as the framer gives them."""
+    """Cut a line into pieces, some of them bytearrays, as the framer does."""
     at = [0, *sorted(place % (len(line) + 1) for place in places), len(line)]
     found = [line[a:b] for a, b in pairwise(at) if b > a] or [line]
     return [bytearray(piece) if n % 2 else piece for n, piece in enumerate(found)]
@@ -69,7 +69,7 @@ def test_any_text_line_is_rebuilt_byte_for_byte(
 
 
 @given(ANYTHING, st.lists(st.integers(0, 200), max_size=5))
-def test_a_line_is_json_unless_the_message_was_none(line: bytes, places: list[int]) -> None:
+def test_a_line_is_json_unless_the_message_is_not(line: bytes, places: list[int]) -> None:
     file = b"".join(encode.splice(PREFIX, cut(line, places)))
     try:
         document = isinstance(json.loads(line), dict | list)
@@ -127,7 +127,7 @@ def test_a_line_contains_the_message_as_the_peer_sent_it() -> None:
 
 
 @given(st.lists(ANYTHING, min_size=1, max_size=6))
-def test_a_plain_run_is_exactly_what_the_messages_give_one_by_one(lines: list[bytes]) -> None:
+def test_a_plain_run_equals_its_messages_one_by_one(lines: list[bytes]) -> None:
     head = PREFIX + b'"msg":'
     run = b"".join(line + b"\n" for line in lines)
     ordinary = all(line.startswith(b"{") and line.endswith(b"}") and encode.is_utf8([line]) for line in lines)
@@ -155,7 +155,7 @@ def test_utf8_is_judged_across_pieces(data: bytes, places: list[int]) -> None:
     assert encode.is_utf8(cut(data, places)) is valid
 
 
-def test_what_is_not_utf8_is_consumed_while_it_is_written() -> None:
+def test_bytes_that_are_not_utf8_are_consumed_while_they_are_written() -> None:
     pieces: list[bytes | bytearray] = [b"\xff" * 1000 for _ in range(10)]
     buffers = encode.splice(PREFIX, pieces)
     for _ in range(5):
@@ -175,7 +175,7 @@ def test_what_is_not_utf8_is_consumed_while_it_is_written() -> None:
         min_size=1,
     )
 )
-def test_headers_and_notes_are_json_of_what_they_were_given(
+def test_headers_and_notes_are_json_of_their_fields(
     fields: dict[str, str | float | bool | list[str | int] | None],
 ) -> None:
     header = json.loads(encode.header({**fields, "id": "x"}))

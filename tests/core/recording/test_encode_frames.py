@@ -45,12 +45,12 @@ CUTS = st.lists(st.integers(0, 1 << 16), max_size=15)
 
 
 def joined(lines: bytes | Iterable[bytes | bytearray]) -> bytes:
-    """Return what a encoder gives, which may be in one piece, as bytes."""
+    """Return the output of an encoder as bytes; it may be one piece or several."""
     return lines if isinstance(lines, bytes) else b"".join(lines)
 
 
 def recorded(encoder: FrameEncoder | TextEncoder, stream: bytes, cuts: list[int]) -> bytes:
-    """Return the file that this stream gives, fed in chunks."""
+    """Return the recording of a stream that is fed in chunks."""
     places = [0, *sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]
     file = b""
     for a, b in pairwise(places):
@@ -98,7 +98,7 @@ def test_chunking_does_not_change_what_is_recorded(stream: bytes, cuts: list[int
     assert chunked == recorded(FrameEncoder("client"), stream, []).replace(b'"t":1.000000', b'"t":0.500000')
 
 
-def test_a_message_is_recorded_when_its_lf_comes_and_not_before() -> None:
+def test_a_message_is_recorded_when_its_lf_arrives_and_not_before() -> None:
     encoder = FrameEncoder("client")
     assert joined(encoder.feed(0.0, b'{"id":1')) == b""
     assert joined(encoder.feed(0.25, b"}\n{")) == b'{"t":0.250000,"from":"client","msg":{"id":1}}\n'
@@ -141,7 +141,7 @@ def test_a_body_is_one_message_with_its_stream_and_exchange(pieces: list[bytes])
 
 
 @pytest.mark.parametrize("pieces", [[], [b""], [b"", b""]])
-def test_an_empty_body_is_no_message(pieces: list[bytes]) -> None:
+def test_an_empty_body_is_not_a_message(pieces: list[bytes]) -> None:
     encoder = BodyEncoder("server", HTTP)
     for piece in pieces:
         encoder.feed(piece)

@@ -1,4 +1,4 @@
-"""A plain line is decoded as the lenient readers read it; what does not fit is refused."""
+"""A plain line is decoded as the lenient readers read it; other lines are rejected."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def check(line: bytes) -> bool:
 
 
 def check_typed(message: PlainMessage[PlainParams, int], expected: AnyMessage) -> None:
-    """Compare what correlation takes of a message."""
+    """Compare the parts of a message that correlation uses."""
     if message.id is not UNSET and message.id > 0:
         assert isinstance(expected, Request | Result)
         assert str(message.id) == expected.id
@@ -95,7 +95,7 @@ def check_typed(message: PlainMessage[PlainParams, int], expected: AnyMessage) -
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(ENTRY, max_size=10))
-def test_whatever_is_plain_reads_the_same_both_ways(entries: list[Entry]) -> None:
+def test_plain_lines_read_the_same_both_ways(entries: list[Entry]) -> None:
     for entry in entries:
         check(line_of(entry))
 
@@ -140,7 +140,7 @@ def test_the_name_of_a_server_sent_event_is_plain() -> None:
     ],
     ids=range(24),
 )
-def test_what_does_not_fit_is_refused(line: bytes) -> None:
+def test_other_lines_are_rejected(line: bytes) -> None:
     assert check(CALL)
     assert check(RESULT)
     assert plain_line(line) is None
@@ -174,7 +174,7 @@ def test_a_message_without_a_line_is_decoded_too() -> None:
     assert plain_message(b"[" * 100_000) is None
 
 
-def test_every_subject_is_decoded_or_refused() -> None:
+def test_every_subject_is_decoded_or_rejected() -> None:
     assert {method.subject for name, method in METHODS.items() if name not in SUBJECTS} == {
         None,
         "ref",

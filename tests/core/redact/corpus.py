@@ -1,6 +1,6 @@
-"""The corpora of secrets and of what only looks like one, and a recording of each of their lines.
+"""Corpora of secrets and of lookalikes, and a recording of each of their lines.
 
-Data files beside this one, for anybody to add to: `tokens.txt`, `places.jsonl`
+The data files are in this folder; add lines to them: `tokens.txt`, `places.jsonl`
 and `lookalikes.jsonl`. A secret is between « and », which are removed.
 """
 
@@ -53,7 +53,7 @@ def tokens() -> list[tuple[str, str]]:
 
 
 def recorded(kind: str, data: bytes, redactor: Redactor | None, cut: int = 1 << 30) -> bytes:
-    """Return the recording of a message, with its header where that matters."""
+    """Return the recording of a message, with a header if the line has one."""
     if kind == "argv":
         command = [word.replace("&", " ") for word in data.decode().split()]
         fields: Any = {"command": command, "name": "x", "part": 1}
@@ -92,7 +92,7 @@ def _written(kind: str, data: bytes, cut: int) -> list[Any]:
 
 
 def texts(file: bytes) -> str:
-    """Return all that can be read in a recording: unchanged, unescaped any number of times, and decoded."""
+    """Return all readable forms of a recording: unchanged, unescaped any number of times, and decoded."""
     seen = [file.decode("utf-8", "backslashreplace")]
     for line in file.splitlines():
         try:

@@ -30,7 +30,7 @@ def redacted(line: str, rules: RedactionRules | None = None) -> str:
         ("s ghp_Ab3dEf6hIj9kLm2nOp5qRs8t", "s #"),
     ],
 )
-def test_a_command_line_is_kept_but_for_its_secrets(line: str, kept: str) -> None:
+def test_only_the_secrets_of_a_command_line_are_redacted(line: str, kept: str) -> None:
     assert redacted(line) == kept
 
 
@@ -52,5 +52,5 @@ def test_the_position_of_each_secret_is_reported() -> None:
     assert reported == [("argv", ("command", "2"))]
 
 
-def test_bytes_that_are_no_utf_8_stay() -> None:
+def test_bytes_that_are_not_utf_8_stay() -> None:
     assert redacted("s --token=a \udcff") == "s --token=# \udcff"

@@ -1,4 +1,4 @@
-"""A person's own keys, patterns, pointers and values."""
+"""Custom keys, patterns, pointers and values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def redacted(value: Any, rules: RedactionRules) -> Any:
 @pytest.mark.parametrize(
     "spelled", ["pin_code", "pinCode", "PinCode", "PIN_CODE", "pin-code", "Pin-Code", "pincode"]
 )
-def test_a_key_is_known_in_every_spelling(spelled: str) -> None:
+def test_a_key_is_recognised_in_every_spelling(spelled: str) -> None:
     rules = RedactionRules(keys=["pin_code"])
     original = {
         spelled: "1234",
@@ -40,7 +40,7 @@ def test_a_key_is_known_in_every_spelling(spelled: str) -> None:
 
 
 @pytest.mark.parametrize("spelled", ["пароль", "ПАРОЛЬ", "п_ароль"])
-def test_a_key_in_any_script_is_known(spelled: str) -> None:
+def test_a_key_in_any_script_is_recognised(spelled: str) -> None:
     assert is_placeholder(redacted({spelled: "x"}, RedactionRules(keys=["Пароль"]))[spelled])
 
 
@@ -95,7 +95,7 @@ def test_a_value_is_hidden_where_it_is_a_number() -> None:
     assert kept == {"id": 20261121, "a": [placeholder(b"20261121", KEY).decode(), 7]}
 
 
-def test_an_unset_value_is_not_looked_for() -> None:
+def test_an_unset_value_is_not_searched_for() -> None:
     assert redacted({"a": ""}, RedactionRules(values={"X": ""})) == {"a": ""}
 
 
@@ -108,7 +108,7 @@ def test_an_unset_value_is_not_looked_for() -> None:
         ({"values": {"X": "abc"}}, "fewer than 4"),
     ],
 )
-def test_what_could_never_work_is_refused(options: dict[str, Any], why: str) -> None:
+def test_a_rule_that_could_never_match_is_rejected(options: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why) as caught:
         RedactionRules(**options)
     assert "abc" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Tokens by their shape: the whole of each, and nothing that only begins like one."""
+"""Token patterns: each matches a whole token, and nothing that only begins like one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mcpspy.core.redact.patterns import SHAPES, jwt, pem, tail
 
 
 @pytest.mark.parametrize("literal", sorted(SHAPES))
-def test_a_literal_alone_is_no_token(literal: bytes) -> None:
+def test_a_literal_alone_is_not_a_token(literal: bytes) -> None:
     for text in (literal, literal + b"x", literal + b"x" * 200, b"a" * 200 + literal):
         assert SHAPES[literal].at(text, text.index(literal)) is None
 
@@ -42,7 +42,7 @@ def test_the_token_is_found_and_nothing_around_it(text: bytes, literal: bytes, s
         (b"sk-learn-in-production-2026", b"sk-"),
     ],
 )
-def test_what_is_part_of_something_else_is_no_token(text: bytes, literal: bytes) -> None:
+def test_a_part_of_a_longer_word_is_not_a_token(text: bytes, literal: bytes) -> None:
     shape = SHAPES.get(literal, SHAPES[b"earer "])
     assert shape.at(text, text.index(literal)) is None
 
@@ -66,7 +66,7 @@ def test_a_private_key_is_the_text_between_its_lines(kind: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", [b"-----BEGIN PUBLIC KEY-----\nMII", b"-----BEGIN CERTIFICATE-----\nMII"])
-def test_what_is_public_is_no_secret(text: bytes) -> None:
+def test_a_public_value_is_not_a_secret(text: bytes) -> None:
     assert pem(text, 0) is None
 
 

@@ -1,4 +1,4 @@
-"""Which names are those of secrets, and which values say nothing."""
+"""Names of secrets, and harmless values."""
 
 from __future__ import annotations
 
@@ -61,6 +61,6 @@ def test_a_token_is_distinguished_from_a_word() -> None:
     assert not looks_secret(b"token", b"The")
 
 
-def test_a_plural_is_known() -> None:
+def test_a_plural_is_recognised() -> None:
     assert is_plural(b"secrets")
     assert not is_plural(b"secret")

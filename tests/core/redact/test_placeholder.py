@@ -22,7 +22,7 @@ def test_a_placeholder_depends_on_the_secret_and_the_recording_alone() -> None:
 @pytest.mark.parametrize(
     "text", ["", "[redacted]", "[redacted:00c0ffe]", "[redacted:00C0FFEE]", f" {ONE}", f"{ONE}{ONE}"]
 )
-def test_nothing_else_is_one(text: str) -> None:
+def test_no_other_text_is_a_placeholder(text: str) -> None:
     assert not is_placeholder(text)
 
 
@@ -34,7 +34,7 @@ def test_nothing_else_is_one(text: str) -> None:
         ({"a": [ONE, 1]}, {"a": ["x", 1.0]}), ("same", "same"), (1, 1.0), (None, None), (True, True),
     ],
 )  # fmt: skip
-def test_this_may_be_what_was_recorded(recorded: Any, live: Any) -> None:
+def test_this_may_be_the_recorded_value(recorded: Any, live: Any) -> None:
     assert fits(recorded, live)
 
 
@@ -46,5 +46,5 @@ def test_this_may_be_what_was_recorded(recorded: Any, live: Any) -> None:
         ("x", ONE), ("x", "y"), (1, True), (0, False), (True, 1), (None, False), (1, "1"), (1, None), ({}, []),
     ],
 )  # fmt: skip
-def test_this_is_not_what_was_recorded(recorded: Any, live: Any) -> None:
+def test_this_is_not_the_recorded_value(recorded: Any, live: Any) -> None:
     assert not fits(recorded, live)

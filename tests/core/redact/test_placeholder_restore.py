@@ -1,4 +1,4 @@
-"""Live values come back where placeholders stood, quoted as deep as they stand."""
+"""Live values replace placeholders, with the quoting of their place."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def test_a_value_is_put_back_by_its_tag_or_by_its_key() -> None:
     assert restored(b'{"a":1}', {"a": "x"}) == (b'{"a":1}', set())
 
 
-def test_the_tag_counts_before_the_key() -> None:
+def test_the_tag_takes_precedence_over_the_key() -> None:
     assert restored(b'{"pin":"%b"}' % ONE.encode(), {"pin": "key", "00c0ffee": "tag"})[0] == b'{"pin":"tag"}'
 
 
-def test_what_was_redacted_is_what_comes_back() -> None:
+def test_the_redacted_value_is_restored() -> None:
     secret = 'sw"ord\\fi\nsh é'
     inner = json.dumps({"password": secret, "rest": [1, "x"]})
     original = {
@@ -40,5 +40,5 @@ def test_what_was_redacted_is_what_comes_back() -> None:
     assert missing == set()
 
 
-def test_what_is_no_json_keeps_what_it_has() -> None:
+def test_invalid_json_is_unchanged() -> None:
     assert restored(b'{oops "a": "%b', {"a": "x"}) == (b'{oops "a": "%b', set())

@@ -1,4 +1,4 @@
-"""The cheap test: a hit wherever there could be a secret, and no hit in ordinary traffic."""
+"""The prefilter: a hit for every possible secret, and no hit in ordinary traffic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_the_search_stays_vectorized() -> None:
 
 
 @pytest.mark.parametrize("name", patterns.STRONG)
-def test_every_name_of_a_secret_is_a_hit_in_the_spellings_that_are_in_use(name: str) -> None:
+def test_every_name_of_a_secret_is_a_hit_in_the_common_spellings(name: str) -> None:
     ends = (
         "passphrase",
         "password",
@@ -49,7 +49,7 @@ def test_every_shape_has_its_literal() -> None:
     assert set(SHAPES) <= {*LONG, *SHORT}
 
 
-def test_hits_come_in_order_each_with_its_literal() -> None:
+def test_hits_are_in_order_each_with_its_literal() -> None:
     data = b"sk- ghp_ password //a:b@c"
     assert GATE.hits(data) == [(0, b"sk-"), (4, b"ghp_"), (10, b"assw"), (23, AT)]
 
@@ -62,7 +62,7 @@ def test_an_at_sign_behind_the_user_of_a_url_is_a_hit(url: bytes) -> None:
 @pytest.mark.parametrize(
     "text", [b"ada@example.com", b"https://x.example/@scope", b"@", b"/@x", b"https://cdn/react@18"]
 )
-def test_another_at_sign_is_none(text: bytes) -> None:
+def test_another_at_sign_is_not_a_hit(text: bytes) -> None:
     assert GATE.hits(text) == []
 
 

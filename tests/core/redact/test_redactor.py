@@ -1,4 +1,4 @@
-"""The corpora: no secret in any byte of a recording, and nothing touched that only looks like one."""
+"""The corpora: no secret is in any byte of a recording, and lookalikes are unchanged."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ def test_a_secret_in_this_position_is_in_no_byte_of_the_recording(line: Line) ->
 
 
 @pytest.mark.parametrize("line", LOOKALIKES, ids=lambda line: line.what)
-def test_what_only_looks_like_a_secret_is_not_touched(line: Line) -> None:
+def test_a_lookalike_is_unchanged(line: Line) -> None:
     assert corpus.recorded(line.kind, line.data, redactor()) == corpus.recorded(line.kind, line.data, None)
 
 
 WHOLE = [line for line in PLACES if not line.kind.endswith("latin-1") and "\\" not in line.text]
-"""Those whose secrets would be recorded unchanged."""
+"""Places whose secrets are not redacted."""
 
 
 @pytest.mark.parametrize("line", WHOLE, ids=lambda line: line.what)
-def test_every_byte_that_is_no_secret_stays_as_it_was(line: Line) -> None:
+def test_every_byte_that_is_not_secret_is_unchanged(line: Line) -> None:
     before = corpus.recorded(line.kind, line.data, None)
     after = corpus.recorded(line.kind, line.data, redactor())
     for secret in line.secrets:
@@ -96,7 +96,7 @@ AROUND = {
     "an event": ("event", '{"result":{"a":%s}}', 1),
     "a body": ("body", '{"params":{"a":%s}}', 1),
 }
-"""Positions of every token: the text around it, and how often the token is quoted as JSON (3: in an array in an object)."""
+"""Positions of every token: the text around it, and the number of JSON quotings (3: in an array in an object)."""
 
 
 def keep(found: list[str], rule: str, _: str) -> None:
@@ -104,7 +104,7 @@ def keep(found: list[str], rule: str, _: str) -> None:
 
 
 def quoted(token: str, depth: int, *, escaped: bool) -> str:
-    """Return a token as JSON, every letter of it as an escape if wanted."""
+    """Return a token as JSON, with every letter escaped if requested."""
     if depth == 0:
         return token
     text = "".join(f"\\u{ord(c):04x}" for c in token) if escaped else token
@@ -113,7 +113,7 @@ def quoted(token: str, depth: int, *, escaped: bool) -> str:
 
 
 @pytest.mark.parametrize(("rule", "token"), TOKENS, ids=[f"{n}-{rule}" for n, (rule, _) in enumerate(TOKENS)])
-def test_a_token_is_in_no_byte_of_the_recording_wherever_it_was_sent(rule: str, token: str) -> None:
+def test_a_token_is_in_no_byte_of_the_recording_in_any_position(rule: str, token: str) -> None:
     for place, (kind, text, depth) in AROUND.items():
         for escaped in (False, True)[: 1 + bool(depth)]:
             found: list[str] = []
@@ -125,15 +125,15 @@ def test_a_token_is_in_no_byte_of_the_recording_wherever_it_was_sent(rule: str, 
             assert found == [rule] * text.count("%s"), place
 
 
-def test_the_corpora_have_what_docs_say_they_have() -> None:
+def test_the_corpora_have_the_sizes_that_the_docs_state() -> None:
     page = (corpus.HERE.parents[2] / "docs" / "redact.md").read_text(encoding="utf-8")
     assert (
-        f"{len(TOKENS)} tokens in {len(AROUND)} places each, {len(PLACES)} secrets told by where they stand, "
+        f"{len(TOKENS)} tokens in {len(AROUND)} places each, {len(PLACES)} secrets recognised by context, "
         f"{len(LOOKALIKES)} look-alikes"
     ) in page
 
 
-def test_lines_without_a_hit_come_back_as_the_same_object() -> None:
+def test_lines_without_a_hit_are_returned_as_the_same_object() -> None:
     lines = corpus.recorded("message", b'{"id":1}', None)
     assert redactor().lines(lines) is lines
 
@@ -166,7 +166,7 @@ def test_a_secret_keeps_its_placeholder_throughout_a_recording_and_has_another_i
     ],
     ids=["message", "note", "bytes"],
 )
-def test_what_cannot_be_redacted_is_lost_and_never_let_through(
+def test_an_entry_that_cannot_be_redacted_is_lost_and_never_written(
     line: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ping = b'{"t":0.100000,"from":"client","msg":{"id":1}}\n'
@@ -202,7 +202,7 @@ def test_a_large_line_without_a_hit_is_not_joined() -> None:
     assert kept[3:] == [b"{}\n"]
 
 
-def test_a_large_line_of_bytes_is_looked_into_piece_by_piece() -> None:
+def test_a_large_line_of_bytes_is_searched_piece_by_piece() -> None:
     def cut(data: bytes) -> list[bytes | bytearray]:
         encoder = FrameEncoder("server")
         lines = [encoder.feed(0.5, data[at : at + 65_536]) for at in range(0, len(data), 65_536)]
@@ -250,7 +250,7 @@ JSON = st.recursive(
 
 
 @given(JSON, st.booleans())
-def test_what_was_json_stays_json_of_the_same_form(value: Any, ascii_only: bool) -> None:
+def test_json_stays_json_of_the_same_form(value: Any, ascii_only: bool) -> None:
     original = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
     kept = redactor().message(original)
     assert _same_form(value, json.loads(kept))
@@ -286,7 +286,7 @@ ALL = RedactionRules(
 
 
 def played(recording: Path, clients: list[bytes]) -> list[Any]:
-    """Return what a mock of a recording says to what a client said."""
+    """Return the responses of a mock of a recording to the requests of a client."""
     recordings = RecordingsLoader([recording], (), merge=False).recordings()
     session = MockSession(recordings, MockOptions(), 0.0)
     received = []

@@ -1,4 +1,4 @@
-"""Secrets in a text, and a quick no for a message that has none."""
+"""Secrets in a text, and the quick check for messages without any."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ def secrets(text: str, rules: RedactionRules = RULES, *, is_uri: bool = False) -
         ("PASSWORD=ghp_Ab3dEf6hIj9kLm2nOp5qRs8t", ["ghp_Ab3dEf6hIj9kLm2nOp5qRs8t"]),
     ],
 )
-def test_this_much_of_a_text_is_secret(text: str, found: list[str]) -> None:
+def test_exactly_this_part_of_a_text_is_secret(text: str, found: list[str]) -> None:
     assert secrets(text) == found
 
 
-def test_of_a_uri_only_the_password_and_the_query_are() -> None:
+def test_only_the_password_and_the_query_of_a_uri_may_be_secret() -> None:
     token = "ghp_Ab3dEf6hIj9kLm2nOp5qRs8t"
     assert secrets(f"x://h/{token}/api_key=abc123?a={token}", is_uri=True) == [token]
     assert secrets(f"x://u:p1@h/{token}", is_uri=True) == ["p1"]
 
 
-def test_a_long_quoted_value_without_an_end_is_taken_as_far_as_it_goes() -> None:
+def test_a_long_quoted_value_without_an_end_is_secret_up_to_its_first_space() -> None:
     text = "PASSWORD='" + "x1" * 5000
     assert secrets(text) == ["x1" * 5000]
 
@@ -71,7 +71,7 @@ def test_custom_rules_apply_too_and_overlaps_are_merged() -> None:
     assert secrets("PASSWORD=swordfish", rules) == ["swordfish"]
 
 
-def test_of_a_very_long_text_only_what_is_around_a_hit_is_unescaped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_very_long_text_is_unescaped_around_hits_only(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = b"a line\\n" * 2000
     text = lines + rb'{"\u0070assword":"swordfish"}' + lines + rb"{\"pass\u0077ord\":\"trout\"}" + lines
     whole = spans(text, RULES)
@@ -90,7 +90,7 @@ def test_of_a_very_long_text_only_what_is_around_a_hit_is_unescaped(monkeypatch:
     assert sum(unescaped) < len(text) * 2 / 3
 
 
-def test_spans_are_made_apart() -> None:
+def test_overlapping_spans_are_merged() -> None:
     spanned = [SecretSpan(5, 9, "b"), SecretSpan(0, 6, "a"), SecretSpan(9, 10, "c"), SecretSpan(1, 2, "d")]
     assert merged_spans(spanned) == [SecretSpan(0, 9, "a"), SecretSpan(9, 10, "c")]
 
@@ -98,11 +98,11 @@ def test_spans_are_made_apart() -> None:
 @pytest.mark.parametrize(
     "line", [line for line in corpus.lines("places.jsonl") if line.kind == "message"], ids=lambda x: x.what
 )
-def test_no_message_with_a_secret_is_waved_through(line: corpus.Line) -> None:
+def test_every_message_with_a_secret_is_suspect(line: corpus.Line) -> None:
     assert any(is_suspect(line.data, hit, RULES) for hit in RULES.prefilter.hits(line.data))
 
 
-def test_no_message_of_the_recordings_is_ever_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_message_of_the_sample_recordings_is_suspect(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("mcpspy.core.redact.walker.JsonWalker.edits")
     paths = sorted((corpus.HERE.parents[2] / "recordings").glob("*.jsonl"))
     assert len(paths) > 10

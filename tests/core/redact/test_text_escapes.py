@@ -1,4 +1,4 @@
-"""The text of a JSON string, and the way back to its bytes."""
+"""The text of a JSON string, and the position of its characters in the bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcpspy.core.redact.text import UnescapedText, escape
 
 
 @given(st.text(), st.booleans())
-def test_it_reads_what_json_reads_and_finds_every_character_again(text: str, ascii_only: bool) -> None:
+def test_the_text_and_the_positions_of_its_characters_are_those_of_json(text: str, ascii_only: bool) -> None:
     raw = json.dumps(text, ensure_ascii=ascii_only)[1:-1].encode("utf-8", "surrogatepass")
     unescaped = UnescapedText(raw)
     assert unescaped.text == text.encode("utf-8", "surrogatepass")
@@ -26,12 +26,12 @@ def test_it_reads_what_json_reads_and_finds_every_character_again(text: str, asc
 
 
 @pytest.mark.parametrize("raw", [rb"\x", rb"\u12", b"\\", rb"\ud83d", rb"\ude00\ud83d", b"\xff\\n"])
-def test_what_is_no_string_is_taken_as_it_is(raw: bytes) -> None:
+def test_invalid_escapes_are_unchanged(raw: bytes) -> None:
     unescaped = UnescapedText(raw)
     assert unescaped.raw(0) == 0
     assert unescaped.raw(len(unescaped.text)) == len(raw)
 
 
 @given(st.text(st.characters(min_codepoint=32, exclude_categories=["Cs"])))
-def test_what_is_escaped_reads_back(text: str) -> None:
+def test_escaped_text_is_read_back(text: str) -> None:
     assert UnescapedText(escape(text.encode())).text == text.encode()

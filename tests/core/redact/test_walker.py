@@ -1,4 +1,4 @@
-"""Edits of a message's very bytes, and a refusal of what is no JSON."""
+"""Edits of the bytes of a message, and rejection of invalid JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_an_edit_has_its_pointer_rule_and_span() -> None:
     assert apply(data, [first, second]) == b'{"params": {"a": [1, {"password" : "#"}], "token":"#"}}'
 
 
-def test_a_number_that_a_name_is_given_to_is_secret() -> None:
+def test_a_number_under_the_name_of_a_secret_is_secret() -> None:
     data = b'[{"name":"password","value":12},{"name":"size","value":12}]'
     assert apply(data, edits(data)) == b'[{"name":"password","value":"#"},{"name":"size","value":12}]'
 
@@ -48,7 +48,7 @@ def test_a_number_becomes_a_string_in_json_and_in_a_string_of_it() -> None:
     assert apply(data, edits(data)) == rb'{"password":"#","a":"{\"password\":\"#\"}","secret":null}'
 
 
-def test_members_of_a_note_are_text_but_its_own() -> None:
+def test_members_of_a_note_are_text_except_those_of_the_format() -> None:
     data = b'{"t":0.1,"note":"stderr","id":"ghp_Ab3dEf6hIj9kLm2nOp5qRs8t","text":"PASSWORD=x1"}'
     assert apply(data, edits(data, note=True)) == data.replace(b"x1", b"#")
 
@@ -60,7 +60,7 @@ def test_members_of_a_note_are_text_but_its_own() -> None:
         b'["password":"x"]', b'"a":"password"', b"\xff password",
     ],
 )  # fmt: skip
-def test_what_is_no_json_is_refused(data: bytes) -> None:
+def test_invalid_json_is_rejected(data: bytes) -> None:
     with pytest.raises(InvalidJson):
         edits(data)
 

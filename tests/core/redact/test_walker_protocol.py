@@ -1,4 +1,4 @@
-"""What the protocol needs is left alone, at its own places and nowhere else."""
+"""Members of the protocol are unchanged in their own places, and nowhere else."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_member_of_the_message_is_kept(name: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(walker.PROTOCOL_MEMBERS))
-def test_a_member_of_the_protocol_is_kept_but_not_in_what_is_a_peers_own(name: bytes) -> None:
+def test_a_member_of_the_protocol_is_kept_but_not_in_payloads(name: bytes) -> None:
     for place in ("params", "result"):
         assert is_kept({place: {name.decode(): TOKEN}})
         assert is_kept({place: {"_meta": {name.decode(): TOKEN}}})
@@ -35,12 +35,12 @@ def test_a_member_of_the_protocol_is_kept_but_not_in_what_is_a_peers_own(name: b
 
 
 @pytest.mark.parametrize("schema", sorted(walker.SCHEMAS))
-def test_names_count_for_nothing_in_a_schema_but_tokens_do(schema: bytes) -> None:
+def test_names_are_ignored_in_a_schema_but_tokens_are_not(schema: bytes) -> None:
     assert is_kept({"result": {schema.decode(): {"password": "x", "a": {"secret": ["y"]}}}})
     assert not is_kept({"result": {schema.decode(): {"description": TOKEN}}})
 
 
-def test_names_of_arguments_and_properties_are_kept_whatever_they_are() -> None:
+def test_names_of_arguments_and_properties_are_never_redacted() -> None:
     for name in walker.NAME_MAPS:
         assert is_kept({"params": {name.decode(): {TOKEN: 1}}})
     assert not is_kept({"params": {"other": {TOKEN: 1}}})

@@ -1,4 +1,4 @@
-"""A recorded client, and a server that the test drives."""
+"""A recorded client, and a server that the test controls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Json", "Stage", "Talk"]
 
 
 class Stage:
-    """A player, with a clock that the test moves."""
+    """A player with a clock that the test sets."""
 
     def __init__(self, session: Session, **options: Any) -> None:
         session.end()
@@ -24,17 +24,17 @@ class Stage:
         self.player = Player(plan, PlayerOptions(**options), itertools.count(1), self.now)
 
     def takes(self) -> list[Json]:
-        """Return what is said now."""
+        """Return the messages that are due now."""
         return [json.loads(data) for data in self.player.take(self.now)]
 
     def hears(self, **members: Any) -> list[Json]:
-        """Have the server say something; return what is said next."""
+        """Deliver a message of the server; return the messages that are due then."""
         data = json.dumps({"jsonrpc": "2.0", **members}).encode()
         assert self.player.received(data, self.now)
         return self.takes()
 
     def waits(self) -> float:
-        """Move the clock to when something is due; return how long that took."""
+        """Advance the clock until a message is due; return the seconds."""
         due = self.player.next_at
         assert due is not None
         waited, self.now = due - self.now, due

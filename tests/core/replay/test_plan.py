@@ -1,4 +1,4 @@
-"""The messages of a recorded client, and what it waited for."""
+"""The messages of a recorded client, and its wait conditions."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ def plan(talk: Talk) -> ReplayPlan:
 
 
 def waits(talk: Talk) -> list[list[tuple[WaitKind, Any]]]:
-    """Return what each message waits for, the end last."""
+    """Return the wait conditions of each message, with the end last."""
     found = plan(talk)
     return [[(wait.what, wait.key) for wait in step.waits] for step in (*found.steps, found.end)]
 
 
-def test_a_request_waits_for_the_answers_the_client_had_by_then() -> None:
+def test_a_request_waits_for_the_responses_that_the_client_had_by_then() -> None:
     talk = Talk().client(id=1, method="a").client(id=2, method="b")
     talk.server(id=2, result={}).client(id=3, method="c").server(id=1, result={}).server(id=3, result={})
 
     assert waits(talk) == [[], [], [(WaitKind.RESPONSE, 1)], [(WaitKind.RESPONSE, 0), (WaitKind.RESPONSE, 2)]]
 
 
-def test_what_comes_before_an_answer_is_a_part_of_it_and_is_not_waited_for() -> None:
+def test_messages_before_a_response_are_not_waited_for() -> None:
     talk = Talk().client(id=1, method="a").server(**log()).server(id=1, result={}).client(id=2, method="b")
 
     assert waits(talk)[1] == [(WaitKind.RESPONSE, 0)]
 
 
-def test_what_comes_after_the_last_answer_is_waited_for_with_how_long_it_took() -> None:
+def test_messages_after_the_last_response_are_waited_for_with_their_delay() -> None:
     talk = Talk().call(1).server(id=0, method="roots/list").client(id=0, result={"roots": []}).server(**log())
     talk.client(id=2, method="b")
     (_, step) = plan(talk).steps
@@ -65,13 +65,13 @@ def test_an_answer_that_came_late_is_not_certain_to_come() -> None:
     assert [(wait.key, wait.is_certain) for wait in after.waits] == [(0, False)]
 
 
-def test_the_end_waits_for_what_was_never_answered_for_it_may_be_now() -> None:
+def test_the_end_waits_for_unanswered_requests_as_the_live_server_may_respond() -> None:
     talk = Talk().client(id=1, method="a").note("exit", code=1, signal=None)
 
     assert waits(talk)[-1] == [(WaitKind.RESPONSE, 0)]
 
 
-def test_what_comes_on_a_subscription_is_waited_for_though_an_answer_came_after_it() -> None:
+def test_messages_on_a_subscription_are_waited_for_even_before_a_response() -> None:
     talk = Talk().client(id="l", method="subscriptions/listen", params={"_meta": modern()}).call(1)
     talk.client(id=2, method="touch")
     told = {"uri": "note://a", "_meta": {"io.modelcontextprotocol/subscriptionId": "l"}}
@@ -81,7 +81,7 @@ def test_what_comes_on_a_subscription_is_waited_for_though_an_answer_came_after_
     assert waits(talk.call(3))[3] == [updated, (WaitKind.RESPONSE, 2)]
 
 
-def test_the_end_gives_all_that_was_said_unasked_a_moment() -> None:
+def test_the_end_waits_a_moment_for_messages_that_belong_to_no_request() -> None:
     talk = Talk().client(id=1, method="a").server(**log()).server(**log()).server(id=1, result={})
     last = plan(talk.client(id=2, method="b").server(id=2, result={})).end
 
@@ -91,13 +91,13 @@ def test_the_end_gives_all_that_was_said_unasked_a_moment() -> None:
     ]
 
 
-def test_what_comes_once_the_client_has_closed_its_end_is_not_waited_for() -> None:
+def test_messages_after_the_client_has_closed_its_end_are_not_waited_for() -> None:
     talk = Talk().call(1).note("eof", **{"from": "client"}).server(**log())
 
     assert waits(talk)[-1] == [(WaitKind.RESPONSE, 0)]
 
 
-def test_a_client_that_hung_up_has_cancelled_from_2026_07_28_on() -> None:
+def test_a_client_that_disconnected_has_cancelled_from_2026_07_28_on() -> None:
     talk = Talk().client(id=1, method="tools/call", params={"_meta": modern()}, stream="1", http=1)
     talk.note("http-end", http=1, stream="1", hung_up="client")
     (_, step) = plan(talk).steps
@@ -106,7 +106,7 @@ def test_a_client_that_hung_up_has_cancelled_from_2026_07_28_on() -> None:
     assert step.exchange is talk.session.exchanges[0]
 
 
-def test_an_http_error_without_a_message_is_an_answer() -> None:
+def test_an_http_error_without_a_message_is_a_response() -> None:
     talk = Talk().client(id=1, method="a", stream="1", http=1).note("http", http=1, stream="1", status=500)
     talk.note("http-end", http=1, stream="1", hung_up=None).client(id=2, method="b", stream="2", http=2)
 
@@ -152,20 +152,20 @@ def test_a_client_without_a_session_is_not_the_one_with_one() -> None:
     assert [len(found.steps) for found in plans(talk.session)] == [1, 2]
 
 
-def test_what_a_client_sent_that_is_no_message_is_sent_too() -> None:
+def test_malformed_messages_of_a_client_are_sent_too() -> None:
     talk = Talk().frame("client", b"{oops}")
 
     assert [step.message.data for step in plan(talk).steps if step.message is not None] == [b"{oops}"]
 
 
-def test_a_session_in_which_no_client_speaks_has_no_plan() -> None:
+def test_a_session_without_messages_of_a_client_has_no_plan() -> None:
     talk = Talk().server(**log())
     talk.session.end()
 
     assert plans(talk.session) == []
 
 
-def test_what_mcpspy_said_of_its_own_is_not_played_again_but_its_answers_were_had() -> None:
+def test_injected_messages_are_not_replayed_but_responses_of_mcpspy_count_as_received() -> None:
     lines = [
         b'{"t":1,"from":"client","msg":{"jsonrpc":"2.0","id":1,"method":"a"}}',
         b'{"t":2,"from":"server","by":"mcpspy","msg":{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}}',

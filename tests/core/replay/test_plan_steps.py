@@ -1,4 +1,4 @@
-"""The shape of a plan."""
+"""The structure of a plan."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mcpspy.core.replay.plan import plans
 from tests.core.replay.playing import Talk
 
 
-def test_a_plan_knows_its_requests_and_that_a_cancellation_is_none() -> None:
+def test_a_plan_lists_its_requests_without_cancellations() -> None:
     talk = Talk().handshake().client(id=1, method="tools/call", params={"name": "hang"})
     talk.client(method="notifications/cancelled", params={"requestId": 1})
     talk.session.end()

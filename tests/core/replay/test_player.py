@@ -1,4 +1,4 @@
-"""Playing a plan: which messages are sent when, and under which ids."""
+"""The player of a plan: messages, their times, and their ids."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def two_calls(**options: Any) -> Stage:
     return Stage(Talk().call(5, "one").call("six", "two").session, **options)
 
 
-def test_a_message_waits_for_the_answer_that_the_recorded_one_waited_for_under_an_id_of_its_own() -> None:
+def test_a_message_waits_for_the_same_response_as_the_recorded_one_under_a_live_id() -> None:
     stage = two_calls()
 
     assert ids(stage.takes()) == [1]
@@ -36,7 +36,7 @@ def test_a_message_waits_for_the_answer_that_the_recorded_one_waited_for_under_a
     assert stage.player.is_over
 
 
-def test_what_was_asked_at_once_is_asked_at_once_unless_it_has_to_be_serial() -> None:
+def test_concurrent_requests_stay_concurrent_unless_serial() -> None:
     talk = (
         Talk()
         .client(id=1, method="a")
@@ -68,7 +68,7 @@ def test_an_answer_with_its_id_as_a_text_is_an_answer() -> None:
     assert ids(stage.hears(id="1", result={})) == [2]
 
 
-def test_an_http_error_answers_what_it_answers_whatever_its_id() -> None:
+def test_an_http_error_settles_its_request_whatever_its_id() -> None:
     stage = two_calls()
     stage.takes()
     stage.player.received(
@@ -102,7 +102,7 @@ def test_a_cancellation_waits_for_progress_and_names_the_live_request() -> None:
     assert said["params"] == {"requestId": 1, "reason": "x"}
 
 
-def test_progress_on_what_is_answered_already_is_not_waited_for() -> None:
+def test_progress_on_an_answered_request_is_not_waited_for() -> None:
     talk = Talk().client(id=7, method="tools/call", params={"_meta": {"progressToken": "t"}})
     talk.server(**progress("t", 1)).client(method="notifications/cancelled", params={"requestId": 7})
     stage = Stage(talk.session)
@@ -111,7 +111,7 @@ def test_progress_on_what_is_answered_already_is_not_waited_for() -> None:
     assert methods(stage.hears(id=1, result={})) == ["notifications/cancelled"]
 
 
-def test_a_client_that_hung_up_cancels_by_name() -> None:
+def test_a_client_that_disconnected_sends_a_cancellation() -> None:
     talk = Talk().client(id=1, method="tools/call", params={"_meta": modern()}, stream="1", http=1)
     talk.note("http-end", http=1, stream="1", hung_up="client")
 
@@ -137,16 +137,16 @@ def test_a_question_is_answered_and_what_followed_it_waits_for_it() -> None:
     assert methods(said[1:]) == ["tools/call"]
 
 
-def test_a_question_that_does_not_come_is_waited_for_and_no_longer_than_it_may_take() -> None:
+def test_a_missing_server_request_is_waited_for_up_to_its_limit() -> None:
     stage = Stage(asking().session)
     stage.takes()
     stage.hears(id=1, result={})
 
-    assert stage.waits() == pytest.approx(3.0)  # Three times the second that it took.
+    assert stage.waits() == pytest.approx(3.0)  # Three times the recorded delay of one second.
     assert methods(stage.takes()) == ["tools/call"]
 
 
-def test_a_notice_that_came_is_not_waited_for() -> None:
+def test_a_notification_that_arrived_is_not_waited_for() -> None:
     talk = Talk().call(1).server(**log()).call(2)
     stage = Stage(talk.session)
     stage.takes()
@@ -155,7 +155,7 @@ def test_a_notice_that_came_is_not_waited_for() -> None:
     assert ids(stage.hears(id=1, result={})) == [2]
 
 
-def test_a_recorded_pause_is_made_again_at_its_speed() -> None:
+def test_a_recorded_pause_is_repeated_at_the_given_speed() -> None:
     stage = two_calls(speed=2.0)
     assert stage.waits() == pytest.approx(0.5)
     assert ids(stage.takes()) == [1]
@@ -165,19 +165,19 @@ def test_a_recorded_pause_is_made_again_at_its_speed() -> None:
     assert ids(stage.takes()) == [2]
 
 
-def test_an_answer_that_does_not_come_is_a_remark_and_the_rest_goes_on() -> None:
+def test_a_missing_response_is_a_warning_and_the_run_continues() -> None:
     stage = Stage(Talk().call(1).call(2).call(3).session, timeout=4.0)
     stage.takes()
     stage.hears(id=1, result={})
 
     assert stage.waits() == pytest.approx(4.0)
     assert ids(stage.takes()) == [3]
-    assert stage.player.warnings == ["no answer to tools/call echo within 4 s"]
+    assert stage.player.warnings == ["no response to tools/call echo within 4 s"]
     assert stage.player.sent[1].failed is not None
     assert stage.player.stopped is None
 
 
-def test_a_server_that_says_nothing_any_more_is_not_asked_for_ever() -> None:
+def test_a_server_that_stops_responding_ends_the_run() -> None:
     stage = Stage(Talk().call(1).call(2, "b").call(3, "c").call(4, "d").session, timeout=4.0)
     stage.takes()
     stage.hears(id=1, result={})
@@ -191,17 +191,17 @@ def test_a_server_that_says_nothing_any_more_is_not_asked_for_ever() -> None:
     assert len(stage.player.sent) == 3
 
 
-def test_a_server_that_never_answered_gets_one_timeout_and_a_garbled_line_is_no_answer() -> None:
+def test_a_server_that_never_responded_gets_one_timeout_and_a_garbled_line_is_not_a_response() -> None:
     stage = two_calls(timeout=4.0)
     stage.takes()
     assert not stage.player.received(b"Traceback (most recent call last):", stage.now)
     stage.waits()
     stage.takes()
 
-    assert stage.player.stopped == "no answer to tools/call one within 4 s"
+    assert stage.player.stopped == "no response to tools/call one within 4 s"
 
 
-def test_a_server_that_is_gone_is_gone_before_what_it_owed() -> None:
+def test_a_server_that_exits_leaves_its_requests_unanswered() -> None:
     stage = two_calls()
     stage.takes()
     stage.player.end("the server ended with exit code 3", stage.now)
@@ -218,7 +218,7 @@ def test_a_handshake_that_fails_is_the_end() -> None:
     assert stage.player.stopped == "initialize: HTTP 401 Unauthorized"
 
 
-def test_a_call_that_is_refused_is_not() -> None:
+def test_a_refused_call_does_not_end_the_run() -> None:
     stage = two_calls()
     stage.takes()
     stage.player.refused("1", "HTTP 500", stage.now)
@@ -227,7 +227,7 @@ def test_a_call_that_is_refused_is_not() -> None:
     assert stage.player.sent[0].failed == "HTTP 500"
 
 
-def test_a_server_that_nobody_finds_is_not_asked_again_but_one_that_answered_once_is() -> None:
+def test_an_unreachable_server_ends_the_run_unless_it_responded_before() -> None:
     stage = two_calls()
     stage.takes()
     stage.player.refused("1", "cannot reach it", stage.now, is_gone=True)
@@ -257,24 +257,28 @@ def test_a_question_in_a_result_is_answered_with_the_live_state() -> None:
     assert said["params"]["inputResponses"] == {"a": {"action": "accept"}}
 
 
-def test_an_answer_to_a_question_that_is_not_asked_is_not_given() -> None:
+def test_a_response_to_a_question_that_is_not_asked_is_not_sent() -> None:
     stage = Stage(chain().session)
     stage.takes()
 
     assert stage.hears(id=1, result={"requestState": "s"}) == []
     assert stage.player.is_over
-    assert stage.player.warnings == ["tools/call ask: not asked, for the server had no question this time"]
+    assert stage.player.warnings == [
+        "tools/call ask: not sent, because the server asked no question this time"
+    ]
     assert len(stage.player.sent) == 1
 
 
-def test_a_page_without_its_cursor_is_not_asked_for() -> None:
+def test_a_page_without_its_cursor_is_not_requested() -> None:
     talk = Talk().client(id=1, method="tools/list").server(id=1, result={"tools": [], "nextCursor": "p2"})
     talk.client(id=2, method="tools/list", params={"cursor": "p2"}).server(id=2, result={"tools": []})
     stage = Stage(talk.session)
     stage.takes()
 
     assert stage.hears(id=1, result={"tools": []}) == []
-    assert stage.player.warnings == ["tools/list p2: not asked, for the server gave no cursor this time"]
+    assert stage.player.warnings == [
+        "tools/list p2: not sent, because the server returned no cursor this time"
+    ]
 
 
 def test_a_carried_value_is_the_live_one() -> None:
@@ -286,7 +290,7 @@ def test_a_carried_value_is_the_live_one() -> None:
     assert said["params"]["arguments"] == {"session": "s2"}
 
 
-def test_progress_by_the_client_goes_under_the_live_token() -> None:
+def test_progress_of_the_client_has_the_live_token() -> None:
     talk = Talk().client(id=1, method="tools/call", params={"name": "ask"})
     talk.server(id=0, method="sampling/createMessage", params={"_meta": {"progressToken": "p"}})
     talk.client(**progress("p", 1)).client(id=0, result={}).server(id=1, result={})
@@ -311,7 +315,7 @@ def test_a_subscription_is_neither_waited_for_nor_timed() -> None:
     assert stage.player.stopped is None
 
 
-def test_what_nobody_answered_then_gets_a_moment_at_the_end() -> None:
+def test_requests_without_a_recorded_response_get_a_moment_at_the_end() -> None:
     stage = Stage(Talk().call(1).client(id=2, method="b").note("exit", code=1, signal=None).session)
     stage.takes()
     assert ids(stage.hears(id=1, result={})) == [2]
@@ -333,7 +337,7 @@ SERVER = st.sampled_from(["answer", "error", "question", "notice", "progress"])
     st.booleans(),
     st.sampled_from([0.0, 2.0]),
 )
-def test_whatever_was_recorded_and_whatever_the_server_says_it_comes_to_an_end(
+def test_every_run_ends_whatever_was_recorded_and_whatever_the_server_sends(
     recorded: list[tuple[bool, str, str]], live: list[str], serial: bool, speed: float
 ) -> None:
     talk = Talk()
@@ -378,7 +382,7 @@ def _received(what: str, number: int) -> Json:
     }[what]
 
 
-def test_live_secrets_take_the_place_of_what_was_redacted_and_one_that_is_not_known_is_said() -> None:
+def test_live_secrets_replace_placeholders_and_an_unknown_one_is_a_warning() -> None:
     talk = Talk().handshake().call(1, "login", api_key="[redacted:00000001]", pin="[redacted:00000002]")
     stage = Stage(talk.session, secrets={"api_key": "s3cret"})
     stage.takes()
@@ -387,4 +391,4 @@ def test_live_secrets_take_the_place_of_what_was_redacted_and_one_that_is_not_kn
     )
     assert asked["params"]["arguments"] == {"api_key": "s3cret", "pin": "[redacted:00000002]"}
     (warning,) = stage.player.warnings
-    assert warning.endswith("sent with what stands for a secret in the recording: 00000002")
+    assert warning.endswith("sent with placeholders of redacted secrets: 00000002")

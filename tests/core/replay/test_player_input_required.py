@@ -33,7 +33,7 @@ def elicited(*pairs: tuple[str, str]) -> Talk:
     return talk
 
 
-def test_the_same_question_gets_its_own_answer_whatever_the_order() -> None:
+def test_the_same_request_gets_its_own_response_in_any_order() -> None:
     asked = questions(elicited(("colour?", "accept"), ("really?", "decline")))
 
     assert asks(asked, "elicitation/create", "x", message="really?") == {
@@ -44,32 +44,32 @@ def test_the_same_question_gets_its_own_answer_whatever_the_order() -> None:
     assert asks(asked, "elicitation/create", message="colour?")["result"] == {"action": "accept"}
 
 
-def test_one_question_with_several_answers_gets_them_in_their_order_and_again_from_the_first() -> None:
+def test_one_request_with_several_responses_gets_them_in_order_and_again_from_the_first() -> None:
     asked = questions(elicited(("colour?", "accept"), ("colour?", "decline")))
 
     actions = [asks(asked, "elicitation/create", message="colour?")["result"]["action"] for _ in range(3)]
     assert actions == ["accept", "decline", "accept"]
 
 
-def test_a_question_in_other_words_gets_the_next_answer_of_its_method() -> None:
+def test_a_request_with_other_params_gets_the_next_response_of_its_method() -> None:
     asked = questions(elicited(("colour?", "accept"), ("really?", "decline")))
 
     assert asks(asked, "elicitation/create", message="Colour, please?")["result"] == {"action": "accept"}
     assert asks(asked, "elicitation/create", message="really?")["result"] == {"action": "decline"}
 
 
-def test_meta_is_not_compared_and_no_params_are_empty_ones() -> None:
+def test_meta_is_not_compared_and_missing_params_equal_empty_ones() -> None:
     talk = Talk().server(id=0, method="roots/list").client(id=0, result={"roots": []})
 
     assert asks(questions(talk), "roots/list", _meta={"progressToken": 3})["result"] == {"roots": []}
 
 
-def test_what_nobody_asked_is_an_error_and_a_remark_but_a_ping_is_a_ping() -> None:
+def test_an_unknown_request_gets_an_error_and_a_warning_but_a_ping_gets_a_result() -> None:
     asked = ServerRequests(())
 
     assert asks(asked, "sampling/createMessage")["error"]["code"] == -32601
     assert asks(asked, "ping") == {"jsonrpc": "2.0", "id": 5, "result": {}}
 
 
-def test_what_was_never_answered_is_not_answered() -> None:
+def test_a_request_without_a_recorded_response_gets_none() -> None:
     assert asks(questions(Talk().server(id=0, method="roots/list")), "roots/list") is None

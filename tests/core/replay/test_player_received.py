@@ -1,4 +1,4 @@
-"""Waiting for messages: for how long, and for which."""
+"""Waiting for messages: limits and conditions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def step(*waits: WaitCondition) -> PlanStep:
     return PlanStep(None, 0.0, waits, 0.0)
 
 
-def test_as_many_of_a_kind_have_to_come_as_had_come() -> None:
+def test_as_many_messages_of_a_kind_must_arrive_as_in_the_recording() -> None:
     received_messages = ReceivedMessages()
     received_messages.add(WaitKind.SERVER_REQUEST, "roots/list", 5.0)
     assert received_messages.missing(step(QUESTION)) == [QUESTION]
@@ -39,13 +39,13 @@ def test_as_many_of_a_kind_have_to_come_as_had_come() -> None:
         ((ANSWER,), 30.0, 1.0),
     ],
 )
-def test_patience_is_thrice_what_it_took_a_least_and_a_most(
+def test_the_limit_is_three_times_the_recorded_delay_within_bounds(
     waits: tuple[WaitCondition, ...], most: float, ends: float
 ) -> None:
     assert ReceivedMessages().waits_until(step(*waits), 1.0, most) == ends
 
 
-def test_patience_begins_with_the_last_answer() -> None:
+def test_the_limit_counts_from_the_last_response() -> None:
     received_messages = ReceivedMessages()
     received_messages.settled[7] = 8.0
 

@@ -1,4 +1,4 @@
-"""Parts of a recording that can be replayed by themselves."""
+"""Parts of a recording that can be replayed on their own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.core.mock.talking import log
 from tests.core.replay.playing import Talk
 
 
-def test_a_request_needs_the_handshake_and_what_gave_it_its_cursor() -> None:
+def test_a_request_needs_the_handshake_and_the_source_of_its_cursor() -> None:
     talk = Talk().handshake().call(1).client(id=2, method="tools/list")
     talk.server(id=2, result={"nextCursor": "p2"}).client(id=3, method="tools/list", params={"cursor": "p2"})
     talk.server(id=3, result={}).call(4)
@@ -29,7 +29,7 @@ def test_a_task_needs_the_call_that_made_it() -> None:
     assert needed(talk.session, {2}) == {1, 2}
 
 
-def test_a_question_and_its_answer_are_played_together() -> None:
+def test_a_question_and_its_answer_are_replayed_together() -> None:
     talk = Talk().client(id=1, method="tools/call", params={"name": "ask"})
     talk.server(
         id=1, result={"resultType": "input_required", "inputRequests": {"a": {}}, "requestState": "s"}
@@ -43,7 +43,7 @@ def test_a_question_and_its_answer_are_played_together() -> None:
 
 
 def said(session: Session) -> list[str]:
-    """Return what is said in a session, by method or id."""
+    """Return the messages of a session, by method or id."""
     return [
         change.what.method if isinstance(change.what, Notification) else change.what.data.decode()[:28]
         for change in session.changes
@@ -51,7 +51,7 @@ def said(session: Session) -> list[str]:
     ]
 
 
-def test_what_the_server_said_for_others_goes_with_them_and_lines_keep_their_places() -> None:
+def test_server_messages_for_other_exchanges_are_removed_and_lines_keep_their_places() -> None:
     talk = Talk().handshake().server(**log("debug"))
     talk.client(id=1, method="tools/call", params={"name": "a"}).server(**log())
     talk.server(id=0, method="roots/list").client(id=0, result={}).server(id=1, result={}).server(**log())
@@ -67,7 +67,7 @@ def test_what_the_server_said_for_others_goes_with_them_and_lines_keep_their_pla
     assert [step.waits[-1].key for step in plan.steps[2:]] == ["notifications/message"]
 
 
-def test_what_is_said_while_a_call_is_open_is_said_for_that_call() -> None:
+def test_messages_during_an_open_call_belong_to_that_call() -> None:
     talk = Talk().client(id=1, method="a").client(id=2, method="b").server(id=2, result={})
     talk.server(**log()).server(id=1, result={}).server(**log("debug"))
 
@@ -80,7 +80,7 @@ def test_what_is_said_while_a_call_is_open_is_said_for_that_call() -> None:
     ] == [6.0]
 
 
-def test_all_of_it_is_all_of_it() -> None:
+def test_all_exchanges_are_the_whole_session() -> None:
     talk = (
         Talk()
         .handshake()
@@ -96,7 +96,7 @@ def test_all_of_it_is_all_of_it() -> None:
     assert [change.what for change in part.changes] == [change.what for change in talk.session.changes]
 
 
-def test_an_exchange_of_http_goes_with_its_notes() -> None:
+def test_an_http_exchange_is_removed_with_its_notes() -> None:
     talk = Talk().client(id=1, method="a", stream="1", http=1).note("http", http=1, stream="1", status=500)
     talk.note("http-end", http=1, stream="1", hung_up=None).client(id=2, method="b", stream="2", http=2)
     talk.server(id=2, result={}, stream="2", http=2)
@@ -105,7 +105,7 @@ def test_an_exchange_of_http_goes_with_its_notes() -> None:
     assert [exchange.request.method for exchange in part.exchanges] == ["b"]
 
 
-def test_as_recorded_only_the_carried_values_are_other_ones() -> None:
+def test_as_recorded_replaces_only_the_carried_values() -> None:
     talk = Talk().call(1, "open", "s-2").note("stderr", text="s-2")
     talk.frame("client", b'[{"jsonrpc":"2.0","id":2,"method":"a"},{"jsonrpc":"2.0","id":3,"method":"b"}]')
     carried = Substitutions((rule("/result/said"),))

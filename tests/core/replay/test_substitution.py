@@ -59,7 +59,7 @@ def apply(carried: Substitutions, **params: Any) -> Any:
         ),
     ],
 )
-def test_what_the_protocol_hands_out_is_given_back_as_it_is_now(
+def test_values_of_the_protocol_are_sent_back_with_their_live_values(
     before: Any, now: Any, given: Any, expected: Any
 ) -> None:
     carried = Substitutions()
@@ -69,7 +69,7 @@ def test_what_the_protocol_hands_out_is_given_back_as_it_is_now(
     assert carried.missing(request(**given)) is None
 
 
-def test_what_is_not_handed_out_this_time_is_missing() -> None:
+def test_a_value_that_the_live_server_did_not_return_is_missing() -> None:
     carried = Substitutions()
     carried.learn(answer(result={"nextCursor": "p2"}), answer(result={}))
 
@@ -77,7 +77,7 @@ def test_what_is_not_handed_out_this_time_is_missing() -> None:
     assert carried.missing(request(cursor="from elsewhere")) is None
 
 
-def test_what_was_never_answered_hands_out_nothing() -> None:
+def test_a_request_without_a_response_returns_no_values() -> None:
     carried = Substitutions()
     carried.learn(answer(result={"task": {"taskId": "a"}}), None)
 
@@ -113,14 +113,14 @@ def test_a_rule_carries_a_number_as_a_number() -> None:
     }
 
 
-def test_two_values_that_changed_places_do_not_meet() -> None:
+def test_two_swapped_values_are_both_replaced() -> None:
     carried = Substitutions((rule("/result/a"), rule("/result/b")))
     carried.learn(answer(result={"a": "one", "b": "two"}), answer(result={"a": "two", "b": "one"}))
 
     assert apply(carried, x="one two") == {"x": "two one"}
 
 
-def test_a_message_without_anything_to_carry_goes_out_byte_for_byte() -> None:
+def test_a_message_without_carried_values_is_sent_byte_for_byte() -> None:
     data = b'{ "jsonrpc":"2.0", "id":2, "method":"m", "params":{"x":1.0,"x":12345678901234567890123} }'
     (message,) = read_frame(Frame(0.0, "client", data))
 
@@ -131,14 +131,14 @@ def test_a_message_without_anything_to_carry_goes_out_byte_for_byte() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("result/x", "begins with /"),
+        ("result/x", "must begin with /"),
         ("/params/x", "/result/"),
-        ("/result/x=(", "no regular expression"),
+        ("/result/x=(", "not a regular expression"),
         ("/result/x=abc", "one group"),
         ("/result/x=(a)(b)", "one group"),
     ],
 )
-def test_what_is_no_rule_says_why(text: str, why: str) -> None:
+def test_an_invalid_rule_has_a_reason(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         rule(text)
 
@@ -161,7 +161,7 @@ def test_a_rule_takes_any_answer(value: Any) -> None:
     assert found is None or isinstance(found, str)
 
 
-def test_what_is_compared_has_the_recorded_values_again() -> None:
+def test_compared_messages_have_the_recorded_values() -> None:
     carried = Substitutions((rule("/result/session"), rule("/result/port")))
     carried.learn(*(answer(result={"session": s, "port": p}) for s, p in (("a/1", 4001), ("b/2", 4002))))
 

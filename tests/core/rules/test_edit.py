@@ -1,4 +1,4 @@
-"""Merge patches and pointers, as splices."""
+"""Merge patches, and values at pointers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ values = st.recursive(
 
 
 def rfc7396(target: Any, patch: Any) -> Any:
-    """The algorithm of RFC 7396, 2."""
+    """Apply a merge patch by the algorithm of RFC 7396, 2."""
     if not isinstance(patch, dict):
         return patch
     target = dict(target) if isinstance(target, dict) else {}
@@ -39,7 +39,7 @@ def test_a_merge_patch_follows_the_standard(target: Any, patch: Any) -> None:
     assert json.loads(merged(to_json(target), patch)) == rfc7396(target, patch)
 
 
-def test_what_a_patch_does_not_name_keeps_its_spelling() -> None:
+def test_members_that_a_patch_does_not_name_keep_their_spelling() -> None:
     assert merged(MESSAGE, {"params": {"a": None, "x": True}}) == (
         b'{"id":1.0,"params":{"n":123456789012345678901234567890,"e":"\\u00e9","x":true}}'
     )
@@ -47,12 +47,12 @@ def test_what_a_patch_does_not_name_keeps_its_spelling() -> None:
 
 
 @given(values, st.lists(st.text(max_size=2), min_size=1, max_size=3), values)
-def test_what_is_put_somewhere_is_found_there(target: Any, tokens: list[str], value: Any) -> None:
+def test_a_value_that_is_put_somewhere_is_found_there(target: Any, tokens: list[str], value: Any) -> None:
     path = pointer(pointer_text(tuple(tokens)))
     try:
         result = json.loads(put(to_json(target), path, value))
     except ValueError:
-        return  # It would have been inside of a number, or beyond an array.
+        return  # The place would be inside a number, or beyond an array.
     for token in path:
         result = result[-1 if token == "-" else int(token)] if isinstance(result, list) else result[token]
 
@@ -62,9 +62,9 @@ def test_what_is_put_somewhere_is_found_there(target: Any, tokens: list[str], va
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("/params/a/7", "there is no /params/a/7: the array has 2 items"),
+        ("/params/a/7", "/params/a/7 does not exist: the array has 2 items"),
         ("/params/a/x", "the array has 2 items"),
-        ("/id/x", "there is no /id/x: x would be in 1.0"),
+        ("/id/x", "/id/x does not exist: x would be in 1.0"),
     ],
 )
 def test_an_impossible_pointer_is_rejected(path: str, why: str) -> None:
@@ -77,7 +77,7 @@ def test_an_array_grows_at_its_end() -> None:
 
 
 @pytest.mark.parametrize("data", [b'{"a":NaN}', b"[1", b'{"a":', b"{" * 9])
-def test_what_is_not_json_is_refused(data: bytes) -> None:
+def test_invalid_json_is_rejected(data: bytes) -> None:
     with pytest.raises(ValueError, match="the message is not JSON"):
         put(data, ("0",), 1)
     if data.startswith(b"{"):

@@ -1,4 +1,4 @@
-"""Messages that are wrong in the ways in which peers get them wrong."""
+"""Corrupted messages, as faulty peers send them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_half_a_line_has_no_end() -> None:
 @pytest.mark.parametrize(
     ("id_text", "wrong"), [("7", 7 + WRONG_ID_OFFSET), ('"a"', "a-wrong"), ("1.5", "1.5-wrong")]
 )
-def test_a_wrong_id_is_nobodys_and_the_rest_as_it_was(id_text: str, wrong: object) -> None:
+def test_a_wrong_id_is_unknown_and_the_rest_is_unchanged(id_text: str, wrong: object) -> None:
     data = ANSWER.replace(b'"id":7', b'"id":' + id_text.encode())
 
     assert corrupted(data, "wrong-id", id_text, 0).data == data.replace(
@@ -48,5 +48,5 @@ def test_an_oversized_message_has_the_same_value() -> None:
     assert corrupted(ANSWER, "oversize", "7", 3).data == ANSWER
 
 
-def test_no_way_brings_a_line_end_into_the_message() -> None:
+def test_no_corruption_adds_a_line_end_to_the_message() -> None:
     assert all(b"\n" not in corrupted(ANSWER, way, "7", 100).data for way in CORRUPTIONS)

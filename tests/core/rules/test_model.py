@@ -1,4 +1,4 @@
-"""When which message, what."""
+"""Rules: queries, descriptions, and requests to keep."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def test_a_query_about_fields_of_requests_means_the_request(query: str) -> None:
 @pytest.mark.parametrize(
     "query", ["", "tool:echo kind:result", "dir:<-", "text:hi", "result.x:1", ">1kb", "is:slow", "/x/"]
 )
-def test_any_other_query_means_whatever_it_finds(query: str) -> None:
+def test_any_other_query_means_all_messages_it_finds(query: str) -> None:
     assert not is_request_only(query)
 
 
-def test_a_query_that_is_none_is_refused() -> None:
+def test_an_invalid_query_is_rejected() -> None:
     with pytest.raises(QueryError):
         is_request_only("tool:")
 
@@ -66,11 +66,11 @@ def test_rules_are_described_with_the_seeds_that_repeat_a_run() -> None:
         ("kind:result => replace /result/x = {{id}}", False),
     ],
 )
-def test_requests_are_kept_only_if_a_rule_may_ask_for_them(flag: str, wants: bool) -> None:
+def test_requests_are_kept_only_if_a_rule_may_need_them(flag: str, wants: bool) -> None:
     assert Rules((read_flag(flag, 1),)).needs_requests == wants
 
 
-def test_no_rules_are_nothing() -> None:
+def test_an_empty_set_of_rules_is_false() -> None:
     assert not Rules()
     assert Rules((read_flag("a => drop", 1),))
     assert len(set(NAMES.values())) == len(NAMES)

@@ -1,4 +1,4 @@
-"""Times and sizes as people type them."""
+"""Times and sizes as users type them."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def test_a_time_is_in_seconds_without_a_unit(written: object, meant: float) -> N
 @pytest.mark.parametrize(
     "written", ["", "s", "2 years", "-1", -1, True, None, "nan", "inf", "1e400", "2,5s", "٣s", "99999999"]
 )
-def test_what_is_no_time_is_refused(written: object) -> None:
-    with pytest.raises(ValueError, match="no time: write 2s"):
+def test_an_invalid_time_is_rejected(written: object) -> None:
+    with pytest.raises(ValueError, match="not a time: write 2s"):
         seconds(written)
 
 
@@ -41,6 +41,6 @@ def test_a_size_is_in_bytes_without_a_unit(written: object, meant: int) -> None:
 
 
 @pytest.mark.parametrize("written", ["0", "mb", "-3mb", False, [], "2000gb"])
-def test_what_is_no_size_is_refused(written: object) -> None:
-    with pytest.raises(ValueError, match="no size: write 500kb"):
+def test_an_invalid_size_is_rejected(written: object) -> None:
+    with pytest.raises(ValueError, match="not a size: write 500kb"):
         size(written)

@@ -53,7 +53,7 @@ def test_an_action_is_read(key: str, value: Any, action: object) -> None:
     assert (rule.probability, rule.times, rule.after, rule.seed) == (1, None, 0, None)
 
 
-def test_how_often_is_read() -> None:
+def test_probability_and_counts_are_read() -> None:
     table = {"when": "", "name": "x", "probability": "20%", "seed": "s", "times": 3, "after": 0, "drop": True}
     rule = read_rule(1, table)
 
@@ -67,43 +67,43 @@ def test_how_often_is_read() -> None:
         ({"dely": 1}, ("dely",), 'unknown "dely": did you mean delay?'),
         ({"zzz": 1}, ("zzz",), "one of when, name, probability"),
         ({"when": None}, ("when",), "when takes a query in quotes"),
-        ({"when": "a tool:"}, ("when",), "tool: what"),
-        ({"when": "lint:x"}, ("when",), "findings are not known here"),
-        ({"drop": True, "hold": True}, ("hold",), "exactly one thing: this one has drop and hold"),
-        ({}, (), "exactly one thing: one of delay"),
-        ({"drop": False}, ("drop",), "drop = true, or no drop at all"),
-        ({"delay": "2 years"}, ("delay",), "2 years is no time"),
+        ({"when": "a tool:"}, ("when",), "expected a value after"),
+        ({"when": "lint:x"}, ("when",), "findings are available only in"),
+        ({"drop": True, "hold": True}, ("hold",), "exactly one action: this one has drop and hold"),
+        ({}, (), "exactly one action: use one of delay"),
+        ({"drop": False}, ("drop",), "drop takes only true: write drop = true"),
+        ({"delay": "2 years"}, ("delay",), "2 years is not a time"),
         ({"error": 1}, ("error",), "error takes a text, or {"),
         ({"error": {"message": "m", "dat": 1}}, ("error", "dat"), "did you mean data"),
-        ({"error": {"code": "x", "message": "m"}}, ("error", "code"), "a code is a whole number"),
-        ({"error": {"code": 1}}, ("error",), "an error has a message"),
-        ({"error": {"message": 1}}, ("error", "message"), "an error has a message"),
+        ({"error": {"code": "x", "message": "m"}}, ("error", "code"), "code takes a whole number"),
+        ({"error": {"code": 1}}, ("error",), "error needs a message"),
+        ({"error": {"message": 1}}, ("error", "message"), "error needs a message"),
         (
             {"error": {"message": "m", "data": datetime.date(2026, 1, 1)}},
             ("error", "data"),
-            "JSON has no such value",
+            "not a JSON value",
         ),
         ({"respond": "{"}, ("respond",), "this is not JSON: "),
         ({"respond": "[1]"}, ("respond",), "respond takes a table"),
-        ({"respond": {"at": datetime.time(1)}}, ("respond",), "JSON has no such value"),
-        ({"replace": {}}, ("replace",), "nothing to replace"),
-        ({"replace": {"/a": 1, "b": 2}}, ("replace", "b"), "either a merge patch, or pointers"),
-        ({"replace": {"/a~": 1}}, ("replace", "/a~"), "is written ~0"),
-        ({"corrupt": "halfline"}, ("corrupt",), 'cannot corrupt by "halfline": did you mean half-line?'),
+        ({"respond": {"at": datetime.time(1)}}, ("respond",), "not a JSON value"),
+        ({"replace": {}}, ("replace",), "replace is empty"),
+        ({"replace": {"/a": 1, "b": 2}}, ("replace", "b"), "replace takes a merge patch, or pointers"),
+        ({"replace": {"/a~": 1}}, ("replace", "/a~"), "write ~ as ~0"),
+        ({"corrupt": "halfline"}, ("corrupt",), 'unknown corruption "halfline": did you mean half-line?'),
         ({"corrupt": "x"}, ("corrupt",), "one of bad-json, half-line"),
         ({"corrupt": 1}, ("corrupt",), "corrupt takes one of"),
         ({"corrupt": "bad-json 3mb"}, ("corrupt",), "bad-json takes no size"),
-        ({"corrupt": "oversize 0"}, ("corrupt",), "0 is no size"),
+        ({"corrupt": "oversize 0"}, ("corrupt",), "0 is not a size"),
         ({"drop": True, "probability": 2}, ("probability",), "a number from 0 to 1"),
         ({"drop": True, "probability": "x%"}, ("probability",), "a number from 0 to 1"),
         ({"drop": True, "probability": True}, ("probability",), "a number from 0 to 1"),
-        ({"drop": True, "seed": 1}, ("seed",), "a seed means nothing without a probability"),
-        ({"drop": True, "probability": 0.5, "seed": 1.5}, ("seed",), "a seed is a number or a text"),
-        ({"drop": True, "times": 0}, ("times",), "times is 1 at least"),
-        ({"drop": True, "after": -1}, ("after",), "after is 0 at least"),
+        ({"drop": True, "seed": 1}, ("seed",), "a seed has no effect without a probability"),
+        ({"drop": True, "probability": 0.5, "seed": 1.5}, ("seed",), "seed takes a whole number or a text"),
+        ({"drop": True, "times": 0}, ("times",), "times must be at least 1"),
+        ({"drop": True, "after": -1}, ("after",), "after must be at least 0"),
         ({"drop": True, "times": True}, ("times",), "times takes a whole number"),
-        ({"drop": True, "name": "7"}, ("name",), "rules have numbers already"),
-        ({"drop": True, "name": " "}, ("name",), "a name is a word"),
+        ({"drop": True, "name": "7"}, ("name",), "rules already have numbers"),
+        ({"drop": True, "name": " "}, ("name",), "name takes a word"),
     ],
 )
 def test_a_mistake_names_the_key(table: dict[str, Any], path: tuple[str, ...], why: str) -> None:
@@ -115,7 +115,7 @@ def test_a_mistake_names_the_key(table: dict[str, Any], path: tuple[str, ...], w
 
 
 def test_a_rule_needs_a_query() -> None:
-    with pytest.raises(RuleError, match="a rule says when"):
+    with pytest.raises(RuleError, match='missing key "when"'):
         read_rule(1, {"drop": True})
 
 
@@ -126,7 +126,7 @@ def test_a_mistake_in_a_query_has_its_position() -> None:
     assert raised.value.offset == 5
 
 
-def test_a_seed_of_all_is_read_alike() -> None:
+def test_a_seed_for_all_rules_is_read_alike() -> None:
     assert seed({"seed": 7}) == 7
     assert seed({}) is None
     with pytest.raises(RuleError):

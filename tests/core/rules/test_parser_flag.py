@@ -33,7 +33,7 @@ from mcpspy.errors import UsageError
         ("latency>=2s => corrupt oversize 1mb", "latency>=2s", CorruptAction("oversize", 1 << 20)),
     ],
 )
-def test_a_rule_is_a_query_and_what_to_do(text: str, when: str, action: object) -> None:
+def test_a_rule_is_a_query_and_an_action(text: str, when: str, action: object) -> None:
     rule = read_flag(text, 2)
 
     assert (rule.query.text, rule.action, rule.number) == (when, action, 2)
@@ -50,13 +50,13 @@ def test_settings_come_before_the_action() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("a -> drop", "no => between the query and what to do"),
-        ("a =>", "what to do?"),
-        ("a => 20%", "what to do?"),
+        ("a -> drop", "missing => between the query and the action"),
+        ("a =>", "missing action after =>"),
+        ("a => 20%", "missing action after =>"),
         ("a => droop", 'unknown "droop": did you mean drop?'),
-        ("  echo (a => drop", "column 8: ( is never closed"),
-        ("a => drop it", "drop = true, or no drop"),
-        ("a => delay", "nothing is no time"),
+        ("  echo (a => drop", "column 8: unclosed ("),
+        ("a => drop it", "drop takes only true"),
+        ("a => delay", "an empty value is not a time"),
         ("a => times=x drop", "times takes a whole number"),
         ("a => 200% drop", "probability takes a number from 0 to 1"),
         ("a => error {oops}", "not JSON"),
@@ -71,6 +71,6 @@ def test_a_mistake_is_reported_with_an_example(text: str, why: str) -> None:
     assert "docs/rules.md" in str(raised.value)
 
 
-def test_what_no_recording_could_hold_is_refused() -> None:
+def test_text_that_is_not_utf_8_is_rejected() -> None:
     with pytest.raises(UsageError, match=r"--rule 'ping => name=\\udcff drop': not UTF-8"):
         read_flag("ping => name=\udcff drop", 1)

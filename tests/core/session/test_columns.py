@@ -1,4 +1,4 @@
-"""What the columns keep of a row."""
+"""Columns of rows: ids, counts, pairs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mcpspy.core.session.index import Index
 
 
 @given(st.one_of(st.integers(min_value=0), st.text(max_size=5)).map(repr))
-def test_an_id_is_given_back_as_the_text_it_was(text: str) -> None:
+def test_an_id_is_returned_as_its_original_text(text: str) -> None:
     index = Index()
     row = index._row(0, 0.0, 0, 0, 0)
     index._id[row] = index._id_code(text)
@@ -21,30 +21,30 @@ def test_an_id_is_given_back_as_the_text_it_was(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["0", "1", "99999999999999999", "999999999999999999", '"1"', "1.0", "-5", "true", "²"]
 )
-def test_ids_that_look_alike_stay_apart(text: str) -> None:
+def test_similar_ids_stay_distinct(text: str) -> None:
     index = Index()
     row = index._row(0, 0.0, 0, 0, 0)
     index._id[row] = index._id_code(text)
     assert index.id(row) == text
 
 
-def test_a_request_that_is_odd_and_then_fails_is_one_error_and_no_oddity() -> None:
+def test_a_request_with_an_issue_that_then_fails_is_one_error_and_no_issue() -> None:
     index = Index()
     for _ in range(2):
         index.add(Frame(0.0, "client", b'{"jsonrpc":"2.0","id":1,"method":"a"}'), 0, 0)
-    assert (index.failed, index.odd) == (0, 1)
+    assert (index.failed, index.issues) == (0, 1)
     index.end()
-    assert (index.failed, index.odd, list(index.wrong)) == (2, 0, [0, 1])
+    assert (index.failed, index.issues, list(index.wrong)) == (2, 0, [0, 1])
 
 
-def test_of_a_range_all_rows_lead_but_the_answers_that_requests_got() -> None:
+def test_all_rows_of_a_range_lead_except_responses_with_a_request() -> None:
     index = Index()
     for side, message in (
         ("client", b'"id":1,"method":"a"'),
         ("client", b'"method":"notifications/b"'),
         ("server", b'"id":1,"result":{}'),
         ("server", b'"id":1,"result":{}'),
-        ("server", b'"id":2,"error":{"code":1,"message":"nobody asked"}'),
+        ("server", b'"id":2,"error":{"code":1,"message":"unsolicited"}'),
         ("client", b'"id":3,"method":"a"'),
         ("server", b'"id":3,"error":{"code":1,"message":"no"}'),
     ):

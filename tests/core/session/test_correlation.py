@@ -1,4 +1,4 @@
-"""Pairing, on the least that can be paired: whole sessions are `test_session`'s."""
+"""Correlation on minimal requests; `test_session` covers whole sessions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mcpspy.core.session.session import Change, Session
 
 
 class OpenRequest(Struct, eq=False):
-    """A request of which nothing is known but its state."""
+    """A request that has only a state."""
 
     state: State = State.PENDING
     is_task: bool = False
@@ -31,17 +31,17 @@ class OpenRequest(Struct, eq=False):
 CLIENT, SERVER = Frame(0.0, "client", b""), Frame(0.0, "server", b"")
 
 
-def test_an_answer_settles_the_request_that_waits_under_its_id() -> None:
+def test_a_response_settles_the_pending_request_with_its_id() -> None:
     pairing, asked = RequestTable[OpenRequest](), OpenRequest()
     assert pairing.request(asked, CLIENT, "1", None, modern=False) is None
     assert list(pairing.pending()) == [asked]
-    assert pairing.answer(CLIENT, "1", Event.RESULT) == (None, None), "the client asked itself"
+    assert pairing.answer(CLIENT, "1", Event.RESULT) == (None, None), "the client answered its own request"
     assert pairing.answer(SERVER, "1", Event.RESULT) == (asked, None)
     assert (asked.state, list(pairing.pending())) == (State.OK, [])
     assert pairing.explain_unsolicited(SERVER, "1") == (asked, "id 1 was answered before")
 
 
-def test_an_answer_finds_its_request_however_long_ago() -> None:
+def test_a_response_finds_its_request_however_old() -> None:
     pairing = RequestTable[OpenRequest](forgets=True)
     first = OpenRequest()
     pairing.request(first, CLIENT, "0", None, modern=False)
@@ -72,7 +72,7 @@ def test_an_http_exchange_is_forgotten_only_after_its_end() -> None:
     assert (refused.state, flaw) == (State.REFUSED, "HTTP 404")
 
 
-def test_events_that_came_lately_are_known_when_they_come_again() -> None:
+def test_recent_events_are_recognised_when_they_are_repeated() -> None:
     pairing = RequestTable[OpenRequest](forgets=True)
     for number in range(10):
         assert not pairing.is_repeated(Frame(0.0, "server", b"", stream="1", event_id=str(number)))
@@ -84,7 +84,7 @@ def test_events_that_came_lately_are_known_when_they_come_again() -> None:
     ] == [True, True, False]
 
 
-def test_a_question_that_was_answered_leaves_nothing() -> None:
+def test_an_answered_question_is_forgotten() -> None:
     pairing = RequestTable[OpenRequest](forgets=True)
     asked = (None, "tools/call", "book", "state")
     first, second = OpenRequest(), OpenRequest()
@@ -96,7 +96,7 @@ def test_a_question_that_was_answered_leaves_nothing() -> None:
 
 
 @pytest.mark.parametrize(("modern", "flaw"), [(False, "id 1 was used before"), (True, None)])
-def test_an_id_may_come_again_only_where_there_is_no_session(modern: bool, flaw: str | None) -> None:
+def test_an_id_may_be_reused_only_without_a_session(modern: bool, flaw: str | None) -> None:
     pairing = RequestTable[OpenRequest]()
     pairing.request(OpenRequest(), CLIENT, "1", None, modern=modern)
     pairing.answer(SERVER, "1", Event.RESULT)
@@ -111,7 +111,7 @@ def test_streams_do_not_share_ids() -> None:
     assert one.state is State.PENDING
 
 
-def test_what_is_left_at_the_end_got_no_answer_but_a_subscription_is_closed() -> None:
+def test_open_requests_end_unanswered_but_a_subscription_is_closed() -> None:
     pairing, plain, listening = RequestTable[OpenRequest](), OpenRequest(), OpenRequest(is_subscription=True)
     pairing.request(plain, CLIENT, "1", None, modern=True)
     pairing.request(listening, CLIENT, "2", None, modern=True)
@@ -130,13 +130,13 @@ def test_a_question_and_its_answer_share_the_state_whatever_the_stream() -> None
 KEYS = st.tuples(
     st.sampled_from([None, "a"]), st.sampled_from(["client", "server"]), st.sampled_from([1, "1", 2.0])
 )
-"""Stream, who asks, id: few, so that they meet."""
+"""Stream, requester and id, from small sets, so that they collide."""
 
 Key = tuple[str | None, str, Any]
 
 
 class Conversations(RuleBasedStateMachine):
-    """Whatever is asked, answered, cancelled and reported on, by both sides of two streams: who has what."""
+    """Requests, responses, cancellations and progress of both sides of two streams, with a model of the table."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -227,7 +227,7 @@ OVER_HTTP = b'"stream":"1","http":5,"from"'
 
 
 def taken(lines: list[bytes], *, hello: bool = True) -> tuple[int, Index]:
-    """Return how many lines take the short cut, and what an index made of them."""
+    """Return the number of lines that take the short cut, and the index of all of them."""
     index = Index()
     index.add_lines(HELLO if hello else [], 0)
     return index.take_plain(lines, 0), index
@@ -256,7 +256,7 @@ def test_a_plain_request_is_refused_by_its_own_exchange_and_not_by_one_that_carr
     assert [index._pairing.http_end(http, None)[1] for http in (5, 6)] == ["HTTP 500", None]
 
 
-def test_the_short_cut_is_open_over_http_too_and_its_end_finds_the_request() -> None:
+def test_the_short_cut_works_over_http_too_and_its_end_finds_the_request() -> None:
     count, index = taken([ASKED.replace(b'"from"', OVER_HTTP)])
     assert (count, index.http(2), index.texts[index.stream[2]]) == (1, 5, "1")
     lines = [
@@ -278,31 +278,31 @@ PLAIN = ASKED.replace(b'"id":1', b'"id":8')
 
 
 @pytest.mark.parametrize(
-    "odd",
+    "line",
     [
         b'{"t":1,"note":"stderr","text":"x"}',
         ASKED.replace(b'"from"', b'"by":"mcpspy","from"'),
         ASKED.replace(b'"id":1', b'"id":"1"'),
         ASKED.replace(b'"id":1', b'"id":-1'),
         ASKED.replace(b'"id":1', b'"id":0'),
-        ASKED.replace(b'"id":1', b'"id":8'),  # It waits already.
+        ASKED.replace(b'"id":1', b'"id":8'),  # Its id is pending already.
         ASKED.replace(b"tools/call", b"initialize"),
         ASKED.replace(b"tools/call", b"subscriptions/listen"),
         ASKED.replace(b'"method"', b'"result":{},"method"'),
-        ANSWERED,  # Nobody asked.
+        ANSWERED,  # Unsolicited.
         ANSWERED.replace(b'"id":1', b'"id":8').replace(b'"server"', b'"client"'),
-        ANSWERED.replace(b'"id":1', b'"id":8').replace(b'"from"', OVER_HTTP),  # Of another stream.
+        ANSWERED.replace(b'"id":1', b'"id":8').replace(b'"from"', OVER_HTTP),  # On another stream.
         ANSWERED.replace(b'"id":1,', b""),
         ASKED.replace(b'"name"', b'"x":"\xff","name"'),
     ],
     ids=range(14),
 )
-def test_what_takes_a_decision_does_not_take_the_short_cut(odd: bytes) -> None:
-    count, index = taken([PLAIN, odd, PLAIN.replace(b'"id":8', b'"id":9')])
+def test_a_message_that_needs_a_decision_does_not_take_the_short_cut(line: bytes) -> None:
+    count, index = taken([PLAIN, line, PLAIN.replace(b'"id":8', b'"id":9')])
     assert (count, len(index), index.pending, index.last_at) == (1, 3, 1, 1.5)
 
 
-def test_an_introduction_is_answered_the_long_way_however_plain_it_is() -> None:
+def test_a_handshake_does_not_take_the_short_cut_however_plain_it_is() -> None:
     index = Index()
     index.add_lines([*HELLO, HELLO[0].replace(b'"id":0', b'"id":5')], 0)
     again = HELLO[1].replace(b'"id":0', b'"id":5').replace(b'"s"', b'"new"')
@@ -311,7 +311,7 @@ def test_an_introduction_is_answered_the_long_way_however_plain_it_is() -> None:
     assert str(index.server) == "new 1"
 
 
-def test_there_is_no_short_cut_before_the_two_have_introduced_themselves() -> None:
+def test_there_is_no_short_cut_before_the_handshake() -> None:
     assert taken([ASKED], hello=False)[0] == 0
 
 
@@ -319,7 +319,7 @@ def test_an_id_that_was_used_before_does_not_take_the_short_cut() -> None:
     assert taken([ASKED, ANSWERED, ASKED])[0] == 2
 
 
-def test_a_result_that_introduces_the_server_does_not_take_the_short_cut() -> None:
+def test_a_result_that_identifies_the_server_does_not_take_the_short_cut() -> None:
     index = Index()
     index.add_lines(HELLO[:1], 0)
     named = ANSWERED.replace(
@@ -330,7 +330,7 @@ def test_a_result_that_introduces_the_server_does_not_take_the_short_cut() -> No
     assert str(index.server) == "s 1"
 
 
-def test_every_entry_yields_a_change_that_says_what_became_of_a_request() -> None:
+def test_every_entry_yields_a_change_of_the_right_type() -> None:
     session = Session()
     changes = [
         (type(change).__name__, change.request and change.request.number, change.flaw)

@@ -1,4 +1,4 @@
-"""The states of a request: every event in every state, written out a second time."""
+"""States of a request: every event in every state, written out independently."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def exchange_in(state: State, method: str = "tools/call") -> Exchange:
 @pytest.mark.parametrize(
     ("state", "event"), list(product(State, Event)), ids=lambda value: value.name.lower()
 )
-def test_an_event_leads_where_the_table_says_and_else_changes_nothing(state: State, event: Event) -> None:
+def test_an_event_follows_the_table_or_changes_nothing(state: State, event: Event) -> None:
     exchange = exchange_in(state)
     wanted = LEADS_TO.get((state.value, event.value))
     assert transition(exchange, event) is (wanted is not None)
@@ -59,7 +59,7 @@ def test_the_table_names_nothing_twice_and_nothing_unknown() -> None:
 
 
 @pytest.mark.parametrize("state", sorted(FINAL))
-def test_an_answer_stands_whatever_comes_after_it(state: State) -> None:
+def test_a_response_is_final(state: State) -> None:
     exchange = exchange_in(state)
     assert not any(transition(exchange, event) for event in Event)
     assert exchange.state is state
@@ -72,7 +72,7 @@ def test_every_state_can_be_reached_from_a_new_request() -> None:
     assert reached == set(State)
 
 
-def test_every_answer_answers_a_request_that_waits_and_one_that_was_cancelled() -> None:
+def test_every_response_settles_pending_and_cancelled_requests() -> None:
     for state in (State.PENDING, State.CANCELLED):
         assert {TRANSITIONS[state][event] for event in ANSWERS} <= FINAL
 
@@ -82,7 +82,7 @@ def test_only_a_pending_request_is_open(state: State) -> None:
     assert exchange_in(state).is_open is (state is State.PENDING)
 
 
-def test_a_new_exchange_waits_and_knows_nothing_yet() -> None:
+def test_a_new_exchange_is_pending_and_empty() -> None:
     exchange = exchange_in(State.PENDING)
     assert (exchange.number, exchange.state, exchange.is_open) == (0, State.PENDING, True)
     assert (exchange.answer, exchange.cancel, exchange.latency) == (None, None, None)
@@ -108,7 +108,7 @@ def test_only_a_listen_stays_open_by_design(method: str, stays: bool) -> None:
 @pytest.mark.parametrize(
     "answer", [b'"result":{}', b'"error":{"code":1,"message":""}'], ids=["result", "error"]
 )
-def test_latency_is_the_time_from_request_to_answer(answer: bytes) -> None:
+def test_latency_is_the_time_from_request_to_response(answer: bytes) -> None:
     exchange = exchange_in(State.PENDING)
     (message,) = read_frame(Frame(3.5, "server", b'{"jsonrpc":"2.0","id":1,%b}' % answer))
     assert isinstance(message, Result | Failure)

@@ -1,4 +1,4 @@
-"""The rows of an index are the changes of a session, and say the same."""
+"""The rows of an index equal the changes of a session."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KINDS = {
 
 
 def both(entries: list[Entry]) -> tuple[Session, Index]:
-    """Return the two folds over the same entries, ended."""
+    """Return session and index of the same entries, both ended."""
     session, index = Session(), Index()
     lines = [line_of(entry) for entry in entries]
     session.add_all(map(read_entry, lines))
@@ -44,7 +44,7 @@ def both(entries: list[Entry]) -> tuple[Session, Index]:
 
 
 def line_of(entry: Entry) -> bytes:
-    """Return the line of a recording that an entry is read from."""
+    """Return the line of a recording for an entry."""
     if isinstance(entry, Damaged):
         return entry.data
     if isinstance(entry, Note):
@@ -66,7 +66,7 @@ def line_of(entry: Entry) -> bytes:
 
 
 def flaws_of(change: Change, session: Session) -> set[str]:
-    """Return all that is said to be wrong with what a row shows."""
+    """Return all protocol issues of a row."""
     what, exchange = change.what, change.exchange
     found: list[str | None] = [change.flaw]
     if isinstance(what, Damaged):
@@ -81,7 +81,7 @@ def flaws_of(change: Change, session: Session) -> set[str]:
 
 
 def same(session: Session, index: Index) -> None:
-    """Hold every row against the change it stands for."""
+    """Compare every row with its change."""
     assert len(index) == len(session.changes)
     rows = {
         id(change.exchange): change.number for change in session.changes if isinstance(change.what, Request)
@@ -254,7 +254,7 @@ ENTRY: st.SearchStrategy[Entry] = st.one_of(
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(ENTRY, max_size=30))
-def test_whatever_comes_the_rows_say_what_the_changes_say(entries: list[Entry]) -> None:
+def test_rows_equal_changes_for_any_entries(entries: list[Entry]) -> None:
     same(*both(entries))
 
 
@@ -269,7 +269,7 @@ def test_real_sessions_have_the_same_rows_as_changes(path: Path) -> None:
     assert index.messages > 1
 
 
-def test_a_session_that_begins_anew_is_introduced_anew() -> None:
+def test_a_new_handshake_replaces_the_peers() -> None:
     entries: list[Entry] = []
     for number, (server, revision) in enumerate((("old", "2025-06-18"), ("new", "2025-11-25"))):
         asked = (
@@ -285,7 +285,7 @@ def test_a_session_that_begins_anew_is_introduced_anew() -> None:
     assert session.revision == index.revision == "2025-11-25"
 
 
-def test_errors_and_protocol_issues_are_counted_apart_and_kept_in_order() -> None:
+def test_errors_and_protocol_issues_are_counted_separately_and_in_order() -> None:
     index = Index()
     for number, data in enumerate(
         [
@@ -296,12 +296,12 @@ def test_errors_and_protocol_issues_are_counted_apart_and_kept_in_order() -> Non
         ]
     ):
         index.add(Frame(float(number), "client" if number < 2 else "server", data), 0, 0)
-    assert (list(index.wrong), index.failed, index.odd) == ([2, 3], 1, 1)
+    assert (list(index.wrong), index.failed, index.issues) == ([2, 3], 1, 1)
     index.end()
-    assert (list(index.wrong), index.failed, index.odd, index.unanswered) == ([0, 2, 3], 2, 1, 1)
+    assert (list(index.wrong), index.failed, index.issues, index.unanswered) == ([0, 2, 3], 2, 1, 1)
 
 
-def test_a_row_knows_where_its_line_is_in_which_part() -> None:
+def test_a_row_has_the_position_of_its_line_and_its_part() -> None:
     index = Index()
     entry = Frame(0.0, "client", b'[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","method":"b"}]')
     index.begin_part(0)
@@ -316,7 +316,7 @@ def test_a_row_knows_where_its_line_is_in_which_part() -> None:
     ]
 
 
-def test_more_rows_than_a_block_keep_what_they_say() -> None:
+def test_more_rows_than_a_block_keep_their_values() -> None:
     index = Index()
     for number in range(10_000):
         index.add(

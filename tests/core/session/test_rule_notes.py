@@ -1,4 +1,4 @@
-"""What was done to messages, in words."""
+"""Descriptions of rule notes."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from mcpspy.core.session.rule_notes import about, words
     ("fields", "said"),
     [
         ({"action": "delay", "rule": "3", "seconds": 2.0}, "delayed 2 s (rule 3)"),
-        ({"action": "delay", "why": "full"}, "no room to delay it"),
+        ({"action": "delay", "why": "full"}, "buffer full, cannot delay it"),
         ({"action": "drop", "rule": "flaky"}, "dropped (rule flaky)"),
         ({"action": "replace"}, "changed"),
-        ({"action": "replace", "failed": "there is no /x"}, "not changed: there is no /x"),
+        ({"action": "replace", "failed": "/x does not exist"}, "not changed: /x does not exist"),
         ({"action": "corrupt", "how": "bad-json"}, "corrupted: bad-json"),
         ({"action": "hold", "viewer": "tui"}, "held (tui)"),
-        ({"action": "hold", "why": "full"}, "no room to hold it"),
+        ({"action": "hold", "why": "full"}, "buffer full, cannot hold it"),
         ({"action": "release", "why": "edited", "seconds": 0.5, "viewer": "tui"}, "edited after 0.5 s (tui)"),
-        ({"action": "release", "why": "timeout", "seconds": 300}, "let go by itself after 300 s"),
+        ({"action": "release", "why": "timeout", "seconds": 300}, "auto-released after 300 s"),
         ({"action": "release", "why": "new", "seconds": "?"}, "new after a while"),
-        ({"action": "timeout", "seconds": 30}, "after 30 s without an answer"),
-        ({"action": "slow", "seconds": 1}, "no answer after 1 s"),
+        ({"action": "timeout", "seconds": 30}, "timed out after 30 s without a response"),
+        ({"action": "slow", "seconds": 1}, "no response after 1 s"),
         ({"action": "later"}, "later"),
     ],
 )
-def test_an_effect_is_told_in_words(fields: dict[str, Any], said: str) -> None:
+def test_an_action_is_described(fields: dict[str, Any], said: str) -> None:
     assert words(fields) == said
 
 
-def test_a_message_is_named_as_far_as_it_can_be() -> None:
+def test_a_message_is_described_by_the_fields_that_exist() -> None:
     assert about({"method": "tools/call", "subject": "echo", "id": "7"}) == "tools/call echo, id 7"
     assert about({"method": "x"}) == "x"
     assert about({}) == ""

@@ -1,4 +1,4 @@
-"""The fold and the pairing: who asked what, and what became of it, whatever the peers do."""
+"""Sessions: correlation of requests and outcomes, whatever the peers do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ META = "io.modelcontextprotocol/"
 
 
 class Talk:
-    """A session in the making: what each side says, in the order it is said."""
+    """A session that grows by the messages of both sides, in order."""
 
     def __init__(self) -> None:
         self.session = Session()
@@ -31,7 +31,7 @@ class Talk:
         return self.session.add(Frame(self.at, side, data.encode(), stream, http))
 
     def say(self, side: str, stream: str | None = None, http: int | None = None, **members: Any) -> Change:
-        """Say one message; ids and tokens are values, `jsonrpc` comes by itself."""
+        """Add one message; ids and tokens are values, `jsonrpc` is added."""
         (change,) = self.raw(side, json.dumps({"jsonrpc": "2.0", **members}), stream, http)
         return change
 
@@ -114,7 +114,7 @@ def test_an_answer_goes_to_the_request_with_its_id(talk: Talk) -> None:
     ],
     ids=lambda value: str(value)[:60],
 )
-def test_the_answer_says_how_it_went(talk: Talk, message: dict[str, Any], state: State) -> None:
+def test_the_response_decides_the_outcome(talk: Talk, message: dict[str, Any], state: State) -> None:
     exchange = talk.ask(1)
     change = talk.say("server", id=1, **message)
     assert (change.exchange, exchange.state) == (exchange, state)
@@ -134,7 +134,7 @@ def test_both_sides_count_from_one_and_each_gets_its_own_answer(talk: Talk) -> N
 def test_the_side_that_asked_cannot_answer_itself(talk: Talk) -> None:
     exchange = talk.ask(1, side="server", method="ping")
     change = talk.answer(1, side="server")
-    assert (change.exchange, change.flaw) == (None, "nobody asked")
+    assert (change.exchange, change.flaw) == (None, "unsolicited response")
     assert exchange.is_open
 
 
@@ -142,12 +142,12 @@ IDS = [1, "1", 1.0, 1.5, True, "true", 0, "", 2**53 + 1, 2**64 + 1, float(2**64)
 
 
 @pytest.mark.parametrize("wanted", IDS, ids=repr)
-def test_ids_that_look_alike_are_told_apart(talk: Talk, wanted: Any) -> None:
+def test_similar_ids_are_distinct(talk: Talk, wanted: Any) -> None:
     exchanges = {repr(value): talk.ask(value) for value in IDS}
     assert [exchange.flaws for exchange in exchanges.values()] == [[]] * len(IDS)
     change = talk.answer(wanted)
-    if wanted is None:  # An answer to `null` says that the id could not be read.
-        assert (change.exchange, change.flaw) == (None, "answers nothing: it has no id")
+    if wanted is None:  # A response to `null` means that the id could not be read.
+        assert (change.exchange, change.flaw) == (None, "response without an id")
         return
     assert change.exchange is exchanges[repr(wanted)]
     assert Counter(states(talk)) == {"ok": 1, "pending": len(IDS) - 1}
@@ -160,14 +160,14 @@ def test_an_id_spelled_in_escapes_is_the_same_id(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize(("asked", "answered"), [(1, "1"), ("1", 1), (-7, "-7"), ("0", 0)])
-def test_an_answer_with_the_other_spelling_of_an_id_is_a_stray_with_a_hint(
+def test_a_response_with_another_spelling_of_the_id_is_unsolicited_with_a_hint(
     talk: Talk, asked: Any, answered: Any
 ) -> None:
     exchange = talk.ask(asked)
     change = talk.answer(answered)
     assert change.exchange is None
     assert change.flaw == (
-        f"nobody asked: the id that waits is {json.dumps(asked)}, this is {json.dumps(answered)}"
+        f"unsolicited response: the pending id is {json.dumps(asked)}, this is {json.dumps(answered)}"
     )
     assert exchange.is_open
     assert talk.answer(asked).exchange is exchange
@@ -205,11 +205,11 @@ def test_an_id_used_again_is_legal_from_2026_07_28(talk: Talk) -> None:
     assert talk.answer(1).exchange is second
 
 
-def test_a_response_that_nobody_asked_for_is_shown_as_that(talk: Talk) -> None:
+def test_an_unsolicited_response_is_reported(talk: Talk) -> None:
     change = talk.answer(5)
-    assert (change.exchange, change.flaw) == (None, "nobody asked")
+    assert (change.exchange, change.flaw) == (None, "unsolicited response")
     change = talk.refuse(6)
-    assert (change.exchange, change.flaw) == (None, "nobody asked")
+    assert (change.exchange, change.flaw) == (None, "unsolicited response")
     assert talk.session.exchanges == []
 
 
@@ -222,10 +222,10 @@ def test_a_second_answer_does_not_replace_the_first(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize("members", [{}, {"id": None}], ids=["absent", "null"])
-def test_an_answer_without_an_id_answers_nothing(talk: Talk, members: dict[str, Any]) -> None:
+def test_a_response_without_an_id_settles_no_request(talk: Talk, members: dict[str, Any]) -> None:
     exchange = talk.ask(1)
     change = talk.say("server", **members, error={"code": -32700, "message": "parse error"})
-    assert (change.exchange, change.flaw) == (None, "answers nothing: it has no id")
+    assert (change.exchange, change.flaw) == (None, "response without an id")
     assert exchange.is_open
 
 
@@ -237,8 +237,8 @@ def test_a_second_answer_under_an_id_used_again_belongs_to_the_later_request(tal
     assert talk.cancel(1).exchange is later
 
 
-def test_an_answer_before_its_request_is_a_stray(talk: Talk) -> None:
-    assert talk.answer(1).flaw == "nobody asked"
+def test_a_response_before_its_request_is_unsolicited(talk: Talk) -> None:
+    assert talk.answer(1).flaw == "unsolicited response"
     assert talk.ask(1).is_open
 
 
@@ -251,7 +251,7 @@ def test_two_streams_with_the_same_ids_are_kept_apart(talk: Talk) -> None:
     answers = [talk.say("server", stream, id=1, result={}) for stream in ("b", None, "a")]
     assert [answer.exchange for answer in answers] == [changes[place].exchange for place in (1, 2, 0)]
     stray = talk.say("server", "c", id=1, result={})
-    assert (stray.exchange, stray.flaw) == (None, "nobody asked")
+    assert (stray.exchange, stray.flaw) == (None, "unsolicited response")
 
 
 def test_cancelling_and_progress_stay_on_their_stream(talk: Talk) -> None:
@@ -265,7 +265,7 @@ def test_cancelling_and_progress_stay_on_their_stream(talk: Talk) -> None:
     assert (a.state, b.state) == (State.CANCELLED, State.PENDING)
 
 
-def test_the_http_exchange_is_no_part_of_the_key(talk: Talk) -> None:
+def test_the_http_exchange_is_not_part_of_the_key(talk: Talk) -> None:
     exchange = talk.say("client", "s", 1, id=1, method="tools/call").exchange
     assert talk.say("server", "s", 9, id=1, result={}).exchange is exchange
 
@@ -275,18 +275,18 @@ def test_an_error_without_an_id_answers_the_post_that_carried_it(talk: Talk) -> 
     second = talk.say("client", "s", 2, id=2, method="tools/call").exchange
     change = talk.say("server", None, 2, id=None, error={"code": -32000, "message": "no session"})
     assert change.exchange is second
-    assert change.flaw == "it has no id: paired by the HTTP exchange that carried it"
+    assert change.flaw == "no id: paired by its HTTP exchange"
     assert states(talk) == ["pending", "error"]
     assert first in talk.session.pending
     again = talk.say("server", None, 2, id=None, error={"code": -32000, "message": "no session"})
-    assert again.flaw == "answers nothing: it has no id"
+    assert again.flaw == "response without an id"
 
 
 def test_an_error_without_an_id_does_not_choose_from_a_batch(talk: Talk) -> None:
     batch = [{"jsonrpc": "2.0", "id": n, "method": "ping"} for n in (1, 2)]
     talk.raw("client", json.dumps(batch), "s", 4)
     change = talk.say("server", "s", 4, id=None, error={"code": -32600, "message": "no batches"})
-    assert (change.exchange, change.flaw) == (None, "answers nothing: it has no id")
+    assert (change.exchange, change.flaw) == (None, "response without an id")
     assert states(talk) == ["pending"] * 2
 
 
@@ -338,29 +338,29 @@ def test_each_side_cancels_its_own_requests_only(talk: Talk) -> None:
 @pytest.mark.parametrize(
     ("params", "flaw"),
     [
-        ({"requestId": 9}, "cancels a request nobody made"),
-        ({"requestId": "1"}, "cancels a request nobody made"),
+        ({"requestId": 9}, "cancels an unknown request"),
+        ({"requestId": "1"}, "cancels an unknown request"),
         ({}, "cancels nothing: it has no requestId"),
         (None, "cancels nothing: it has no requestId"),
         ([1], "cancels nothing: it has no requestId"),
     ],
 )
-def test_a_cancel_that_hits_nothing_says_so(talk: Talk, params: Any, flaw: str) -> None:
+def test_a_cancellation_of_an_unknown_request_is_an_issue(talk: Talk, params: Any, flaw: str) -> None:
     exchange = talk.ask(1)
     change = talk.say("client", method="notifications/cancelled", params=params)
     assert (change.exchange, change.flaw) == (None, flaw)
     assert exchange.is_open
 
 
-def test_a_cancel_that_crosses_the_answer_changes_nothing(talk: Talk) -> None:
+def test_a_cancellation_after_the_response_changes_nothing(talk: Talk) -> None:
     exchange = talk.ask(1)
     talk.answer(1)
     change = talk.cancel(1)
-    assert (change.exchange, change.flaw) == (exchange, "the answer was there already")
+    assert (change.exchange, change.flaw) == (exchange, "cancelled after the response")
     assert (exchange.state, exchange.cancel) == (State.OK, None)
 
 
-def test_a_second_cancel_leaves_the_first_in_place(talk: Talk) -> None:
+def test_a_second_cancellation_does_not_replace_the_first(talk: Talk) -> None:
     exchange = talk.ask(1)
     first = talk.cancel(1)
     assert talk.cancel(1).exchange is exchange
@@ -405,7 +405,7 @@ def test_progress_goes_to_the_request_that_gave_the_token(talk: Talk) -> None:
     assert states(talk) == ["pending"] * 2
 
 
-def test_the_tokens_of_the_two_sides_are_two(talk: Talk) -> None:
+def test_the_tokens_of_the_two_sides_are_independent(talk: Talk) -> None:
     mine = talk.ask(1, _meta={"progressToken": 5})
     yours = talk.ask(1, "sampling/createMessage", side="server", _meta={"progressToken": 5})
     assert talk.report(5, side="client").exchange is yours
@@ -413,17 +413,17 @@ def test_the_tokens_of_the_two_sides_are_two(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize("token", ["1", 2, 1.0, None], ids=repr)
-def test_progress_under_a_token_that_nobody_gave_is_shown_as_that(talk: Talk, token: Any) -> None:
+def test_progress_for_an_unknown_token_is_an_issue(talk: Talk, token: Any) -> None:
     exchange = talk.ask(1, _meta={"progressToken": 1})
     change = talk.report(token)
-    assert (change.exchange, change.flaw) == (None, "nobody asked for progress under this token")
+    assert (change.exchange, change.flaw) == (None, "progress for an unknown token")
     assert exchange.progress == []
 
 
-def test_progress_without_a_token_is_nobodys(talk: Talk) -> None:
+def test_progress_without_a_token_belongs_to_no_request(talk: Talk) -> None:
     talk.ask(1)
     change = talk.say("server", method="notifications/progress")
-    assert (change.exchange, change.flaw) == (None, "nobody asked for progress under this token")
+    assert (change.exchange, change.flaw) == (None, "progress for an unknown token")
 
 
 def test_progress_after_the_answer_is_a_flaw(talk: Talk) -> None:
@@ -435,7 +435,7 @@ def test_progress_after_the_answer_is_a_flaw(talk: Talk) -> None:
     assert exchange.state is State.OK
 
 
-def test_progress_after_a_cancel_is_none(talk: Talk) -> None:
+def test_progress_after_a_cancellation_is_not_an_issue(talk: Talk) -> None:
     talk.ask(1, _meta={"progressToken": 1})
     talk.cancel(1)
     assert talk.report(1).flaw is None
@@ -449,7 +449,7 @@ def test_progress_after_a_cancel_is_none(talk: Talk) -> None:
     ],
     ids=["2025-11-25", "2026-07-28"],
 )
-def test_the_progress_of_a_task_goes_on_after_its_answer(talk: Talk, result: dict[str, Any]) -> None:
+def test_the_progress_of_a_task_continues_after_its_response(talk: Talk, result: dict[str, Any]) -> None:
     exchange = talk.ask(1, _meta={"progressToken": 1})
     talk.answer(1, **result)
     change = talk.report(1)
@@ -465,7 +465,7 @@ def test_a_token_used_again_is_that_of_the_later_request(talk: Talk) -> None:
     assert (change.exchange, change.flaw) == (later, None)
 
 
-# Batches, and what is no message
+# Batches and malformed messages
 
 
 def test_each_message_of_a_batch_is_a_change_and_is_paired(talk: Talk) -> None:
@@ -480,11 +480,11 @@ def test_each_message_of_a_batch_is_a_change_and_is_paired(talk: Talk) -> None:
     assert [change.number for change in changes] == [0, 1, 2, 3]
     answered = talk.raw("server", json.dumps([{"jsonrpc": "2.0", "id": n, "result": {}} for n in (2, 1, 3)]))
     assert [change.exchange for change in answered] == [changes[2].exchange, changes[0].exchange, None]
-    assert [change.flaw for change in answered] == [None, None, "nobody asked"]
+    assert [change.flaw for change in answered] == [None, None, "unsolicited response"]
 
 
 @pytest.mark.parametrize("data", ["", "hello", "[]", "{}", '{"jsonrpc":"2.0","id":1}', "{oops}"])
-def test_what_is_no_message_is_shown_and_answers_nothing(talk: Talk, data: str) -> None:
+def test_a_malformed_message_is_a_change_and_settles_no_request(talk: Talk, data: str) -> None:
     exchange = talk.ask(1)
     (change,) = talk.raw("server", data)
     assert isinstance(change.what, Malformed)
@@ -510,7 +510,7 @@ def test_changes_are_numbered_in_the_order_of_the_wire(talk: Talk) -> None:
     assert talk.session.last_at == 5.0
 
 
-# Who they are
+# Peers
 
 
 def test_the_handshake_names_both_sides_and_the_revision(talk: Talk) -> None:
@@ -536,7 +536,7 @@ def test_the_handshake_names_both_sides_and_the_revision(talk: Talk) -> None:
     assert (str(session.client), str(Peer("x", ""))) == ("host 1.2", "x")
 
 
-def test_a_modern_session_without_any_handshake_says_who_they_are_in_meta(talk: Talk) -> None:
+def test_a_modern_session_without_a_handshake_names_its_peers_in_meta(talk: Talk) -> None:
     talk.ask(1, "tools/list", _meta=talk.modern())
     session = talk.session
     assert (session.client, session.server) == (Peer("host", "1"), None)
@@ -553,7 +553,7 @@ def test_a_modern_client_may_give_its_name_later_than_its_revision(talk: Talk) -
     assert talk.session.client == Peer("host", "1")
 
 
-def test_discover_tells_the_servers_capabilities(talk: Talk) -> None:
+def test_discover_returns_the_servers_capabilities(talk: Talk) -> None:
     talk.ask(1, "server/discover", _meta=talk.modern())
     talk.answer(
         1,
@@ -594,7 +594,7 @@ def test_a_refused_handshake_is_followed_by_a_modern_session(talk: Talk) -> None
 @pytest.mark.parametrize(
     "info", [None, 5, "host", [], {}, {"name": ""}, {"name": 5}, {"name": None}, {"version": "1"}], ids=repr
 )
-def test_an_odd_introduction_introduces_nobody(talk: Talk, info: Any) -> None:
+def test_an_invalid_handshake_names_no_peer(talk: Talk, info: Any) -> None:
     talk.ask(1, "initialize", protocolVersion=5, capabilities=[], clientInfo=info)
     talk.answer(
         1, protocolVersion=None, capabilities="all", serverInfo=info, _meta={META + "serverInfo": info}
@@ -605,20 +605,20 @@ def test_an_odd_introduction_introduces_nobody(talk: Talk, info: Any) -> None:
     assert states(talk) == ["ok"]
 
 
-def test_a_handshake_that_names_nobody_leaves_who_was_named_by_the_probe(talk: Talk) -> None:
+def test_a_handshake_without_names_keeps_the_peers_of_the_probe(talk: Talk) -> None:
     talk.ask(1, "server/discover", _meta=talk.modern())
     talk.refuse(1)
     talk.ask(2, "initialize", protocolVersion="2025-11-25")
     assert (talk.session.client, talk.session.revision) == (Peer("host", "1"), "2025-11-25")
 
 
-def test_a_party_without_a_version_has_its_name(talk: Talk) -> None:
+def test_a_peer_without_a_version_has_its_name(talk: Talk) -> None:
     talk.ask(1, "initialize", clientInfo={"name": "host", "version": 2})
     assert talk.session.client == Peer("host", "")
 
 
 @pytest.mark.parametrize("result", [None, [], "x", 5], ids=repr)
-def test_a_handshake_answered_with_no_object_changes_nothing(talk: Talk, result: Any) -> None:
+def test_a_handshake_result_that_is_not_an_object_changes_nothing(talk: Talk, result: Any) -> None:
     talk.ask(1, "initialize", protocolVersion="2025-11-25")
     talk.say("server", id=1, result=result)
     assert (talk.session.server, talk.session.revision) == (None, "2025-11-25")
@@ -751,7 +751,7 @@ def test_a_state_finds_its_question_from_another_post(talk: Talk) -> None:
 
 
 def told(talk: Talk, id: Any, method: str = "notifications/tools/list_changed") -> Change:  # noqa: A002
-    """Have the server notify a subscription."""
+    """Send a notification of the server for a subscription."""
     return talk.say("server", method=method, params={"_meta": {META + "subscriptionId": id}})
 
 
@@ -765,19 +765,19 @@ def test_a_subscription_stays_open_and_collects_what_it_asked_for(talk: Talk) ->
     assert [change.exchange for change in changes] == [exchange] * 2
     assert exchange.progress == [change.what for change in changes]
     assert (exchange.is_open, exchange.is_subscription) == (True, True)
-    assert talk.session.pending == [], "hours are not too long for it"
+    assert talk.session.pending == [], "a subscription may stay open for hours"
 
 
 def test_notifications_go_to_their_own_subscription_only(talk: Talk) -> None:
     first, second = listen(talk, "listen:0"), listen(talk, "listen:1")
     call = talk.ask(1, _meta=talk.modern())
     told(talk, "listen:1")
-    assert told(talk, 1).exchange is None, "a call is no subscription"
+    assert told(talk, 1).exchange is None, "a call is not a subscription"
     assert told(talk, "listen:9").exchange is None
     assert (len(first.progress), len(second.progress), len(call.progress)) == (0, 1, 0)
 
 
-def test_a_notification_outside_of_subscriptions_is_nobodys(talk: Talk) -> None:
+def test_a_notification_without_a_subscription_belongs_to_no_request(talk: Talk) -> None:
     listen(talk)
     change = talk.say("server", method="notifications/message", params={"level": "info", "data": ""})
     assert (change.exchange, change.flaw) == (None, None)
@@ -812,14 +812,14 @@ def test_a_subscription_answered_with_an_error_has_failed(talk: Talk) -> None:
     assert exchange.state is State.ERROR
 
 
-def test_a_server_cannot_cancel_what_is_no_subscription(talk: Talk) -> None:
+def test_a_server_cannot_cancel_a_request_other_than_a_subscription(talk: Talk) -> None:
     exchange = talk.ask(1)
     change = talk.cancel(1, side="server")
-    assert (change.exchange, change.flaw) == (None, "cancels a request nobody made")
+    assert (change.exchange, change.flaw) == (None, "cancels an unknown request")
     assert exchange.is_open
 
 
-def test_a_subscription_that_begins_again_under_its_id_is_the_one_that_is_told(talk: Talk) -> None:
+def test_a_subscription_that_begins_again_under_its_id_gets_the_notifications(talk: Talk) -> None:
     old = listen(talk)
     talk.cancel("listen-1")
     new = listen(talk)
@@ -864,7 +864,7 @@ def test_the_end_without_an_exit_returns_what_stays_unanswered(talk: Talk) -> No
     assert states(talk) == ["no answer", "closed"]
 
 
-# HTTP: what the ends of its exchanges settle.
+# HTTP: requests that the end of an exchange settles.
 
 
 def posted(talk: Talk, number: int, http: int, stream: str = "1", **params: Any) -> Exchange:
@@ -889,7 +889,7 @@ def test_an_error_status_without_a_message_refuses_the_request(talk: Talk) -> No
     assert talk.session.pending == []
 
 
-def test_an_error_status_with_a_message_is_that_messages_to_settle(talk: Talk) -> None:
+def test_an_error_status_with_a_message_is_settled_by_the_message(talk: Talk) -> None:
     asked = posted(talk, 1, 7)
     talk.note("http", http=7, stream="1", status=400)
     talk.say("server", "1", 7, id=1, error={"code": -32602, "message": "no"})
@@ -906,7 +906,7 @@ def test_a_post_that_is_accepted_leaves_its_request_to_another_stream(talk: Talk
     assert asked.state is State.OK
 
 
-def test_a_client_that_hangs_up_has_cancelled_in_2026_only(talk: Talk) -> None:
+def test_a_client_that_disconnects_has_cancelled_in_2026_only(talk: Talk) -> None:
     before = posted(talk, 1, 7)
     talk.note("http-end", http=7, stream="1", hung_up="client")
     assert before.is_open
@@ -920,11 +920,11 @@ def test_an_event_that_a_resumed_stream_repeats_counts_once(talk: Talk) -> None:
     assert event(talk, 1, "e1").exchange is asked
     again = event(talk, 1, "e1")
     assert again.exchange is None
-    assert again.flaw == "the same event again: its stream was resumed"
-    assert event(talk, 1, "e1", stream="2").flaw == "nobody asked", "ids of events are a stream's own"
+    assert again.flaw == "repeated event: its stream was resumed"
+    assert event(talk, 1, "e1", stream="2").flaw == "unsolicited response", "event ids are unique per stream"
 
 
-def test_a_fold_in_two_halves_is_the_fold_of_the_whole(talk: Talk) -> None:
+def test_adding_entries_in_two_halves_equals_adding_all(talk: Talk) -> None:
     talk.handshake()
     talk.ask(1, _meta={"progressToken": 1})
     talk.report(1)
@@ -939,14 +939,14 @@ def test_a_fold_in_two_halves_is_the_fold_of_the_whole(talk: Talk) -> None:
     ]
 
 
-# Generated conversations whose truth is known
+# Generated conversations with a known outcome
 
 POOL = [1, "1", 1.0, 2**64 + 1]
 STREAMS = [None, "s"]
 
 
 class Action(NamedTuple):
-    """One step; what it comes to depends on what is open when it is taken."""
+    """One step; its effect depends on the requests that are open then."""
 
     kind: str
     side: str
@@ -969,7 +969,7 @@ ACTIONS = st.lists(
 
 
 class Truth:
-    """What became of one request, as the one who made the conversation up knows it."""
+    """The expected outcome of one request."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -980,7 +980,7 @@ class Truth:
 
 
 class Conversation:
-    """Two peers that number alike and talk at random; every message carries a mark of its own."""
+    """Two peers that use the same ids and send random messages; every message has a unique mark."""
 
     def __init__(self) -> None:
         self.entries: list[Frame] = []
@@ -991,7 +991,7 @@ class Conversation:
         self.answered: dict[tuple[Any, ...], Truth] = {}
 
     def take(self, action: Action) -> None:
-        """Take a step. A key is who asked, on which stream, under which id; JSON text tells ids apart."""
+        """Take a step. A key is requester, stream and id as JSON text, which distinguishes ids."""
         key = (action.side, action.stream, json.dumps(action.id))
         getattr(self, "_" + action.kind.replace(" ", "_"))(action, key)
 
@@ -1056,7 +1056,7 @@ def place(message: Any) -> int | None:
 
 @given(ACTIONS)
 @settings(max_examples=150)
-def test_a_conversation_made_up_at_random_folds_to_what_it_was(actions: list[Action]) -> None:
+def test_a_random_conversation_has_the_expected_outcome(actions: list[Action]) -> None:
     truth = Conversation()
     for action in actions:
         truth.take(action)
@@ -1074,7 +1074,7 @@ def test_a_conversation_made_up_at_random_folds_to_what_it_was(actions: list[Act
 
 
 @given(ACTIONS)
-def test_only_what_is_wrong_has_a_flaw(actions: list[Action]) -> None:
+def test_only_protocol_violations_have_a_flaw(actions: list[Action]) -> None:
     truth = Conversation()
     for action in actions:
         truth.take(action)
@@ -1125,9 +1125,7 @@ LINES = st.tuples(
 
 
 @given(st.lists(LINES, max_size=12), st.lists(st.binary(max_size=20), max_size=3))
-def test_nothing_that_is_said_raises(
-    said: list[tuple[str, Any, str | None, int | None]], junk: list[bytes]
-) -> None:
+def test_no_message_raises(said: list[tuple[str, Any, str | None, int | None]], junk: list[bytes]) -> None:
     session = Session()
     for number, (side, value, stream, http) in enumerate(said):
         changes = session.add(Frame(float(number), side, json.dumps(value).encode(), stream, http))
@@ -1163,7 +1161,7 @@ def test_a_hundred_thousand_open_requests_are_paired_in_any_order() -> None:
     assert {exchange.state for exchange in session.exchanges} == {State.OK}
 
 
-def test_what_was_done_to_a_message_is_known_with_the_message() -> None:
+def test_actions_of_rules_are_stored_with_their_message() -> None:
     lines = [
         b'{"t":1,"from":"client","msg":[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","id":2,"method":"b"}]}',
         b'{"t":1,"note":"rule","action":"replace","rule":"1","id":"1"}',
@@ -1176,16 +1174,16 @@ def test_what_was_done_to_a_message_is_known_with_the_message() -> None:
 
     assert [change.effect for change in session.changes] == [
         "changed (rule 1)",
-        "held (tui); let go after 2 s (tui)",
+        "held (tui); released after 2 s (tui)",
         *[None] * 5,
     ]
     assert [exchange.effects for exchange in session.exchanges] == [
         ["changed (rule 1)"],
-        ["held (tui)", "let go after 2 s (tui)"],
+        ["held (tui)", "released after 2 s (tui)"],
     ]
 
 
-def test_an_answer_in_somebodys_place_and_theirs_after_it_are_nobodys_mistake() -> None:
+def test_a_response_of_mcpspy_and_the_peers_after_it_are_not_issues() -> None:
     lines = [
         b'{"t":1,"from":"client","msg":{"jsonrpc":"2.0","id":1,"method":"tools/call"}}',
         b'{"t":2,"from":"server","by":"mcpspy","msg":{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}}',
@@ -1202,7 +1200,7 @@ def test_an_answer_in_somebodys_place_and_theirs_after_it_are_nobodys_mistake() 
     )
 
 
-def test_what_mcpspy_asked_is_no_peers() -> None:
+def test_an_injected_request_belongs_to_no_peer() -> None:
     lines = [
         b'{"t":1,"from":"client","by":"mcpspy","msg":{"jsonrpc":"2.0","id":"m-1","method":"ping"}}',
         b'{"t":1,"from":"server","to":"mcpspy","msg":{"jsonrpc":"2.0","id":"m-1","result":{}}}',

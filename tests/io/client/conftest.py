@@ -1,4 +1,4 @@
-"""Servers for a client: sample ones on stdio, and one over HTTP that a test writes as a function."""
+"""Servers for a client: sample servers on stdio, and an HTTP server that a test writes as a function."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 SERVERS = Path(__file__).parents[2] / "servers"
 
 BOUND = 30.0
-"""Seconds after which a wait is a failure."""
+"""Seconds after which a wait counts as a failure."""
 
 Handler = Callable[[Any], Awaitable[web.StreamResponse]]
-"""Of a `web.BaseRequest`."""
+"""Handles a `web.BaseRequest`."""
 
 
 class Kept:
-    """A recording in the making, and what is in it."""
+    """A recording in progress, and its session."""
 
     def __init__(self, path: Path) -> None:
         where = RecordingTarget()
@@ -39,7 +39,7 @@ class Kept:
         self._path = path
 
     def session(self) -> Session:
-        """End it, and read it."""
+        """End the recording and read it."""
         self.recorder.finish(0, None)
         recording = Recording(self._path)
         return Session(recording.header).add_all(recording)
@@ -56,7 +56,7 @@ def sample(name: str, *arguments: object) -> ServerCommand:
 
 
 async def next_of(connection: ServerConnection, *kinds: type[InboundEvent]) -> Any:
-    """Return the next that is heard, of these kinds if any is named."""
+    """Return the next event, optionally of these kinds."""
     async with asyncio.timeout(BOUND):
         while True:
             event = await connection.hear()
@@ -65,19 +65,19 @@ async def next_of(connection: ServerConnection, *kinds: type[InboundEvent]) -> A
 
 
 async def rest_of(connection: ServerConnection) -> list[InboundEvent]:
-    """Return all that is still heard."""
+    """Return all remaining events."""
     async with asyncio.timeout(BOUND):
         return [event async for event in connection]
 
 
 def is_last(events: list[InboundEvent]) -> bool:
-    """Whether the end is there, and comes last."""
+    """Return whether the last event is the end, and the only one."""
     return [isinstance(event, ConnectionEnded) for event in events] == [False] * (len(events) - 1) + [True]
 
 
 @pytest.fixture
 def site() -> Callable[[Handler], AbstractAsyncContextManager[str]]:
-    """Serve a function on loopback; the context yields the origin."""
+    """Serve a function on loopback. The context yields the origin."""
 
     @asynccontextmanager
     async def serve(handler: Handler) -> AsyncIterator[str]:
@@ -95,7 +95,7 @@ def site() -> Callable[[Handler], AbstractAsyncContextManager[str]]:
 async def stream(
     request: web.BaseRequest, *events: str, headers: Iterable[tuple[str, str]] = ()
 ) -> web.StreamResponse:
-    """Begin an event stream with these events."""
+    """Start an event stream with these events."""
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", **dict(headers)})
     await response.prepare(request)
     for event in events:

@@ -1,4 +1,4 @@
-"""How a server is reached, and how it is said that it is not."""
+"""Connections to servers, and the errors when they cannot be reached."""
 
 from __future__ import annotations
 

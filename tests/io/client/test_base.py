@@ -1,4 +1,4 @@
-"""What all transports have in common."""
+"""The common parts of all transports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.io.client.conftest import rest_of
 
 
 class Played(ServerConnection):
-    """A connection that the test speaks for."""
+    """A connection whose server is the test."""
 
     def __init__(self) -> None:
         super().__init__("played", None)

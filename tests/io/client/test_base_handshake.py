@@ -1,4 +1,4 @@
-"""A handshake that nobody asked for; `tests/io/test_bridge.py` and `mock/test_upstream.py` have it in use."""
+"""An injected handshake; `tests/io/test_bridge.py` and `mock/test_upstream.py` test its use."""
 
 from __future__ import annotations
 

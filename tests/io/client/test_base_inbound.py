@@ -1,4 +1,4 @@
-"""The line in which what was heard waits to be taken."""
+"""The queue of inbound events."""
 
 from __future__ import annotations
 

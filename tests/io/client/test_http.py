@@ -1,4 +1,4 @@
-"""A server over HTTP, in every era: what goes out, what is heard, and what is left when it is over."""
+"""A server over HTTP, in every era: sent messages, received messages, and cleanup."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def event(place: str | None = None, **members: Any) -> str:
 
 
 class Server:
-    """Streamable HTTP with sessions, as far as a test needs it; what it is asked stands in `log`."""
+    """Streamable HTTP with sessions, as far as tests need it. `log` contains its requests."""
 
     def __init__(self) -> None:
         self.log: list[tuple[str, dict[str, str], Any]] = []
         self.sessions = 0
         self.alive: set[str] = set()
         self.more: dict[str, Handler] = {}
-        """By JSON-RPC method, or by HTTP method: what is done instead."""
+        """Replace the handling of a JSON-RPC method or of an HTTP method."""
         self.unasked: asyncio.Queue[str] = asyncio.Queue()
         self.hung_up = asyncio.Event()
 
@@ -87,7 +87,7 @@ class Server:
         return web.Response(status=200 if request.method == "DELETE" else 202)
 
     def requests(self, method: str) -> list[dict[str, str]]:
-        """Return the headers of what was asked by an HTTP or JSON-RPC method."""
+        """Return the headers of requests with an HTTP or JSON-RPC method."""
         return [
             headers
             for verb, headers, message in self.log
@@ -231,10 +231,10 @@ async def test_a_stream_that_cannot_be_taken_up_is_lost(site: Site, server: Serv
             assert lost.request == f'"{method}"'
             found[method] = lost.why
 
-    assert found["ends"] == found["primes"] == "the stream ended without an answer"
-    assert found["accepted"] == "HTTP 202 without an answer"
+    assert found["ends"] == found["primes"] == "the stream ended without a response"
+    assert found["accepted"] == "HTTP 202 without a response"
     assert found["breaks"].startswith("the stream broke off: ")
-    assert len(server.requests("GET")) == 2  # Twice in a row without anything new is enough.
+    assert len(server.requests("GET")) == 2  # Two consecutive attempts without a new event are enough.
 
 
 async def test_a_request_of_2026_07_28_says_of_itself_what_it_is_and_has_no_session(
@@ -356,7 +356,7 @@ async def test_http_with_sse_has_one_stream_for_all_answers(site: Site, kept: Ke
 
 @pytest.mark.parametrize(
     ("endpoint", "why"),
-    [("http://127.0.0.1:1/steal", "to another origin"), (None, "is no HTTP.SSE server: HTTP 405")],
+    [("http://127.0.0.1:1/steal", "at another origin"), (None, "is not an HTTP.SSE server: HTTP 405")],
 )
 async def test_what_is_no_http_with_sse_is_reported(endpoint: str | None, why: str, site: Site) -> None:
     async def serve(request: web.Request) -> web.StreamResponse:

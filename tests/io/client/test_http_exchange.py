@@ -1,4 +1,4 @@
-"""One HTTP exchange as its recording tells it, and as it is heard."""
+"""One HTTP exchange, in its recording and as events."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def test_events_are_heard_one_by_one_and_recorded_with_their_fields(site: 
             request,
             "id: 1\nretry: 20\ndata:\n\n",
             f"id: 2\r\nevent: message\r\ndata: {PONG}\r\n\r\n",
-            "event: half\ndata: torn",
+            "event: half\ndata: half",
         )
 
     async with site(serve) as origin:

@@ -1,4 +1,4 @@
-"""What was agreed on with a server over HTTP, and the headers that follow from it."""
+"""The state negotiated with an HTTP server, and the headers that follow from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which requests of a body still wait, and where its stream would go on."""
+"""The pending requests of a body, and the event after which its stream would resume."""
 
 from __future__ import annotations
 

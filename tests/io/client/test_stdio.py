@@ -1,4 +1,4 @@
-"""A server as a child process: what is heard of it, and that nothing is left of it."""
+"""A server as a child process: its events, and complete cleanup."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ async def test_a_reader_that_is_slow_slows_the_server_down_and_loses_nothing(tmp
                 if connection._inbox.is_full:
                     break
                 await asyncio.sleep(0)
-        for _ in range(100):  # The server has more to say, and is not read.
+        for _ in range(100):  # The server has more to send, and no one reads it.
             await asyncio.sleep(0)
         assert connection._inbox._size < 2 * MAX_QUEUED
         for n in range(100_000):

@@ -1,4 +1,4 @@
-"""A session that anybody may reach into."""
+"""A session that viewers can control."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ControlTarget:
-    """A live session that repeats what it is told."""
+    """A live session that repeats the commands it gets."""
 
     def __init__(self) -> None:
         self.session = "0badcafe"
@@ -37,7 +37,7 @@ class ControlTarget:
         }
 
     def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
-        """Answer with what was ordered; `refuse` is refused, `tell` tells everybody."""
+        """Respond with the command; `refuse` is refused, `tell` sends an event to all viewers."""
         if order["order"] == "refuse":
             raise CommandError("not\nthis")
         self.orders.append((viewer, order))
@@ -67,7 +67,7 @@ def opened(live: ControlTarget, runtime: Path) -> Iterator[ThreadedServer]:
 
 @pytest.fixture
 def silent(runtime: Path) -> Iterator[str]:
-    """A session whose process is stopped: it listens, and says nothing."""
+    """A session whose process is suspended: it listens and sends nothing."""
     control_socket = ControlSocket.open("deadbeef")
     yield control_socket.path
     control_socket.close()

@@ -1,4 +1,4 @@
-"""Talking to a live session."""
+"""The blocking client of a live session."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_an_answer_that_never_comes_is_not_waited_for(
     session, other = socket.socketpair()
     other.sendall(b'{"mcpspy":1}\n')
     monkeypatch.setattr(protocol, "connect", lambda _path, _seconds: session)
-    with ControlClient(silent) as asking, pytest.raises(CannotStart, match=r"not answered for 0\.05 s"):
+    with ControlClient(silent) as asking, pytest.raises(CannotStart, match=r"did not respond in 0\.05 s"):
         asking.order("list")
     other.close()
 

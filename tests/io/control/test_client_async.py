@@ -1,4 +1,4 @@
-"""Talking to a live session on an event loop."""
+"""The asynchronous client of a live session."""
 
 from __future__ import annotations
 

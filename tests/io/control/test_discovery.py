@@ -1,4 +1,4 @@
-"""Finding live sessions."""
+"""Discovery of live sessions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_stopped_session_is_left_alone_and_left_out(
     monkeypatch.setattr(protocol, "GREETING_TIMEOUT", 0.05)
     assert [path for path, _ in sessions()] == [opened.path]
     assert (runtime / "deadbeef.sock").exists()
-    with pytest.raises(CannotStart, match="is its mcpspy stopped"):
+    with pytest.raises(CannotStart, match="is its mcpspy suspended"):
         ControlClient(silent)
 
 

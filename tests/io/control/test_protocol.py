@@ -1,4 +1,4 @@
-"""What a viewer and a session say, as lines."""
+"""Lines between a viewer and a session."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from mcpspy.io.control.client import ControlClient
 @pytest.mark.parametrize(
     ("hello", "why"),
     [
-        (b"SSH-2.0-OpenSSH\n", "no session of mcpspy"),
-        (b"{}\n", "does not answer as a session does"),
+        (b"SSH-2.0-OpenSSH\n", "not an mcpspy session"),
+        (b"{}\n", "no valid greeting from the session"),
         (b'{"mcpspy":2}\n', "a newer mcpspy"),
         (b"", "the session has ended"),
     ],

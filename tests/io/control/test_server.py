@@ -1,4 +1,4 @@
-"""What is said between a session and its visitors."""
+"""Messages between a session and its viewers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from tests.io.control.conftest import ControlTarget
 
 
-class Visitor:
-    """A visitor in memory."""
+class Viewer:
+    """A viewer in memory."""
 
     def __init__(self, inside: ControlServer) -> None:
         self.message = b""
@@ -29,7 +29,7 @@ class Visitor:
         self.is_out = True
 
     def received(self) -> list[dict[str, Any]]:
-        """Return what was said to it since the last time."""
+        """Return everything sent to it since the last call."""
         message, self.message = self.message, b""
         assert message.endswith(b"\n") or not message
         return [json.loads(line) for line in message.splitlines()]
@@ -42,17 +42,17 @@ class Visitor:
 
 
 def test_a_viewer_is_greeted_first(live: ControlTarget) -> None:
-    assert Visitor(ControlServer(live)).received() == [{"mcpspy": 1, **live.hello()}]
+    assert Viewer(ControlServer(live)).received() == [{"mcpspy": 1, **live.hello()}]
 
 
 def test_an_order_has_its_answer(live: ControlTarget) -> None:
-    connection = Visitor(ControlServer(live))
+    connection = Viewer(ControlServer(live))
     assert connection.ask(n=7, order="list") == {"n": 7, "ok": True, "did": "list"}
     assert live.orders == [("viewer", {"n": 7, "order": "list"})]
 
 
 def test_what_is_refused_is_reported_in_one_line(live: ControlTarget) -> None:
-    assert Visitor(ControlServer(live)).ask(n="x", order="refuse") == {
+    assert Viewer(ControlServer(live)).ask(n="x", order="refuse") == {
         "n": "x",
         "ok": False,
         "error": "not this",
@@ -65,18 +65,18 @@ def test_what_is_refused_is_reported_in_one_line(live: ControlTarget) -> None:
 def test_a_line_that_is_no_order_changes_nothing_and_the_next_one_counts(
     live: ControlTarget, line: bytes
 ) -> None:
-    connection = Visitor(ControlServer(live))
+    connection = Viewer(ControlServer(live))
     connection.received()
     connection.connection.feed(line + b'\n{"order":"list"}\n')
     refused, answered = connection.received()
-    assert refused["error"].startswith("no order: ")
+    assert refused["error"].startswith("not a command: ")
     assert (refused["n"], refused["ok"]) == (None, False)
     assert answered == {"n": None, "ok": True, "did": "list"}
     assert [order for _, order in live.orders] == [{"order": "list"}]
 
 
 def test_orders_may_come_in_pieces_and_several_at_once(live: ControlTarget) -> None:
-    connection = Visitor(ControlServer(live))
+    connection = Viewer(ControlServer(live))
     connection.received()
     message = b'{"n":1,"order":"a"}\n{"n":2,"order":"b"}\n'
     for at in range(0, len(message), 3):
@@ -86,7 +86,7 @@ def test_orders_may_come_in_pieces_and_several_at_once(live: ControlTarget) -> N
 
 def test_viewers_have_names_of_their_own(live: ControlTarget) -> None:
     inside = ControlServer(live)
-    first, second, third = (Visitor(inside) for _ in range(3))
+    first, second, third = (Viewer(inside) for _ in range(3))
     assert first.ask(order="hello", viewer="tui")["viewer"] == "tui"
     assert second.ask(order="hello", viewer="tui")["viewer"] == "tui-2"
     assert first.ask(order="hello", viewer="tui")["viewer"] == "tui"
@@ -98,7 +98,7 @@ def test_viewers_have_names_of_their_own(live: ControlTarget) -> None:
 
 def test_an_event_goes_to_whom_it_is_for(live: ControlTarget) -> None:
     inside = ControlServer(live)
-    tui, send = Visitor(inside), Visitor(inside)
+    tui, send = Viewer(inside), Viewer(inside)
     tui.ask(order="hello", viewer="tui")
     send.ask(order="hello", viewer="send")
     live.tell("tui", {"event": "one"})
@@ -109,7 +109,7 @@ def test_an_event_goes_to_whom_it_is_for(live: ControlTarget) -> None:
 
 
 def test_an_event_holds_whatever_a_peer_has_said(live: ControlTarget) -> None:
-    connection = Visitor(ControlServer(live))
+    connection = Viewer(ControlServer(live))
     connection.received()
     live.tell(None, {"event": "answer", "message": {"n": 10**30, "text": "\ud800"}})
     assert connection.received() == [{"event": "answer", "message": {"n": 10**30, "text": "\ud800"}}]
@@ -117,7 +117,7 @@ def test_an_event_holds_whatever_a_peer_has_said(live: ControlTarget) -> None:
 
 def test_the_session_hears_once_that_a_viewer_has_left(live: ControlTarget) -> None:
     inside = ControlServer(live)
-    connection = Visitor(inside)
+    connection = Viewer(inside)
     connection.connection.on_disconnect()
     connection.connection.on_disconnect()
     connection.connection.feed(b'{"order":"list"}\n')
@@ -125,7 +125,7 @@ def test_the_session_hears_once_that_a_viewer_has_left(live: ControlTarget) -> N
 
 
 def test_a_new_name_leaves_nothing_behind_under_the_old_one(live: ControlTarget) -> None:
-    connection = Visitor(ControlServer(live))
+    connection = Viewer(ControlServer(live))
     connection.ask(order="hello", viewer="tui")
     assert live.gone == ["viewer"]
 
@@ -134,18 +134,18 @@ def test_a_line_without_end_is_not_kept_for_ever(
     live: ControlTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "MAX_LINE", 100)
-    connection = Visitor(ControlServer(live))
+    connection = Viewer(ControlServer(live))
     connection.received()
     connection.connection.feed(b'{"order":"list"}\n' + b"x" * 60)
     temporary = connection.is_out
     connection.connection.feed(b"x" * 60)
     assert (temporary, connection.is_out) == (False, True)
-    assert connection.received()[-1]["error"] == "a line of more than 100 bytes"
+    assert connection.received()[-1]["error"] == "the line exceeds 100 bytes"
 
 
 def test_where_a_token_is_asked_for_nothing_is_sent_before_it(live: ControlTarget) -> None:
     inside = ControlServer(live, b"secret")
-    outsider, friend = Visitor(inside), Visitor(inside)
+    outsider, friend = Viewer(inside), Viewer(inside)
     live.tell(None, {"event": "all"})
     outsider.connection.feed(b'guess\n{"order":"list"}\n')
     assert outsider.is_out

@@ -1,4 +1,4 @@
-"""Visitors on an event loop of asyncio."""
+"""Viewers on an asyncio loop."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def test_a_socket_that_cannot_be_made_costs_a_line_and_nothing_else(
     message: list[str] = []
     assert await AsyncioServer.open(live, message.append) is None
     (line,) = message
-    assert line.startswith("no viewer can reach this session: ")
+    assert line.startswith("viewers cannot connect to this session: ")
     assert "\n" not in line
 
 

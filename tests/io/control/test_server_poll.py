@@ -1,4 +1,4 @@
-"""Visitors on a loop that never waits for any of them."""
+"""Viewers on a poll loop that never waits for any of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Loop:
-    """A pump with nothing to pump."""
+    """A poll loop without channels."""
 
     def __init__(self) -> None:
         self.routes: dict[int, Callable[[int], None]] = {}
@@ -38,9 +38,9 @@ class Loop:
         self._poller.unregister(fd)
 
     def turn(self, bound: int = 10_000) -> None:
-        """Do what is ready; wait for something."""
+        """Handle everything that is ready; wait for something."""
         ready = self._poller.poll(bound)
-        assert ready or not bound, "nothing came in time"
+        assert ready or not bound, "no data in time"
         for fd, events in ready:
             self.routes[fd](events)
 
@@ -107,7 +107,7 @@ def test_a_viewer_that_never_reads_is_disconnected(
     with connected(loop, opened):
         for _ in range(4):
             live.tell(None, {"event": "held", "text": "x" * 1_000_000})
-        assert live.gone == [], "nobody leaves while somebody is telling"
+        assert live.gone == [], "viewers do not disconnect while events are sent"
         loop.turn()
         assert live.gone == ["viewer"]
 

@@ -1,4 +1,4 @@
-"""Visitors in a thread, under the pump's lock."""
+"""Viewers in a thread, under the session's lock."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_viewer_comes_hears_and_goes(
         opened = ThreadedServer(live, lock)
     with ControlClient(opened.path, "tui") as client:
         assert client.order("list") == {"did": "list"}
-        with lock:  # As a thread of the pump does it.
+        with lock:  # As a forwarding thread does it.
             live.tell("tui", {"event": "held", "text": "x" * 3_000_000})
         event = next(client.events(10))
         assert len(event["text"]) == 3_000_000

@@ -1,4 +1,4 @@
-"""Who may knock, and who comes in."""
+"""Authorization of connections to the control socket."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from mcpspy.io.control.socket import ControlSocket, connect
 if TYPE_CHECKING:
     from pathlib import Path
 
-NOBODY = 65534
+OTHER_USER = 65534
 
-KNOCK = """
+CONNECT = """
 import os, socket, sys
 os.setgid({user}); os.setuid({user})
-visitor = socket.socket(socket.AF_UNIX)
-visitor.settimeout(30)
+viewer = socket.socket(socket.AF_UNIX)
+viewer.settimeout(30)
 try:
-    visitor.connect({path!r})
-    print(visitor.recv(100))
+    viewer.connect({path!r})
+    print(viewer.recv(100))
 except PermissionError:
-    print("not let in")
+    print("refused")
 """
 
 
 @pytest.fixture(params=[True, False], ids=["unix", "loopback"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Both kinds of door: the second is that of Windows."""
+    """Both kinds of sockets: the second is that of Windows."""
     monkeypatch.setattr(control_socket, "HAS_UNIX", request.param)
     return bool(request.param)
 
 
-def knocked_by(user: int, path: str) -> str:
+def connected_as(user: int, path: str) -> str:
     ended = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", KNOCK.format(user=user, path=path)],
+        [sys.executable, "-I", "-S", "-c", CONNECT.format(user=user, path=path)],
         capture_output=True,
         check=True,
         timeout=20,
@@ -83,16 +83,16 @@ def test_only_its_owner_can_open_it(runtime: Path, way: bool) -> None:
 
 def test_another_user_is_not_let_in(runtime: Path) -> None:
     if os.getuid() != 0:
-        # Nobody but root can be somebody else: then the system's answer is all there is to ask for.
+        # Only root can act as another user; otherwise, only the system's response can be replaced.
         assert control_socket.is_same_user(socket.socketpair()[0])
         return
     opened = ControlSocket.open("0badcafe")
-    assert knocked_by(NOBODY, opened.path) == "not let in"
-    # Even where the modes would let everybody in, the system's word on who it is counts.
+    assert connected_as(OTHER_USER, opened.path) == "refused"
+    # Even if the modes would admit everyone, the peer's user as reported by the system decides.
     runtime.chmod(0o755)
     (runtime / "0badcafe.sock").chmod(0o666)
     asking = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", KNOCK.format(user=NOBODY, path=opened.path)],
+        [sys.executable, "-I", "-S", "-c", CONNECT.format(user=OTHER_USER, path=opened.path)],
         stdout=subprocess.PIPE,
     )
     opened.listening.setblocking(True)
@@ -114,7 +114,7 @@ def test_what_a_dead_session_left_is_removed_by_who_finds_it(runtime: Path, way:
 def test_a_socket_in_a_folder_of_others_is_not_trusted(runtime: Path) -> None:
     opened = ControlSocket.open("0badcafe")
     runtime.chmod(0o777)
-    with pytest.raises(CannotStart, match="open to others"):
+    with pytest.raises(CannotStart, match="accessible to other users"):
         connect(opened.path, 5)
     runtime.chmod(0o700)
     opened.close()
@@ -129,5 +129,5 @@ def test_a_door_that_cannot_be_made_says_why(runtime: Path, monkeypatch: pytest.
 
 def test_a_file_that_leads_nowhere_is_an_error_in_a_line(runtime: Path) -> None:
     (runtime / "0badcafe.port").write_text("what\n", encoding="ascii")
-    with pytest.raises(CannotStart, match="cannot be reached"):
+    with pytest.raises(CannotStart, match="cannot connect"):
         connect(str(runtime / "0badcafe.port"), 5)

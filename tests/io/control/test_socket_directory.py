@@ -1,4 +1,4 @@
-"""Which folder sessions are reached in, and that nobody else can put anything there."""
+"""The folder of control sockets, to which no other user can write."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_folder_is_made_for_its_owner_alone(tmp_path: Path) -> None:
 
 def test_a_folder_that_others_can_enter_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
-    with pytest.raises(CannotStart, match=r"open to others \(chmod 700"):
+    with pytest.raises(CannotStart, match=r"accessible to other users \(run chmod 700"):
         socket.ensure_private(str(tmp_path))
 
 
@@ -74,11 +74,11 @@ def test_a_link_is_refused_even_to_a_folder_of_the_same_user(tmp_path: Path) -> 
 def test_a_folder_of_someone_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.chmod(0o700)
     monkeypatch.setattr(os, "getuid", lambda: 4711)
-    with pytest.raises(CannotStart, match="belongs to somebody else"):
+    with pytest.raises(CannotStart, match="owned by another user"):
         socket.ensure_private(str(tmp_path))
 
 
 def test_a_folder_that_cannot_be_made_says_why(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(CannotStart, match="MCPSPY_RUNTIME names another folder"):
+    with pytest.raises(CannotStart, match="set MCPSPY_RUNTIME to another folder"):
         socket.ensure_private(str(tmp_path / "file" / "below"))

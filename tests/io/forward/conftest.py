@@ -1,4 +1,4 @@
-"""A forward proxy in this process, TLS servers on loopback with a private authority, and clients of both."""
+"""A forward proxy in this process, TLS servers on loopback with a private CA, and clients of both."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Pki(NamedTuple):
-    """A private authority, and a server's certificate by it, for 127.0.0.1 and localhost."""
+    """A private CA, and a server's certificate issued by it, for 127.0.0.1 and localhost."""
 
     authority: Path
     certificate: Path
@@ -51,7 +51,7 @@ USES = (
 
 
 def make_pki(folder: Path, *, terse: bool = False) -> Pki:
-    """Make them as RFC 5280 has them; terse: without whose key is whose, as many a private authority does."""
+    """Create them according to RFC 5280; `terse` omits key identifiers, as many private CAs do."""
     now = datetime.now(UTC)
     ca, forwarded = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     issuer = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "private")])
@@ -97,7 +97,7 @@ def ca(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
 
 
 class Spy:
-    """A running forward proxy, and a client that goes through it and trusts it."""
+    """A running forward proxy, and a client that uses it and trusts it."""
 
     def __init__(self, proxy: ForwardProxy, client: aiohttp.ClientSession, folder: Path) -> None:
         self.url = proxy.url
@@ -111,7 +111,7 @@ class Spy:
             return response.status, await response.read()
 
     def count(self) -> int:
-        """Return how many recordings there are."""
+        """Return the number of recordings."""
         return len([*self._folder.glob("*.jsonl")])
 
     def recorded(self) -> dict[str, list[dict[str, Any]]]:
@@ -127,7 +127,7 @@ class Spy:
 def spying(
     pki: Pki, ca: CertificateAuthority, tmp_path: Path
 ) -> Callable[..., AbstractAsyncContextManager[Spy]]:
-    """Run a forward proxy that trusts the private authority; its options by name."""
+    """Run a forward proxy that trusts the private CA, with options by name."""
 
     @asynccontextmanager
     async def run(**given: Any) -> AsyncIterator[Spy]:
@@ -149,7 +149,7 @@ def spying(
 
 @pytest.fixture
 def serving(pki: Pki) -> Callable[..., AbstractAsyncContextManager[str]]:
-    """Serve with a handler over TLS; give the origin."""
+    """Serve with a handler over TLS. Return the origin."""
 
     @asynccontextmanager
     async def run(handler: Handler, *, plain: bool = False) -> AsyncIterator[str]:
@@ -168,7 +168,7 @@ def serving(pki: Pki) -> Callable[..., AbstractAsyncContextManager[str]]:
 
 
 class Start:
-    """Starts mcpspy, with an authority that is there."""
+    """Starts mcpspy, with an existing CA."""
 
     def __init__(self, home: Path) -> None:
         self._home = home

@@ -1,4 +1,4 @@
-"""What is said in these tests, and what is looked for in a recording of it."""
+"""Messages used in these tests, and a search for them in a recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is opened, what passes, and what is said of it."""
+"""Connections that are decrypted, connections that are not, and the reports about them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def test_only_hosts_that_may_be_looked_into_are(
 ) -> None:
     async with serving(pong) as server, spying(**options) as spy:
         url = server.replace("127.0.0.1", "localhost") + "/mcp"
-        # Only where TLS stays shut does a client see the server's own certificate.
+        # A client sees the server's own certificate only if TLS is not decrypted.
         trust = None if is_open else ssl.create_default_context(cafile=str(pki.authority))
         async with spy.client.post(url, data=PING, headers=JSON, ssl=trust or True) as answer:
             assert await answer.read() == PONG
@@ -77,7 +77,7 @@ async def test_a_client_that_does_not_trust_us_gets_through_the_next_time(
         url = server.replace("127.0.0.1", "localhost") + "/mcp"
         with pytest.raises(aiohttp.ClientConnectorError):
             await spy.client.post(url, data=PING, headers=JSON, ssl=pinned)
-        while True:  # Its complaint is on its way, and a client that is quick comes before it.
+        while True:  # The client's alert is still on its way, and a fast client may be earlier.
             try:
                 async with spy.client.post(url, data=PING, headers=JSON, ssl=pinned) as answer:
                     assert await answer.read() == PONG
@@ -86,8 +86,8 @@ async def test_a_client_that_does_not_trust_us_gets_through_the_next_time(
                 pass
     assert spy.recorded() == {}
     assert capfd.readouterr().err == (
-        "mcpspy: localhost: a client does not trust mcpspy's certificate (mcpspy ca says how); "
-        "from now on its traffic passes unread\n"
+        "mcpspy: localhost: a client does not trust mcpspy's CA (see mcpspy ca); "
+        "traffic to this host is no longer decrypted\n"
     )
 
 
@@ -109,7 +109,7 @@ async def test_a_server_whose_certificate_is_not_trusted_is_named_with_the_reaso
     host = server.removeprefix("https://")
     recording, *lines = capfd.readouterr().err.splitlines()
     assert " recording to " in recording
-    # Once each: of the endpoint, and of what else is at that host.
+    # Once each: about the endpoint, and about other traffic of that host.
     assert [line.split(": ")[1] for line in lines] == [host, host.partition(":")[0]]
     assert all("ertificate" in line and "--cacert FILE" in line for line in lines)
 

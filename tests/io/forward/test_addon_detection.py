@@ -1,4 +1,4 @@
-"""What is taken for MCP, and what is not."""
+"""Requests that are recognised as MCP, and requests that are not."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BOTH = "application/json, text/event-stream"
         ("GET", "/mcp", {"accept": "text/event-stream", "Mcp-Session-Id": "7"}, DetectionVerdict.MCP),
         ("DELETE", "/mcp", {"Mcp-Session-Id": "7"}, DetectionVerdict.MCP),
         ("GET", "/sse", {"accept": "text/event-stream"}, DetectionVerdict.ANSWER),
-        # A client of MCP, but not its messages: what it registers with has secrets in it.
+        # From an MCP client, but not MCP messages: its registration contains secrets.
         (
             "POST",
             "/register",

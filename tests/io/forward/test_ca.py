@@ -1,4 +1,4 @@
-"""The authority and its files."""
+"""The CA and its files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_bundle_is_the_systems_and_it_and_does_not_grow_within_itself(
 ) -> None:
     before = ca.bundle.read_bytes()
     assert before == system_authorities() + ca.certificate.read_bytes()
-    # As inside of `mcpspy exec`, where the system's is the bundle.
+    # As inside `mcpspy exec`, where the system's bundle is this bundle.
     monkeypatch.setenv("SSL_CERT_FILE", str(ca.bundle))
     assert system_authorities() == before
     assert authority(ca.folder).bundle.read_bytes() == before
@@ -63,7 +63,7 @@ def test_openssl_checks_a_certificate_by_it_as_strictly_as_it_can(
 
 
 @pytest.mark.parametrize(
-    ("content", "why"), [(b"nonsense", "no certificate in it"), (None, "Is a directory")]
+    ("content", "why"), [(b"nonsense", "contains no certificate"), (None, "Is a directory")]
 )
 def test_a_file_that_is_none_is_reported_with_the_way_out(
     content: bytes | None, why: str, tmp_path: Path

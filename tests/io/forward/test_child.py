@@ -40,16 +40,16 @@ def test_signals_are_the_programs_each_once_and_its_end_is_ours(start: Start, pr
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stdout.readline().strip().isdigit()
-    processes.eventually(lambda: len(processes.children(process.pid)) == 2)  # The guard is there, too.
+    processes.eventually(lambda: len(processes.children(process.pid)) == 2)  # The guard is running, too.
     os.killpg(process.pid, signal.SIGINT)
     assert process.stdout.readline() == b"SIGINT\n"
-    os.kill(process.pid, signal.SIGTERM)  # Passed on in its turn: a second SIGINT would come before it.
+    os.kill(process.pid, signal.SIGTERM)  # Forwarded in order: a second SIGINT would be earlier.
     assert process.stdout.readline() == b"SIGTERM\n"
     out, err = process.communicate(b"\n", timeout=20)
     assert out == b""
     assert process.returncode == -signal.SIGKILL
     assert err.decode().startswith(
-        f"mcpspy: nothing recorded: {sys.executable} said no MCP through the proxy"
+        f"mcpspy: nothing recorded: {sys.executable} sent no MCP through the proxy"
     )
 
 

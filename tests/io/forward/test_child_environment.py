@@ -1,4 +1,4 @@
-"""The environment of a program that is led through a proxy."""
+"""The environment of a program that uses a proxy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program that `mcpspy exec` starts is told."""
+"""The environment and CAs of a program that `mcpspy exec` starts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(60)
 
-TELLS = """
+REPORT = """
 import json, os, sys
 bundle = open(os.environ["SSL_CERT_FILE"], "rb").read().decode()
 print(json.dumps({"env": dict(os.environ), "bundle": bundle, "stdin": sys.stdin.read()}))
@@ -27,20 +27,20 @@ def test_a_program_gets_what_it_needs_and_everything_else_of_it_is_its_own(
     start: Start, pki: Pki, ca: CertificateAuthority
 ) -> None:
     process = start(
-        *("exec", "--no-record", "--", sys.executable, "-c", TELLS),
+        *("exec", "--no-record", "--", sys.executable, "-c", REPORT),
         NODE_EXTRA_CA_CERTS=pki.authority,
         NO_PROXY="localhost",
         OWN="1",
     )
     out, err = process.communicate(b"said", timeout=40)
     assert (process.returncode, err) == (7, b"")
-    told = json.loads(out)
-    assert told["stdin"] == "said"
-    assert told["env"]["OWN"] == "1"
-    assert told["env"]["HTTPS_PROXY"].startswith("http://127.0.0.1:")
-    assert "NO_PROXY" not in told["env"]
-    # The system's, what its own environment named, and ours; and the file goes when the program does.
-    assert ca.certificate.read_text() in told["bundle"]
-    assert pki.authority.read_text() in told["bundle"]
-    assert told["bundle"].count("BEGIN") > 10
-    assert not Path(told["env"]["NODE_EXTRA_CA_CERTS"]).exists()
+    report = json.loads(out)
+    assert report["stdin"] == "said"
+    assert report["env"]["OWN"] == "1"
+    assert report["env"]["HTTPS_PROXY"].startswith("http://127.0.0.1:")
+    assert "NO_PROXY" not in report["env"]
+    # The system's CAs, the program's own, and mcpspy's. The file is deleted when the program ends.
+    assert ca.certificate.read_text() in report["bundle"]
+    assert pki.authority.read_text() in report["bundle"]
+    assert report["bundle"].count("BEGIN") > 10
+    assert not Path(report["env"]["NODE_EXTRA_CA_CERTS"]).exists()

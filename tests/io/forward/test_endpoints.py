@@ -1,4 +1,4 @@
-"""The endpoints that were met, and their listener."""
+"""The endpoints that were found, and their listener."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ async def test_each_endpoint_has_a_recording_and_what_is_reported_about_it_is_no
     head = "/.well-known/oauth-protected-resource"
     async with serving(describe) as server, spying() as spy:
         async with spy.client.get(f"{server}{head}/two", headers={"MCP-Protocol-Version": "2025-11-25"}):
-            pass  # Before there is anything it can be about.
+            pass  # Before there is an endpoint it could be about.
         await spy.post(f"{server}/one", PING)
         await spy.post(f"{server}/two", PING)
         async with spy.client.get(f"{server}{head}/two") as answer:
-            # As the server said it: a client that reaches it by its own address must find that address.
+            # As the server sent it: a client that uses the server's own address must find that address.
             assert await answer.json() == {"resource": f"{server}/two"}
         await spy.post(f"{server}/token", b'{"grant_type":"authorization_code"}')
     recorded = spy.recorded()

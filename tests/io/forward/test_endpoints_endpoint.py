@@ -1,4 +1,4 @@
-"""An endpoint that shows only in what it answers."""
+"""An endpoint that is recognised only by its response."""
 
 from __future__ import annotations
 

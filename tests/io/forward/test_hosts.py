@@ -1,4 +1,4 @@
-"""Which hosts are looked into."""
+"""The hosts that are decrypted."""
 
 from __future__ import annotations
 

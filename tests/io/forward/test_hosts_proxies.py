@@ -23,7 +23,7 @@ pytestmark = pytest.mark.timeout(60)
 
 
 class Corporate:
-    """A proxy that knows where `localhost.example` is, and keeps what it is asked for."""
+    """A proxy that resolves `localhost.example` and stores its requests."""
 
     def __init__(self) -> None:
         self.asked: list[bytes] = []
@@ -89,7 +89,7 @@ async def test_a_server_is_reached_through_the_proxy_of_the_environment(
         monkeypatch.setenv("http_proxy", proxy.url)
         monkeypatch.setenv("https_proxy", proxy.url)
         monkeypatch.setenv("no_proxy", "direct.example")
-        # The name is on no certificate: whose it is is not what is asked here.
+        # No certificate has this name; verification is not tested here.
         async with spying(insecure=True) as spy:
             url = server.replace("127.0.0.1", "localhost.example") + path
             body = PING if path == "/mcp" else b"page"
@@ -99,11 +99,11 @@ async def test_a_server_is_reached_through_the_proxy_of_the_environment(
                     assert await answer.read() == PONG
             with pytest.raises(aiohttp.ClientError):
                 async with spy.client.get(server.replace("127.0.0.1", "direct.example")) as answer:
-                    # 502: nobody knows where that is.
+                    # 502: the name cannot be resolved.
                     answer.raise_for_status()
     assert proxy.asked
     assert set(proxy.asked) == {b"CONNECT"} if not plain else {b"POST"}
-    # And nobody but the server is asked for: not our own core.
+    # The proxy is used only for the server, not for mcpspy's own listener.
     assert all(b"localhost.example" in target for target in proxy.targets)
     secret = b64encode(b"me:secret")
     assert set(proxy.shown) == {b"proxy-authorization: basic " + secret.lower()}

@@ -1,4 +1,4 @@
-"""HTTP/2, of a client, of a server, and of both."""
+"""HTTP/2 of a client, of a server, and of both."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ JSON = {"content-type": "application/json", "accept": "application/json, text/ev
 
 
 MAX_CONNECTIONS = 8
-"""Streams at once. mitmproxy by itself lets a client of HTTP/2 have 5 connections to a server of HTTP/1.1."""
+"""Number of concurrent streams. mitmproxy by itself limits an HTTP/2 client to 5 connections to an HTTP/1.1 server."""
 
 
 class Server:
-    """Answers a POST to /mcp in JSON; a GET with events, the first at once, a second when it is let; else with what came."""
+    """Responds to a POST to /mcp with JSON, to a GET with events, the second one on request, and else with the body."""
 
     def __init__(self) -> None:
         self.versions: list[str] = []
@@ -80,7 +80,7 @@ class Server:
 
 @asynccontextmanager
 async def serving(pki: Pki, *protocols: str) -> AsyncIterator[Server]:
-    """Serve on loopback over TLS in these protocols of ALPN."""
+    """Serve on loopback over TLS with these ALPN protocols."""
     listener = socket.create_server(("127.0.0.1", 0))
     server = Server()
     server.url = f"https://127.0.0.1:{listener.getsockname()[1]}"
@@ -109,7 +109,7 @@ def said(spy: Spy) -> list[Any]:
 
 
 class Ends(NamedTuple):
-    """What a client and a server speak, and what is spoken to the server then."""
+    """The protocols of a client and a server, and the protocol that the server then receives."""
 
     http2: bool
     protocols: tuple[str, ...]
@@ -146,7 +146,7 @@ async def test_mcp_is_spoken_in_what_both_ends_speak(
 
 
 class Raw:
-    """A client of HTTP/2 by hand: httpx never resets a stream, and reads one late while others are silent."""
+    """A low-level HTTP/2 client: httpx never resets a stream, and reads one late while others are silent."""
 
     def __init__(self, spy: Spy, ca: CertificateAuthority, url: str) -> None:
         self._spy, self._ours, self._where = spy, ca, url.removeprefix("https://")

@@ -1,4 +1,4 @@
-"""What of mitmproxy is set otherwise."""
+"""Settings of mitmproxy that differ from its defaults."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_a_stream_that_is_silent_for_longer_than_mitmproxy_waits_lives_on(
         return answer
 
     async def after(seconds: float) -> bool:
-        """Whether the stream brings its event when this time has passed at once."""
+        """Return whether the stream receives its event after the clock jumps by this time."""
         go.clear()
         loop, monotonic, wall = asyncio.get_running_loop(), asyncio.get_running_loop().time, time.time
         async with (
@@ -53,7 +53,7 @@ async def test_a_stream_that_is_silent_for_longer_than_mitmproxy_waits_lives_on(
             with monkeypatch.context() as patch:
                 patch.setattr(loop, "time", lambda: monotonic() + seconds)
                 patch.setattr(time, "time", lambda: wall() + seconds)
-                for _ in range(20):  # All that is due then gets its turn.
+                for _ in range(20):  # Everything that is due is executed here.
                     await asyncio.sleep(0)
                 go.set()
                 try:
@@ -62,7 +62,7 @@ async def test_a_stream_that_is_silent_for_longer_than_mitmproxy_waits_lives_on(
                     return False
 
     assert await after(11 * 60)
-    # It is the setting that does it: with mitmproxy's own the stream breaks off.
+    # The setting makes the difference: with mitmproxy's default, the stream breaks off.
     monkeypatch.setattr(mitmproxy, "IDLE_TIMEOUT", 600)
     assert not await after(11 * 60)
 
@@ -128,7 +128,7 @@ async def test_a_download_of_200_megabytes_an_upload_and_a_socket_take_no_memory
 
 
 def peak(process: subprocess.Popen[bytes]) -> int:
-    """Return the most memory that it ever had resident, in bytes (Linux)."""
+    """Return the peak resident memory of the process, in bytes (Linux)."""
     status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
     (line,) = [line for line in status.splitlines() if line.startswith("VmHWM:")]
     return int(line.split()[1]) * 1024

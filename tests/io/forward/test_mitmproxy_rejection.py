@@ -1,4 +1,4 @@
-"""Requests that are not a proxy's to answer."""
+"""Requests that are not for a proxy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(60)
 async def test_a_page_of_a_stranger_gets_nothing_but_advice(spying: Spying, serving: Serving) -> None:
     async with serving(pong, plain=True) as server, spying() as spy:
         host = server.removeprefix("http://")
-        # As after DNS rebinding: the name is a stranger's, the address ours.
+        # As after DNS rebinding: the name is foreign, the address is the proxy's.
         async with (
             aiohttp.ClientSession() as browser,
             browser.post(f"{spy.url}/mcp", data=PING, headers={"Host": host} | JSON) as answer,
@@ -29,7 +29,7 @@ async def test_a_page_of_a_stranger_gets_nothing_but_advice(spying: Spying, serv
 
 
 @pytest.mark.parametrize(
-    ("line", "is_ours"),
+    ("line", "is_for_proxy"),
     [
         (b"CONNECT a:443 HTTP/1.1\r\n", True),
         (b"GET http://a/ HTTP/1.1\r\n", True),
@@ -38,5 +38,5 @@ async def test_a_page_of_a_stranger_gets_nothing_but_advice(spying: Spying, serv
         (b"GE", True),
     ],
 )
-def test_a_proxys_requests_name_a_server(line: bytes, is_ours: bool) -> None:
-    assert is_proxy_request(line) is is_ours
+def test_a_proxys_requests_name_a_server(line: bytes, is_for_proxy: bool) -> None:
+    assert is_proxy_request(line) is is_for_proxy

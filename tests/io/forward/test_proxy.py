@@ -1,4 +1,4 @@
-"""The forward proxy, between clients and servers that are there."""
+"""The forward proxy between existing clients and servers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def test_mcp_is_recorded_as_if_the_server_had_been_named(
     assert entries[1]["request"]["host"] == server.removeprefix("https://")
     asked, answered, _ = said(entries)
     assert (asked["method"], answered["result"]) == ("ping", {})
-    # Known by its path from its first message on, whatever is sent there.
+    # Recognised by its path from its first message on, whatever is sent there.
     assert [entry["raw"] for entry in entries if "raw" in entry] == ["nonsense"]
     assert entries[-1]["note"] == "exit"
     assert capfd.readouterr().err.startswith(f"mcpspy: {server}/mcp: recording to /")

@@ -1,4 +1,4 @@
-"""The extra, which may not be there."""
+"""The optional dependency, which may be missing."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_a_file_is_replaced_and_what_it_held_is_kept(path: Path, sessions: Path)
     assert kept.read_bytes() == file.data
     assert kept.parent == sessions / "backups"
     assert kept.name.endswith("-host-mcp.json")
-    assert [*path.parent.iterdir()] == [path], "nothing is left beside it"
+    assert [*path.parent.iterdir()] == [path], "no temporary file is left"
 
 
 def test_a_backup_is_named_after_its_folder_wherever_one_stands(
@@ -76,7 +76,7 @@ def test_permissions_stay_and_a_backup_is_its_owners(path: Path, sessions: Path)
 
 
 @POSIX
-@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root gives files away")
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root changes owners")
 def test_a_file_of_somebody_else_stays_theirs(path: Path) -> None:
     os.chown(path, 1234, 1235)
     path.chmod(0o4600)
@@ -102,7 +102,7 @@ def test_a_file_that_changed_meanwhile_is_not_replaced(path: Path) -> None:
     file = ConfigFile(path)
     path.write_text("theirs", encoding="utf-8")
 
-    with pytest.raises(CannotStart, match="somebody else changed it meanwhile"):
+    with pytest.raises(CannotStart, match="another program has changed it"):
         file.replace("ours")
 
     assert path.read_text(encoding="utf-8") == "theirs"
@@ -120,7 +120,7 @@ def test_a_file_that_goes_meanwhile_does_not_come_back(path: Path) -> None:
 
 
 class Refusing:
-    """An `os` in which one call fails, as it does for who is not root."""
+    """An `os` module in which one call fails, as it does for users without root permissions."""
 
     def __init__(self, **refused: object) -> None:
         self.__dict__.update(refused)
@@ -171,7 +171,7 @@ def test_what_fails_half_way_leaves_nothing_behind(
 def test_without_a_backup_nothing_is_replaced(path: Path, sessions: Path) -> None:
     sessions.write_text("a file where a folder should be", encoding="utf-8")
 
-    with pytest.raises(CannotStart, match="no backup could be kept"):
+    with pytest.raises(CannotStart, match="no backup could be written"):
         ConfigFile(path).replace("ours")
 
     assert path.read_bytes() == "\ufeff{\r\n}".encode()

@@ -12,7 +12,7 @@ from mcpspy.io.recording.writer import Writer
 
 
 def record(folder: Path, name: str, *, code: int | None = 0, signal: str | None = None) -> Path:
-    """Write a session; without a code and a signal, one that nobody ended."""
+    """Write a session. Without a code and a signal, it has no exit."""
     writer = start(folder, name)
     if (code, signal) != (None, None):
         writer.note(1.0, "exit", code=code, signal=signal)
@@ -26,7 +26,7 @@ def start(folder: Path, name: str) -> Writer:
 
 
 def date(path: Path, day: bytes) -> None:
-    """Have a session begin on a day."""
+    """Set the start of a session to a day."""
     head, rest = path.read_bytes().split(b"\n", 1)
     at = head.index(b'"started":"') + len(b'"started":"')
     path.write_bytes(head[:at] + day + head[at + len(day) :] + b"\n" + rest)

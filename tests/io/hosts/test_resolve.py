@@ -1,4 +1,4 @@
-"""Resolving a host or path to a configuration."""
+"""Resolution of a host or a path to a configuration."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_name_that_is_none_gets_the_nearest() -> None:
 
 
 def test_a_file_that_is_not_there_is_told(home: Path) -> None:
-    with pytest.raises(UsageError, match=r"mcp\.json: no such file; Cursor, user has its servers there"):
+    with pytest.raises(UsageError, match=r"mcp\.json: no such file; Cursor, user configures servers there"):
         find("cursor")
     with pytest.raises(UsageError, match="no such file"):
         find("./none.json")

@@ -1,4 +1,4 @@
-"""The command line by which a host starts mcpspy."""
+"""The command line with which a host starts mcpspy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hosts."""
+"""The table of hosts."""
 
 from __future__ import annotations
 

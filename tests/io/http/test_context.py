@@ -1,4 +1,4 @@
-"""Which exchanges are one conversation."""
+"""The assignment of exchanges to sessions."""
 
 from __future__ import annotations
 

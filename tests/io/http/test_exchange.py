@@ -1,4 +1,4 @@
-"""One exchange through the proxy: real sockets, a server and a client that the test plays by hand."""
+"""One exchange through the proxy: real sockets, with a server and a client played by the test."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ async def test_a_request_has_the_headers_it_came_with_and_asks_for_no_compressio
 async def test_an_answer_without_a_body_stays_one(proxy: Start, response: bytes) -> None:
     async with proxy() as spy:
         client = await spy.client()
-        for _ in range(2):  # The connection is good for another.
+        for _ in range(2):  # The connection can be used again.
             await client.post(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
             call = await spy.server.call()
             await call.send(response)
@@ -315,7 +315,7 @@ async def test_an_end_by_mcpspy_is_not_the_client_s(proxy: Start, method: str) -
 
 
 async def test_a_kept_connection_that_the_server_closes_unanswered_is_asked_once(proxy: Start) -> None:
-    """A direct client sees its connection closed, and may not ask again: it cannot know what the server did."""
+    """A direct client sees its connection close and may not retry, because it cannot know what the server did."""
     async with proxy() as spy:
         client = await spy.client()
         await client.post(PING)
@@ -577,7 +577,7 @@ async def test_a_session_that_is_over_is_let_go_but_not_at_once(
             return spy.notes("http")[-1]["stream"]
 
         one = await stream_of("one")
-        for _ in range(3):  # It is over once, however often that is said.
+        for _ in range(3):  # The exchange ends only once, however often that is reported.
             await stream_of("one", method, status)
         assert await stream_of("one") == one
         two = await stream_of("two")

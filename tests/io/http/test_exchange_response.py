@@ -1,4 +1,4 @@
-"""An answer as it goes on: its head, and its body for the record."""
+"""The head of a forwarded response, and its body in the recording."""
 
 from __future__ import annotations
 

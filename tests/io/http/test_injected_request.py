@@ -1,4 +1,4 @@
-"""A request of ours to a server over HTTP."""
+"""A request to a server over HTTP that mcpspy injects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Upstream:
 
 
 class Proxy:
-    """A proxy whose server is not there."""
+    """A proxy without a server."""
 
     upstream = Upstream()
 
@@ -47,7 +47,7 @@ class Proxy:
 
 
 class Interception:
-    """Keeps what it is told."""
+    """Stores the calls it gets."""
 
     def __init__(self) -> None:
         self.tasks: list[asyncio.Task[None]] = []

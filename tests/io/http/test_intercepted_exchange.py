@@ -1,4 +1,4 @@
-"""One exchange over HTTP whose messages are decided on."""
+"""One exchange over HTTP whose messages are intercepted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def got(client: Client) -> Any:
 
 
 async def noted(spy: Spy, action: str, times: int = 1) -> None:
-    """Wait until the record says that something was done."""
+    """Wait until the recording has this number of notes about an action."""
     while [note["action"] for note in spy.notes("rule")].count(action) < times:  # noqa: ASYNC110 - a file sets no event.
         await asyncio.sleep(0.005)
 
@@ -178,7 +178,7 @@ async def test_the_watchdog_answers_where_the_client_waits_and_the_late_answer_i
         served = await spy.server.call()
         error = (await got(client))["error"]
         assert error["code"] == -32001
-        assert "tools/call echo got no answer within 1 s" in error["message"]
+        assert "no response to tools/call echo within 1 s" in error["message"]
 
         cancelled = await spy.server.call()
         assert json.loads(cancelled.body)["params"]["requestId"] == 1
@@ -297,7 +297,7 @@ async def test_what_came_before_a_client_left_is_recorded_as_torn(proxy: Start) 
 
 
 async def head_noted(spy: Spy) -> None:
-    """Wait until an answer has begun."""
+    """Wait until a response has started."""
     while not spy.notes("http"):  # noqa: ASYNC110 - a file sets no event.
         await asyncio.sleep(0.005)
 

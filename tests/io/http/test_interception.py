@@ -1,4 +1,4 @@
-"""An HTTP session that somebody reaches into."""
+"""An HTTP session with a viewer."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ pytestmark = pytest.mark.timeout(60)
 
 SESSION = "Mcp-Session-Id: s"
 CHANGED = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
+BUG = "a bug in mcpspy: ZeroDivisionError: division by zero"
 
 
 @asynccontextmanager
@@ -47,7 +48,7 @@ async def next_event(viewer: AsyncControlClient, kind: str) -> dict[str, Any]:
 
 
 async def listening(spy: Spy) -> tuple[Client, Call]:
-    """Return a client that listens in a session, and the stream that it listens to."""
+    """Return a client that listens in a session, and the stream on which it listens."""
     client = await spy.client()
     await client.ask("GET", "/mcp", None, SESSION, "Accept: text/event-stream")
     stream = await spy.server.call()
@@ -58,7 +59,7 @@ async def listening(spy: Spy) -> tuple[Client, Call]:
 
 
 async def posted(spy: Spy, body: bytes = PING, *headers: str) -> None:
-    """Have a client say something in its session, and get its answer."""
+    """Send a message of a client in its session, and wait for the response."""
     client = await spy.client()
     await client.post(body, SESSION, *headers)
     await (await spy.server.call()).send(plain(PONG, JSON))
@@ -168,10 +169,10 @@ async def test_half_an_event_goes_by_before_anyone_listens(proxy: Start) -> None
 
 async def test_who_cannot_be_told_anything_is_not_promised_anything(proxy: Start) -> None:
     async with proxy() as spy, connected_viewer() as viewer:
-        with pytest.raises(CommandRefused, match="no client has said anything yet"):
+        with pytest.raises(CommandRefused, match="no client has sent a message yet"):
             await viewer.order("request", method="ping")
         await posted(spy)
-        with pytest.raises(CommandRefused, match="no stream open"):
+        with pytest.raises(CommandRefused, match="no open stream"):
             await viewer.order("notify", to="client", method="x")
         with pytest.raises(CommandRefused, match="unknown order"):
             await viewer.order("hlod")
@@ -180,7 +181,7 @@ async def test_who_cannot_be_told_anything_is_not_promised_anything(proxy: Start
         served = await spy.server.call()
         await served.send(EVENTS + chunk(b": there\n\n"))
         await client.head()
-        with pytest.raises(CommandRefused, match="has no session, and so takes no requests"):
+        with pytest.raises(CommandRefused, match="has no session, so it cannot receive requests"):
             await viewer.order("request", to="client", method="roots/list")
         await viewer.order("notify", to="client", method="notifications/tools/list_changed")
         assert await client.read(9 + len(CHANGED) + 8) == b": there\n\ndata: " + CHANGED + b"\n\n"
@@ -189,12 +190,12 @@ async def test_who_cannot_be_told_anything_is_not_promised_anything(proxy: Start
 @pytest.mark.parametrize(
     ("answered", "why"),
     [
-        (plain(b"", status="404 Not Found"), "no answer, and HTTP 404"),
+        (plain(b"", status="404 Not Found"), "no response, only HTTP 404"),
         (
             plain(b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"m"}}', JSON),
-            "no answer, and HTTP 200",
+            "no response, only HTTP 200",
         ),
-        (EVENTS + chunk(b": nothing\n\n") + chunk(b""), "no answer, and HTTP 200"),
+        (EVENTS + chunk(b": nothing\n\n") + chunk(b""), "no response, only HTTP 200"),
         (b"", "the server cannot be reached: "),
     ],
     ids=["404", "no id", "stream", "hang-up"],
@@ -298,14 +299,14 @@ async def test_a_bug_in_mcpspy_costs_the_rules_and_never_the_traffic(
         for _ in range(2):
             await (await spy.server.call()).send(plain(PONG, JSON))
         assert await held.answer() == await client.answer() == (200, PONG)
-        assert said == ["a bug in mcpspy: ZeroDivisionError: division by zero; rules and holds are off"]
+        assert said == [f"interception stopped by {BUG}; traffic continues without it"]
         await stream.send(chunk(event(CHANGED) + event(b'{"n":2}')))
         assert await listener.read(len(event(CHANGED) + event(b'{"n":2}'))) == event(CHANGED) + event(
             b'{"n":2}'
         )
         with pytest.raises(CommandRefused, match="a bug in mcpspy"):
             await viewer.order("list")
-        assert [note["text"] for note in spy.notes("error")] == said
+        assert [note["text"] for note in spy.notes("error")] == [f"interception stopped by {BUG}"]
 
 
 async def test_a_bug_in_what_a_decision_leads_to_costs_no_message_either(
@@ -317,7 +318,7 @@ async def test_a_bug_in_what_a_decision_leads_to_costs_no_message_either(
         monkeypatch.setattr(interception_module, "note", lambda *_: 1 / 0)
         await posted(spy)
 
-        assert said == ["a bug in mcpspy: ZeroDivisionError: division by zero; rules and holds are off"]
+        assert said == [f"interception stopped by {BUG}; traffic continues without it"]
         assert spy.said("client") == [PING]
 
 

@@ -1,4 +1,4 @@
-"""A listening socket until a signal says stop; `tests/io/http/test_proxy.py` and `mock/test_http.py` serve on it."""
+"""A listening socket until a signal stops it; `tests/io/http/test_proxy.py` and `mock/test_http.py` serve on it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_a_request_under_way_at_the_end_is_cancelled_and_the_port_is_free(
         pass
 
 
-@pytest.mark.skipif(os.name != "posix", reason="Windows has no signals to send")
+@pytest.mark.skipif(os.name != "posix", reason="signals cannot be sent on Windows")
 async def test_both_signals_stop_with_their_number() -> None:
     said: asyncio.Queue[int] = asyncio.Queue()
     stop_on_signals(said.put_nowait)

@@ -1,4 +1,4 @@
-"""`mcpspy http` as a process: how it starts and ends, what it trusts, how much memory it takes."""
+"""`mcpspy http` as a process: start, end, trusted certificates, memory."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ class Spy:
         self.url = ""
 
     def line(self) -> str:
-        """Return the next line of its stderr; nothing at the end."""
+        """Return the next line of stderr; empty at the end."""
         assert self.process.stderr is not None
         self.said.append(self.process.stderr.readline().decode())
         return self.said[-1]
 
     def listens(self) -> str:
-        """Wait until it says where; return that."""
+        """Wait until it reports its address, and return that."""
         while " -> " not in self.line():
-            assert self.said[-1], "it has ended"
+            assert self.said[-1], "the process has ended"
         self.url = self.said[-1].removeprefix("mcpspy: ").split(" ")[0]
         return self.url
 
@@ -78,7 +78,7 @@ class Spy:
         return [entry for entry in self.entries() if entry.get("note") == kind]
 
     def peak_memory(self) -> int:
-        """Return the most memory that it ever had resident, in bytes (Linux)."""
+        """Return the peak resident memory of the process, in bytes (Linux)."""
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
         (line,) = [line for line in status.splitlines() if line.startswith("VmHWM:")]
         return int(line.split()[1]) * 1024
@@ -111,7 +111,7 @@ class Start:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Start it, as often as a test likes; all of it is over when the test is."""
+    """Start it, as often as a test needs. Everything ends with the test."""
     starter = Start(tmp_path)
     yield starter
     for spy in starter.started:
@@ -125,7 +125,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 async def serving(
     handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
 ) -> AsyncIterator[str]:
-    """Serve with this handler; give the address of the endpoint."""
+    """Serve with this handler. Return the address of the endpoint."""
     app = web.Application(client_max_size=1 << 30)
     app.router.add_route("*", "/{path:.*}", handler)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
@@ -222,7 +222,7 @@ async def test_it_listens_on_ipv6(start: Start) -> None:
         spy = start(upstream, listen="[::1]:0")
         url = spy.listens()
         assert url.startswith("http://[::1]:")
-        assert len(spy.said) == 1  # No warning: it is this machine.
+        assert len(spy.said) == 1  # No warning, because this address is local.
         async with client.post(url, data=PING, headers=AS_JSON) as answer:
             assert await answer.read() == PONG
         assert spy.entries()[0]["listen"] == url
@@ -266,7 +266,7 @@ async def test_a_full_disk_costs_a_line_and_no_traffic(start: Start) -> None:
         assert await spy.wait(20) == 0
         assert spy.line() == ""
     assert [line for line in spy.said if " -> " not in line] == [
-        "mcpspy: cannot write /dev/full: No space left on device; traffic goes on unrecorded\n",
+        "mcpspy: cannot write /dev/full: No space left on device; traffic continues unrecorded\n",
         "",
     ]
 
@@ -292,7 +292,7 @@ async def test_a_disk_that_fills_up_and_is_cleared_costs_what_was_said_meanwhile
         resource.prlimit(spy.process.pid, resource.RLIMIT_FSIZE, (full, hard))
         for _ in range(10):
             await ask()
-        assert spy.line().endswith(": File too large; traffic goes on unrecorded\n")
+        assert spy.line().endswith(": File too large; traffic continues unrecorded\n")
         resource.prlimit(spy.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
         async with asyncio.timeout(30):
             while not spy.notes("lost"):
@@ -307,7 +307,7 @@ async def test_a_disk_that_fills_up_and_is_cleared_costs_what_was_said_meanwhile
     )  # The header, this note and `exit` were not lost.
 
 
-@pytest.mark.parametrize("text", [None, "this is no certificate"])
+@pytest.mark.parametrize("text", [None, "this is not a certificate"])
 def test_a_certificate_file_that_cannot_be_read_is_exit_code_3(
     start: Start, tmp_path: Path, text: str | None
 ) -> None:
@@ -322,7 +322,7 @@ def test_a_certificate_file_that_cannot_be_read_is_exit_code_3(
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a private authority (ca.pem) and what it certified (server.pem and its key)."""
+    """Return a folder with a private CA (ca.pem) and a certificate issued by it (server.pem, with its key)."""
     folder = tmp_path_factory.mktemp("authority")
     (folder / "server.ext").write_text(
         "subjectAltName=IP:127.0.0.1\nauthorityKeyIdentifier=keyid\n", encoding="ascii"
@@ -343,7 +343,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Pong(BaseHTTPRequestHandler):
-    """Answers every message alike."""
+    """Responds to every message in the same way."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -353,12 +353,12 @@ class Pong(BaseHTTPRequestHandler):
         self.wfile.write(PONG)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
 
 @contextmanager
 def serving_tls(authority: Path) -> Iterator[str]:
-    """Serve over TLS, from a thread; give the address of the endpoint."""
+    """Serve over TLS in a thread. Return the address of the endpoint."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(authority / "server.pem", authority / "server.key")
     with HTTPServer(("127.0.0.1", 0), Pong) as server:
@@ -441,7 +441,7 @@ async def test_a_client_that_stops_reading_stops_the_server(start: Start, kind: 
             pass
         stalled.set_result(sent)
         await measured.wait()
-        if request.transport is not None:  # What it still holds will never be read.
+        if request.transport is not None:  # The rest of its buffer will never be read.
             request.transport.abort()
         return response
 

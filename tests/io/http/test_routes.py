@@ -1,4 +1,4 @@
-"""Which ways lead to each side."""
+"""Routes to each side."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Open:
 
 
 class Passing:
-    """A stream that goes by, and opens when it is looked at."""
+    """A stream that is forwarded, and opens when it is inspected."""
 
     def __init__(self, routes: RouteTable) -> None:
         self.routes = routes

@@ -1,4 +1,4 @@
-"""What the tests of a mock over HTTP share."""
+"""Shared fixtures for tests of a mock over HTTP."""
 
 from __future__ import annotations
 

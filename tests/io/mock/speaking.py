@@ -1,4 +1,4 @@
-"""A mock that listens over HTTP, and a client that says to it what it likes."""
+"""A mock that listens over HTTP, and a client for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BOTH = {"Accept": "application/json, text/event-stream", "Content-Type": "applic
 
 
 class Spoken:
-    """A mock that runs, and a client of it."""
+    """A running mock, and a client of it."""
 
     def __init__(self, mock: Mock, client: aiohttp.ClientSession, url: str) -> None:
         self.mock = mock
@@ -29,18 +29,18 @@ class Spoken:
         self.session: dict[str, str] = {}
 
     async def send(self, data: bytes, path: str = "/mcp", /, **headers: str | None) -> aiohttp.ClientResponse:
-        """POST a body; a header of None is left out."""
+        """POST a body. A header with the value None is left out."""
         given = {**BOTH, **self.session, **{name.replace("_", "-"): value for name, value in headers.items()}}
         sent = {name: value for name, value in given.items() if value is not None}
         return await self.client.post(self.url + path, data=data, headers=sent, skip_auto_headers=given)
 
     async def say(self, **members: Any) -> tuple[int, Any]:
-        """POST a message; return the status, and the body as JSON or as the data of its events."""
+        """POST a message. Return the status, and the body as JSON or as the data of its events."""
         async with await self.send(json.dumps({"jsonrpc": "2.0", **members}).encode()) as response:
             return response.status, await received(response)
 
     async def ask(self, id: Any, method: str, **params: Any) -> Any:  # noqa: A002
-        """Ask as a client of 2026-07-28; return what `say` returns."""
+        """Send a request as a client of 2026-07-28. Return the same as `say`."""
         headers = {"Mcp_Method": method, "MCP_Protocol_Version": params["_meta"][VERSION]}
         if "name" in params:
             headers["Mcp_Name"] = params["name"]
@@ -49,17 +49,17 @@ class Spoken:
             return response.status, await received(response)
 
     async def call(self, id: Any, tool: str = "echo", **arguments: Any) -> Any:  # noqa: A002
-        """Return what a tool says, or the code of its error."""
+        """Return the text of a tool's result, or the code of its error."""
         status, said = await self.say(
             id=id, method="tools/call", params={"name": tool, "arguments": arguments}
         )
-        if isinstance(said, list):  # It was not there at once.
+        if isinstance(said, list):  # The response was not available at once.
             (said,) = said
         assert (status, said["id"]) == (200, id)
         return said["result"]["said"] if "result" in said else said["error"]["code"]
 
     async def begin(self, version: str = "2025-11-25", **capabilities: Any) -> str:
-        """Shake hands; return the session's id, which is sent from now on."""
+        """Perform the handshake. Return the session's id, which is sent from now on."""
         params = {"protocolVersion": version, "capabilities": capabilities, "clientInfo": {"name": "c"}}
         body = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
         async with await self.send(json.dumps(body).encode(), Mcp_Session_Id=None) as response:
@@ -75,7 +75,7 @@ class Spoken:
 
 
 async def received(response: aiohttp.ClientResponse) -> Any:
-    """Return a body: as JSON; of a stream, the messages in it; None if there is none."""
+    """Return a body as JSON; of a stream, its messages; None if there is none."""
     body = await response.read()
     if response.content_type != "text/event-stream":
         return json.loads(body) if body else None
@@ -110,7 +110,7 @@ def echo() -> Talk:
 
 
 def recent() -> Talk:
-    """A session of 2026-07-28: a tool that answers twice, otherwise."""
+    """A session of 2026-07-28 whose tool gives two different responses."""
     talk = Talk()
     for number, said in enumerate(("first", "second")):
         params = {"name": "echo", "_meta": modern()}

@@ -1,4 +1,4 @@
-"""A recording in the place of a server that speaks HTTP: methods, headers, statuses, streams."""
+"""A recording in place of an HTTP server: methods, headers, statuses, streams."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def test_a_server_request_waits_on_the_stream_for_an_answer_by_another_pos
         await mock.begin(roots={})
         body = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"ask"}}'
         async with await mock.send(body) as response:
-            assert (await event(response))[1] == "data: "  # It names the stream, before there is a message.
+            assert (await event(response))[1] == "data: "  # Names the stream before its first message.
             asked = json.loads((await event(response))[2].removeprefix("data: "))
             assert asked["method"] == "roots/list"
             assert await mock.say(id=asked["id"], result={"roots": []}) == (202, None)
@@ -109,7 +109,7 @@ async def test_delete_ends_a_session_and_its_streams() -> None:
 
 
 class Awaited(asyncio.Event):
-    """Tells when somebody waits for it."""
+    """Reports when something waits for it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ async def test_at_the_end_whatever_is_open_ends_at_once(monkeypatch: pytest.Monk
     talk = asking().client(method="notifications/x")
     loader = InteractionLoader(InteractionStore("r.jsonl"), talk.session.header)
     for entry in entries(talk.session):
-        loader.add(entry)  # To its end, but nobody says that it is the end.
+        loader.add(entry)  # Everything is read, but the end is not reported yet.
     mock = Mock(Recordings([loader.store]), MockOptions(), complaints.append)
     monkeypatch.setattr(mock, "_is_read", is_read := Awaited())
     begun: asyncio.Queue[MockClient] = asyncio.Queue()
@@ -159,7 +159,7 @@ async def test_at_the_end_whatever_is_open_ends_at_once(monkeypatch: pytest.Monk
             stop(15)
             await serving
             for response in open_ones:
-                assert b"result" not in await response.read(), "a clean end, and no answer made up"
+                assert b"result" not in await response.read(), "a regular end, and no invented response"
             assert [(await each)[0] for each in (waiting, probe)] == [404, 503]
 
 

@@ -108,7 +108,7 @@ async def test_one_stream_has_everything_for_a_client_of_2024() -> None:
 
 
 async def test_messages_that_nobody_reads_are_kept_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "KEPT", 3)
+    monkeypatch.setattr(module, "MAX_STORED", 3)
     talk = Talk().handshake()
     for _ in range(10):
         talk.server(**log())
@@ -118,7 +118,7 @@ async def test_messages_that_nobody_reads_are_kept_up_to_a_number(monkeypatch: p
 
 
 async def test_a_call_with_more_messages_than_are_kept_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "KEPT", 3)
+    monkeypatch.setattr(module, "MAX_STORED", 3)
     talk = Talk().client(id=1, method="tools/call", params={"name": "slow", "_meta": {"progressToken": 1}})
     for number in range(10):
         talk.server(**progress(1, number))

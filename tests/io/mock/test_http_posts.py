@@ -1,4 +1,4 @@
-"""What a client posted, read or refused."""
+"""The body of a client's POST, read or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recordings of a mock, as they are read."""
+"""Loading of the recordings of a mock."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ def test_recordings_of_one_command_are_one(tmp_path: Path) -> None:
 def test_what_two_recordings_answer_otherwise_is_said(tmp_path: Path) -> None:
     together = loading(tmp_path, ONE, HEADER % b"x" + handshake("one") + call(1, said="no"))
     together.recordings()
-    assert together.warnings == ["tools/call tool 1: answered as in 1.jsonl, not as in 0.jsonl"]
+    assert together.warnings == ["tools/call tool 1: 1.jsonl and 0.jsonl differ; using 1.jsonl"]
 
 
 def test_a_torn_last_line_is_left_out_and_said(tmp_path: Path) -> None:
     torn = loading(tmp_path, ONE + b'{"t":9.0,"from":"cli')
     assert len(torn.recordings().interactions) == 1
-    assert "torn (20 bytes, left out)" in torn.warnings[0]
+    assert "incomplete (20 bytes, skipped)" in torn.warnings[0]
 
 
 @pytest.mark.parametrize(
     ("content", "why"),
     [
         (b"", "empty"),
-        (b'{"mcpspy":1,"id":', "header is cut off"),
+        (b'{"mcpspy":1,"id":', "header is incomplete"),
         (b"hello\n", "not an mcpspy recording"),
-        (HEADER % b"x", "nobody asked anything"),
-        (HEADER % b"x" + frame(0.1, "client", id=1, method="ping"), "no server says anything"),
+        (HEADER % b"x", "contains no requests"),
+        (HEADER % b"x" + frame(0.1, "client", id=1, method="ping"), "contains no messages from a server"),
     ],
 )
 def test_what_makes_no_server_is_refused(content: bytes, why: str, tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_of_a_large_recording_the_head_is_served_while_the_rest_is_read(tmp_path
         slices += 1
         client.resume(0.0)
     client.resume(0.0)
-    assert slices > (len(calls) - HEAD) // 100_000, "so that nobody waits for long"
+    assert slices > (len(calls) - HEAD) // 100_000, "so that no client waits for long"
     assert [json.loads(said.data)["result"]["said"] for said in client.take(0.0)] == ["x" * 1000]
     assert not large.read_on()
     assert len(recordings.interactions) == 1499
@@ -132,7 +132,7 @@ def test_a_recording_that_was_cut_while_it_was_served_is_an_error_for_the_client
 
 def test_after_an_error_there_is_no_more_to_read(tmp_path: Path) -> None:
     silent = loading(tmp_path, HEADER % b"x" + frame(0.1, "client", id=1, method="ping"))
-    with pytest.raises(UsageError, match="no server says anything"):
+    with pytest.raises(UsageError, match="contains no messages from a server"):
         silent.recordings()
     assert not silent.read_on()
     assert not silent.recordings().is_whole

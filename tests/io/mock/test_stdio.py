@@ -1,4 +1,4 @@
-"""A recording on stdio in the place of its server: descriptors, the clock, signals, the end."""
+"""A recording on stdio in place of its server: descriptors, the clock, signals, the end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mcpspy.io.mock.stdio import ENDING, LARGE, TOGETHER, EndedBySignal, _undist
 from tests.core.mock.talking import Talk
 
 BOUND = 20
-"""Seconds after which a wait is a failure."""
+"""Seconds after which a wait counts as a failure."""
 
 HEADER = b'{"mcpspy":1,"id":"00000000","started":"2026-11-21T08:00:00.000Z","command":["%b"],"name":"r"}\n'
 
@@ -88,7 +88,7 @@ def mock(*arguments: str | Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def played(said: bytes, *arguments: str | Path) -> tuple[list[Any], str, int]:
-    """Say something and close; return what was answered, what was complained about, the exit code."""
+    """Send messages and close. Return the responses, the complaints and the exit code."""
     with mock(*arguments) as process:
         out, err = process.communicate(said, timeout=BOUND)
         return [json.loads(each) for each in out.splitlines()], err.decode(), process.returncode
@@ -142,7 +142,7 @@ def test_large_answers_are_not_gathered(monkeypatch: pytest.MonkeyPatch) -> None
         params = {"name": "echo", "arguments": {}}
         live.session.receive(line(id=number, method="tools/call", params=params), 0.0)
     stdio._send(live.session)
-    assert len(written) == 3, "twice two of them, and nothing"
+    assert len(written) == 3, "two batches of two, and the end"
     assert max(written) < 2 * LARGE
 
 
@@ -178,7 +178,7 @@ def test_a_signal_does_not_tear_what_is_being_read() -> None:
         with pytest.raises(EndedBySignal):
             _undisturbed(step)
         assert done == [True]
-        assert signal.getsignal(signal.SIGINT) == signal.SIG_DFL, "a second one ends it at once"
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_DFL, "a second signal ends it at once"
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -191,7 +191,7 @@ def test_what_strict_does_not_let_pass_is_said_after_a_signal_too(recording: Pat
         process.terminate()
         assert process.wait(BOUND) == 1
         assert process.stderr is not None
-        assert process.stderr.read().count(b"never asked for") == 2
+        assert process.stderr.read().count(b"never sent") == 2
 
 
 @pytest.mark.timeout(60)

@@ -1,4 +1,4 @@
-"""The real server behind a mock: a fake connection, and a client that asks for what was not recorded."""
+"""The real server behind a mock: a fake connection, and a client with requests that were not recorded."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def line(**members: Any) -> bytes:
 
 
 class Server(ServerConnection):
-    """Answers what it is told to; keeps what it was sent."""
+    """Responds as configured, and stores the messages it gets."""
 
     def __init__(self, answers: dict[str, list[Any]]) -> None:
         super().__init__("the server", None)
@@ -66,7 +66,7 @@ READY: dict[str, list[Any]] = {"initialize": [answer], "tools/call": [answer]}
 
 
 class World:
-    """What a client hears, and the server it is connected to."""
+    """The messages that a client receives, and the server behind it."""
 
     def __init__(self) -> None:
         self.server = Server(dict(READY))
@@ -149,13 +149,13 @@ async def test_an_http_error_without_an_id_is_the_answer_of_its_request(world: W
             ReceivedMessage(
                 0.0, line(id=json.loads(INITIALIZE_ID), error={"code": -1, "message": "go away"})
             ),
-            "refuses initialize: go away",
+            "refused initialize: go away",
         ),
         (
             ExchangeRefused(0.0, INITIALIZE_ID, 1, 401, "HTTP 401 Unauthorized"),
             "the server: HTTP 401 Unauthorized",
         ),
-        (ConnectionEnded(0.0, 1), "ended before it answered initialize; it said: sorry"),
+        (ConnectionEnded(0.0, 1), "ended before it answered initialize; its last output: sorry"),
     ],
 )
 async def test_a_server_that_will_not_be_met_answers_all_that_waits(
@@ -183,7 +183,7 @@ async def test_a_server_that_cannot_be_reached_is_tried_again_for_the_next_reque
 async def test_a_bug_of_ours_is_an_answer_too(world: World) -> None:
     world.server.answers["tools/call"] = [lambda _: "no event"]
     world.real_server.send(line(id=5, method="tools/call"), None)
-    world.real_server._take = None  # type: ignore[method-assign, assignment] # What a bug would be like.
+    world.real_server._take = None  # type: ignore[method-assign, assignment] # Acts like a bug.
     assert "a bug in mcpspy" in (await world.received.get())["error"]["message"]
 
 

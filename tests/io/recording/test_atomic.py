@@ -1,4 +1,4 @@
-"""No file is overwritten unasked, none is left half written, and others may not read it."""
+"""No file is overwritten unless requested, none is incomplete, and other users may not read it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_file_is_its_owners_and_utf_8(tmp_path: Path, force: bool) -> None:
 def test_a_file_is_never_overwritten_unasked(tmp_path: Path) -> None:
     path = tmp_path / "there"
     path.write_text("mine")
-    with pytest.raises(UsageError, match=r"there is such a file already \(use force\)"):
+    with pytest.raises(UsageError, match=r"file exists \(use force\)"):
         save(path, ["x"], way_out="use force")
     assert path.read_text() == "mine"
     assert save(path, ["yours"], force=True) == 5
@@ -66,7 +66,7 @@ def test_force_replaces_files_and_nothing_else(tmp_path: Path) -> None:
         save(os.devnull, ["x"], force=True)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs a right there")
+@pytest.mark.skipif(os.name == "nt", reason="needs a privilege on Windows")
 def test_a_link_stays_one(tmp_path: Path) -> None:
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_text("old")

@@ -1,4 +1,4 @@
-"""A new session in the place of an old recording."""
+"""A new session in place of an old recording."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_what_is_not_put_in_place_is_not_left_behind(old: Path) -> None:
 
 
 def test_if_there_is_no_new_one_the_old_one_stays_as_it_is(old: Path) -> None:
-    with pytest.raises(CannotStart, match="it was not updated"):
+    with pytest.raises(CannotStart, match="the recording was not updated"):
         Replacement(old).put_in_place(None)
 
     assert old.read_bytes() == b"old"

@@ -1,4 +1,4 @@
-"""The sessions of a folder, looked at again."""
+"""The sessions of a folder, read repeatedly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.io.files import EXIT, note, write
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Which files were read."""
+    """The files that were read."""
     seen: list[Path] = []
 
     def summarize(path: Path, header: Any) -> Any:
@@ -31,7 +31,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 @pytest.fixture
 def live(tmp_path: Path) -> Iterator[Writer]:
-    """Begin a session that is still written to."""
+    """Start a session that is still being written."""
     writer = Writer(str(tmp_path), None, {"name": "live"}, say=pytest.fail)
     yield writer
     writer.close()

@@ -1,4 +1,4 @@
-"""Which sessions are counted, and how often."""
+"""The sessions that are counted, and the number of counts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def look(tmp_path: Path) -> Look:
 
 @pytest.fixture
 def begun(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Which sessions were counted from their start."""
+    """The sessions that were counted from their start."""
     paths: list[Path] = []
 
     class Watched(SessionCounter):
@@ -58,7 +58,7 @@ def test_what_did_not_change_is_counted_once(
     counts_cache = CountCache()
     finish(counts_cache, look())
     finish(counts_cache, look())
-    finish(counts_cache, Catalog(str(tmp_path)).look())  # Read anew, and the same.
+    finish(counts_cache, Catalog(str(tmp_path)).look())  # Read again, with the same result.
     assert begun == [path]
 
 

@@ -1,4 +1,4 @@
-"""Counting a session, as far as it goes and from where it stopped."""
+"""Counting of a session from the position of the last count."""
 
 from __future__ import annotations
 

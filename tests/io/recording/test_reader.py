@@ -1,4 +1,4 @@
-"""Finding and reading recordings, whole and torn, alive and dead."""
+"""Finding and reading recordings: complete or incomplete, ended or live."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from mcpspy.io.recording.writer import Writer
 from mcpspy.ui.pytest_plugin import cassettes
 from tests.io.files import (
     BOUND,
-    CLIENT_SAYS,
+    CLIENT_FRAME,
     EXIT,
-    SERVER_SAYS,
+    SERVER_FRAME,
     elsewhere,
     frame,
     kinds,
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 def test_a_recording_is_its_header_and_its_entries_in_order(path: Path) -> None:
     write(
         path,
-        frame(1, "client", CLIENT_SAYS),
-        frame(2, "server", SERVER_SAYS),
+        frame(1, "client", CLIENT_FRAME),
+        frame(2, "server", SERVER_FRAME),
         note(3, "stderr", text="x"),
         EXIT,
     )
@@ -71,7 +71,7 @@ def test_a_recording_can_be_read_twice_and_sees_what_came_in_between(path: Path,
 
 
 def test_reading_leaves_the_file_as_it_is(path: Path) -> None:
-    write(path, frame(1, "client", CLIENT_SAYS), b'{"t":2,"fr')
+    write(path, frame(1, "client", CLIENT_FRAME), b'{"t":2,"fr')
     path.chmod(0o400)
     before, data = path.stat(), path.read_bytes()
     list(Recording(path))
@@ -90,7 +90,7 @@ def test_reading_leaves_the_file_as_it_is(path: Path) -> None:
     "torn", [b'{"t":2,"from":"client","msg":{"id', b'{"t":2,"note":"exit"}', b"\xff", b"{"]
 )
 def test_a_torn_last_line_is_left_out_and_counted(path: Path, torn: bytes) -> None:
-    write(path, frame(1, "client", CLIENT_SAYS), torn)
+    write(path, frame(1, "client", CLIENT_FRAME), torn)
     recording = Recording(path)
     for _ in range(2):
         assert kinds(list(recording)) == ["Frame"]
@@ -166,7 +166,7 @@ def test_a_torn_line_counts_in_whichever_part_it_is(tmp_path: Path) -> None:
     assert recording.torn == 6
 
 
-# What cannot be read
+# Files that cannot be read
 
 
 def header_only(**more: Any) -> bytes:
@@ -176,8 +176,8 @@ def header_only(**more: Any) -> bytes:
 UNREADABLE: dict[str, tuple[bytes, str, str]] = {
     "empty": (b"", "empty", "disk full"),
     "newer": (header_only(mcpspy=2) + b"\n", "newer mcpspy (format 2", "upgrade mcpspy"),
-    "cut off": (header_only()[:20], "cut off", "nothing can be read"),
-    "cut off at its line end": (header_only(), "cut off", "nothing can be read"),
+    "cut off": (header_only()[:20], "incomplete", "cannot be read"),
+    "cut off at its line end": (header_only(), "incomplete", "cannot be read"),
     "cut off at once": (b'{"mcp', "not an mcpspy recording", "first line"),
     "binary": (bytes(range(256)) * 20, "not an mcpspy recording", "first line"),
     "binary without a line end": (b"\x00" * 3000, "not an mcpspy recording", "first line"),
@@ -214,7 +214,7 @@ def test_a_folder_is_named_with_what_to_do(tmp_path: Path) -> None:
 
 @pytest.fixture
 def locked(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
-    """Take the permission to read a path away, from root too."""
+    """Remove the permission to read a path, for root too."""
 
     def lock(path: Path) -> None:
         for method in ("open", "iterdir"):
@@ -236,7 +236,7 @@ def test_a_file_that_is_not_ours_to_read_is_no_fault_of_the_command(
     locked(write(path))
     with pytest.raises(CannotStart, match="Permission denied") as caught:
         Recording(path)
-    assert "yours to read" in one_line_with_a_way_out(caught.value, path, 3)
+    assert "check the permissions" in one_line_with_a_way_out(caught.value, path, 3)
 
 
 def test_a_file_under_what_is_no_folder_is_named_too(path: Path) -> None:
@@ -251,7 +251,7 @@ def test_a_file_under_what_is_no_folder_is_named_too(path: Path) -> None:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a folder of recordings the default one, and stand somewhere else."""
+    """Make a folder of recordings the default, and use another working folder."""
     home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
     home.mkdir()
     elsewhere.mkdir()
@@ -262,7 +262,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def three(home: Path) -> Path:
-    """Three sessions, their files named against their order; the newest is of parts."""
+    """Three sessions whose file names are in the opposite order; the newest has several parts."""
     day = "2026-07-28T10:00:0{}.000Z".format
     write(home / "c.jsonl", EXIT, id="ab12cd34", started=day(1), name="files")
     write(home / "b.jsonl", EXIT, id="ab77cd34", started=day(2), name="files")
@@ -299,7 +299,7 @@ def test_a_session_is_found_by_what_a_person_calls_it(
 @pytest.mark.parametrize(
     ("which", "what", "hint"),
     [
-        ("ab", "ab: 2 sessions have such an id", "give more of it"),
+        ("ab", "ab: 2 session ids start with this", "add characters"),
         ("f", "f: no such file or session", "mcpspy ls"),
         ("mem", "mem: no such file or session", "mcpspy ls"),
         ("ab12cd345", "ab12cd345: no such file or session", "mcpspy ls"),
@@ -320,7 +320,7 @@ def test_a_session_that_is_not_found_says_what_to_do(which: str, what: str, hint
 def test_a_path_is_taken_as_it_is_whether_it_is_there_or_not(tmp_path: Path) -> None:
     Path("last").write_bytes(b"")
     Path("plain").write_bytes(b"")
-    assert find("last") == Path("last"), "a file of that name is meant, as it is nearer"
+    assert find("last") == Path("last"), "a file of that name takes precedence"
     assert find("plain") == Path("plain")
     assert find("missing.jsonl") == Path("missing.jsonl")
     assert find(f"some{os.sep}where") == Path("some/where")
@@ -331,7 +331,7 @@ def test_a_newer_session_of_an_older_ones_id_or_name_does_not_hide_it(home: Path
     write(home / "a.jsonl", id="aa00aa00", started="2026-01-01", name="x")
     write(home / "b.jsonl", id="bb00bb00", started="2026-01-02", name="aa")
     assert find("aa00aa00") == home / "a.jsonl"
-    assert find("aa") == home / "b.jsonl", "a name comes before the beginning of an id"
+    assert find("aa") == home / "b.jsonl", "a name takes precedence over the beginning of an id"
 
 
 @pytest.mark.parametrize("which", ["last", "files", "ab12cd34"])
@@ -339,7 +339,7 @@ def test_a_newer_session_of_an_older_ones_id_or_name_does_not_hide_it(home: Path
 def test_where_nothing_was_recorded_yet_it_says_how_to(home: Path, which: str, exists: bool) -> None:
     if not exists:
         home.rmdir()
-    with pytest.raises(UsageError, match="no session in") as caught:
+    with pytest.raises(UsageError, match="no sessions in") as caught:
         find(which)
     assert str(home) in str(caught.value)
     assert "mcpspy run -- " in caught.value.hint
@@ -391,8 +391,8 @@ def test_sessions_of_one_millisecond_have_one_order_everywhere(home: Path) -> No
 def test_a_summary_says_who_spoke_which_revision(home: Path) -> None:
     write(
         home / "a.jsonl",
-        frame(1, "client", CLIENT_SAYS),
-        frame(2, "server", SERVER_SAYS),
+        frame(1, "client", CLIENT_FRAME),
+        frame(2, "server", SERVER_FRAME),
         frame(3, "client", {}),
     )
     (summary,) = sessions()
@@ -417,7 +417,7 @@ def test_the_last_entry_is_found_however_long_it_is(home: Path, size: int, torn:
     assert [found[name].entries for name in ("a.jsonl", "b.jsonl", "c.jsonl")] == [2, 2, 1]
 
 
-@pytest.mark.parametrize("torn", [b"", b'{"t":1,"no'], ids=["header only", "torn entry"])
+@pytest.mark.parametrize("torn", [b"", b'{"t":1,"no'], ids=["header only", "incomplete entry"])
 def test_a_session_without_an_entry_is_listed_too(home: Path, torn: bytes) -> None:
     write(home / "a.jsonl", torn)
     (summary,) = sessions()
@@ -481,7 +481,7 @@ def test_looking_at_a_session_does_not_take_its_life(path: Path, writer: Writer)
 
 async def test_a_writer_that_was_killed_leaves_a_session_that_died(tmp_path: Path) -> None:
     async with asyncio.timeout(BOUND), elsewhere(tmp_path) as writer:
-        await writer.write(frame(1, "client", CLIENT_SAYS))
+        await writer.write(frame(1, "client", CLIENT_FRAME))
         (summary,) = sessions(str(tmp_path))
         assert (summary.state, summary.path, summary.entries) == (RecordingState.LIVE, writer.path, 1)
         await writer.kill()

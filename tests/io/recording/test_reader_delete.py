@@ -1,4 +1,4 @@
-"""Deleting a session takes all of its files and nothing else."""
+"""Deleting a session deletes all of its files and nothing else."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_copy_leaves_the_original_its_parts(tmp_path: Path) -> None:
 
 def test_a_live_session_is_refused(tmp_path: Path) -> None:
     writer = Writer(str(tmp_path), None, {"name": "x"}, say=pytest.fail)
-    with pytest.raises(CannotStart, match="still written to"):
+    with pytest.raises(CannotStart, match="still being written"):
         delete(summary_of(Path(writer.path)))
     assert len(names(tmp_path)) == 1
     writer.close()
@@ -107,7 +107,7 @@ def test_what_took_its_name_meanwhile_stays(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", EXIT, id="aa")
     summary = summary_of(path)
     write(path, EXIT, id="bb")
-    with pytest.raises(CannotStart, match="another file took its name"):
+    with pytest.raises(CannotStart, match="another file has this name now"):
         delete(summary)
     assert names(tmp_path) == ["a.jsonl"]
 

@@ -1,4 +1,4 @@
-"""A recording may fail; nothing else notices."""
+"""A recording may fail without any other effect."""
 
 from __future__ import annotations
 
@@ -75,5 +75,5 @@ def test_a_bug_in_mcpspy_is_one_line_and_ends_the_recording(
     recorder.finish(0, None)
 
     assert capfd.readouterr().err == (
-        "mcpspy: recording stopped by a bug in mcpspy: ZeroDivisionError: oops; traffic goes on unrecorded\n"
+        "mcpspy: recording stopped by a bug in mcpspy: ZeroDivisionError: oops; traffic continues unrecorded\n"
     )

@@ -1,4 +1,4 @@
-"""Where the rules come from, and a recording written again without its secrets."""
+"""Sources of redaction rules, and redacted copies of recordings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.io.conftest import Start
 
 HEADER = b'{"mcpspy":1,"id":"00000000","started":"2026-11-21T08:00:00.000Z","command":["s","--token","abc"],"later":{"a":[1]}}\n'
-SAID = b'{"t":0.1,"from":"client","msg":{"password":"swordfish","pin":"1234","any":"f00-ba4"}}\n'
+FRAME = b'{"t":0.1,"from":"client","msg":{"password":"swordfish","pin":"1234","any":"f00-ba4"}}\n'
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def _no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def redacted(options: RedactionOptions, said: list[str] | None = None) -> dict[str, str]:
     made = redactor(options, ([] if said is None else said).append)
     assert made is not None
-    message: dict[str, str] = json.loads(made.lines(SAID))["msg"]
+    message: dict[str, str] = json.loads(made.lines(FRAME))["msg"]
     return message
 
 
@@ -57,7 +57,7 @@ def test_options_settings_and_the_environment_add_up(tmp_path: Path, monkeypatch
     options.patterns = ["any"]
     kept = redacted(options, said)
     assert all(value.startswith("[redacted:") for value in kept.values())
-    assert said == ["--redact-env NONE: not set, so there is nothing to look for"]
+    assert said == ["--redact-env NONE: the variable is not set, so its value cannot be redacted"]
 
 
 def test_nothing_is_redacted_if_a_person_says_so(tmp_path: Path) -> None:
@@ -69,8 +69,8 @@ def test_nothing_is_redacted_if_a_person_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ("[redact]\nkey = []", "redact.key means nothing"),
-        ("[redact]\nkeys = 'pin'", "redact.keys is no list"),
+        ("[redact]\nkey = []", "unknown setting redact.key"),
+        ("[redact]\nkeys = 'pin'", "redact.keys must be a list"),
         ("[redact]\npatterns = ['(']", "no[t]? a regular expression"),
         ("[redact", "TOML"),
     ],
@@ -88,7 +88,7 @@ def test_a_recorder_redacts_all_it_writes_and_says_so(tmp_path: Path) -> None:
     target = RecordingTarget()
     target.record = str(tmp_path / "r.jsonl")
     recorder = Recorder(target, {"command": ["s", "--token", "abc123def"], "name": "s"})
-    recorder.write(SAID)
+    recorder.write(FRAME)
     recorder.write([b'{"t":0.1,"from":"client","msg":', b'{"password":"sword', b'fish"}', b"}\n"])
     recorder.note("stderr", text="PASSWORD=swordfish")
     recorder.finish(0, None)
@@ -104,12 +104,12 @@ def test_a_recorder_that_is_not_to_redact_says_so(tmp_path: Path) -> None:
     target = RecordingTarget()
     target.record, target.redaction.off = str(tmp_path / "r.jsonl"), True
     recorder = Recorder(target, {"command": ["s", "--token", "abc123def"]})
-    recorder.write(SAID)
+    recorder.write(FRAME)
     recorder.finish(0, None)
     header, said, _ = (tmp_path / "r.jsonl").read_bytes().splitlines(keepends=True)
     assert json.loads(header)["redacted"] is False
     assert json.loads(header)["command"][2] == "abc123def"
-    assert said == SAID
+    assert said == FRAME
 
 
 def test_what_cannot_be_redacted_as_asked_is_not_recorded(
@@ -118,7 +118,7 @@ def test_what_cannot_be_redacted_as_asked_is_not_recorded(
     target = RecordingTarget()
     target.record, target.redaction.patterns = str(tmp_path / "r.jsonl"), ["("]
     recorder = Recorder(target, {})
-    recorder.write(SAID)
+    recorder.write(FRAME)
     recorder.finish(0, None)
     assert not (tmp_path / "r.jsonl").exists()
     err = capfd.readouterr().err
@@ -148,7 +148,7 @@ def test_the_wire_is_untouched_and_a_secret_cut_by_chunks_is_not_in_the_file(sta
 
 def test_a_recording_is_cleaned_into_a_new_file_of_its_owner(tmp_path: Path) -> None:
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    source.write_bytes(HEADER + SAID + SAID + b'{"t":0.2,"from')
+    source.write_bytes(HEADER + FRAME + FRAME + b'{"t":0.2,"from')
     found: list[tuple[str, str]] = []
     cleaning = Redactor(b"k" * 32, found=lambda *told: found.append(told))
     assert clean(str(source), str(target), cleaning) == len(b'{"t":0.2,"from')
@@ -160,14 +160,14 @@ def test_a_recording_is_cleaned_into_a_new_file_of_its_owner(tmp_path: Path) -> 
     assert fields.pop("command")[:2] == ["s", "--token"]
     assert list(fields) == ["mcpspy", "id", "started", "later"]
     assert found == [("argv", "/command/2"), ("key", "/password"), ("key", "/password")]
-    assert source.read_bytes() == HEADER + SAID + SAID + b'{"t":0.2,"from'
+    assert source.read_bytes() == HEADER + FRAME + FRAME + b'{"t":0.2,"from'
     if sys.platform != "win32":
         assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
 def test_looking_writes_nothing(tmp_path: Path) -> None:
     source = tmp_path / "in.jsonl"
-    source.write_bytes(HEADER + SAID)
+    source.write_bytes(HEADER + FRAME)
     assert clean(str(source), None, Redactor(b"k" * 32)) == 0
     assert os.listdir(tmp_path) == ["in.jsonl"]
 
@@ -180,7 +180,7 @@ def test_no_file_is_overwritten_and_none_is_left_half(tmp_path: Path) -> None:
     assert not target.exists()
     target.write_bytes(b"mine")
     source.write_bytes(HEADER)
-    with pytest.raises(UsageError, match="exists, and no file is overwritten"):
+    with pytest.raises(UsageError, match=": file exists"):
         clean(str(source), str(target), Redactor(b"k" * 32))
     assert target.read_bytes() == b"mine"
     with pytest.raises(CannotStart, match="No such file"):

@@ -1,4 +1,4 @@
-"""A recording is read once, to what is there now."""
+"""A recording is read once, up to its current end."""
 
 from __future__ import annotations
 

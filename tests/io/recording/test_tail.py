@@ -1,4 +1,4 @@
-"""Following recordings that grow, end, die, are cut, replaced and deleted."""
+"""Following recordings that grow, end, die, and are truncated, replaced or deleted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcpspy.io.recording.tail import CHUNK, follow, follow_lines
 from mcpspy.io.recording.writer import Writer
 from tests.io.files import (
     BOUND,
-    CLIENT_SAYS,
+    CLIENT_FRAME,
     EXIT,
     POSIX,
     elsewhere,
@@ -42,18 +42,17 @@ async def test_following_ends_when_the_writer_is_killed_and_misses_nothing(tmp_p
 
 
 class Idle:
-    """What happens while a follower sleeps: one step each time, and no time passes.
+    """Steps that happen while a follower sleeps: one per sleep, and no time passes.
 
-    A follower that sleeps once more than there are steps would wait for ever,
-    and fails.
+    A follower that sleeps more often than there are steps would wait forever, and fails.
     """
 
     def __init__(self) -> None:
         self.steps: list[Callable[[], object]] = []
 
     async def sleep(self, seconds: float) -> None:
-        assert seconds == 7.0, "it sleeps for as long as it was told"
-        assert self.steps, "it waits for what will never come"
+        assert seconds == 7.0, "it sleeps for the given interval"
+        assert self.steps, "it waits for data that will never come"
         self.steps.pop(0)()
 
 
@@ -65,7 +64,7 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> Idle:
 
 
 async def followed(path: Path, idle: Idle, *steps: Callable[[], object]) -> list[Entry]:
-    """Return all that a follower yields while these steps are taken, each when it has nothing to do."""
+    """Return everything a follower yields during these steps, each executed when it is idle."""
     idle.steps = list(steps)
     async with asyncio.timeout(BOUND):
         entries = [entry async for entry in follow(path, poll=7.0)]
@@ -74,7 +73,7 @@ async def followed(path: Path, idle: Idle, *steps: Callable[[], object]) -> list
 
 
 async def test_a_finished_recording_is_followed_to_its_end_without_waiting(path: Path, idle: Idle) -> None:
-    write(path, frame(1, "client", CLIENT_SAYS), note(2, "stderr", text="x"), EXIT)
+    write(path, frame(1, "client", CLIENT_FRAME), note(2, "stderr", text="x"), EXIT)
     entries = await followed(path, idle)
     assert kinds(entries) == ["Frame", "stderr", "exit"]
     assert entries == list(Recording(path))
@@ -90,7 +89,7 @@ async def test_a_growing_file_is_followed_entry_by_entry(path: Path, idle: Idle,
         lambda: writer.write([note(4, "exit", code=0)]),
     )
     assert [entry.at for entry in entries] == [1, 2, 3, 4], (
-        "it ends at the exit, though the file is still open"
+        "it ends at the exit, although the file is still open"
     )
 
 
@@ -122,7 +121,7 @@ async def test_a_torn_line_of_a_dead_writer_is_reported_at_the_end(path: Path, i
     write(path, note(1, "stderr", text="a"), torn)
     *before, last = await followed(path, idle)
     assert kinds(before) == ["stderr"]
-    assert last == Damaged(torn, "torn: its writer was stopped while writing")
+    assert last == Damaged(torn, "incomplete: its writer was stopped while writing")
 
 
 async def test_the_end_of_the_writer_is_the_end_and_its_last_words_are_heard(path: Path, idle: Idle) -> None:
@@ -151,7 +150,7 @@ async def test_a_file_that_was_cut_is_read_from_its_start(path: Path, idle: Idle
     )
     assert [entry.at for entry in entries] == [1, 2, 0, 3]
     assert isinstance(entries[2], Damaged)
-    assert "cut or replaced" in entries[2].why
+    assert "truncated or replaced" in entries[2].why
 
 
 async def test_a_file_that_was_cut_to_nothing_loses_its_header_and_no_entry(
@@ -283,7 +282,7 @@ async def test_what_cannot_be_followed_says_what_to_do(
 
 
 async def test_every_line_can_be_read_again_from_where_it_was(path: Path, writer: Writer) -> None:
-    """A list of rows holds no messages: it asks the file for them."""
+    """A list of rows does not hold messages; it reads them from the file."""
     said = [note(number, "stderr", text="x" * number) for number in range(50)]
     writer.write(said)
     writer.write([EXIT])

@@ -1,4 +1,4 @@
-"""The file of a recording: whole, private, of one process, and never in the way."""
+"""The file of a recording: complete, private, of one process, and never an obstacle."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ FIELDS: dict[str, str] = {"transport": "stdio", "name": "thing"}
 
 
 class Disk:
-    """A disk with so much room, which takes what fits and then says no. Stands in for `os.write` and `os.writev`."""
+    """A disk of limited size that accepts what fits and then raises. Replaces `os.write` and `os.writev`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.room = 1 << 40
         self.portion = 1 << 40
-        """The most it takes at once."""
+        """Maximum number of bytes accepted at once."""
         self.writes = 0
         self._write = os.write
         monkeypatch.setattr(os, "write", self.write)
         monkeypatch.setattr(os, "writev", self.writev, raising=False)
 
     def write(self, fd: int, data: bytes) -> int:
-        """Take what fits."""
+        """Accept what fits."""
         self.writes += 1
         if not self.room:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -50,26 +50,26 @@ class Disk:
         return written
 
     def writev(self, fd: int, buffers: Sequence[bytes]) -> int:
-        """Take what fits of all of them."""
+        """Accept what fits of all buffers."""
         return self.write(fd, b"".join(buffers))
 
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
-    """A disk that may be full, and a writer that does not wait for it to recover."""
+    """A disk that may be full, and a writer that retries without a pause."""
     monkeypatch.setattr(writer, "RETRY", 0.0)
     return Disk(monkeypatch)
 
 
 @pytest.fixture
 def said() -> list[str]:
-    """What a person was told."""
+    """Lines reported to the user."""
     return []
 
 
 @pytest.fixture
 def opened(tmp_path: Path, said: list[str]) -> Iterator[Callable[..., Writer]]:
-    """Open a recording, `x.jsonl` unless something else is said; it is closed in the end."""
+    """Open a recording, `x.jsonl` by default. It is closed at the end."""
     writers: list[Writer] = []
 
     def open_one(record: str | None = "x.jsonl", folder: str | None = None, **more: Any) -> Writer:
@@ -83,7 +83,7 @@ def opened(tmp_path: Path, said: list[str]) -> Iterator[Callable[..., Writer]]:
 
 
 def notes(path: str) -> list[dict[str, Any]]:
-    """Return every line of a file whose lines are all JSON, and whole."""
+    """Return all lines of a file. Every line is complete JSON."""
     with open(path, "rb") as file:
         *lines, rest = file.read().split(b"\n")
     assert rest == b""
@@ -120,7 +120,7 @@ def test_what_starts_later_is_sorted_later_within_one_millisecond(
         made.append(opened(f"{'cab'[number]}.jsonl"))
     found = [(notes(each.path)[0]["started"], each.id) for each in made]
     assert found == sorted(set(found))
-    # A clock that is set back is believed.
+    # The clock is believed if it is set back.
     monkeypatch.setattr("mcpspy.io.recording.writer.time.time_ns", lambda: (now - 60_000_000) * 1000)
     assert notes(opened("d.jsonl").path)[0]["started"] == "2026-11-22T08:12:03.745Z"
 
@@ -269,7 +269,7 @@ def test_a_full_disk_costs_lines_and_leaves_none_half_in_the_file(
     created.note(1, "half")
     created.write([b"one\n", b"two\n"])
     assert [note.get("note") for note in notes(created.path)] == [None, "before"]
-    assert said == [f"cannot write {created.path}: No space left on device; traffic goes on unrecorded"]
+    assert said == [f"cannot write {created.path}: No space left on device; traffic continues unrecorded"]
     disk.room = 1 << 40
     created.note(2, "after")
     assert [note.get("note") for note in notes(created.path)] == [None, "before", "lost", "after"]
@@ -328,7 +328,7 @@ def test_a_full_disk_is_not_asked_for_every_message(
         created.note(1, "lost")
     assert disk.writes == before
     disk.room = 1 << 40
-    created.close()  # The last chance is taken whatever the time.
+    created.close()  # The last attempt is made at any time.
     assert notes(created.path)[1]["entries"] == 101
     created._fd = os.open(os.devnull, os.O_WRONLY)
 
@@ -453,7 +453,7 @@ def test_a_file_is_live_until_it_is_closed(opened: Callable[..., Writer]) -> Non
     created = opened()
     with open(created.path, "rb") as file:
         assert is_live(file.fileno())
-        assert is_live(file.fileno()), "looking does not change it"
+        assert is_live(file.fileno()), "checking does not change it"
         created.close()
         assert not is_live(file.fileno())
     created._fd = os.open(os.devnull, os.O_WRONLY)

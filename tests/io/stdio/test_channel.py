@@ -1,4 +1,4 @@
-"""One direction of the pump, over pipes of this process: what is put between, and when it stops to read."""
+"""One forwarding direction, over pipes of this process: injected data, and when it stops reading."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 MB = 1 << 20
 
 
-class Pump:
-    """As much of a pump as a leg needs."""
+class Loop:
+    """The part of a poll loop that a channel needs."""
 
     def __init__(self) -> None:
         self.routes: dict[int, Callable[[int], None]] = {}
@@ -38,7 +38,7 @@ class Pump:
             self._poller.unregister(fd)
 
     def turn(self) -> bool:
-        """Do what is ready; say whether anything was."""
+        """Handle everything that is ready. Return whether anything was."""
         ready = self._poller.poll(0)
         for fd, events in ready:
             if fd in self.routes:
@@ -47,16 +47,16 @@ class Pump:
 
 
 class Line:
-    """A leg between two pipes."""
+    """A channel between two pipes."""
 
-    def __init__(self, pump: Pump) -> None:
+    def __init__(self, loop: Loop) -> None:
         source, self.source = os.pipe()
         self.target, target = os.pipe()
         os.set_blocking(self.source, False)
         os.set_blocking(self.target, False)
         nowhere = RecordingTarget()
         nowhere.recording = False
-        self.channel = Channel(pump, source, target, RecordingTap(Recorder(nowhere, {}), None, None))
+        self.channel = Channel(loop, source, target, RecordingTap(Recorder(nowhere, {}), None, None))
 
     def say(self, data: bytes) -> int:
         try:
@@ -65,7 +65,7 @@ class Line:
             return 0
 
     def received(self) -> bytes | None:
-        """Return what has come, None if that was all, and no more can come."""
+        """Return the received bytes, or None at the end."""
         try:
             return os.read(self.target, 4 * MB) or None
         except BlockingIOError:
@@ -76,12 +76,12 @@ class Line:
         for fd in (self.source, self.target):
             try:
                 os.close(fd)
-            except OSError:  # The test has.
+            except OSError:  # The test has closed it.
                 pass
 
 
-class Hand:
-    """Takes what a leg has read, and passes nothing on."""
+class Sink:
+    """Takes the data that a channel has read, and forwards nothing."""
 
     def __init__(self) -> None:
         self.got: list[bytes] = []
@@ -97,19 +97,19 @@ class Hand:
 
 
 @pytest.fixture
-def pump() -> Pump:
-    return Pump()
+def loop() -> Loop:
+    return Loop()
 
 
 @pytest.fixture
-def line(pump: Pump) -> Iterator[Line]:
-    line = Line(pump)
+def line(loop: Loop) -> Iterator[Line]:
+    line = Line(loop)
     yield line
     line.close()
-    assert pump.routes == {}
+    assert loop.routes == {}
 
 
-def test_what_is_put_comes_after_what_is_pending(pump: Pump, line: Line) -> None:
+def test_what_is_put_comes_after_what_is_pending(loop: Loop, line: Line) -> None:
     line.channel.put(b"a" * MB)
     line.channel.put(b"b" * 10)
     line.channel.put(b"c" * MB)
@@ -117,46 +117,46 @@ def test_what_is_put_comes_after_what_is_pending(pump: Pump, line: Line) -> None
     got = b""
     while line.channel.backlog:
         got += line.received() or b""
-        pump.turn()
+        loop.turn()
     got += line.received() or b""
     assert got == b"a" * MB + b"b" * 10 + b"c" * MB
 
 
-def test_while_something_is_pending_nothing_more_is_read(pump: Pump, line: Line) -> None:
+def test_while_something_is_pending_nothing_more_is_read(loop: Loop, line: Line) -> None:
     line.channel.put(b"a" * MB)
     line.say(b"later")
-    assert not pump.turn()
+    assert not loop.turn()
     while line.channel.backlog:
         assert (line.received() or b"").strip(b"a") == b""
-        pump.turn()
+        loop.turn()
     while not (got := line.received()) or got.strip(b"a") == b"":
-        pump.turn()
+        loop.turn()
     assert got.endswith(b"later")
 
 
-def test_a_hand_gets_what_is_read_and_the_leg_when_it_is_gone(pump: Pump, line: Line) -> None:
-    channel = Hand()
+def test_a_hand_gets_what_is_read_and_the_leg_when_it_is_gone(loop: Loop, line: Line) -> None:
+    channel = Sink()
     line.channel.divert(channel)  # type: ignore[arg-type]
     line.say(b"one")
-    pump.turn()
+    loop.turn()
     assert (channel.got, line.received()) == ([b"one"], b"")
     line.channel.divert(None)
     line.say(b"two")
-    pump.turn()
+    loop.turn()
     assert (channel.got, line.received()) == ([b"one"], b"two")
 
 
-def test_a_hand_hears_of_the_end_before_it_is_passed_on(pump: Pump, line: Line) -> None:
-    channel = Hand()
+def test_a_hand_hears_of_the_end_before_it_is_passed_on(loop: Loop, line: Line) -> None:
+    channel = Sink()
     line.channel.divert(channel)  # type: ignore[arg-type]
     os.close(line.source)
-    pump.turn()
+    loop.turn()
     assert channel.got == [b"EOF"]
     assert line.received() is None
     assert not line.channel.is_writable
 
 
-def test_after_the_end_what_was_put_is_still_delivered(pump: Pump, line: Line) -> None:
+def test_after_the_end_what_was_put_is_still_delivered(loop: Loop, line: Line) -> None:
     line.channel.put(b"a" * MB)
     line.channel.finish()
     line.channel.put(b"b")
@@ -164,43 +164,43 @@ def test_after_the_end_what_was_put_is_still_delivered(pump: Pump, line: Line) -
     got = b""
     while (more := line.received()) is not None:
         got += more
-        pump.turn()
+        loop.turn()
     assert got == b"a" * MB + b"b"
     line.channel.put(b"in vain")
 
 
-def test_a_channel_waits_for_another_until_that_has_written_all(pump: Pump, line: Line) -> None:
-    other = Line(pump)
+def test_a_channel_waits_for_another_until_that_has_written_all(loop: Loop, line: Line) -> None:
+    other = Line(loop)
     other.channel.put(b"a" * MB)
     line.channel.wait_for(other.channel)
     line.say(b"one")
-    pump.turn()
+    loop.turn()
     assert line.received() == b""
     while other.channel.backlog:
         other.received()
-        pump.turn()
-    pump.turn()
+        loop.turn()
+    loop.turn()
     assert line.received() == b"one"
     other.channel.put(b"a" * MB)
     line.channel.wait_for(other.channel)
     other.channel.close()
     line.say(b"two")
-    pump.turn()
+    loop.turn()
     assert line.received() == b"two"
     other.close()
 
 
-def test_a_channel_does_not_wait_for_one_that_has_nothing_to_write(pump: Pump, line: Line) -> None:
-    other = Line(pump)
+def test_a_channel_does_not_wait_for_one_that_has_nothing_to_write(loop: Loop, line: Line) -> None:
+    other = Line(loop)
     line.channel.wait_for(other.channel)
     line.say(b"one")
-    pump.turn()
+    loop.turn()
     assert line.received() == b"one"
     other.close()
 
 
-def test_where_no_one_reads_any_more_the_source_is_closed_too(pump: Pump, line: Line) -> None:
-    channel = Hand()
+def test_where_no_one_reads_any_more_the_source_is_closed_too(loop: Loop, line: Line) -> None:
+    channel = Sink()
     line.channel.divert(channel)  # type: ignore[arg-type]
     os.close(line.target)
     line.channel.put(b"x")
@@ -210,11 +210,11 @@ def test_where_no_one_reads_any_more_the_source_is_closed_too(pump: Pump, line: 
         os.write(line.source, b"x")
 
 
-def test_no_more_than_a_chunk_is_read_at_once(pump: Pump, line: Line) -> None:
-    channel = Hand()
+def test_no_more_than_a_chunk_is_read_at_once(loop: Loop, line: Line) -> None:
+    channel = Sink()
     line.channel.divert(channel)  # type: ignore[arg-type]
     while line.say(b"x" * 1000):
         pass
-    pump.turn()
+    loop.turn()
     assert len(channel.got) == 1
     assert len(channel.got[0]) <= CHUNK

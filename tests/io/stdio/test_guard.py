@@ -1,4 +1,4 @@
-"""The guard: what is left of mcpspy for a moment after `kill -9`."""
+"""The guard, which survives mcpspy for a moment after `kill -9`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ while True:
     if 0 in ready:
         os.kill(os.getpid(), signal.SIGKILL)
 """
-"""Guards a server, repeats what the guard saw, and dies of SIGKILL when its stdin says so."""
+"""Guards a server, repeats the signals of the guard, and dies by SIGKILL when requested on stdin."""
 
 
 class Owner:
@@ -52,7 +52,7 @@ class Owner:
         self.server, self.guard = map(int, self.stdout.readline().split())
 
     def end(self) -> None:
-        """Let it be killed."""
+        """Kill the process."""
         self.stdin.close()
         self.process.wait(20)
         self.stdout.close()
@@ -81,7 +81,7 @@ def test_the_guard_ends_what_a_launcher_started(start: Start, processes: Process
     processes.gone(owner.server, owner.guard, *below)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only there the orphan is ours to wait for")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets this process adopt the orphan")
 def test_the_guard_asks_before_it_kills(start: Start, processes: Processes) -> None:
     owner = Owner(start.command("goodbye.py"))
     owner.end()
@@ -92,7 +92,7 @@ def test_the_guard_asks_before_it_kills(start: Start, processes: Processes) -> N
 
 def test_the_guard_holds_nobodys_pipes_open(deaf: Owner) -> None:
     os.kill(deaf.process.pid, signal.SIGKILL)
-    # The server has pipes of its own; the guard still runs, for a second. Neither keeps the host waiting.
+    # The server has separate pipes; the guard runs for another second. Neither makes the host wait.
     ready, _, _ = select.select([deaf.stdout], [], [], 20)
     assert ready
     assert deaf.stdout.read() == b""
@@ -140,7 +140,7 @@ def test_no_process_to_spare_is_no_guard_and_no_descriptor(monkeypatch: pytest.M
     assert Guard.start(1, []) is None
     second = os.open(os.devnull, os.O_RDONLY)
     os.close(second)
-    assert second == first  # The lowest that is free.
+    assert second == first  # The lowest free descriptor.
 
 
 @pytest.mark.parametrize("proc", [True, False], ids=["proc", "ps"])

@@ -1,4 +1,4 @@
-"""What becomes of messages of a stdio session, with legs in memory: decided, recorded, and then sent."""
+"""Decisions on messages of a stdio session, with in-memory streams: decided, recorded, and then sent."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def result(number: object) -> bytes:
 
 
 class ByteStream:
-    """A direction in memory. What is put has to be recorded by then."""
+    """A direction in memory. Data that is put must already be recorded."""
 
     def __init__(self, spy: Spy) -> None:
         self._spy = spy
@@ -51,7 +51,7 @@ class ByteStream:
                 if line.startswith(b'{"jsonrpc"') and line.endswith(b"}\n"):
                     said = line.removesuffix(b"\n")
                     in_a_note = json.dumps(said.decode()).encode()
-                    assert said in written or in_a_note in written, "sent before it was written"
+                    assert said in written or in_a_note in written, "sent before it was recorded"
         if self.is_writable:
             self.out += data
             self.backlog += 0 if self.is_read else len(data)
@@ -63,7 +63,7 @@ class ByteStream:
         return self.channel is not None
 
     def end(self) -> None:
-        """Do what a pump does when the source has ended."""
+        """End like a channel whose source has ended."""
         assert self.channel is not None
         self.channel.eof()
 
@@ -71,7 +71,7 @@ class ByteStream:
         self._waited_for.append(other)
 
     def waited_for(self) -> list[ByteStream]:
-        """Return whom it was told to wait for, since the last time."""
+        """Return the stream it had to wait for, since the last call."""
         found, self._waited_for = self._waited_for, []
         return found
 
@@ -79,16 +79,16 @@ class ByteStream:
         self.is_writable = False
 
     def bytes_read(self) -> bytes:
-        """Return what came out since the last time."""
+        """Return the bytes written since the last call."""
         out, self.out = self.out, b""
         return out
 
 
 class Spy:
-    """A session between nobody and nobody."""
+    """A session without peers."""
 
     def __init__(self, path: Path | None = None, *, noise: str = "pass", **interception: Any) -> None:
-        options = RunOptions(["server"])
+        options = RunOptions(["weather"])
         options.recording = path is not None
         options.record = str(path)
         options.redaction.off = True
@@ -294,10 +294,10 @@ def test_a_thousand_held_messages_keep_their_order(path: Path) -> None:
 
 def test_nothing_is_sent_into_a_handshake(path: Path) -> None:
     spy = Spy(path)
-    with pytest.raises(CommandError, match="not begun"):
+    with pytest.raises(CommandError, match="not started"):
         spy.live.order("send", {"n": 2, "order": "request", "method": "tools/list"})
     spy.client(b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\n')
-    with pytest.raises(CommandError, match="not begun"):
+    with pytest.raises(CommandError, match="not started"):
         spy.live.order("send", {"n": 3, "order": "request", "method": "tools/list"})
     spy.client(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
     assert spy.live.order("send", {"n": 4, "order": "request", "method": "tools/list"})
@@ -385,7 +385,7 @@ def test_a_bug_in_the_interceptor_costs_the_rules_and_never_the_traffic(
     out, err = capfd.readouterr()
     assert out == ""
     assert err == (
-        "mcpspy: rules and holds stopped by a bug in mcpspy: ZeroDivisionError: oh; traffic goes on without them\n"
+        "mcpspy: interception stopped by a bug in mcpspy: ZeroDivisionError: oh; traffic continues without it\n"
     )
     assert [entry["note"] for entry in spy.entries() if "note" in entry][-1] == "error"
     with pytest.raises(CommandError, match="stopped by a bug"):
@@ -464,7 +464,7 @@ def test_who_makes_us_answer_and_does_not_read_is_not_listened_to(path: Path) ->
     assert spy.to_server.waited_for() == []
     spy.client(call(3))
     assert spy.to_server.waited_for() == [spy.to_client]
-    spy.to_client.backlog = 0  # It has read.
+    spy.to_client.backlog = 0  # The client has read its data.
     spy.client(call(4))
     assert spy.to_server.waited_for() == []
 
@@ -472,10 +472,10 @@ def test_who_makes_us_answer_and_does_not_read_is_not_listened_to(path: Path) ->
 def test_no_one_can_be_told_anything_where_the_way_is_closed_or_no_one_reads(path: Path) -> None:
     spy = Spy(path)
     spy.to_server.is_writable = False
-    with pytest.raises(CommandError, match="the server cannot be told anything any more"):
+    with pytest.raises(CommandError, match="cannot send to the server: its pipe is closed"):
         spy.live.order("send", {"order": "request", "method": "ping"})
     spy.to_client.backlog = 1 << 30
-    with pytest.raises(CommandError, match="the client does not read: 1073741824 bytes wait for it"):
+    with pytest.raises(CommandError, match="the client is not reading: 1073741824 bytes are queued"):
         spy.live.order("send", {"order": "notify", "to": "client", "method": "x"})
     assert spy.entries() == []
 
@@ -494,7 +494,7 @@ def test_a_session_says_what_it_is(path: Path) -> None:
     hello = spy.live.hello()
     assert hello["session"] == spy.recorder.id
     assert hello["file"] == str(path)
-    assert (hello["name"], hello["transport"], hello["state"]) == ("server", "stdio", {})
+    assert (hello["name"], hello["transport"], hello["state"]) == ("weather", "stdio", {})
     spy.live.order("tui", {"order": "hold", "query": "tool:x"})
     assert spy.live.hello()["state"]["holds"] == {"tui": "tool:x"}
 
@@ -533,7 +533,7 @@ def test_a_refused_request_leaves_the_bytes_alone(path: Path) -> None:
     spy = Spy(path)
     spy.client(call(1))
     spy.server(result(1))
-    with pytest.raises(CommandError, match="method is a text"):
+    with pytest.raises(CommandError, match="method must be a non-empty string"):
         spy.live.order("tui", {"order": "request", "method": 7})
     assert not spy.to_server.is_diverted()
     assert not spy.live.is_on

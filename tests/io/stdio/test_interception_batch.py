@@ -1,4 +1,4 @@
-"""Several turns at once: recorded in their order, then sent, to each in theirs."""
+"""Several batches at once: recorded in order, then sent in order to each receiver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Log:
-    """A recording, and two peers, which write down who got what when."""
+    """A recording and two peers that log the order of writes."""
 
     def __init__(self) -> None:
         self.got: list[tuple[str, bytes]] = []

@@ -13,12 +13,12 @@ from mcpspy.io.stdio import lines as stdio_lines
 from mcpspy.io.stdio.lines import END, StdoutWriter, read_lines
 
 BOUND = 30.0
-"""Seconds after which a wait is a failure."""
+"""Seconds after which a wait counts as a failure."""
 
 
 @pytest.fixture
 def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
-    """Have stdin be the reading end of a pipe, and stdout the writing one."""
+    """Make stdin the reading end of a pipe, and stdout the writing end of another."""
     reading, writing = os.pipe()
     monkeypatch.setattr(stdio_lines, "STDIN", reading)
     monkeypatch.setattr(stdio_lines, "STDOUT", writing)

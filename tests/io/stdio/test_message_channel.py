@@ -1,4 +1,4 @@
-"""From bytes to messages and back, at any moment: nothing is lost, cut in two or changed."""
+"""Switches between bytes and messages at any time: no data is lost, split or changed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from tests.conftest import Entry
 
-OURS = b'{"ours":true}\n'
+INJECTED = b'{"injected":true}\n'
 
 
 class Wire:
-    """A leg in memory, and a decider that lets everything pass."""
+    """A stream in memory, and a handler that forwards everything."""
 
     def __init__(self, tap: RecordingTap, write: Callable[[bytes], None]) -> None:
         self.tap = tap
@@ -45,7 +45,7 @@ class Wire:
         self.is_writable = False
 
     def read(self, chunk: bytes) -> None:
-        """Do what a pump does with what it has read."""
+        """Feed data like a channel that has read it."""
         if self.channel is not None:
             self.channel.feed(chunk)
         else:
@@ -95,7 +95,7 @@ def test_whatever_is_switched_on_and_off_when_the_bytes_out_are_the_bytes_in(
         if what == "on" or (what == "say" and not channel.is_on):
             channel.on()
         if what == "say":
-            channel.send(OURS)
+            channel.send(INJECTED)
             spoken += 1
         elif what == "off" and not channel.has_queued:
             channel.off()
@@ -105,9 +105,9 @@ def test_whatever_is_switched_on_and_off_when_the_bytes_out_are_the_bytes_in(
         channel.eof()
     waits = channel.has_queued  # For the end of a line that never came.
     found = wire.out.split(b"\n")
-    injected = found.count(OURS[:-1])
+    injected = found.count(INJECTED[:-1])
     assert waits or injected == spoken
-    assert b"\n".join(line for line in found if line != OURS[:-1]) == said
+    assert b"\n".join(line for line in found if line != INJECTED[:-1]) == said
 
 
 def test_all_of_it_is_recorded_too(tmp_path: Path, read_entries: Callable[[bytes], list[Entry]]) -> None:
@@ -135,15 +135,15 @@ def test_what_we_say_waits_for_the_end_of_a_line_that_is_going_on() -> None:
     wire, channel, _ = wired()
     wire.read(b'{"id"')
     channel.on()
-    channel.send(OURS)
+    channel.send(INJECTED)
     assert channel.has_queued
     assert wire.out == b'{"id"'
     wire.read(b":1")
     assert wire.out == b'{"id":1'
     wire.read(b'}\n{"id":2}')
-    assert wire.out == b'{"id":1}\n' + OURS
+    assert wire.out == b'{"id":1}\n' + INJECTED
     channel.off()
-    assert wire.out.endswith(OURS + b'{"id":2}')
+    assert wire.out.endswith(INJECTED + b'{"id":2}')
 
 
 def test_a_line_that_is_decided_on_does_not_continue_before_it_is_whole() -> None:

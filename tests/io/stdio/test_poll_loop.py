@@ -1,4 +1,4 @@
-"""Reaching into a session of `mcpspy run`, on both pumps, with real processes: what must hold whoever does what."""
+"""Viewers of `mcpspy run`, on the poll loop and on threads, with real processes."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     from tests.io.conftest import Processes, Spy, Start
 
-linux_only = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 on_one_pump = pytest.mark.parametrize("run", ["poll"], indirect=True)
-"""What both do by the same code."""
+"""Tests of code that both loops share."""
 
 MB = 1 << 20
 
@@ -50,7 +50,7 @@ with ControlClient(find(sys.argv[1]), "tui") as visit:
 
 @pytest.fixture(params=["poll", "threads"])
 def run(request: pytest.FixtureRequest, start: Start, runtime: Path) -> Callable[..., Spy]:
-    """Start mcpspy around a command, on either pump."""
+    """Start mcpspy around a command, on either loop."""
 
     def start_one(*command: object, **more: Any) -> Spy:
         if request.param == "threads":
@@ -62,7 +62,7 @@ def run(request: pytest.FixtureRequest, start: Start, runtime: Path) -> Callable
 
 @pytest.fixture
 def viewer(processes: Processes, runtime: Path) -> Callable[[Spy], ControlClient]:
-    """Reach into a session, as soon as it can be reached."""
+    """Connect to a session as soon as that is possible."""
 
     def connect_one(spy: Spy) -> ControlClient:
         processes.eventually(lambda: list(runtime.glob("*.sock")))
@@ -113,7 +113,7 @@ def test_who_waits_for_viewers_imports_nothing_heavy_and_does_nothing(
     processes.eventually(lambda: switches() == switches())
     before = switches()
     spy.stays(0.4)
-    assert switches() == before, "it woke up, and nobody had asked"
+    assert switches() == before, "the loop woke up without a reason"
     _, err = spy.finish()
     imported = [line.rpartition("|")[2].strip() for line in err.decode().splitlines()]
     assert imported.index("mcpspy.io.stdio.poll_loop") < imported.index("mcpspy.io.control.socket")
@@ -122,7 +122,7 @@ def test_who_waits_for_viewers_imports_nothing_heavy_and_does_nothing(
 
 
 @on_one_pump
-@pytest.mark.parametrize("why", ["too long", "open to others"])
+@pytest.mark.parametrize("why", ["too long", "accessible to other users"])
 def test_a_socket_that_cannot_be_made_costs_a_line_and_nothing_else(
     run: Callable[..., Spy], runtime: Path, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
@@ -132,7 +132,7 @@ def test_a_socket_that_cannot_be_made_costs_a_line_and_nothing_else(
         runtime.chmod(0o755)
     spy = run("echo.py")
     line = spy.err.line().decode()
-    assert line.startswith("mcpspy: no viewer can reach this session: ")
+    assert line.startswith("mcpspy: viewers cannot connect to this session: ")
     assert why in line
     assert spy.finish(call(1)) == (call(1), b"")
     assert spy.wait() == 0
@@ -207,7 +207,7 @@ def test_what_is_held_reaches_a_slow_host_though_a_grandchild_keeps_the_pipe_ope
         session.order("hold", query="from:server")
         spy.send(b"go\n")
         assert next(session.events(20))["event"] == "held"
-        spy.stays(0.6)  # Longer than a grandchild is waited for: it is the host that is.
+        spy.stays(0.6)  # Longer than LINGER for a grandchild: the host is the one that does not read.
         line = json.loads(spy.out.line())
         os.kill(line["pid"], signal.SIGKILL)
         processes.gone(line["pid"])
@@ -276,9 +276,7 @@ def test_a_host_that_does_not_read_our_answers_is_not_listened_to(
     stdin = spy.process.stdin.fileno()
     os.set_blocking(stdin, False)
     rest = memoryview(calls)
-    while select.select([], [stdin], [], 1)[
-        1
-    ]:  # Answered all at once, these would be 12 MB that nobody has read.
+    while select.select([], [stdin], [], 1)[1]:  # Answered all at once, these would be 12 MB of unread data.
         rest = rest[os.write(stdin, rest) :]
     assert len(rest) > MB
     assert spy.peak_memory() < 60 * MB

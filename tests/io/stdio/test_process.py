@@ -1,4 +1,4 @@
-"""The POSIX pump's parts: starting, explaining, ending. How they work together is `test_stdio`."""
+"""The parts of the POSIX loop: start, error messages, exit. `test_run` tests their interaction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def run(script: str) -> subprocess.CompletedProcess[bytes]:
-    """Run Python code in a process of its own: signal handlers and standard descriptors are global."""
+    """Run Python code in a separate process, because signal handlers and standard descriptors are global."""
     return subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, timeout=20)
 
 

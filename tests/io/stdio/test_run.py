@@ -1,7 +1,6 @@
-"""The life of `mcpspy run`, with real processes: what must happen when, whoever ends first.
+"""The lifecycle of `mcpspy run`, with real processes: the order of events, whichever side ends first.
 
-The rows of the lifecycle contract, in its order. That no process is left behind
-is held for every test here by the fixtures.
+Follows the rows of the lifecycle contract. For every test here, the fixtures assert that no process is left.
 """
 
 from __future__ import annotations
@@ -37,21 +36,21 @@ if TYPE_CHECKING:
     from tests.conftest import Entry
     from tests.io.conftest import Processes, Spy, Start
 
-linux_only = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc, or limits another process")
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, or limits another process")
 
 BUSY = 10.0
-"""Seconds that half a second may take on a busy machine. Without the rule it is twenty."""
+"""Seconds that half a second may take on a busy machine. Without the rule under test, it would be twenty."""
 
 MB = 1 << 20
 
 THREE_PIPES = 170_000
-"""More than two pipes hold, less than two pipes and the chunk between them: the writer can be done, and gone."""
+"""More than two pipes hold, less than two pipes and the chunk between them: the writer may finish and exit."""
 
 FORBIDDEN = {"aiohttp", "argparse", "asyncio", "json", "mitmproxy", "msgspec", "orjson", "re", "textual"}
 
 
 def hello(spy: Spy) -> dict[str, Any]:
-    """Return what the server says first."""
+    """Return the server's first line."""
     first: dict[str, Any] = json.loads(spy.out.line())
     return first
 
@@ -62,21 +61,21 @@ del os.RWF_NOWAIT
 from mcpspy.ui.cli.run import main
 main(sys.argv[2:])
 """
-"""What macOS is, and an older Linux."""
+"""Behaves like macOS and like an older Linux."""
 
 
 @pytest.fixture(params=["nowait", "poll"])
 def interpreter(request: pytest.FixtureRequest) -> list[str]:
-    """Both ways to write to a descriptor that is not ours without blocking."""
+    """Both ways of writing to an inherited descriptor without blocking."""
     if request.param == "nowait":
         return ["-m", "mcpspy"]
     if not hasattr(os, "RWF_NOWAIT"):
-        pytest.skip("this system has one way only, and it was tested")
+        pytest.skip("this system has only one way, which is already tested")
     return ["-c", WITHOUT_NOWAIT]
 
 
 def nonblocking(*fds: int) -> list[int]:
-    """Return those that are O_NONBLOCK."""
+    """Return the descriptors that are O_NONBLOCK."""
     return [fd for fd in fds if fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_NONBLOCK]
 
 
@@ -112,7 +111,7 @@ def test_nothing_is_lost_when_the_host_leaves_before_a_slow_server_reads(start: 
     spy.close()
     for _ in range(
         5
-    ):  # So often mcpspy has looked at its pipes, with the host's hung up and the server's full.
+    ):  # By then, mcpspy has polled its pipes several times: the host's has hung up, and the server's is full.
         assert spy.err.line() == b"not reading yet\n"
     os.kill(pid, signal.SIGUSR1)
     assert json.loads(spy.out.line()) == {"bytes": size}
@@ -178,7 +177,7 @@ def slow(options):
 stdio._open = slow
 main(sys.argv[2:])
 """
-"""The server is gone before anything else is ready."""
+"""The server exits before anything else is ready."""
 
 
 @pytest.mark.parametrize("ignored", [[], ["sh", "-c", 'trap "" CHLD; exec "$@"', "sh"]], ids=["", "ignored"])
@@ -289,7 +288,7 @@ def signalled(options):
 stdio._open = signalled
 main(sys.argv[2:])
 """
-"""A signal at the earliest moment there is: the server runs, and nothing else is ready."""
+"""A signal at the earliest possible moment: the server runs, and nothing else is ready."""
 
 
 def test_a_signal_in_the_first_moment_reaches_the_server(start: Start) -> None:
@@ -340,8 +339,8 @@ def test_sigkill_leaves_a_polite_server_its_time_to_finish(start: Start, process
     family = processes.family(spy.pid)
     spy.kill(signal.SIGKILL)
     spy.wait()
-    _, status = os.waitpid(server, 0)  # The orphan is ours.
-    assert os.WIFEXITED(status), "it got SIGTERM, and a third of a second later it left by itself"
+    _, status = os.waitpid(server, 0)  # The orphan is a child of this process.
+    assert os.WIFEXITED(status), "it got SIGTERM and exited a third of a second later"
     processes.gone(*family)
 
 
@@ -365,7 +364,7 @@ def test_a_server_that_ignores_eof_and_sigterm_is_left_alone_while_the_host_live
     assert spy.notes("signal") == [{"signal": "SIGTERM"}] * 2
 
 
-# Somebody stops reading.
+# One side stops reading.
 
 
 def test_stderr_and_stdin_flow_while_the_host_does_not_read_stdout(
@@ -405,7 +404,7 @@ def test_stderr_flows_while_the_server_does_not_read_stdin(start: Start) -> None
     assert spy.wait() == 0
 
 
-# Somebody closes.
+# One side closes its pipes.
 
 
 def test_the_host_sees_epipe_when_the_server_closes_its_stdin(start: Start, processes: Processes) -> None:
@@ -461,7 +460,7 @@ def test_the_server_has_the_signal_dispositions_it_would_have(start: Start) -> N
 
     def dispositions(status: bytes) -> list[tuple[bytes, int]]:
         pairs = [line.split(b":\t") for line in status.splitlines()]
-        # Above 31 are real-time signals, of which a C library keeps the first two to itself.
+        # Numbers above 31 are real-time signals; a C library reserves the first two.
         return [(name, int(signals, 16) & 0x7FFFFFFF) for name, signals in pairs]
 
     out, _ = start(*command).finish()
@@ -522,7 +521,7 @@ def test_a_command_that_is_not_executable_is_exit_126_and_a_line(
 
 
 def unrecorded(spy: Spy) -> bytes:
-    """Hold that traffic goes on untouched, with one line on stderr; return that."""
+    """Assert that traffic continues unchanged, with one line on stderr. Return that line."""
     data = b'{"id":1}\n' * 10_000 + b"\xff\x00half"
     out, err = spy.finish(data)
     assert (out, spy.wait()) == (data, 7)
@@ -553,7 +552,7 @@ def test_a_pipe_is_no_recording(start: Start, tmp_path: Path) -> None:
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux has a disk that is always full")
 def test_a_full_disk_costs_a_line(start: Start) -> None:
     err = unrecorded(start("echo.py", 7, options=["--record", "/dev/full"]))
-    assert err == b"mcpspy: cannot write /dev/full: No space left on device; traffic goes on unrecorded\n"
+    assert err == b"mcpspy: cannot write /dev/full: No space left on device; traffic continues unrecorded\n"
 
 
 def test_several_may_record_to_the_null_device(start: Start) -> None:
@@ -582,7 +581,7 @@ def test_a_disk_that_recovers_gets_a_note_of_what_was_lost(start: Start, process
     resource.prlimit(spy.pid, resource.RLIMIT_FSIZE, (spy.recording.stat().st_size + 250, hard))
     for _ in range(50):
         exchange()
-    assert b": File too large; traffic goes on unrecorded\n" in spy.err.line()
+    assert b": File too large; traffic continues unrecorded\n" in spy.err.line()
     resource.prlimit(spy.pid, resource.RLIMIT_FSIZE, (hard, hard))
 
     def recovered() -> bool:
@@ -616,7 +615,7 @@ def test_a_bug_in_the_recorder_costs_a_line(start: Start) -> None:
     err = unrecorded(start("echo.py", 7, interpreter=["-c", RECORDER_WITH_A_BUG]))
     assert (
         err
-        == b"mcpspy: recording stopped by a bug in mcpspy: ZeroDivisionError: a bug; traffic goes on unrecorded\n"
+        == b"mcpspy: recording stopped by a bug in mcpspy: ZeroDivisionError: a bug; traffic continues unrecorded\n"
     )
 
 
@@ -625,10 +624,10 @@ def test_a_bug_in_the_recorder_costs_a_line(start: Start) -> None:
 
 @pytest.fixture(params=["pipes", "sockets"])
 def shared(request: pytest.FixtureRequest) -> Iterator[tuple[list[int], list[int]]]:
-    """Three descriptors for mcpspy, of which the host keeps a copy, and the host's own ends of them."""
+    """Three descriptors for mcpspy, of which the host keeps copies, and the host's own ends of them."""
     if request.param == "pipes":
         pairs = [os.pipe(), os.pipe()[::-1], os.pipe()[::-1]]
-    else:  # What Node hands out.
+    else:  # As Node passes them on.
         pairs = [(theirs.detach(), ours.detach()) for theirs, ours in (socket.socketpair() for _ in range(3))]
     yield [theirs for theirs, _ in pairs], [ours for _, ours in pairs]
     for pair in pairs:
@@ -691,7 +690,7 @@ def test_a_sibling_that_shares_stdout_loses_nothing(start: Start, tmp_path: Path
 
 @pytest.fixture
 def terminal() -> Iterator[tuple[int, int]]:
-    """A terminal that changes nothing: the user's end, and the program's."""
+    """A terminal in raw mode: the user's end, and the program's."""
     ours, theirs = pty.openpty()
     modes = termios.tcgetattr(theirs)
     modes[1] &= ~termios.OPOST
@@ -725,7 +724,7 @@ def test_a_terminal_that_no_one_reads_does_not_stall_the_rest(
         spy.send(b'{"id":%d}\n' % n)
         assert spy.err.line() == b'{"id":%d}\n' % n
     spy.close()
-    spy.stays(0.5)  # The last words are still on their way.
+    spy.stays(0.5)  # The last output is still in transit.
     while spy.process.poll() is None:
         if select.select([ours], [], [], 0.01)[0]:
             os.read(ours, 65536)
@@ -762,7 +761,7 @@ def test_a_sighup_that_is_ignored_stays_ignored(start: Start) -> None:
     spy.send(b"{}\n")
     assert spy.out.line() == b"{}\n"
     spy.kill(signal.SIGHUP)
-    spy.stays(0.2)  # Longer than mcpspy takes to pass a signal on.
+    spy.stays(0.2)  # Longer than mcpspy takes to forward a signal.
     spy.send(b"[]\n")
     assert spy.out.line() == b"[]\n"
     assert spy.finish() == (b"", b"")
@@ -770,7 +769,7 @@ def test_a_sighup_that_is_ignored_stays_ignored(start: Start) -> None:
     assert spy.notes("signal") == []
 
 
-# Large and strange.
+# Large and unusual messages.
 
 SIZE = 100 * MB
 LINES = {
@@ -791,7 +790,7 @@ def test_a_line_of_100_mb_passes_whole_in_bounded_memory(
         spy = start("pour.py", path)
         got = bytearray()
         while len(got) < len(data):
-            assert spy.out.is_ready(60)  # All of it is searched for secrets before its end goes on.
+            assert spy.out.is_ready(60)  # All of it is searched for secrets before its end is forwarded.
             got += spy.out.some()
         assert got == data
         del got
@@ -809,7 +808,7 @@ def test_a_line_of_100_mb_passes_whole_in_bounded_memory(
 
 
 def garbage(size: int) -> bytes:
-    """Return lines of every unpleasant kind, the last one without an end."""
+    """Return lines of every malformed kind, the last one without an end."""
     dice = random.Random(20)
     kinds: list[Callable[[], bytes]] = [
         lambda: dice.randbytes(dice.randrange(200)),
@@ -860,7 +859,7 @@ def test_a_half_line_is_delivered_before_its_end_comes(start: Start) -> None:
 
 
 class Killed:
-    """What is left of a session whose mcpspy was killed after so many bytes from the server."""
+    """The remains of a session whose mcpspy was killed after N bytes from the server."""
 
     def __init__(self, start: Start, folder: Path, moment: int) -> None:
         self.moment = moment
@@ -936,7 +935,7 @@ def test_a_recording_is_dead_after_kill_9_at_once(start: Start, processes: Proce
         assert is_live(file.fileno())
         spy.kill(signal.SIGKILL)
         spy.wait()
-        assert not is_live(file.fileno()), "the server or the guard holds on to the file"
+        assert not is_live(file.fileno()), "the server or the guard holds the file open"
     processes.gone(*family)
 
 
@@ -1037,7 +1036,7 @@ def test_a_file_continues_in_parts(
     assert entries[-1].note == "exit"
 
 
-# What `run` costs.
+# Imports of `run`.
 
 
 @pytest.mark.parametrize("options", [[], ["--no-record"], ["--max-size", "1k"]])
@@ -1052,6 +1051,6 @@ def test_run_imports_nothing_heavy(start: Start, tmp_path: Path, options: list[s
     if not where:
         assert "ahocorasick_rs" not in imported
     else:
-        # The first of what is imported once the server runs.
+        # The first module that is imported once the server runs.
         assert imported.index("mcpspy.io.settings") < imported.index("ahocorasick_rs")
     assert {name.partition(".")[0] for name in imported} & FORBIDDEN == set()

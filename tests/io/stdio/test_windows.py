@@ -1,4 +1,4 @@
-"""The pump of threads: what Windows runs, run here on whatever this is."""
+"""The threaded loop of Windows, run on this system."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="forks, or sends signals")
 
 BUSY = 10.0
-"""Seconds that half a second may take on a busy machine. Without the rule it is twenty."""
+"""Seconds that half a second may take on a busy machine. Without the rule under test, it would be twenty."""
 
 ON_THREADS = """
 import sys
@@ -44,7 +44,7 @@ THREE_PIPES = 170_000
 
 @pytest.fixture
 def start_threads(start: Start) -> Callable[..., Spy]:
-    """Start mcpspy around a command, on the pump of threads."""
+    """Start mcpspy around a command, on the threaded loop."""
 
     def start_one(*command: object, **more: Any) -> Spy:
         return start(*command, interpreter=["-c", ON_THREADS], **more)
@@ -222,7 +222,7 @@ def test_a_launcher_without_its_ending_is_found_on_the_path(
     ("status", "code"), [(0, 0), (7, 7), (255, 255), (-15, 143), (0xC0000005, 0x05), (0xC000013A, 0x3A)]
 )
 def test_leaving_takes_every_status_that_windows_has(status: int, code: int) -> None:
-    # Here an exit code keeps eight bits of it; what matters is that none is too large for a C int.
+    # Here, an exit code keeps only eight bits; the test is that no code is too large for a C int.
     ended = subprocess.run(
         [sys.executable, "-c", f"from mcpspy.io.stdio.windows import leave; leave({status})"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Several threads that write to one descriptor: whole pieces, in the order in which they had the right to."""
+"""Several threads that write to one descriptor: complete pieces, in the order of their reservations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MB = 1 << 20
 
 
 class Pipe:
-    """An outlet, and who reads it."""
+    """A pipe writer and its reader."""
 
     def __init__(self) -> None:
         self.read, target = os.pipe()
@@ -48,11 +48,11 @@ def test_who_is_alone_writes_by_itself(pipe: Pipe) -> None:
 
 def test_what_others_put_comes_after_what_was_reserved(pipe: Pipe) -> None:
     assert pipe.pipe_writer.reserve()
-    assert not pipe.pipe_writer.reserve(), "somebody has it"
+    assert not pipe.pipe_writer.reserve(), "another thread has reserved it"
     pipe.pipe_writer.put(b"ours")
-    assert not pipe.pipe_writer.reserve(), "there is something before it"
+    assert not pipe.pipe_writer.reserve(), "earlier data is queued"
     pipe.pipe_writer.put(b"theirs")
-    # `reserve` was refused, and changed nothing for who had it first.
+    # `reserve` was refused, without any effect on the first holder.
     writer = threading.Thread(target=pipe.pipe_writer.write, args=(b"first",))
     writer.start()
     assert pipe.some(15) == b"firstourstheirs"

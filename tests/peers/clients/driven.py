@@ -1,11 +1,11 @@
-"""The Python SDK's client, doing what it is told on stdin, and telling what its caller got.
+"""The Python SDK's client, controlled on stdin, with the results of its caller on stdout.
 
     .peers/venv/bin/python tests/peers/clients/driven.py [--mode auto|legacy|2026-07-28] -- COMMAND ARGS... | URL
 
-Says `{"ready": REVISION}`. Then each line of stdin is a tool call, `{"tool": NAME, "arguments": {...}, "timeout": S,
-"times": N}`, and each line of stdout what came of it: `{"text": ...}` (or `"tool_error"`), `{"error": {"code", "message"}}`,
-or `{"exception": NAME}`. What the client's message handler is told besides, as `{"received": ...}`. `{"list": true}` lists
-the tools. At EOF it leaves, and says `{"left": null}`, or with which exception.
+Prints `{"ready": REVISION}`. Then each line of stdin is a tool call, `{"tool": NAME, "arguments": {...}, "timeout": S,
+"times": N}`, and each line of stdout its outcome: `{"text": ...}` (or `"tool_error"`), `{"error": {"code", "message"}}`,
+or `{"exception": NAME}`. It also prints the messages that the client's message handler receives, as `{"received": ...}`. `{"list": true}` lists
+the tools. At EOF it disconnects, and prints `{"left": null}` or the name of an exception.
 """
 
 import argparse
@@ -33,7 +33,7 @@ async def hear(message: object) -> None:
 
 
 async def no_matter(_done: float, _total: float | None, _message: str | None) -> None:
-    """Ask for progress, as most clients do."""
+    """Request progress, as most clients do."""
 
 
 async def roots(_context: ClientRequestContext) -> types.ListRootsResult:

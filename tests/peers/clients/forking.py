@@ -1,8 +1,8 @@
-"""Runs of sdk.py without an import of the SDK for each: one process imports it, and forks.
+"""Runs of sdk.py that import the SDK only once: one process imports it, and forks.
 
     .peers/venv/bin/python tests/peers/clients/forking.py SOCKET
 
-Prints a line once it listens, and ends at EOF on stdin. Each connection is one run: a line of JSON with `arguments`,
+Prints a line when it listens, and ends at EOF on stdin. Each connection is one run: a line of JSON with `arguments`,
 `folder` (the working folder) and `environment`, answered by a line with the run's process group, and, once the run and
 all that it started have closed stdout and stderr, by `{"out": ..., "err": ..., "code": ...}`.
 """
@@ -25,7 +25,7 @@ def main() -> None:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(sys.argv[1])
     listener.listen(16)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Nothing waits for those that answer.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # The parent does not wait for the children that respond.
     gc.freeze()
     print("ready", flush=True)
     while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def answer(connection: socket.socket) -> None:
-    """Run the client in a process and a group of its own, and say what it said."""
+    """Run the client in a separate process group, and send its output."""
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with connection, connection.makefile("rwb") as lines:
@@ -57,7 +57,7 @@ def answer(connection: socket.socket) -> None:
 
 
 def run(request: dict[str, Any], out: int, err: int) -> NoReturn:
-    """Be what `python sdk.py ARGUMENTS` is."""
+    """Run as `python sdk.py ARGUMENTS` does."""
     for file, number in ((os.open(os.devnull, os.O_RDONLY), 0), (out, 1), (err, 2)):
         os.dup2(file, number)
     os.chdir(request["folder"])
@@ -67,7 +67,7 @@ def run(request: dict[str, Any], out: int, err: int) -> NoReturn:
     code: object = 1
     try:
         code = sdk.main()
-    except SystemExit as ended:  # Of argparse.
+    except SystemExit as ended:  # By argparse.
         code = ended.code
     except BaseException:
         traceback.print_exc()

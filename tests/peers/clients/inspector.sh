@@ -4,8 +4,8 @@
 #     tests/peers/clients/inspector.sh --method METHOD [OPTIONS] -- COMMAND ARGS...
 #     tests/peers/clients/inspector.sh --method METHOD [OPTIONS] URL
 #
-# Options before, the command after `--`: what follows is passed on as it is, a second `--` included.
-# With the command first the Inspector swallows that second `--`, and takes any option it knows for its own.
+# Options come before `--`, the command after it: all that follows is passed on unchanged, including a second `--`.
+# With the command first, the Inspector drops that second `--`, and interprets any option that it knows.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)

@@ -1,10 +1,10 @@
-"""Many calls at once, over the Python SDK's client, and a count of the answers.
+"""Many concurrent calls with the Python SDK's client, and a count of the responses.
 
     .peers/venv/bin/python tests/peers/clients/load.py --calls N [--at-once K] [--size BYTES]
         [--mode auto|legacy|2026-07-28] [--seconds S] [-- COMMAND ARGS...]
 
-COMMAND has to have the tool `echo(text)`; without it, the SDK server is started. Every call carries a text of
-its own, so an answer that went to the wrong call counts as wrong. Exit code 0 if all N came back right.
+COMMAND needs the tool `echo(text)`; without a COMMAND, the SDK server is started. Every call has a unique
+text, so a response to the wrong call counts as wrong. Exit code 0 if all N responses are right.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""The Python SDK's client at a server that wants a token: it registers, is authorized, and calls a tool.
+"""The Python SDK's client at a server that requires a token: it registers, is authorized, and calls a tool.
 
     .peers/venv/bin/python tests/peers/clients/oauth.py [--mode auto|legacy|2026-07-28] -- URL
 
-There is no browser and no user: the authorization endpoint is asked by us, and has to redirect at once. Prints what it
-asked of which origin, and what the tool answered, as JSON; one line on stderr and exit code 1 if it was not let in.
+There is no browser and no user: this client requests the authorization endpoint, which must redirect at once. Prints
+its requests by origin and the result of the tool, as JSON; one line on stderr and exit code 1 if it was rejected.
 """
 
 import argparse
@@ -28,11 +28,11 @@ from mcp.shared.auth import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import AnyUrl
 
-CALLBACK = "http://127.0.0.1:9/callback"  # Never asked: the redirect to it is where the code is read.
+CALLBACK = "http://127.0.0.1:9/callback"  # Never requested: the code is read from the redirect to it.
 
 
 class Storage:
-    """What is kept between two runs, in memory."""
+    """Storage of client and tokens, in memory."""
 
     def __init__(self) -> None:
         self._tokens: OAuthToken | None = None
@@ -52,12 +52,12 @@ class Storage:
 
 
 class User:
-    """Who would sit before the browser."""
+    """The user with a browser."""
 
     def __init__(self) -> None:
         self._back = httpx2.URL(CALLBACK)
         self.asked: list[str] = []
-        """Each request, in its order."""
+        """All requests, in order."""
 
     async def hear(self, request: httpx2.Request) -> None:
         self.asked.append(f"{request.method} {request.url.copy_with(query=None)}")
@@ -80,7 +80,7 @@ async def run(url: str, mode: str) -> dict[str, Any]:
     info = types.Implementation(name="oauth-client", version="1.0.0")
     with anyio.fail_after(sdk.OVERALL_SECONDS):
         async with create_mcp_http_client(auth=auth) as http:
-            # The provider's own requests pass no event hook.
+            # The provider's own requests do not trigger event hooks.
             plain = http._transport.handle_async_request
 
             async def handle(request: httpx2.Request) -> httpx2.Response:
@@ -91,7 +91,7 @@ async def run(url: str, mode: str) -> dict[str, Any]:
             transport = streamable_http_client(url, http_client=http)
             async with Client(transport, mode=mode, client_info=info) as client:
                 result = await client.call_tool("scopes")
-    # The handshakes of the authorization; the GET of a stream comes when it comes.
+    # The requests of the authorization; the GET of a stream comes at any time.
     asked = [line for line in user.asked if not line.endswith(" " + url)]
     return {"asked": asked, "scopes": sdk.plain(result.structured_content)}
 

@@ -1,12 +1,12 @@
-"""The Python SDK's client, playing one script against one server, and telling what it got.
+"""The Python SDK's client: plays one script against one server, and prints a transcript.
 
     .peers/venv/bin/python tests/peers/clients/sdk.py [--mode auto|legacy|2026-07-28]
         --script everything|filesystem|memory|sdk [--dir DIR] [-- COMMAND ARGS... | [--transport sse] -- URL]
 
-COMMAND is started over stdio; without it, the script's own server is. A URL is spoken to in streamable HTTP, or in
-HTTP+SSE (2024-11-05) if --transport says so. `{dir}` in COMMAND stands for a working folder:
-a new one, or the (empty) one that --dir names. The transcript on stdout is JSON and the same in every run: it holds
-no times, and what a server makes up anew each time is left out where the script says so. It speaks of `{dir}` too.
+COMMAND is started over stdio; without it, the script's own server is. A URL is reached by streamable HTTP, or by
+HTTP+SSE (2024-11-05) with `--transport sse`. `{dir}` in COMMAND is replaced by a working folder:
+a new one, or the (empty) one that --dir names. The transcript on stdout is JSON and the same in every run: it has
+no times, the script omits values that a server generates in each run, and `{dir}` replaces the folder.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, FileUrl
 
-# Half of what is tried here is deprecated in 2026-07-28, and on the wire all the same.
+# Half of the methods here are deprecated in 2026-07-28, but still on the wire.
 warnings.simplefilter("ignore", MCPDeprecationWarning)
 
 PEERS = Path(__file__).resolve().parents[3] / ".peers"
@@ -47,8 +47,8 @@ SERVERS: dict[str, list[str]] = {
 }
 
 OVERALL_SECONDS = 30
-SYNC_SECONDS = 3  # For a log message that a server may not send at all.
-QUIET_SECONDS = 1  # For progress that a server cannot report where it answers in JSON.
+SYNC_SECONDS = 3  # For a log message that a server may omit.
+QUIET_SECONDS = 1  # For progress, which a server cannot report if it responds in JSON.
 
 FORM = {
     "answer": "blue",
@@ -59,7 +59,7 @@ FORM = {
     "integer": 7,
     "number": 2.5,
 }
-"""What the user fills in, for each field that a form may have."""
+"""Answers of the user, for each field that a form may have."""
 
 LEFT_OUT = "(left out: differs in every run)"
 
@@ -80,7 +80,7 @@ class Play:
     def modern(self) -> bool:
         return self.client.protocol_version in MODERN_PROTOCOL_VERSIONS
 
-    # What the server may ask of us, and say to us.
+    # Requests and notifications of the server.
 
     async def sample(
         self, _context: ClientRequestContext, params: types.CreateMessageRequestParams
@@ -111,16 +111,16 @@ class Play:
         self.logged.set()
 
     async def hear(self, message: object) -> None:
-        # How often a server says so is a matter of timing; that it does is not.
+        # The number of these notifications depends on timing, their existence does not.
         if isinstance(message, types.Notification) and "changed" in message.method:
             self.changed.add(message.method)
         elif isinstance(message, Exception):
             self.steps.append({"step": "(stream)", "exception": type(message).__name__})
 
-    # What we ask of the server.
+    # Requests of the client.
 
     async def step(self, name: str, answer: Awaitable[Any], **more: Any) -> Any:
-        """Wait for the answer and write down what came, be it an error."""
+        """Wait for the response, and add it or its error to the transcript."""
         entry: dict[str, Any] = {"step": name, **more}
         self.steps.append(entry)
         try:
@@ -128,7 +128,7 @@ class Play:
         except MCPError as error:
             entry["error"] = plain(error.error)
         except Exception as error:
-            # The client refuses some things by itself, each in its own way.
+            # The client itself rejects some requests, each in its own way.
             entry["exception"] = type(error).__name__
         else:
             entry["result"] = plain(result)
@@ -148,7 +148,7 @@ class Play:
         await self.step(f"tools/call {tool}", answer, progress=progress)
 
     async def call_and_cancel(self, tool: str) -> None:
-        """Cancel the call as soon as it reports progress, or has had the time to."""
+        """Cancel the call as soon as it reports progress, or after the time for it."""
         with anyio.move_on_after(QUIET_SECONDS) as scope:
 
             async def report(_done: float, _total: float | None, _message: str | None) -> None:
@@ -168,7 +168,7 @@ class Play:
             await self.step(method, known[method]())
 
     def leave_out(self, *path: str | int) -> None:
-        """Leave out a value of the last step, named by the path to it."""
+        """Remove the value at a path from the last step."""
         place: Any = self.steps[-1]
         *way, last = path
         try:
@@ -176,12 +176,12 @@ class Play:
                 place = place[key]
             del place[last]
         except (KeyError, IndexError, TypeError):
-            return  # There was none, and the transcript shows that.
+            return  # The value is missing, and the transcript shows that.
         place[last] = LEFT_OUT
 
 
 def plain(value: Any) -> Any:
-    """As JSON, in the names of the wire, without the defaults that the model adds."""
+    """Return a model as JSON with the names of the wire, without defaults that the model adds."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
     return value
@@ -189,7 +189,7 @@ def plain(value: Any) -> Any:
 
 async def everything(play: Play) -> None:
     client = play.client
-    # 350 ms after the handshake the server asks for our roots and logs that it did. Waiting for it puts this
+    # 350 ms after the handshake the server requests the roots and logs that. Waiting for it puts this
     # at the same place in every recording.
     with anyio.move_on_after(SYNC_SECONDS):
         await play.logged.wait()
@@ -200,8 +200,8 @@ async def everything(play: Play) -> None:
     await play.call("get-tiny-image")
     await play.call("get-annotated-message", {"messageType": "error", "includeImage": False})
     await play.call("get-resource-links", {"count": 2})
-    # Not called: get-env (this machine's), toggle-simulated-logging (random levels), toggle-subscriber-updates
-    # and gzip-file-as-resource (by the clock; wants the network).
+    # Not called: get-env (depends on the machine), toggle-simulated-logging (random levels), toggle-subscriber-updates
+    # and gzip-file-as-resource (depends on the clock and the network).
     await play.step("prompts/get simple-prompt", client.get_prompt("simple-prompt"))
     await play.step(
         "prompts/get args-prompt", client.get_prompt("args-prompt", {"city": "Paris", "state": "Texas"})
@@ -211,7 +211,7 @@ async def everything(play: Play) -> None:
         client.read_resource("demo://resource/static/document/startup.md"),
     )
     await play.step("resources/read dynamic", client.read_resource("demo://resource/dynamic/text/1"))
-    play.leave_out("result", "contents", 0, "text")  # The time of its creation.
+    play.leave_out("result", "contents", 0, "text")  # The time of creation.
     await play.step("resources/read unknown", client.read_resource("demo://resource/none"))
     await play.step(
         "completion/complete prompt",
@@ -236,7 +236,7 @@ async def everything(play: Play) -> None:
     link = {"url": "https://example.org/login", "elicitationId": "elicitation-1"}
     await play.call("trigger-url-elicitation", link)
     await play.call("trigger-url-elicitation", {**link, "elicitationId": "elicitation-2", "errorPath": True})
-    play.leave_out("error", "data", "elicitations", 0, "elicitationId")  # A random one, whatever it is told.
+    play.leave_out("error", "data", "elicitations", 0, "elicitationId")  # Random, whatever the argument is.
     await play.call("get-roots-list")
     await play.call("simulate-research-query", {"topic": "wants a task, which this client has not"})
     await play.call("get-sum", {"a": "two"})
@@ -310,13 +310,13 @@ async def sdk(play: Play) -> None:
     await play.call("no-such-tool")
     if play.modern:
         async with client.listen(resource_subscriptions=["note://first"]) as events:
-            await play.call("touch", {"name": "second"})  # To which nobody listens.
+            await play.call("touch", {"name": "second"})  # A notification without a subscriber.
             await play.call("touch", {"name": "first"})
             await play.step("subscriptions/listen", first_of(events))
     else:
         await play.call("touch", {"name": "first"})
         await play.step("ping", client.send_ping())
-    await play.call("echo", {"text": "the last word"})  # So that ending the subscription is seen, too.
+    await play.call("echo", {"text": "the last word"})  # Shows the end of the subscription, too.
 
 
 async def first_of(events: Subscription) -> dict[str, str]:
@@ -341,7 +341,7 @@ async def connected(
     if transport == "sse":
         target = sse_client(command[0])
     elif not command[0].startswith(("http://", "https://")):
-        # Absolute, or the server keeps the graph among its own files. Other servers do not care.
+        # Absolute, or the server stores the graph among its own files. Other servers ignore it.
         graph = {"MEMORY_FILE_PATH": str(play.folder / "memory.jsonl")}
         target = StdioServerParameters(command=command[0], args=command[1:], env=graph)
     # The filesystem server takes roots in place of its arguments, so only one server is offered any.
@@ -379,7 +379,7 @@ async def run(script: str, mode: str, command: list[str], transport: str, folder
 
 
 def reason(error: BaseException) -> str:
-    """What went wrong at the bottom of it, on one line."""
+    """Return the innermost error, on one line."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):

@@ -3,13 +3,13 @@
 //     node tests/peers/clients/ts_client.mjs [--mode legacy|auto|2026-07-28] [--tool NAME] [--args JSON]
 //         -- COMMAND ARGS... | URL
 //
-// `auto` starts COMMAND twice: once to ask for its era, and once to talk. Without --args, every text that the tool
-// takes is "hi".
+// `auto` starts COMMAND twice: once to probe its era, and once for the session. Without --args, every text argument of
+// the tool is "hi".
 
 import { createRequire } from "node:module";
 import { parseArgs } from "node:util";
 
-// This file lies outside of the folder that its packages are installed in.
+// This file is outside the folder in which its packages are installed.
 const require = createRequire(new URL("../../../.peers/package.json", import.meta.url));
 const { Client, StreamableHTTPClientTransport } = require("@modelcontextprotocol/client");
 const { StdioClientTransport } = require("@modelcontextprotocol/client/stdio");

@@ -1,7 +1,7 @@
-"""A server on the Python SDK that lets nobody in without a token, and hands out tokens itself.
+"""A server on the Python SDK that requires a token, and issues tokens itself.
 
-Its authorization server asks no user: who comes to `/authorize` is sent back with a code at once. Everything it knows
-is forgotten with the process.
+Its authorization server asks no user: `/authorize` redirects back with a code at once. All its data is in memory,
+and is lost with the process.
 
     .peers/venv/bin/python tests/peers/servers/auth_server.py --port 8000 [--bound] [--undescribed] [--public-url URL]
 """

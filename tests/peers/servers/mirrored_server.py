@@ -1,4 +1,4 @@
-"""A server on the Python SDK whose one tool wants its arguments in HTTP headers, too (`x-mcp-header`, 2026-07-28).
+"""A server on the Python SDK whose only tool requires its arguments in HTTP headers, too (`x-mcp-header`, 2026-07-28).
 
 .peers/venv/bin/python tests/peers/servers/mirrored_server.py --port 8000
 """

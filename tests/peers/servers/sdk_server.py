@@ -1,8 +1,8 @@
-"""A server on the Python SDK, one tool for each thing a server can do on the wire.
+"""A server on the Python SDK, with one tool for each thing a server can do on the wire.
 
-Speaks both eras: `ask` elicits by a request of its own on a legacy connection, and by an `InputRequiredResult`
-on a modern one, where servers have no requests. Nothing it answers depends on the clock or on chance,
-except the sealed `requestState`, whose key the SDK makes anew in each process.
+Supports both eras: `ask` elicits by a request on a legacy connection, and by an `InputRequiredResult`
+on a modern one, where servers have no requests. Its responses depend neither on the clock nor on chance,
+except the sealed `requestState`, whose key the SDK generates in each process.
 """
 
 import argparse
@@ -18,23 +18,23 @@ from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, Inpu
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 
-# Logging is deprecated in 2026-07-28; being on the wire all the same, it is served here.
+# Logging is deprecated in 2026-07-28, but still on the wire, so it is served here.
 warnings.simplefilter("ignore", MCPDeprecationWarning)
 
 NOTES = {"first": "Alpha", "second": "Βήτα", "third": "גימל 🎈"}
 STEP_SECONDS = 0.02
-HANG_SECONDS = 60  # `hang` is there to be cancelled; it ends by itself should nobody do so.
+HANG_SECONDS = 60  # `hang` waits to be cancelled; without a cancellation it ends by itself.
 
 server = MCPServer(
     "sdk-peer",
     version="1.0.0",
-    instructions="A test server. Every tool does what its name says.",
+    instructions="A test server. Every tool does what its name suggests.",
     log_level="CRITICAL",  # The SDK's tracebacks would name this machine's folders in recordings.
 )
 
 
 class Sum(BaseModel):
-    """What `add` answers, as structured content."""
+    """The structured content of the result of `add`."""
 
     a: int
     b: int

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Ran:
-    """A run of the command, and what it printed."""
+    """A run of the command, and its output."""
 
     def __init__(self, capfd: pytest.CaptureFixture[str], recorded: Path, how: str, *options: str) -> None:
         own = ["--carry", CARRY, "--timeout", str(patience(how)), *options]

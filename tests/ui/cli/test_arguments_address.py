@@ -1,4 +1,4 @@
-"""Where to listen, as a person writes it."""
+"""Addresses to listen on, as users write them."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ def test_an_address_is_a_port_and_perhaps_a_host(text: str, address: tuple[str, 
     "text", ["", ":", "x", "localhost", "host:x", "1.5", "-1", "65536", "host:", "[::1]"]
 )
 def test_what_is_no_address_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is no address"):
+    with pytest.raises(UsageError, match=r"not a valid address \(use HOST:PORT\)"):
         listen_address("--listen", text)

@@ -1,4 +1,4 @@
-"""Parameters as a person types them."""
+"""Request parameters, as users type them."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def test_a_file_and_stdin_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ("word", "why"),
     [
         ("{", "not JSON"),
-        ("[1]", "parameters are an object"),
-        ("name", "no parameters"),
-        ("=x", "no parameters"),
-        ("a..b=1", "no parameters"),
+        ("[1]", "not a JSON object"),
+        ("name", "not a parameter"),
+        ("=x", "not a parameter"),
+        ("a..b=1", "not a parameter"),
     ],
 )
 def test_what_makes_no_object_is_refused(word: str, why: str) -> None:
@@ -64,7 +64,7 @@ def test_what_makes_no_object_is_refused(word: str, why: str) -> None:
 
 
 def test_a_key_of_what_is_no_object_is_refused() -> None:
-    with pytest.raises(UsageError, match="a is no object"):
+    with pytest.raises(UsageError, match="a is not an object"):
         read_parameters(["a=1", "a.b=2"])
 
 

@@ -11,7 +11,7 @@ from mcpspy.ui.cli.main import main
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[BridgeOptions]:
-    """Keep the options, and start nothing."""
+    """Store the options instead of starting the bridge."""
     found: list[BridgeOptions] = []
 
     def run(options: BridgeOptions) -> int:
@@ -53,11 +53,14 @@ def test_by_default_it_is_named_after_the_host_and_finds_out_what_the_server_spe
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--upstream", "nowhere"], "--upstream nowhere is not a URL of a server"),
-        (["--upstream", "http://a", "--header", "no colon"], "--header takes 'Name: value'"),
+        (["--upstream", "nowhere"], "--upstream nowhere: not a server URL"),
+        (
+            ["--upstream", "http://a", "--header", "no colon"],
+            "--header: not a valid header (use 'Name: value')",
+        ),
         (
             ["--upstream", "http://a", "--header", "A: ${NOT_SET_AT_ALL}"],
-            "the variable NOT_SET_AT_ALL is not set",
+            "environment variable NOT_SET_AT_ALL is not set",
         ),
     ],
 )

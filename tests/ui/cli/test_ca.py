@@ -1,4 +1,4 @@
-"""What `mcpspy ca` says."""
+"""`mcpspy ca`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_it_makes_one_and_prints_the_same_later(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert not folder.exists()
-    assert main(["ca", "--json"]) == 0
+    assert main(["ca", "--format", "json"]) == 0
     first = capsys.readouterr().out
     document = json.loads(first)
     assert document["key"] == str(folder / "ca.pem")
     assert len(document["sha256"].split(":")) == 32
-    assert main(["ca", "--json"]) == 0
+    assert main(["ca", "--format", "json"]) == 0
     assert capsys.readouterr().out == first
     for flag, file in (("--cert", "ca-cert.pem"), ("--bundle", "bundle.pem")):
         assert main(["ca", flag]) == 0
@@ -49,5 +49,5 @@ def test_what_is_in_its_place_is_named(folder: Path, capsys: pytest.CaptureFixtu
     (folder / "ca.pem").write_text("mine", encoding="utf-8")
     assert main(["ca"]) == 3
     err = capsys.readouterr().err
-    assert err == f"mcpspy: {folder}/ca.pem: no certificate in it (remove it to have a new one made)\n"
+    assert err == f"mcpspy: {folder}/ca.pem: contains no certificate (remove it to get a new one)\n"
     assert (folder / "ca.pem").read_text(encoding="utf-8") == "mine"

@@ -1,4 +1,4 @@
-"""`mcpspy completion`: what a shell is told to run."""
+"""`mcpspy completion`: the code that a shell runs."""
 
 from __future__ import annotations
 

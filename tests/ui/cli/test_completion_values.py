@@ -1,22 +1,24 @@
-"""What is offered, asked for as shells ask: through the real bash, and by the protocol of zsh and fish."""
+"""Completions by the protocol that the code of the shells uses."""
 
 from __future__ import annotations
 
-import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from mcpspy.core.query.parser import parse
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
+from mcpspy.ui.cli.completion import _filters
 
 BIN = Path(sys.executable).parent
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder of sessions, with one in it."""
+    """A folder with one session."""
     where = RecordingTarget()
     where.folder = str(tmp_path / "sessions")
     Recorder(where, {"transport": "stdio", "command": ["x"], "name": "weather"}).finish(0, None)
@@ -24,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def completed(line: str, folder: Path, shell: str = "zsh") -> list[str]:
-    """Return what mcpspy offers at the end of the line."""
+    """Return the completions at the end of the line."""
     answer = folder.with_name("answer")
     answer.write_text("", encoding="utf-8")
     subprocess.run(
@@ -44,37 +46,81 @@ def completed(line: str, folder: Path, shell: str = "zsh") -> list[str]:
     return [word for word in answer.read_text(encoding="utf-8").split("\v") if word]
 
 
-def in_bash(line: str, folder: Path) -> list[str]:
-    """Return what a real bash, told by us how, would offer."""
-    script = f"""
-        eval "$(mcpspy completion bash)"
-        COMP_LINE={line!r} COMP_POINT={len(line)} COMP_TYPE=9 COMP_WORDS=({line})
-        how=$(complete -p mcpspy)
-        ${{how##*-F }}
-        printf '%s\\n' "${{COMPREPLY[@]}}"
-    """
-    env = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "MCPSPY_DIR": str(folder)}
-    done = subprocess.run(["bash", "-c", script], env=env, capture_output=True, text=True, timeout=30)
-    return done.stdout.split()
+def values(completions: list[str]) -> list[str]:
+    """Return the completions without their descriptions."""
+    return [word.partition(":")[0] for word in completions]
 
 
-def test_bash_completes_commands_and_sessions(folder: Path) -> None:
-    assert in_bash("mcpspy com", folder) == ["completion"]
+def test_options_have_their_help(folder: Path) -> None:
+    assert completed("mcpspy show --fo", folder) == [
+        "--follow:print new messages until the session ends",
+        "--format:output format (default: text); json: one object per message or note",
+    ]
+
+
+def test_old_spellings_are_not_offered(folder: Path) -> None:
+    assert completed("mcpspy show --js", folder) == []
+
+
+def test_values_of_an_option_are_offered(folder: Path) -> None:
+    assert "sarif" in values(completed("mcpspy lint --format ", folder))
+
+
+def test_sessions_have_their_name_and_id(folder: Path) -> None:
     (session,) = folder.glob("*.jsonl")
-    assert in_bash("mcpspy show ", folder) == ["last", session.stem.rpartition("-")[2]]
+
+    last, name, number = completed("mcpspy diff ", folder)
+
+    assert last == "last:the newest session"
+    assert name.startswith("weather:newest of this name: ")
+    assert number.startswith(f"{session.stem.rpartition('-')[2]}:weather ")
 
 
-def test_options_their_values_and_names_of_sessions_are_offered(folder: Path) -> None:
-    assert completed("mcpspy show --fo", folder) == ["--follow:go on as the session does, to its end"]
-    assert "sarif" in [word.partition(":")[0] for word in completed("mcpspy lint --format ", folder)]
-    last, completions = completed("mcpspy diff ", folder)
-    assert last.startswith("last")
-    assert ":weather " in completions
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_hosts_rules_and_filters_are_offered(shell: str, folder: Path) -> None:
+    def offered(line: str) -> list[str]:
+        return [re.split("[:\t]", word)[0].strip() for word in completed(line, folder, shell)]
+
+    assert offered("mcpspy wrap claude-d") == ["claude-desktop"]
+    assert "ENV101" in offered("mcpspy lint --select ENV1")
+    assert "LIFE,ENV101" in offered("mcpspy lint --ignore LIFE,ENV1")
+    assert "ENV101" in offered("mcpspy lint --explain ENV1")
+
+
+@pytest.mark.parametrize(
+    ("typed", "filters"),
+    [
+        ("meth", ["method:"]),
+        ("is:refu", ["is:refused"]),
+        ("-is:refu", ["-is:refused"]),
+        ("status:tool", ["status:toolerror"]),
+        ("kind:malf", ["kind:malformed"]),
+        ("lint:HTTP40", ["lint:HTTP401"]),
+        ("tool:x is:refu", ["tool:x is:refused"]),
+        ("tool:fore", []),
+    ],
+)
+def test_the_last_term_of_a_filter_is_completed(typed: str, filters: list[str]) -> None:
+    assert [each for each in _filters(typed) if each.startswith(typed)] == filters
+
+
+def test_every_offered_filter_is_valid() -> None:
+    for field in ("is", "status", "kind", "lint"):
+        for text in _filters(f"{field}:"):
+            if text != "is:issue":
+                parse(text, linted=True)
+
+
+def test_paths_are_completed_as_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    (session,) = folder.glob("*.jsonl")
+
+    assert values(completed("mcpspy show ./", folder)) == [f"./{session.name}"]
 
 
 def test_nothing_is_completed_after_two_dashes(folder: Path) -> None:
     assert completed("mcpspy run -- pyth", folder) == []
 
 
-def test_a_folder_that_is_none_offers_no_traceback(folder: Path) -> None:
+def test_a_missing_folder_prints_no_traceback(folder: Path) -> None:
     assert completed("mcpspy show --dir /nowhere/at/all ", folder) == ["last:the newest session"]

@@ -27,7 +27,7 @@ def recording(name: str) -> str:
 
 def test_two_that_are_the_same_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", recording("peer-sdk-auto"), recording("peer-sdk-modern")]) == 0
-    assert capsys.readouterr().out == "same: 33 of 33 alike\n"
+    assert capsys.readouterr().out == "same: 33 of 33 unchanged\n"
 
 
 def test_a_change_is_reported_with_its_place_and_its_values(capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,11 +42,13 @@ def test_a_change_is_reported_with_its_place_and_its_values(capsys: pytest.Captu
     assert old.startswith('    - "Resource 1: This is a plaintext')
     assert "8:28:02" in old
     assert "8:28:04" in new
-    assert verdict == "changed: 1 different; 44 of 45 alike"
+    assert verdict == "changed: 1 different; 44 of 45 unchanged"
 
     assert main([*arguments, "--dates"]) == 0
     assert (
-        main([*arguments, "--ignore", "resources/read demo://resource/dynamic/* /result/contents/*/text"])
+        main(
+            [*arguments, "--ignore-path", "resources/read demo://resource/dynamic/* /result/contents/*/text"]
+        )
         == 0
     )
     assert main([*arguments, "--fail-on", "breaking"]) == 0
@@ -59,7 +61,7 @@ def test_sessions_are_named_as_everywhere(
     make_recording([("client", REQUEST), ("server", ANSWER % b"one")], name="first")
     make_recording([("client", REQUEST), ("server", ANSWER % b"two")], name="second")
 
-    assert main(["diff", "first", "second", "--dir", str(tmp_path), "--json"]) == 1
+    assert main(["diff", "first", "second", "--dir", str(tmp_path), "--format", "json"]) == 1
 
     printed = orjson.loads(capfdbinary.readouterr().out)
     assert printed["old"].startswith("first (")
@@ -75,8 +77,7 @@ def test_what_was_never_listed_cannot_be_the_same(
 
     assert main(["diff", path, path, "--only", "tools"]) == 2
     assert capsys.readouterr().err == (
-        f"mcpspy: {path}: its client never asked for the tools"
-        " (there is nothing to compare: record a session that lists them)\n"
+        f"mcpspy: {path}: its client never listed the tools (record a session that lists them)\n"
     )
 
 
@@ -102,7 +103,7 @@ def test_a_torn_line_is_reported(make_recording: Make, capsys: pytest.CaptureFix
     path = str(make_recording(exit_code=None, torn=b'{"t":'))
 
     assert main(["diff", path, path]) == 0
-    assert capsys.readouterr().err.count("the last line is torn (5 bytes, left out)") == 2
+    assert capsys.readouterr().err.count("incomplete last line skipped (5 bytes)") == 2
 
 
 def test_what_peers_say_stays_text(
@@ -123,7 +124,7 @@ def test_what_peers_say_stays_text(
         assert not set(printed) & set("\x1b\u202e")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="a pty is POSIX's")
+@pytest.mark.skipif(os.name == "nt", reason="ptys exist on POSIX only")
 def test_colours_are_for_terminals_that_want_them() -> None:
     import pty
 
@@ -145,7 +146,7 @@ def test_colours_are_for_terminals_that_want_them() -> None:
             try:
                 while chunk := os.read(controller, 65536):
                     printed += chunk
-            except OSError:  # Linux's word for the end of a terminal.
+            except OSError:  # EIO: the end of a terminal on Linux.
                 pass
             os.close(controller)
             assert process.wait(timeout=30) == 1

@@ -1,4 +1,4 @@
-"""What every command that compares takes, and how it reports."""
+"""The options and reports of commands that compare sessions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def parsed(*arguments: str) -> argparse.Namespace:
 
 def test_options_mean_what_they_say() -> None:
     options = read_comparison(
-        parsed("--ignore", "/result/a", "--ignore", "ping", "--dates", "--slower-than", "2x+1s"),
+        parsed("--ignore-path", "/result/a", "--ignore-path", "ping", "--dates", "--slower-than", "2x+1s"),
         frozenset({"tools"}),
     )
 
@@ -53,11 +53,12 @@ def test_options_mean_what_they_say() -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("--ignore", "/oops"), "--ignore /oops: a pointer begins with"),
-        (("--ignore", "\x1b[2J /\n"), "--ignore \\x1b[2J /\\n: a pointer begins with"),
-        (("--slower-than", "fast"), "--slower-than fast: like 2x"),
+        (("--ignore-path", "/oops"), "--ignore-path /oops: "),
+        (("--ignore-path", "\x1b[2J /\n"), "--ignore-path \\x1b[2J /\\n: "),
+        (("--slower-than", "fast"), "--slower-than fast: "),
+        (("-o", "x"), "--output requires --format (use --format json, junit, markdown)"),
     ],
-    ids=["pointer", "hostile", "limit"],
+    ids=["pointer", "hostile", "limit", "format"],
 )
 def test_an_option_that_means_nothing_is_one_line(arguments: tuple[str, ...], line: str) -> None:
     with pytest.raises(UsageError) as error:
@@ -72,11 +73,11 @@ def test_notes_alone_are_fine_unless_they_are_to_count(capsys: pytest.CaptureFix
     assert report(NOTED, TITLES, parsed("--fail-on", "note")) == 1
     assert report(CHANGED, TITLES, parsed()) == 1
     assert report(CHANGED, TITLES, parsed("--fail-on", "breaking")) == 0
-    assert [line for line in capsys.readouterr().out.splitlines() if line.endswith("alike")] == [
-        "same: 1 note; 0 of 1 alike",
-        "changed: 1 note; 0 of 1 alike",
-        "changed: 1 different; 0 of 1 alike",
-        "same: 1 different; 0 of 1 alike",
+    assert [line for line in capsys.readouterr().out.splitlines() if line.endswith("unchanged")] == [
+        "same: 1 note; 0 of 1 unchanged",
+        "changed: 1 note; 0 of 1 unchanged",
+        "changed: 1 different; 0 of 1 unchanged",
+        "same: 1 different; 0 of 1 unchanged",
     ]
 
 
@@ -96,15 +97,32 @@ def test_a_report_may_be_printed_in_place_of_the_other(capfdbinary: pytest.Captu
     assert report(CHANGED, TITLES, parsed("--markdown", "-")) == 1
     assert capfdbinary.readouterr().out.startswith(b"### mcpspy diff")
 
-    assert report(CHANGED, TITLES, parsed("--json")) == 1
+    assert report(CHANGED, TITLES, parsed("--format", "markdown")) == 1
+    assert capfdbinary.readouterr().out.startswith(b"### mcpspy diff")
+
+    assert report(CHANGED, TITLES, parsed("--format", "json")) == 1
     assert orjson.loads(capfdbinary.readouterr().out)["same"] is False
+
+
+@pytest.mark.parametrize(
+    ("form", "start"), [("json", "{"), ("junit", "<?xml"), ("markdown", "### mcpspy diff: changed")]
+)
+def test_a_format_is_written_to_the_output_file_and_text_to_stdout(
+    form: str, start: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "report"
+
+    assert report(CHANGED, TITLES, parsed("--format", form, "-o", str(path))) == 1
+
+    assert path.read_text(encoding="utf-8").startswith(start)
+    assert capsys.readouterr().out.startswith("different  a\n")
 
 
 def test_a_report_that_cannot_be_written_is_reported_after_the_one_that_is_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(CannotStart) as error:
-        report(CHANGED, TITLES, parsed("--junit", str(tmp_path / "none" / "r.xml")))
+        report(CHANGED, TITLES, parsed("--format", "junit", "-o", str(tmp_path / "none" / "r.xml")))
 
     assert "No such file" in str(error.value)
     assert "changed: 1 different" in capsys.readouterr().out

@@ -12,7 +12,7 @@ from mcpspy.ui.cli.main import main
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[child.ExecOptions]:
-    """Return the options of every run, of which none takes place."""
+    """Store the options of every run instead of running it."""
     options: list[child.ExecOptions] = []
 
     def run(given: child.ExecOptions) -> int:
@@ -24,24 +24,24 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[child.ExecOptions]:
 
 
 def test_every_option_arrives(ran: list[child.ExecOptions]) -> None:
-    words = "exec --allow a --allow b:443 --ignore c --name n --record r --dir d --max-size 2k --cacert f --insecure"
+    words = "exec --allow a --allow b:443 --ignore-host c --name n --record r --dir d --max-size 2k --cacert f --insecure"
     assert main([*words.split(), "--", "prog", "--allow", "--", "x"]) == 0
     (options,) = ran
     assert options.command == ["prog", "--allow", "--", "x"]
     assert (options.allowed, options.ignored) == (["a", "b:443"], ["c"])
     assert (options.name, options.record, options.folder, options.max_size) == ("n", "r", "d", 2048)
     assert (options.cacert, options.insecure, options.recording) == ("f", True, True)
-    # On loopback, wherever there is room; of its recordings it tells when the program has ended.
+    # On a free port of loopback; it reports its recordings only after the program has ended.
     assert (options.host, options.port, options.announces) == ("127.0.0.1", 0, False)
 
 
 @pytest.mark.parametrize("words", ["exec", "exec --", "exec --allow a"])
 def test_a_missing_program_is_reported(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words.split()) == 2
-    assert capsys.readouterr().err == "mcpspy: exec: no program to start (mcpspy exec -- COMMAND ARGS…)\n"
+    assert capsys.readouterr().err == "mcpspy: exec: missing COMMAND (use mcpspy exec -- COMMAND ARGS…)\n"
 
 
-@pytest.mark.parametrize("words", ["exec -- true", "ca", "ca --json", "http --forward"])
+@pytest.mark.parametrize("words", ["exec -- true", "ca", "ca --format json", "http --forward"])
 def test_without_the_extra_one_line_says_how_to_get_it(
     words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""`mcpspy export`: from recordings to files of other tools."""
+"""`mcpspy export`: recordings become files of other tools."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_every_format_is_written_to_a_file_that_is_its_owners(
         assert capsys.readouterr() == (f"{out}: 2 requests in 1 session, {out.stat().st_size:,} bytes\n", "")
         assert os.name != "posix" or stat.S_IMODE(out.stat().st_mode) == 0o600
         assert main(["export", str(path), "-o", str(out)]) == 2
-        assert "there is such a file already (name another, or --force)" in capsys.readouterr().err
+        assert "(choose another name or use --force)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -57,7 +57,7 @@ def test_every_format_obeys_the_filter_and_writes_a_file_of_nothing_too(
     assert "tools/call" in some.out
     assert "tools/call" not in none.out
     assert (every.err, some.err) == ("", "")
-    assert none.err == "mcpspy: nothing to export: no requests that the filter finds in 1 session\n"
+    assert none.err == "mcpspy: nothing to export: no requests matching the filter in 1 session\n"
     assert none.out or name == "jsonl"
 
 
@@ -74,7 +74,7 @@ def test_several_sessions_go_where_they_can(
     archive = json.loads(capsys.readouterr().out)
     assert [page["title"] for page in archive["log"]["pages"]] == ["one", "two"]
     assert main(["export", str(tmp_path), "--format", "mermaid"]) == 2
-    assert "mermaid holds one session, and these are 2 (har, " in capsys.readouterr().err
+    assert "export: --format mermaid takes one session, not 2 (har, " in capsys.readouterr().err
 
 
 def test_force_replaces_a_file_but_no_recording(
@@ -87,7 +87,7 @@ def test_force_replaces_a_file_but_no_recording(
     assert main(["export", str(path), "-o", str(out), "--force"]) == 0
     assert len(out.read_text(encoding="utf-8").splitlines()) == 2
     assert main(["export", str(path), "-o", str(path), "--force"]) == 2
-    assert "a recording, and those are never replaced" in capsys.readouterr().err
+    assert "recordings are never overwritten" in capsys.readouterr().err
     assert path.read_bytes() == before
 
 
@@ -103,7 +103,7 @@ def test_a_recording_that_is_still_written_is_exported_as_far_as_it_is(
     assert main(["export", path, "--format", "jsonl"]) == 0
     over = capsys.readouterr()
     assert [json.loads(line)["status"] for line in over.out.splitlines()][-1] == "no answer"
-    assert "the last line is torn (19 bytes, left out)" in over.err
+    assert "incomplete last line skipped (19 bytes)" in over.err
 
     from mcpspy.io.recording.writer import _mark_live
 
@@ -141,18 +141,21 @@ def test_a_terminal_gets_nothing_that_it_acts_on(
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ([], "which format? (--format har|html|"),
-        (["-o", "x.txt"], "x.txt: which format?"),
-        (["-o", "-"], "which format?"),
-        (["--format", "csv", "-q", "tool:"], "--filter, at character"),
-        (["--format", "csv", "--force"], "--force is for --output FILE"),
-        (["--format", "otlp", "--header", "a: b"], "--header and --cacert are for --endpoint URL"),
-        (["--format", "otlp", "--cacert", "x"], "--header and --cacert are for --endpoint URL"),
-        (["--endpoint", "http://h", "-o", "x.har"], "--endpoint sends spans, and writes no file"),
-        (["--endpoint", "http://h", "--format", "har"], "--endpoint sends spans, and writes no file"),
-        (["--endpoint", "h:4318"], "--endpoint h:4318: no URL"),
-        (["--endpoint", "http://h", "--header", "nothing"], "--header takes 'Name: value'"),
-        (["--format", "csv", "nobody"], "nobody: no such file or session"),
+        ([], "export: missing --format (use --format with one of har, html, "),
+        (["-o", "x.txt"], "export: --output x.txt: unknown suffix (use --format"),
+        (["-o", "-"], "missing --format"),
+        (["--format", "csv", "-q", "tool:"], "export: --filter, character"),
+        (["--format", "csv", "--force"], "--force requires --output FILE"),
+        (["--format", "otlp", "--header", "a: b"], "--header requires --endpoint URL"),
+        (["--format", "otlp", "--cacert", "x"], "--cacert requires --endpoint URL"),
+        (["--endpoint", "http://h", "-o", "x.har"], "--endpoint excludes --output and any --format but otlp"),
+        (
+            ["--endpoint", "http://h", "--format", "har"],
+            "--endpoint excludes --output and any --format but otlp",
+        ),
+        (["--endpoint", "h:4318"], "--endpoint h:4318: "),
+        (["--endpoint", "http://h", "--header", "nothing"], "--header: not a valid header"),
+        (["--format", "csv", "absent"], "absent: no such file or session"),
     ],
 )
 def test_a_wrong_command_line_is_one_line(

@@ -67,7 +67,7 @@ def test_hosts_and_their_servers_are_listed_with_how_the_wrapped_ones_fare(
         ["bad", "wrapped", "died,", "exit", "3", "npx", "-y", "bad"],
         ["killed", "wrapped", "died", "npx", "-y", "killed"],
         ["new", "wrapped", "no", "session", "yet", "npx", "-y", "new"],
-        ["gone", "wrapped", "its", "mcpspy", "is", "gone", "npx", "-y", "gone"],
+        ["gone", "wrapped", "mcpspy", "not", "found", "npx", "-y", "gone"],
         ["plain", "(disabled)", "uvx", "plain"],
         ["remote", "https://x.org"],
         ["odd", "it", "has", "neither", "a", "command", "nor", "a", "URL"],
@@ -80,7 +80,7 @@ def test_json_is_an_object_a_host(
     write(home / ".cursor/mcp.json", {"a": wrapped("a"), "r": {"url": "http://localhost:1/x"}})
     path = make_recording(name="a", exit_code=3)
 
-    main(["hosts", "--json", "--dir", str(tmp_path)])
+    main(["hosts", "--format", "json", "--dir", str(tmp_path)])
 
     printed = orjson.loads(capfdbinary.readouterr().out)
     assert (printed["host"], printed["installed"], printed["trouble"]) == ("cursor", True, None)
@@ -133,7 +133,7 @@ def test_all_says_where_hosts_would_have_it(home: Path, capsys: pytest.CaptureFi
 def test_none_at_all_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["hosts"]) == 0
     assert "mcpspy wrap FILE" in capsys.readouterr().out
-    assert main(["hosts", "--json"]) == 0
+    assert main(["hosts", "--format", "json"]) == 0
     assert capsys.readouterr().out == ""
 
 

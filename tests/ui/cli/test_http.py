@@ -26,7 +26,7 @@ def parsed(*arguments: str) -> Namespace:
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[HttpOptions]:
-    """Return the options of every run, of which none takes place."""
+    """Store the options of every run instead of running it."""
     options: list[HttpOptions] = []
 
     def run(passed_on: HttpOptions) -> int:
@@ -70,7 +70,7 @@ def test_rules_and_the_watchdog_arrive_and_a_wrong_rule_is_reported_before(ran: 
         1,
         60,
     )
-    with pytest.raises(UsageError, match="no => between"):
+    with pytest.raises(UsageError, match="missing => between"):
         main(parsed(*arguments, "--rule", "drop all"))
     assert len(ran) == 1
 
@@ -99,7 +99,9 @@ def test_a_forward_proxy_gets_what_a_server_would_and_its_hosts(monkeypatch: pyt
         return 0
 
     monkeypatch.setattr(forward_proxy, "run", run)
-    words = "--forward --allow a --ignore b --listen :7 --name n --record r --dir d --max-size 2k --cacert c"
+    words = (
+        "--forward --allow a --ignore-host b --listen :7 --name n --record r --dir d --max-size 2k --cacert c"
+    )
     assert main(parsed(*words.split(), "--insecure", "--no-redact")) == 0
     assert main(parsed("--forward", "--no-record")) == 0
     options, plain = ran
@@ -123,14 +125,14 @@ def test_listening_for_other_machines_is_warned_of(
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        ("--upstream localhost:3001/mcp", "--upstream localhost:3001/mcp is not a URL"),
-        ("--upstream ftp://x", "--upstream ftp://x is not a URL"),
-        ("--upstream http://x --listen here", "--listen here is no address"),
-        ("--upstream http://x --listen :99999", "--listen :99999 is no address"),
-        ("--upstream http://x --max-size 0", "--max-size 0 is not a size"),
-        ("--upstream http://x --allow y", "--allow and --ignore are for --forward"),
-        ("--upstream http://x --ignore y", "--allow and --ignore are for --forward"),
-        ("--forward --allow-host y", "--allow-host is for --upstream"),
+        ("--upstream localhost:3001/mcp", "--upstream localhost:3001/mcp: not a server URL"),
+        ("--upstream ftp://x", "--upstream ftp://x: not a server URL"),
+        ("--upstream http://x --listen here", "--listen here: not a valid address (use HOST:PORT)"),
+        ("--upstream http://x --listen :99999", "--listen :99999: not a valid address"),
+        ("--upstream http://x --max-size 0", "--max-size 0: not a size"),
+        ("--upstream http://x --allow y", "--allow requires --forward"),
+        ("--upstream http://x --ignore-host y", "--ignore-host requires --forward"),
+        ("--forward --allow-host y", "--allow-host requires --upstream"),
     ],
 )
 def test_a_wrong_command_line_is_one_line_and_exit_code_2(arguments: str, what: str) -> None:

@@ -1,4 +1,4 @@
-"""`mcpspy import`: files of the tools themselves become recordings; what is none of them becomes one line."""
+"""`mcpspy import`: files written by other tools become recordings; other files are reported in one line."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ EVERY_FILE = pytest.mark.parametrize("name", SESSIONS)
 
 
 def imported(name: str, folder: Path, *options: str) -> list[Path]:
-    """Import a file; return what was written, in the order of its sessions."""
+    """Import a file; return the recordings, in the order of its sessions."""
     before = set(folder.glob("*.jsonl"))
     source = FILES / name
     assert main(["import", str(source), "-o", f"{folder}/", *options]) == 0
@@ -80,14 +80,14 @@ def test_an_imported_session_is_whole_lints_and_exports_and_mocks(
         f"{messages} messages" for messages in SESSIONS[name]
     ]
     assert printed.err.startswith("mcpspy: ")
-    assert " does not keep: " in printed.err
+    assert " does not contain: " in printed.err
     for path in paths:
         about = header(path)["imported"]
         assert about["from"] in FORMATS
         assert about["lacks"]
         assert Recording(path).state == RecordingState.ENDED
         session = read(path)
-        # What a file has no answer to is no fault of the import, and neither is what the peers did wrong.
+        # Missing responses in a file are not a fault of the import, and neither are mistakes of the peers.
         assert main(["lint", str(path), "--format", "json"]) in (0, 1)
         rules = {finding["code"] for finding in json.loads(capfd.readouterr().out)["findings"]}
         assert not rules & {"LIFE401", "REC101"}
@@ -108,12 +108,14 @@ def test_one_of_another_tool_is_replayed_against_a_real_server(tmp_path: Path) -
     (path,) = imported("inspector-protocol.json", tmp_path)
     assert main(["replay", str(path), "--no-record", "--", *server]) == 0
     (path,) = imported("mcp-recorder.json", tmp_path)
-    # It kept no progress, so there is more to hear now than there was.
-    done = main(["replay", str(path), "--no-record", "--ignore", "notifications/progress", "--", *server])
+    # The file has no progress notifications, so the live server sends more messages.
+    done = main(
+        ["replay", str(path), "--no-record", "--ignore-path", "notifications/progress", "--", *server]
+    )
     assert done == 0
 
 
-# Not all of it is there
+# Incomplete and unknown files
 
 
 HEAD = b'{"mcpspy":1,"id":"00000000","started":"2026-11-21T08:00:00.000Z"}\n'
@@ -121,50 +123,53 @@ HAR = b'{"log":{"version":"1.2","entries":[]}}'
 REFUSED = {
     "no format": (
         b"hello",
-        "of no format that mcpspy reads: neither JSON nor SQLite (there are har, mcp-cassette,",
+        "unknown format: neither JSON nor SQLite (use --format with one of har, mcp-cassette,",
     ),
     "other JSON": (
         b'[{"a":1,"b":[]}]',
-        "of no format that mcpspy reads: JSON, whose first object has a, b (",
+        "unknown format: JSON, whose first object has a, b (",
     ),
-    "no object": (b"[1]", "of no format that mcpspy reads: JSON, whose first object has no members ("),
-    "empty": (b"", "empty: there is nothing to import"),
-    "ours": (HEAD, "an mcpspy recording: there is nothing to import (mcpspy show reads it as it is)"),
-    "HAR 2": (b'{"log":{"version":"2.0","entries":[]}}', "HAR '2.0': mcpspy reads 1.1 and 1.2"),
-    "HAR of something": (HAR, "HAR 1.2 of 0 entries, but none posts JSON-RPC (were bodies saved with it?)"),
+    "no object": (b"[1]", "unknown format: JSON, whose first object has no members ("),
+    "empty": (b"", "the file is empty"),
+    "ours": (HEAD, "already an mcpspy recording (mcpspy show reads it directly)"),
+    "HAR 2": (b'{"log":{"version":"2.0","entries":[]}}', "unsupported HAR '2.0' (mcpspy reads 1.1 and 1.2)"),
+    "HAR of something": (HAR, "HAR 1.2: none of the 0 entries posts JSON-RPC (check that "),
     "HAR without a part": (
         b'{"log":{"version":"1.2"}}',
-        "HAR 1.2, but object missing required field `entries`",
+        "invalid HAR 1.2: object missing required field `entries`",
     ),
     "cassette 4": (
         b'{"format_version":4,"recorded_at":""}',
-        "mcp-cassette of format '4': mcpspy reads 1 to 3",
+        "unsupported mcp-cassette format '4' (mcpspy reads 1 to 3)",
     ),
     "cassette without a part": (
         b'{"format_version":3,"recorded_at":"2026-11-21T08:00:00Z"}',
-        "mcp-cassette of format 3, but object missing required field `messages`",
+        "invalid mcp-cassette format 3: object missing required field `messages`",
     ),
-    "recorder 2": (b'{"version":"2.0","metadata":{}}', "mcp-recorder of format '2.0': mcpspy reads 1"),
+    "recorder 2": (
+        b'{"version":"2.0","metadata":{}}',
+        "unsupported mcp-recorder format '2.0' (mcpspy reads 1)",
+    ),
     "mcpsnoop of tomorrow": (
         b'{"session_id":"a","seq":1,"ts":"2026-11-21T08:00:00Z","direction":"x2y"}',
-        "mcpsnoop, but line 1 has the direction 'x2y', which is none (of a newer mcpsnoop than 0.16?)",
+        "invalid mcpsnoop line 1: unknown direction 'x2y' (mcpspy reads files of mcpsnoop up to 0.16)",
     ),
     "mcp-rec without a part": (
         b'{"ts":1,"dir":"client->server","msg":{}}\n{"ts":1,"dir":"up","msg":{}}\n',
-        "mcp-rec, but line 2: invalid enum value 'up' - at `$.dir` (see docs/import.md)",
+        "invalid mcp-rec line 2: invalid enum value 'up' - at `$.dir` (see docs/import.md)",
     ),
-    "nothing said": (
+    "no messages": (
         b'{"ts":1,"dir":"client->server","msg":{"_raw":" ","_unparsed":true}}',
-        "mcp-rec, but there is no message in it",
+        "mcp-rec file without messages",
     ),
-    "no database": (b"SQLite format 3\0" + b"x" * 99, "mcphawk's database, but "),
+    "no database": (b"SQLite format 3\0" + b"x" * 99, "mcphawk database: "),
 }
 
 
 def refused(
     name: str, arguments: list[str], folder: Path, capsys: pytest.CaptureFixture[str], code: int = 2
 ) -> str:
-    """Import what cannot be; return the one line that is said."""
+    """Import an invalid file; return the one line of the error."""
     out = folder / "written"
     assert main(["import", *arguments, "--dir", str(out)]) == code
     printed = capsys.readouterr()
@@ -194,7 +199,7 @@ def test_half_a_file_is_recognised_and_refused(
     line = refused(str(half), [str(half)], tmp_path, capsys)
     tool = "Inspector" if name.startswith("inspector") else name.partition(".")[0].removesuffix("-http")
     assert {"mitmproxy": "HAR", "mcp-rec-modern": "mcp-rec"}.get(tool, tool) in line
-    assert "half a file" in line
+    assert name == "mcphawk.db" or "incomplete" in line
 
 
 @pytest.mark.parametrize("version", [0, 2])
@@ -206,7 +211,7 @@ def test_a_database_of_another_schema_is_refused(
     with closing(sqlite3.connect(path)) as database:
         database.execute(f"PRAGMA user_version = {version}")
     line = refused(str(path), [str(path)], tmp_path, capsys)
-    assert line == f"mcphawk with the schema {version}: mcpspy reads 1 (that of mcphawk 1.0)"
+    assert line == f"unsupported mcphawk schema {version} (mcpspy reads 1, that of mcphawk 1.0)"
 
 
 def test_no_file_is_overwritten_and_none_that_is_not_there_is_read(
@@ -215,7 +220,7 @@ def test_no_file_is_overwritten_and_none_that_is_not_there_is_read(
     there, source = tmp_path / "x.jsonl", str(FILES / "mcp-rec.jsonl")
     there.write_bytes(b"mine")
     printed = refused("", [source, "-o", str(there)], tmp_path, capsys)
-    assert printed == f"mcpspy: {there} exists, and no file is overwritten (name another)"
+    assert printed == f"mcpspy: {there}: file exists (use another name)"
     assert there.read_bytes() == b"mine"
     printed = refused("gone", ["gone"], tmp_path, capsys)
     assert printed == "no such file"
@@ -239,7 +244,7 @@ def test_a_disk_that_is_full_leaves_nothing(
     assert not out.exists()
 
 
-# Which of them, and where to
+# Selection of sessions, and output files
 
 
 def test_one_session_of_several_is_chosen_by_its_id(
@@ -247,9 +252,9 @@ def test_one_session_of_several_is_chosen_by_its_id(
 ) -> None:
     source, out = str(FILES / "mcpsnoop.jsonl"), tmp_path / "one.jsonl"
     line = refused(source, [source, "-o", str(out)], tmp_path, capsys)
-    assert line == "2 sessions do not go into one file (--session ID: 1f0c52aa9be4, 77aa01c4d2ef)"
+    assert line == "2 sessions cannot be written to one file (use --session with 1f0c52aa9be4, 77aa01c4d2ef)"
     line = refused(source, [source, "--session", "nope"], tmp_path, capsys)
-    assert line == "no session nope (there are 1f0c52aa9be4, 77aa01c4d2ef)"
+    assert line == "contains no session nope (use 1f0c52aa9be4, 77aa01c4d2ef)"
     assert main(["import", source, "--session", "77aa01c4d2ef", "-o", str(out), "--name", "mine"]) == 0
     assert header(out)["name"] == "mine"
     assert [exchange.request.frame.stream for exchange in read(out).exchanges] == ["1", "2"]
@@ -263,7 +268,7 @@ def test_a_pipe_is_read_and_a_program_told(
 ) -> None:
     data = (FILES / "mcp-rec.jsonl").read_bytes()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
-    assert main(["import", "-", "--json", "--dir", str(tmp_path)]) == 0
+    assert main(["import", "-", "--format", "json", "--dir", str(tmp_path)]) == 0
     report = json.loads(capsys.readouterr().out)
     (session,) = report.pop("sessions")
     assert report == {"in": "-", "format": "mcp-rec", "lost": 0}
@@ -279,10 +284,10 @@ def test_a_pipe_is_read_and_a_program_told(
 
 def test_a_format_that_is_named_is_not_looked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = str(FILES / "mcp-rec.jsonl")
-    line = refused(source, [source, "--format", "mcpsnoop"], tmp_path, capsys)
-    assert line.startswith("mcpsnoop, but line 1: expected `str`, got `float` - at `$.ts`")
-    line = refused(source, [source, "--format", "mcphawk"], tmp_path, capsys)
-    assert line.startswith("mcphawk's database, but file is not a database")
+    line = refused(source, [source, "--from", "mcpsnoop"], tmp_path, capsys)
+    assert line.startswith("invalid mcpsnoop line 1: expected `str`, got `float` - at `$.ts`")
+    line = refused(source, [source, "--from", "mcphawk"], tmp_path, capsys)
+    assert line.startswith("mcphawk database: file is not a database")
 
 
 def test_a_secret_of_another_tools_file_does_not_reach_ours(
@@ -303,7 +308,7 @@ def test_a_secret_of_another_tools_file_does_not_reach_ours(
     assert b"swordfish" in Path(f"{out}2").read_bytes()
 
 
-# There and back
+# Export and import again
 
 
 MCPSPY_LINES = [
@@ -338,12 +343,12 @@ def test_what_we_export_of_http_comes_back_with_its_heads_and_streams(tmp_path: 
 
 
 def shorn(line: bytes) -> bytes:
-    """Return a line of a recording without its times, which are rounded, and what exports leave out: an event's name."""
+    """Return a line of a recording without its times, which are rounded, and event names, which exports omit."""
     gone = (b'{"t":', b'"asked_at":', b'"event":"message"')
     return b",".join(part for part in line.split(b",") if not part.startswith(gone))
 
 
-# Whatever it is
+# Any content
 
 
 BROKEN = st.sampled_from(sorted(SESSIONS)).flatmap(

@@ -1,4 +1,4 @@
-"""`mcpspy lint`, from the command line: sessions of real servers that are wrong, and what is said of them."""
+"""`mcpspy lint`, from the command line: findings in sessions of real servers that violate the protocol."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HANDSHAKE = lines({"id": 0, "method": "initialize", "params": HELLO}, {"method":
 
 
 def command(path: Path, *how: str) -> list[str]:
-    """Return what records a session of the broken server."""
+    """Return the command that records a session of the broken server."""
     python = sys.executable
     return [
         python,
@@ -80,7 +80,7 @@ def test_every_mistake_of_a_real_server_is_found_where_it_is(
                 process.stdin.write(lines({"method": "notifications/x"}))
                 process.stdin.flush()
                 process.stdout.readline()
-            # Once the list is there, all has come that the call brings.
+            # Once the list arrives, all messages of the call have arrived.
             marker = {"id": f"after {name}", **listed}
             process.stdin.write(lines({"id": number, "method": "tools/call", "params": params}, marker))
             process.stdin.flush()
@@ -92,18 +92,18 @@ def test_every_mistake_of_a_real_server_is_found_where_it_is(
 
     findings = found(path, capfd)
 
-    # What it says last has no line end, and comes when nobody is there any more.
+    # Its last message has no line end, and is sent after the client disconnected.
     assert {finding["code"] for finding in findings} == {*tools, "LIFE406"}
     for finding in findings:
         if finding["code"] in ("ENV106", "ENV204", "LIFE302", "DATA602"):
             excerpt = finding["excerpt"].rstrip("…")[:30].encode()
             assert excerpt
             assert excerpt in recorded[finding["line"] - 1]
-    # An answer under another id leaves a request without one.
+    # A response with another id leaves a request without a response.
     assert {finding["message"] for finding in findings if finding["code"] == "LIFE201"} == {
-        "tools/call LIFE201 was never answered by the server",
-        "tools/call ENV204 was never answered by the server",
-        "roots/list was never answered by the client",
+        "no response to tools/call LIFE201 from the server",
+        "no response to tools/call ENV204 from the server",
+        "no response to roots/list from the client",
     }
 
 
@@ -122,7 +122,7 @@ def test_how_a_server_ends_is_reported(
     assert [finding["code"] for finding in found(path, capfd, "--ignore", "ENV113")] == [code]
     assert main(["lint", str(path)]) == (1 if how == "crashing" else 0)
     if how == "crashing":
-        assert f"the server died by {signal.SIGSEGV.name}" in capfd.readouterr().out
+        assert f"the server was killed by {signal.SIGSEGV.name}" in capfd.readouterr().out
 
 
 def test_a_server_that_leaves_is_reported(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -136,7 +136,10 @@ def test_a_server_that_leaves_is_reported(tmp_path: Path, capfd: pytest.CaptureF
         process.wait(60)
 
     (finding,) = found(path, capfd)
-    assert (finding["code"], finding["message"]) == ("LIFE401", "the server left by itself, with exit code 3")
+    assert (finding["code"], finding["message"]) == (
+        "LIFE401",
+        "the server exited before the client closed stdin, with exit code 3",
+    )
 
 
 def test_a_clean_session_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,14 +180,17 @@ def test_of_one_rule_ten_are_shown_unless_all_are_requested(
     [
         ([], 1),
         (["--ignore", "ENV"], 0),
+        (["--select", "ALL"], 1),
+        (["--select", "all", "--ignore", "ENV"], 0),
+        (["--select", "ENV", "--ignore", "ALL"], 1),
         (["--select", "LIFE"], 0),
         (["--select", "LIFE", "--fail-on", "warning"], 1),
         (["--select", "DATA", "--fail-on", "info"], 0),
     ],
-    ids=["error", "ignored", "warning", "warning fails", "nothing"],
+    ids=["error", "ignored", "all", "all but ignored", "selected", "warning", "warning fails", "nothing"],
 )
 def test_the_exit_code_is_that_of_the_gravest(make_recording: Make, options: list[str], code: int) -> None:
-    path = make_recording([("server", b"oops")])  # It leaves by itself, too: a warning.
+    path = make_recording([("server", b"oops")])  # The server also exits early: a warning.
 
     assert main(["lint", str(path), *options]) == code
 
@@ -233,11 +239,11 @@ def test_a_live_session_may_still_answer(
     [
         (
             ["--select", "ENV9"],
-            "mcpspy: ENV9: no rule has such a code (docs/lint.md lists them; ENV, LIFE3, SEC201)",
+            "mcpspy: lint: unknown rule code ENV9 (see docs/lint.md; use codes such as ENV, LIFE3, SEC201)",
         ),
         (
             ["--explain", "ENV1"],
-            "mcpspy: --explain ENV1: no such rule (as ENV101, ENV102, ENV103; docs/lint.md lists them)",
+            "mcpspy: lint: --explain ENV1: unknown rule (did you mean ENV101, ENV102, ENV103?)",
         ),
         (["nowhere.jsonl"], "mcpspy: nowhere.jsonl: no such file (mcpspy ls lists the sessions)"),
     ],
@@ -252,10 +258,10 @@ def test_a_wrong_command_line_is_one_line(
 
 def test_a_folder_without_recordings_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lint", str(tmp_path)]) == 2
-    assert "no recording in it" in capsys.readouterr().err
+    assert "this folder contains no recordings" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="everything is root's to read")
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root can read every file")
 def test_a_file_that_cannot_be_read_is_3(make_recording: Make) -> None:
     path = make_recording()
     path.chmod(0)
@@ -266,15 +272,15 @@ def test_a_file_that_cannot_be_read_is_3(make_recording: Make) -> None:
 def test_a_torn_line_is_reported(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
     main(["lint", str(make_recording(exit_code=None, torn=b'{"t":'))])
 
-    assert "the last line is torn (5 bytes, left out)" in capsys.readouterr().err
+    assert "incomplete last line skipped (5 bytes)" in capsys.readouterr().err
 
 
 def test_a_rule_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lint", "--explain", "env101"]) == 0
     printed = capsys.readouterr().out
 
-    assert printed.startswith("ENV101 (error): a line that is no JSON\n")
-    assert "Send it to stderr" in printed
+    assert printed.startswith("ENV101 (error): line that is not JSON\n")
+    assert "Write to stderr instead" in " ".join(printed.split())
     assert (
         "specification: https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio"
         in printed
@@ -305,7 +311,7 @@ def test_every_format_is_what_it_says_it_is(make_recording: Make, capfd: pytest.
 
 
 class _Progress(ProgressBar):
-    """A line that is always there."""
+    """A progress bar that is always visible."""
 
     printed: ClassVar[list[tuple[int, int] | str]] = []
 
@@ -356,4 +362,4 @@ def test_a_filter_leaves_findings_on_what_it_finds(
 
 def test_a_filter_that_cannot_be_read_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lint", "-q", "a is:finding"]) == 2
-    assert "--filter, at character 6: findings are not known here" in capsys.readouterr().err
+    assert "lint: --filter, character 6: findings are not known here" in capsys.readouterr().err

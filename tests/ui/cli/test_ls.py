@@ -1,4 +1,4 @@
-"""`mcpspy ls`: the recorded sessions."""
+"""`mcpspy ls`: the list of recorded sessions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mcpspy.ui.cli.main import main
 Make = Callable[..., Path]
 
 
-def test_sessions_are_listed_with_who_spoke_and_how_it_ended(
+def test_sessions_are_listed_with_peers_and_state(
     make_recording: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_recording(exit_code=3)
@@ -23,7 +23,7 @@ def test_sessions_are_listed_with_who_spoke_and_how_it_ended(
     assert main(["ls", "--dir", str(tmp_path)]) == 0
 
     head, line = capsys.readouterr().out.splitlines()
-    assert head.split() == "id name started state server client revision time entries size".split()
+    assert head.split() == "id name server started state client revision time entries size".split()
     assert line.startswith("○")
     for part in ("tested", "ended, exit 3", "tested 2", "tested 2", "2025-11-25"):
         assert part in line
@@ -53,12 +53,12 @@ def test_the_newest_is_nearest_to_the_prompt(
     assert [line.split()[2] for line in capsys.readouterr().out.splitlines()[1:]] == ["first", "second"]
 
 
-def test_json_is_an_object_a_session(
+def test_json_has_one_object_per_session(
     make_recording: Make, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     path = make_recording()
 
-    main(["ls", "--dir", str(tmp_path), "--json"])
+    main(["ls", "--dir", str(tmp_path), "--format", "json"])
 
     printed = orjson.loads(capfdbinary.readouterr().out)
     assert printed["path"] == str(path)
@@ -81,7 +81,7 @@ def test_messages_errors_and_pending_requests_are_counted_on_request(
     assert (printed["messages"], printed["errors"], printed["pending"]) == (5, 1, 0)
 
 
-def test_a_session_that_goes_while_it_is_counted_has_no_counts(
+def test_a_session_deleted_while_it_is_counted_has_no_counts(
     make_recording: Make,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -96,7 +96,7 @@ def test_a_session_that_goes_while_it_is_counted_has_no_counts(
     assert "tested" in capsys.readouterr().out
 
 
-def test_an_empty_folder_says_how_to_fill_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_folder_suggests_how_to_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ls", "--dir", str(tmp_path)]) == 0
 
     out = capsys.readouterr().out
@@ -105,6 +105,15 @@ def test_an_empty_folder_says_how_to_fill_it(tmp_path: Path, capsys: pytest.Capt
     assert "mcpspy demo" in out
 
 
-def test_a_folder_that_is_not_there_is_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_folder_is_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ls", "--dir", str(tmp_path / "nowhere")]) == 0
-    assert "No session" in capsys.readouterr().out
+    assert "No sessions" in capsys.readouterr().out
+
+
+def test_the_name_of_the_server_is_beside_that_of_the_session(
+    make_recording: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_recording(name="weather-dev")
+
+    assert main(["ls", "--dir", str(tmp_path)]) == 0
+    assert "  weather-dev  tested 2  " in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""The table of commands, and what all of them share."""
+"""The table of commands, and the behaviour that all commands share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from mcpspy.errors import CannotStart
 from mcpspy.ui.cli import ls
 from mcpspy.ui.cli import main as cli_main
-from mcpspy.ui.cli.main import COMMANDS, main
+from mcpspy.ui.cli.main import COMMANDS, GROUPS, main, usage
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -35,9 +35,39 @@ def test_the_help_names_every_command(arguments: list[str], capsys: pytest.Captu
     assert all(f"\n  {name} " in out for name in COMMANDS)
 
 
+def test_the_help_fits_80_columns_and_groups_every_command_once() -> None:
+    assert max(map(len, usage().splitlines())) <= 80
+    assert [name for names in GROUPS.values() for name in names] == [*COMMANDS]
+
+
+@pytest.mark.parametrize(("is_terminal", "command"), [(True, "tui"), (False, "ls")])
+def test_a_folder_alone_opens_the_sessions_of_that_folder(
+    is_terminal: bool, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[object] = []
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--dir")
+
+    def start(args: argparse.Namespace) -> int:
+        opened.append(args.dir)
+        return 0
+
+    def module(path: str) -> SimpleNamespace:
+        opened.append(path.rpartition(".")[2])
+        return SimpleNamespace(EPILOG="", configure=configure, main=start)
+
+    monkeypatch.setattr(cli_main, "import_module", module)
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: is_terminal, raising=False)
+
+    assert main(["--dir", "x"]) == main(["--dir=x"]) == 0
+    assert opened == [command, "x"] * 2
+
+
 def test_a_command_that_is_none_gets_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["shwo"]) == 2
-    assert capsys.readouterr().err == "mcpspy: shwo: no such command (did you mean show?)\n"
+    assert capsys.readouterr().err == "mcpspy: unknown command shwo (did you mean show?)\n"
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["ls"], ["show", "--help"]])

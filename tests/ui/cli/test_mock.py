@@ -1,4 +1,4 @@
-"""`mcpspy mock`: its options, its exit codes, what it says at the end."""
+"""`mcpspy mock`: its options, its exit codes, and its report at the end."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def recording(make_recording: Make) -> Path:
 
 
 def played(recording: Path, *arguments: str, sent: tuple[bytes, ...]) -> tuple[list[Any], list[str], int]:
-    """Return what each call was told or the code of its error, the complaints, and the exit code."""
+    """Return the result or error code of each call, the lines on stderr, and the exit code."""
     done = subprocess.run(
         [sys.executable, "-m", "mcpspy", "mock", str(recording), *arguments],
         input=b"".join(each + b"\n" for each in sent),
@@ -50,8 +50,8 @@ def played(recording: Path, *arguments: str, sent: tuple[bytes, ...]) -> tuple[l
         timeout=30,
     )
     answers = [json.loads(each) for each in done.stdout.splitlines()]
-    told = [each["result"]["said"] if "result" in each else each["error"]["code"] for each in answers]
-    return told, done.stderr.decode().splitlines(), done.returncode
+    results = [each["result"]["said"] if "result" in each else each["error"]["code"] for each in answers]
+    return results, done.stderr.decode().splitlines(), done.returncode
 
 
 def test_it_answers_as_recorded_and_says_nothing(recording: Path) -> None:
@@ -60,44 +60,44 @@ def test_it_answers_as_recorded_and_says_nothing(recording: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "results"),
     [
         ((), [-32603, -32603]),
         (("--on-miss", "method-not-found"), [-32601, -32601]),
         (("--match", "lenient"), ["first", -32603]),
         (("--match", "method"), ["first", "second"]),
-        (("--ignore", "/params/arguments/n"), ["first", -32603]),
-        (("--ignore", "/params"), ["first", "second"]),
+        (("--ignore-path", "/params/arguments/n"), ["first", -32603]),
+        (("--ignore-path", "/params"), ["first", "second"]),
     ],
 )
 def test_what_has_to_be_the_same_is_as_one_says(
-    options: tuple[str, ...], told: list[Any], recording: Path
+    options: tuple[str, ...], results: list[Any], recording: Path
 ) -> None:
-    assert played(recording, *options, sent=(call(1, n=2), call(2, "third")))[0] == told
+    assert played(recording, *options, sent=(call(1, n=2), call(2, "third")))[0] == results
 
 
 def test_a_used_up_answer_is_an_error_if_one_wants_it(recording: Path) -> None:
-    told, complaints, code = played(
+    results, lines, code = played(
         recording, "--on-exhausted", "error", sent=(call(1, "other"), call(2, "other"))
     )
-    assert told == ["other", -32603]
-    assert complaints == ["mcpspy: every recorded answer is used up: tools/call other"]
+    assert results == ["other", -32603]
+    assert lines == ["mcpspy: every recorded answer is used up: tools/call other"]
     assert code == 0
 
 
 def test_a_miss_is_a_line_on_stderr(recording: Path) -> None:
-    _, (complaint,), code = played(recording, sent=(call(1, n=2),))
-    assert complaint.startswith("mcpspy: not recorded: tools/call echo; nearest: ")
-    assert "tools/call echo differs at /params/arguments/n" in complaint
+    _, (warning,), code = played(recording, sent=(call(1, n=2),))
+    assert warning.startswith("mcpspy: not recorded: tools/call echo; nearest: ")
+    assert "tools/call echo differs at /params/arguments/n" in warning
     assert code == 0
 
 
 def test_strict_lists_misses_and_what_was_never_requested(recording: Path) -> None:
-    _, complaints, code = played(recording, "--strict", sent=(call(1, n=1), call(2, n=2)))
-    assert complaints[1:] == [
+    _, lines, code = played(recording, "--strict", sent=(call(1, n=1), call(2, n=2)))
+    assert lines[1:] == [
         "mcpspy: strict: not recorded: tools/call echo",
-        f"mcpspy: strict: never asked for: tools/call echo (request 1 of {recording.name})",
-        f"mcpspy: strict: never asked for: tools/call other (request 2 of {recording.name})",
+        f"mcpspy: strict: never sent: tools/call echo (request 1 of {recording.name})",
+        f"mcpspy: strict: never sent: tools/call other (request 2 of {recording.name})",
     ]
     assert code == 1
 
@@ -108,15 +108,21 @@ def test_strict_lets_the_recorded_conversation_pass(recording: Path) -> None:
 
 
 def test_what_a_client_names_is_shown_sanitized(recording: Path) -> None:
-    _, (complaint,), _ = played(recording, sent=(call(1, "\x1b[31m"),))
-    assert "\\x1b[31m" in complaint
+    _, (warning,), _ = played(recording, sent=(call(1, "\x1b[31m"),))
+    assert "\\x1b[31m" in warning
 
 
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (["--ignore", "params/a"], "mock: --ignore params/a: a JSON pointer begins with / (like /params/"),
-        (["--ignore", "/id"], "mock: --ignore /id: only /params/… is compared (like /params/"),
+        (
+            ["--ignore-path", "params/a"],
+            "mock: --ignore-path params/a: a JSON pointer must begin with / (use /params/",
+        ),
+        (
+            ["--ignore-path", "/id"],
+            "mock: --ignore-path /id: only /params/… is compared (use /",
+        ),
     ],
 )
 def test_a_pointer_to_nothing_that_is_compared_is_refused(
@@ -130,17 +136,15 @@ def test_a_pointer_to_nothing_that_is_compared_is_refused(
 def test_a_speed_that_is_none_is_refused(
     speed: str, recording: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["mock", str(recording), f"--speed={speed}"])
-    assert ended.value.code == 2
-    assert f"{speed} is no speed" in capsys.readouterr().err
+    assert main(["mock", str(recording), f"--speed={speed}"]) == 2
+    assert f"mock: --speed {speed}: not a speed" in capsys.readouterr().err
 
 
 def test_a_recording_without_a_server_is_one_line(make_recording: Make) -> None:
     path = make_recording([("client", call(1))])
-    told, complaints, code = played(path, sent=())
-    assert (told, code) == ([], 2)
-    assert complaints == [f"mcpspy: {path}: no server says anything in it (did its command start?)"]
+    results, lines, code = played(path, sent=())
+    assert (results, code) == ([], 2)
+    assert lines == [f"mcpspy: {path}: contains no messages from a server (did its command start?)"]
 
 
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,16 +157,18 @@ def test_a_file_that_is_not_there_is_one_line(tmp_path: Path, capsys: pytest.Cap
     [
         (
             ["--on-miss", "forward"],
-            "--on-miss forward asks one server (--upstream URL, or -- COMMAND at the end)",
+            "--on-miss forward requires one server (use --upstream URL, or -- COMMAND at the end)",
         ),
-        (["--on-miss", "forward", "--upstream", "http://a", "--", "b"], "asks one server"),
-        (["--on-miss", "forward", "--upstream", "nowhere"], "--upstream nowhere is not a URL of a server"),
-        (["--on-miss", "forward", "--upstream", "http://a", "--header", "x"], "--header takes 'Name: value'"),
-        (["--on-miss", "forward", "--header", "a: b", "--", "b"], "--header is for --upstream"),
-        (["--append", "x.jsonl"], "--append is for --on-miss forward"),
-        (["--", "server"], "-- COMMAND is for --on-miss forward"),
-        (["--upstream", "http://a"], "--upstream is for --on-miss forward"),
-        (["--http", "nowhere"], "mock: --http nowhere is no address"),
+        (["--on-miss", "forward", "--upstream", "http://a", "--", "b"], "requires one server"),
+        (["--on-miss", "forward", "--upstream", "nowhere"], "mock: --upstream nowhere: not a server URL"),
+        (["--on-miss", "forward", "--upstream", "http://a", "--header", "x"], "--header: not a valid header"),
+        (["--on-miss", "forward", "--header", "a: b", "--", "b"], "--header requires --upstream"),
+        (["--record", "x.jsonl"], "--record requires --on-miss forward"),
+        (["--", "server"], "-- COMMAND requires --on-miss forward"),
+        (["--upstream", "http://a"], "--upstream requires --on-miss forward"),
+        (["--http", "nowhere"], "mock: --http nowhere: not a valid address"),
+        (["--listen", "nowhere"], "mock: --listen nowhere: not a valid address"),
+        (["--listen", "1", "--http", "2"], "mock: --http and --listen exclude each other"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(
@@ -175,7 +181,7 @@ def test_options_that_do_not_go_together_are_refused(
 def test_a_taken_port_is_one_line(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        assert main(["mock", str(recording), "--http", str(port)]) == 3
+        assert main(["mock", str(recording), "--listen", f"127.0.0.1:{port}"]) == 3
     assert f"cannot listen on 127.0.0.1:{port}: " in capsys.readouterr().err
 
 
@@ -191,12 +197,12 @@ def test_what_was_not_recorded_is_asked_of_the_server_and_kept_beside(
     recording: Path, tmp_path: Path
 ) -> None:
     learned = tmp_path / "learned.jsonl"
-    forward = ("--on-miss", "forward", "--append", str(learned), "--", sys.executable, "-c", SERVER)
+    forward = ("--on-miss", "forward", "--record", str(learned), "--", sys.executable, "-c", SERVER)
     sent = (call(1, n=1), call(2, n=2))
-    told, (complaint,), code = played(recording, *forward, sent=sent)
-    assert (told, code) == (["first", "the server's"], 0)
-    assert complaint == "mcpspy: not recorded: tools/call echo; the server is asked"
-    # It is of the same server, which said no name; its command was another.
+    results, (warning,), code = played(recording, *forward, sent=sent)
+    assert (results, code) == (["first", "the server's"], 0)
+    assert warning == "mcpspy: not recorded: tools/call echo; forwarded to the server"
+    # Both recordings are of one server without a name; the commands differ.
     more = (*sent, call(3, "other"), call(4, n=1))
     assert played(recording, str(learned), "--merge", "--strict", sent=more) == (
         ["first", "the server's", "other", "second"],
@@ -207,7 +213,7 @@ def test_what_was_not_recorded_is_asked_of_the_server_and_kept_beside(
 
 def test_over_http_strict_speaks_for_all_clients_together(recording: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "mcpspy", "mock", str(recording), "--http", "0", "--strict"],
+        [sys.executable, "-m", "mcpspy", "mock", str(recording), "--listen", ":0", "--strict"],
         stderr=subprocess.PIPE,
         text=True,
         encoding="utf-8",
@@ -221,11 +227,11 @@ def test_over_http_strict_speaks_for_all_clients_together(recording: Path) -> No
         process.send_signal(signal.SIGTERM)
         sent = process.stderr.read().splitlines()
     assert process.returncode == 1
-    # Each of the clients heard the first answer; the second was never asked for, nor was `other`.
+    # Each client received the first response; the second request and `other` were never sent.
     assert [line.partition(" (")[0] for line in sent if "strict" in line] == [
         "mcpspy: strict: not recorded: tools/call nothing",
-        "mcpspy: strict: never asked for: tools/call echo",
-        "mcpspy: strict: never asked for: tools/call other",
+        "mcpspy: strict: never sent: tools/call echo",
+        "mcpspy: strict: never sent: tools/call other",
     ]
 
 

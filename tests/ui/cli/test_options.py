@@ -32,5 +32,5 @@ def test_a_session_that_is_recorded_has_all_options_of_a_recording() -> None:
 def test_a_speed_is_a_number_from_0_on() -> None:
     assert [speed(text) for text in ("0", "1.5")] == [0.0, 1.5]
     for text in ("fast", "-1", "nan", "inf"):
-        with pytest.raises(argparse.ArgumentTypeError, match=f"{text} is no speed"):
+        with pytest.raises(argparse.ArgumentTypeError, match=f"{text}: not a speed"):
             speed(text)

@@ -1,4 +1,4 @@
-"""The options of redaction are the same for every command that records."""
+"""The redaction options, shared by every command that records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options that say what becomes of messages on their way."""
+"""The options for interception rules."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_other_options_are_not_taken() -> None:
 
 @pytest.mark.parametrize("value", ["0", "soon", "-1", ""])
 def test_a_time_that_is_none_is_refused(value: str) -> None:
-    with pytest.raises(UsageError, match=f"--slow {value}: no time"):
+    with pytest.raises(UsageError, match=f"--slow {value}: not a duration"):
         set_rule_option(InterceptionOptions(), "--slow", value)
 
 

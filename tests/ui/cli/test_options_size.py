@@ -1,4 +1,4 @@
-"""Sizes as people type them."""
+"""Sizes, as users type them."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ def test_a_size_is_a_number_and_a_unit(text: str, size: int) -> None:
 @pytest.mark.parametrize("text", ["", "0", "0k", "-1", "1.5k", "k", "1kk", "1t", "x", "1 k", "\u00b2"])
 def test_what_is_not_a_size_is_refused_in_the_name_of_the_flag(text: str) -> None:
     with pytest.raises(UsageError) as refused:
-        read_size("http: --max-size", text)
-    assert str(refused.value).startswith(f"http: --max-size {text} is not a size")
+        read_size("--max-size", text)
+    assert str(refused.value).startswith(f"--max-size {text}: not a size")

@@ -1,4 +1,4 @@
-"""`mcpspy redact`: what it writes, what it tells, and how it ends."""
+"""`mcpspy redact`: its output, its report and its exit codes."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def test_it_tells_rules_and_places_and_never_a_value(
     recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out.jsonl"
-    assert main(["redact", str(recorded), str(out), "--redact-key", "pin"]) == 0
+    assert main(["redact", str(recorded), "-o", str(out), "--redact-key", "pin"]) == 0
     printed = capsys.readouterr().out
     assert printed.splitlines() == [
         f"{out}: 4 secrets redacted",
         "      2  key                   /a/*/password",
         "      1  key                   /pin",
         "      1  assigned              /text",
-        "the last line is torn (4 bytes, left out): its writer was stopped while writing",
+        "the last line is incomplete (4 bytes skipped): mcpspy was stopped while writing it",
     ]
     remaining = out.read_bytes()
     assert b"swordfish" not in remaining
@@ -49,7 +49,7 @@ def test_a_check_finds_and_writes_nothing(
     recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = sorted(tmp_path.iterdir())
-    assert main(["redact", "--check", str(recorded), "--json"]) == 1
+    assert main(["redact", "--check", str(recorded), "--format", "json"]) == 1
     printed = json.loads(capsys.readouterr().out)
     assert printed == {
         "in": str(recorded),
@@ -70,13 +70,21 @@ def test_what_cannot_be_redacted_is_left_out_and_found(
 ) -> None:
     monkeypatch.delattr("mcpspy.core.redact.placeholder.placeholder")
     out = tmp_path / "out.jsonl"
-    assert main(["redact", str(recorded), str(out)]) == 1
-    assert "2 could not be redacted and are left out" in capsys.readouterr().out
+    assert main(["redact", str(recorded), "--output", str(out)]) == 1
+    assert "2 could not be redacted and were skipped" in capsys.readouterr().out
     assert b"swordfish" not in out.read_bytes()
 
 
 @pytest.mark.parametrize(
-    "arguments", [["IN"], ["--check", "IN", "OUT"], ["IN", "IN"], ["IN", "OUT", "--redact-pointer", "x"]]
+    "arguments",
+    [
+        ["IN"],
+        ["--check", "IN", "-o", "OUT"],
+        ["--check", "IN", "OUT"],
+        ["IN", "-o", "IN"],
+        ["IN", "OUT", "-o", "OUT"],
+        ["IN", "-o", "OUT", "--redact-pointer", "x"],
+    ],
 )
 def test_what_makes_no_sense_is_a_usage_error(
     recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]

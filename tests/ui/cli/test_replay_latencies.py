@@ -8,7 +8,7 @@ from tests.core.replay.playing import Stage, Talk
 
 
 def run(*seconds: float | None) -> ReplayRun:
-    """Return a run in which a call took this long each time; None: it was refused."""
+    """Return a run whose calls took these times; None means a refused call."""
     talk = Talk()
     for number in range(len(seconds)):
         talk.call(number, "echo")
@@ -27,7 +27,7 @@ def run(*seconds: float | None) -> ReplayRun:
 def test_each_kind_of_request_has_its_line_the_slowest_first_and_the_last_is_the_sum() -> None:
     lines = [line.split() for line in latency_table([run(0.01, 0.02, None), run(0.04, 0.03)], 4.0)]
 
-    assert lines[0] == ["request", "made", "failed", "median", "p95", "max", "recorded"]
+    assert lines[0] == ["request", "sent", "failed", "median", "p95", "max", "recorded"]
     assert lines[1] == ["tools/call", "other", "2", *"1.00 s 1.00 s 1.00 s 1.00 s".split()]
     assert lines[2] == ["tools/call", "echo", "5", "1", *"20.0 ms 40.0 ms 40.0 ms 1.00 s".split()]
     assert " ".join(lines[3]) == "2 runs · 7 requests in 4.00 s · 2 requests/s"

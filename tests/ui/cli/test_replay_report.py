@@ -1,4 +1,4 @@
-"""What `mcpspy replay` says of its runs, once they are over."""
+"""The report of `mcpspy replay` on its runs."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_a_value_that_is_another_one_now_is_suggested_to_be_carried(
     _, err = capfd.readouterr()
 
     assert code == 1
-    assert "tools/call use gave back" in err
-    assert "perhaps --carry '/result/content/0/text=session (" in err
+    assert "tools/call use sent back" in err
+    assert "try --carry '/result/content/0/text=session (" in err
 
 
 def test_the_recording_is_updated_once_it_was_shown_how_and_the_old_one_is_kept(
@@ -51,11 +51,11 @@ def test_the_recording_is_updated_once_it_was_shown_how_and_the_old_one_is_kept(
     untouched = recorded.read_bytes()
     ran = Ran(capfd, recorded, "same", "--update")
     assert (ran.code, recorded.read_bytes()) == (0, untouched)
-    assert "left as it is: nothing changed" in ran.err
+    assert "is unchanged: no differences" in ran.err
 
     ran = Ran(capfd, recorded, "crash", "--update")
     assert (ran.code, recorded.read_bytes()) == (1, untouched)
-    assert "left as it is: the new session is not whole" in ran.err
+    assert "is unchanged: the new session is incomplete" in ran.err
 
     ran = Ran(capfd, recorded, "result", "--update")
     assert ran.code == 0
@@ -83,7 +83,7 @@ def test_ctrl_c_reports_on_what_was_done(recorded: Path, capfd: pytest.CaptureFi
     assert ran.code == 130
     assert "tools/call add" in ran.out
     assert "tools/call slow" not in ran.out
-    assert ran.err == "mcpspy: 1 request was not made\n"
+    assert ran.err == "mcpspy: 1 request was not sent\n"
 
 
 def test_a_server_that_wants_a_token_reports_that() -> None:
@@ -93,5 +93,5 @@ def test_a_server_that_wants_a_token_reports_that() -> None:
 
     with pytest.raises(CannotStart) as raised:
         raise_failure([played])
-    assert "(--header 'Authorization: Bearer …' gives it a token)" in str(raised.value)
+    assert "(use --header 'Authorization: Bearer …' to send a token)" in str(raised.value)
     assert "\x1b" not in str(raised.value)

@@ -1,4 +1,4 @@
-"""The options of `mcpspy run`: read by hand, so held by tests."""
+"""The options of `mcpspy run`, which parses them without argparse."""
 
 from __future__ import annotations
 
@@ -106,24 +106,24 @@ def test_sizes_have_units(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "0k", "-1", "1.5k", "k", "1kk", "1t", "x", "1 k", "\u00b2"])
 def test_what_is_not_a_size_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is not a size"):
+    with pytest.raises(UsageError, match="not a size"):
         parse(["--max-size", text, "--", "s"])
 
 
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        ([], "no command"),
-        (["--"], "no command"),
-        (["--name", "x"], "no command"),
+        ([], "missing COMMAND"),
+        (["--"], "missing COMMAND"),
+        (["--name", "x"], "missing COMMAND"),
         (["--name"], "--name needs a value"),
         (["--nmae", "x", "--", "s"], "unknown option --nmae"),
         (["-x", "--", "s"], "unknown option -x"),
         (["--no-record=1", "--", "s"], "takes no value"),
         (["--no-record", "--record", "x", "--", "s"], "exclude each other"),
         (["--record=", "--", "s"], "needs a path"),
-        (["--stdout-noise", "loud", "--", "s"], "one of pass, drop, stderr"),
-        (["--call-timeout", "soon", "--", "s"], "--call-timeout soon: no time"),
+        (["--stdout-noise", "loud", "--", "s"], "not one of pass, drop, stderr"),
+        (["--call-timeout", "soon", "--", "s"], "--call-timeout soon: not a duration"),
         (["--rule", "tool:x", "--", "s"], "--rule tool:x"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`mcpspy send`, against a session that answers at once."""
+"""`mcpspy send`, to a session that responds at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Live:
-    """A session whose peer gives the answer it is told to give; none, if it is told none."""
+    """A session whose peer returns `answer`, or does not respond if that is None."""
 
     def __init__(self, session: str, name: str, file: str | None) -> None:
         self.session = session
@@ -39,7 +39,7 @@ class Live:
 
     def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
         if order["method"] == "refused":
-            raise CommandError("the server cannot be told anything")
+            raise CommandError("the server is not reachable")
         self.orders.append({key: value for key, value in order.items() if key != "n"})
         assert viewer == "send"
         if order["order"] == "notify":
@@ -73,7 +73,7 @@ def live(runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 @pytest.fixture
 def answering(live: Live) -> Callable[..., None]:
-    """Have the peer answer with this."""
+    """Set the response of the peer."""
 
     def answers(**message: Any) -> None:
         live.answer = {"message": {"jsonrpc": "2.0", "id": "x", **message}}
@@ -95,7 +95,7 @@ def test_the_answer_is_printed(
 
 def test_all_of_it_is_printed_in_one_line(answering: Callable[..., None], capfdbinary: Any) -> None:
     answering(result={"n": 10**30, "text": "\ud800"})
-    assert main(["send", "weather", "tools/list", "--json"]) == 0
+    assert main(["send", "weather", "tools/list", "--format", "json"]) == 0
     out = capfdbinary.readouterr().out
     assert out.count(b"\n") == 1
     assert json.loads(out)["result"] == {"n": 10**30, "text": "\ud800"}
@@ -142,19 +142,19 @@ def test_an_error_is_printed_and_the_exit_code_1(
     out, err = capsys.readouterr()
     assert "\x1b" not in out
     assert ("-32601" in out) == complains
-    assert err == ("mcpspy: send: the server answered with an error\n" if complains else "")
+    assert err == ("mcpspy: send: the server returned an error\n" if complains else "")
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "why"),
     [
-        ([], 2, "to which session, and what?"),
-        (["last"], 2, "to which session, and what?"),
-        (["last", "--list"], 2, "--list takes no session"),
+        ([], 2, "send: missing SESSION and METHOD (use mcpspy send last tools/list)"),
+        (["last"], 2, "send: missing METHOD"),
+        (["last", "--list"], 2, "--list takes no SESSION"),
         (["last", "m", "{"], 2, "not JSON"),
-        (["last", "refused"], 2, "the server cannot be told anything"),
-        (["nobody", "m"], 2, "no such file or session"),
-        (["ended", "m"], 3, "ended has died: nobody is there to answer"),
+        (["last", "refused"], 2, "the server is not reachable"),
+        (["absent", "m"], 2, "no such file or session"),
+        (["ended", "m"], 3, "send: ended is not live, its state is died (mcpspy send --list"),
         (["0", "m"], 2, "no such file or session"),
     ],
 )
@@ -173,15 +173,15 @@ def test_an_answer_that_does_not_come_is_not_waited_for_longer_than_asked(
 ) -> None:
     live.answer = None
     assert main(["send", "last", "m", "--timeout", "0.05"]) == 3
-    assert "no answer within 0.05 s (--timeout 300 waits longer)" in capsys.readouterr().err
+    assert "no response within 0.05 s (use --timeout 300 to wait longer)" in capsys.readouterr().err
     live.answer = {"error": "the session has ended"}
     assert main(["send", "last", "m"]) == 3
-    assert "no answer: the session has ended" in capsys.readouterr().err
+    assert "no response: the session has ended" in capsys.readouterr().err
 
 
 def test_where_no_session_is_live_that_is_reported(runtime: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["send", "last", "m"]) == 3
-    assert "no session is live (start one: mcpspy run -- COMMAND)" in capsys.readouterr().err
+    assert "no session is live (start one with mcpspy run -- COMMAND)" in capsys.readouterr().err
     assert main(["send", "--list"]) == 0
     assert capsys.readouterr().out == "No session is live.\n"
 
@@ -192,7 +192,7 @@ def test_the_live_sessions_are_listed(live: Live, capfd: pytest.CaptureFixture[s
     assert heads == ["id", "name", "transport", "pid", "held", "recording"]
     assert clock == ["deadbeef", "clock", "stdio", "4711", "2", "not", "recorded"]
     assert weather == ["0badcafe", "weather", "stdio", "4711", "2", str(tmp_path / "w.jsonl")]
-    assert main(["send", "--list", "--json"]) == 0
+    assert main(["send", "--list", "--format", "json"]) == 0
     answering = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     assert [session["session"] for session in answering] == ["deadbeef", "0badcafe"]
     assert answering[1]["socket"].endswith("0badcafe.sock")

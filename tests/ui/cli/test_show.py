@@ -1,4 +1,4 @@
-"""`mcpspy show`: a session in lines."""
+"""`mcpspy show`: a session, one message per line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mcpspy.ui.cli.main import main
 Make = Callable[..., Path]
 
 
-def test_each_message_is_a_line_and_the_end_says_how_it_went(
+def test_each_message_has_a_line_and_the_last_line_sums_up(
     make_recording: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["show", str(make_recording())]) == 0
@@ -33,10 +33,13 @@ def test_each_message_is_a_line_and_the_end_says_how_it_went(
         ["·", "exit"],
     ]
     assert "error -32602 invalid params: no" in lines[6]
-    assert lines[-1] == "tested 2 → tested 2 · protocol 2025-11-25 · 2 requests · 1 failed · 1 odd · exit 0"
+    assert (
+        lines[-1]
+        == "tested 2 → tested 2 · protocol 2025-11-25 · 2 requests · 1 failed · 1 protocol issue · exit 0"
+    )
 
 
-def test_what_a_peer_sent_is_never_interpreted(
+def test_control_characters_of_a_peer_are_not_printed(
     make_recording: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(["show", str(make_recording()), "-v"])
@@ -44,20 +47,20 @@ def test_what_a_peer_sent_is_never_interpreted(
     assert "\x1b" not in capsys.readouterr().out
 
 
-def test_bodies_are_laid_out_on_request(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bodies_are_indented_on_request(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
     main(["show", str(make_recording()), "-v"])
 
     assert '            "method": "initialize",' in capsys.readouterr().out.splitlines()
 
 
-def test_json_is_strict_lines_with_the_message_as_it_was(
+def test_json_lines_are_strict_and_have_the_original_message(
     make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     path = make_recording(
         [("client", b'{"jsonrpc":"2.0","id":1.0,"method":"x","params":{"n":1E5}}'), ("server", b"{oops}")]
     )
 
-    assert main(["show", str(path), "--json", "-v"]) == 0
+    assert main(["show", str(path), "--format", "json", "-v"]) == 0
 
     out = capfdbinary.readouterr().out
     request, garbage, note = map(orjson.loads, out.splitlines())
@@ -68,7 +71,7 @@ def test_json_is_strict_lines_with_the_message_as_it_was(
     assert (note["kind"], note["note"], note["code"]) == ("note", "exit", 0)
 
 
-def test_redacted_values_are_counted_and_a_recording_with_secrets_says_so(
+def test_redacted_values_are_counted_and_an_unredacted_recording_is_marked(
     make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     ping = b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":"[redacted:00c0ffee]","b":"x [redacted:00c0ffee]"}}'
@@ -76,7 +79,7 @@ def test_redacted_values_are_counted_and_a_recording_with_secrets_says_so(
 
     assert main(["show", path]) == 0
     first, *_, last, unanswered = capfdbinary.readouterr().out.decode().splitlines()
-    assert first.endswith(" · secrets and all (--no-redact)")
+    assert first.endswith(" · not redacted (--no-redact)")
     assert " · 2 values redacted · " in last
     assert unanswered == "no answer: x, id 1, since 0.000"
 
@@ -87,9 +90,9 @@ def test_redacted_values_are_counted_and_a_recording_with_secrets_says_so(
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "end"), [(0, "exit 0"), (None, "died: it has no exit note")], ids=["ended", "died"]
+    ("exit_code", "end"), [(0, "exit 0"), (None, "died (no exit note)")], ids=["ended", "died"]
 )
-def test_a_request_without_answer_is_named_at_the_end(
+def test_an_unanswered_request_is_named_at_the_end(
     make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes], exit_code: int | None, end: str
 ) -> None:
     path = make_recording(
@@ -100,22 +103,22 @@ def test_a_request_without_answer_is_named_at_the_end(
     assert main(["show", str(path)]) == 0
 
     *_, last, unanswered = capfdbinary.readouterr().out.decode().splitlines()
-    assert last == f"1 requests · 0 failed · 1 unanswered · {end}"
+    assert last == f"1 request · 0 failed · 1 unanswered · {end}"
     assert unanswered == "no answer: tools/call slow, id 7, since 0.000"
-    assert main(["show", str(path), "--json"]) == 0
+    assert main(["show", str(path), "--format", "json"]) == 0
     assert orjson.loads(capfdbinary.readouterr().out.splitlines()[0])["status"] == "no answer"
 
 
-def test_a_torn_last_line_is_left_out_and_said(
+def test_an_incomplete_last_line_is_skipped_and_reported(
     make_recording: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = make_recording(exit_code=None, torn=b'{"t":0.5,"from":"cli')
 
     assert main(["show", str(path)]) == 0
-    assert "the last line is torn (20 bytes, left out)" in capsys.readouterr().out
+    assert "incomplete last line skipped (20 bytes)" in capsys.readouterr().out
 
 
-def test_json_is_an_object_a_line_where_a_body_over_http_was_laid_out(
+def test_json_has_one_object_per_line_for_an_indented_http_body(
     tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     body = '{\r\n  "jsonrpc": "2.0",\n  "id": 1,\n  "result": {"n": 1E5, "text": "a\\nb"}\n}'
@@ -124,7 +127,7 @@ def test_json_is_an_object_a_line_where_a_body_over_http_was_laid_out(
     header = {"mcpspy": 1, "id": "ab12cd34", "started": "2026-01-01T00:00:00.000Z", "transport": "http"}
     path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in (header, printed)))
 
-    assert main(["show", str(path), "--json", "-v"]) == 0
+    assert main(["show", str(path), "--format", "json", "-v"]) == 0
 
     (line,) = capfdbinary.readouterr().out.split(b"\n")[:-1]
     answer = orjson.loads(line)
@@ -133,14 +136,16 @@ def test_json_is_an_object_a_line_where_a_body_over_http_was_laid_out(
     assert b"1E5" in line
 
 
-def test_json_says_of_a_torn_line_on_stderr(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_reports_an_incomplete_line_on_stderr(
+    make_recording: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = make_recording(exit_code=None, torn=b'{"t":')
 
     assert main(["show", str(path), "--json"]) == 0
-    assert "the last line is torn (5 bytes" in capsys.readouterr().err
+    assert "incomplete last line skipped (5 bytes)" in capsys.readouterr().err
 
 
-def test_following_shows_what_comes_and_ends_with_the_session(tmp_path: Path) -> None:
+def test_following_prints_new_messages_and_ends_with_the_session(tmp_path: Path) -> None:
     run = [sys.executable, "-m", "mcpspy", "run", "--dir", str(tmp_path), "--name", "live", "--", "cat"]
     message = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
     with subprocess.Popen(run, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
@@ -164,7 +169,7 @@ def test_following_shows_what_comes_and_ends_with_the_session(tmp_path: Path) ->
     assert rest.splitlines()[-1].endswith("exit 0") or "exit 0" in rest
 
 
-def test_a_filter_leaves_what_it_finds_and_says_of_how_much(
+def test_a_filter_prints_matching_lines_and_counts_them(
     make_recording: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["show", str(make_recording()), "-q", "tool:echo or note:exit"]) == 0
@@ -176,10 +181,10 @@ def test_a_filter_leaves_what_it_finds_and_says_of_how_much(
         ["·", "exit"],
     ]
     assert lines[-1].startswith("3 of 6 lines · tested 2 → tested 2 · ")
-    assert lines[-1].endswith(" · 2 requests · 1 failed · 1 odd · exit 0")
+    assert lines[-1].endswith(" · 2 requests · 1 failed · 1 protocol issue · exit 0")
 
 
-def test_a_filter_knows_what_became_of_a_request_in_the_end(
+def test_a_filter_matches_the_final_state_of_a_request(
     make_recording: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ask = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"slow"}}'
@@ -199,7 +204,7 @@ def test_a_filter_knows_what_became_of_a_request_in_the_end(
     assert "no answer" not in capsys.readouterr().out
 
 
-def test_following_filters_what_comes_as_it_comes(tmp_path: Path) -> None:
+def test_following_filters_new_messages(tmp_path: Path) -> None:
     run = [sys.executable, "-m", "mcpspy", "run", "--dir", str(tmp_path), "--name", "live", "--", "cat"]
     show = [sys.executable, "-u", "-m", "mcpspy", "show", "live", "-f", "--dir", str(tmp_path)]
     with subprocess.Popen(run, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
@@ -235,7 +240,7 @@ def test_following_filters_what_comes_as_it_comes(tmp_path: Path) -> None:
     assert "first" not in rest
 
 
-def test_json_obeys_a_filter(make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_json_is_filtered(make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     assert main(["show", str(make_recording()), "--json", "--filter=-dir:client -note:*"]) == 0
 
     printed = [orjson.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
@@ -246,17 +251,16 @@ def test_json_obeys_a_filter(make_recording: Make, capfdbinary: pytest.CaptureFi
     ]
 
 
-def test_a_blank_filter_wants_every_line(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_blank_filter_matches_every_line(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", str(make_recording()), "--filter", ""]) == 0
     assert "6 of 6 lines" in capsys.readouterr().out
 
 
-def test_a_bad_filter_is_one_line_with_the_place(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_filter_is_one_line_with_the_position(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "-q", "a tools:\x1b[2J"]) == 2
-    assert capsys.readouterr().err == (
-        "mcpspy: --filter, at character 3: unknown field tools: did you mean tool:?"
-        " A word with : in it may stand in quotes (docs/filter.md has the language)\n"
-    )
+    err = capsys.readouterr().err
+    assert err.startswith("mcpspy: show: --filter, character 3: unknown field tools")
+    assert err.endswith(" (see docs/filter.md)\n")
 
     assert main(["show", "-q", "kind:x status:\x1b[2J\ny"]) == 2
     printed = capsys.readouterr().err
@@ -270,14 +274,14 @@ def test_a_bad_filter_is_one_line_with_the_place(capsys: pytest.CaptureFixture[s
         (None, "no such file", 2),
         (b"", "empty, so not a recording", 2),
         (b"\x7fELF\x02\x01\x00\xff\xfe", "not an mcpspy recording", 2),
-        (b'{"mcpspy":1,"id":"a"', "its header is cut off", 2),
+        (b'{"mcpspy":1,"id":"a"', "its header is incomplete", 2),
         (b'{"mcpspy":99,"id":"a","started":"x"}\n', "recorded by a newer mcpspy (format 99", 2),
-        (b'{"mcpspy":1}\n', "its header is not that of a recording", 2),
+        (b'{"mcpspy":1}\n', "invalid header", 2),
         (b"[1]\n", "not an mcpspy recording", 2),
     ],
     ids=["missing", "empty", "binary", "cut header", "newer", "header without keys", "array"],
 )
-def test_a_file_that_is_no_recording_is_one_line_and_what_to_do(
+def test_a_file_that_is_not_a_recording_is_one_line_with_a_hint(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None, line: str, code: int
 ) -> None:
     path = tmp_path / "given.jsonl"
@@ -292,19 +296,21 @@ def test_a_file_that_is_no_recording_is_one_line_and_what_to_do(
     assert printed.rstrip().endswith(")")
 
 
-def test_a_folder_is_one_line_and_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_is_one_line_with_a_hint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", f"{tmp_path}/"]) == 2
     assert capsys.readouterr().err == (
-        f"mcpspy: {tmp_path}: a folder, not a recording (mcpspy ls --dir {tmp_path} lists what is in it)\n"
+        f"mcpspy: {tmp_path}: a folder, not a recording (mcpspy ls --dir {tmp_path} lists its sessions)\n"
     )
 
 
-def test_an_empty_folder_says_how_to_begin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_folder_suggests_the_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "--dir", str(tmp_path)]) == 2
     assert "mcpspy demo" in capsys.readouterr().err
 
 
-def test_an_http_session_tells_its_clients_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_http_session_distinguishes_its_clients(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "two.jsonl"
     path.write_text(
         '{"mcpspy":1,"id":"a1","started":"2026-01-01T00:00:00.000Z","transport":"http","upstream":"http://x/mcp"}\n'
@@ -327,7 +333,7 @@ def test_an_http_session_tells_its_clients_apart(tmp_path: Path, capsys: pytest.
 
 ASK = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s"}}'
 FINE = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}'
-TALK = [
+MESSAGES = [
     ("client", ASK % (7, b"slow")),
     ("client", ASK % (8, b"fast")),
     ("server", b"DEBUG: \x1b[2J"),
@@ -347,10 +353,10 @@ def below(lines: list[str], word: str) -> list[str]:
 
 
 @pytest.mark.parametrize("more", [[], ["--follow"]], ids=["whole", "followed"])
-def test_findings_stand_below_the_message_they_are_about(
+def test_findings_are_printed_below_their_message(
     make_recording: Make, capsys: pytest.CaptureFixture[str], more: list[str]
 ) -> None:
-    path = str(make_recording(TALK))
+    path = str(make_recording(MESSAGES))
 
     assert main(["show", path, "--lint", *more]) == 0
 
@@ -360,17 +366,17 @@ def test_findings_stand_below_the_message_they_are_about(
     assert below(lines, "(not JSON)") == ["ENV101"]
     assert below(lines, "was answered before") == ["ENV205"]
     never = next(line for line in lines if "LIFE201" in line)
-    if more:  # It was printed long before anybody could know.
+    if more:  # Its line was printed before the finding was known.
         assert never.endswith("(tools/call at 0.000)")
     else:
         assert "LIFE201" in below(lines, "slow")
     assert lines[-2].endswith(" findings · exit 0")
 
 
-def test_a_filter_may_ask_for_findings_once_there_are_some(
+def test_a_filter_can_select_findings_with_lint_only(
     make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    path = str(make_recording(TALK))
+    path = str(make_recording(MESSAGES))
 
     assert main(["show", path, "--lint", "--json", "-q", "lint:ENV1|lint=LIFE201"]) == 0
     printed = [orjson.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
@@ -390,10 +396,10 @@ def test_a_filter_may_ask_for_findings_once_there_are_some(
     assert (late["n"], late["kind"], late["code"]) == (0, "finding", "LIFE201")
 
     assert main(["show", path, "-q", "is:finding"]) == 2
-    assert b"at character 4: findings are not known here" in capfdbinary.readouterr().err
+    assert b"--filter, character 4: findings " in capfdbinary.readouterr().err
 
 
-def test_what_shows_only_later_is_reported_with_what_it_is_about(
+def test_a_late_finding_is_printed_with_its_message(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "origin.jsonl"
@@ -410,10 +416,12 @@ def test_what_shows_only_later_is_reported_with_what_it_is_about(
     assert main(["show", str(path), "--lint", "-f", "-q", "lint:HTTP5"]) == 0
 
     printed = [line for line in capsys.readouterr().out.splitlines() if "HTTP501" in line]
-    assert printed == ["          HTTP501 error: the Origin https://evil.example was let in (ping at 0.100)"]
+    assert printed == [
+        "          HTTP501 error: request with Origin https://evil.example was accepted (ping at 0.100)"
+    ]
 
 
-def test_what_was_said_last_is_counted_back_from_the_end(
+def test_a_relative_time_counts_back_from_the_last_entry(
     make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     path = make_recording([("client", ASK % (n, b"x")) for n in range(3)])

@@ -1,4 +1,4 @@
-"""What a mock of a recording can answer."""
+"""`mcpspy show --mock`: the requests that a mock can answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.core.mock.talking import Talk
 RECORDING = str(Path(__file__).parents[3] / "recordings" / "peer-sdk-legacy.jsonl")
 
 
-def test_requests_are_counted_by_what_they_are_about_and_answers_by_how_many_there_are() -> None:
+def test_requests_are_counted_by_target_and_responses_one_by_one() -> None:
     talk = Talk().handshake().call(1, n=1).call(2, n=1).call(3, n=2).call(4, "other")
     talk.client(id=5, method="tools/list").client(id=6, method="tools/call", params={"name": "hang"})
     talk.server(id=5, result={"tools": []})
@@ -26,20 +26,27 @@ def test_requests_are_counted_by_what_they_are_about_and_answers_by_how_many_the
     ]
 
 
-def test_it_is_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+def test_people_get_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", RECORDING, "--mock"]) == 0
     head, *table, _, total = capsys.readouterr().out.splitlines()
-    assert head.split() == ["method", "about", "requests", "answers"]
+    assert head.split() == ["method", "target", "requests", "answers"]
     assert "tools/call echo 3 3".split() in [row.split() for row in table]
-    assert total == "26 requests, and the handshake"
+    assert total == "26 requests, plus the handshake"
 
 
-def test_it_is_a_line_of_json_each_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_numbers_are_visible_on_a_narrow_terminal(width: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", RECORDING, "--mock", "--width", str(width)]) == 0
+    _, *table, _, _ = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= width and all(map(str.isdecimal, line.split()[-2:])) for line in table)
+
+
+def test_programs_get_one_json_object_per_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", RECORDING, "--mock", "--json"]) == 0
     first, *_ = map(json.loads, capsys.readouterr().out.splitlines())
     assert first == {"method": "tools/list", "about": None, "requests": 1, "answers": 1}
 
 
-def test_it_counts_all_of_a_recording(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_whole_recording_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", RECORDING, "--mock", "--follow"]) == 2
-    assert "show: --mock counts a whole recording" in capsys.readouterr().err
+    assert "show: --mock counts the whole recording" in capsys.readouterr().err

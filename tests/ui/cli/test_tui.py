@@ -1,4 +1,4 @@
-"""`mcpspy tui`: what is said before there is a screen."""
+"""`mcpspy tui`: errors before the screen opens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Make = Callable[..., Path]
 
 
 class Terminal:
-    """A stream that says it is one."""
+    """A stream that claims to be a terminal."""
 
     def __init__(self, stream: object) -> None:
         self._stream = stream
@@ -31,7 +31,7 @@ class Terminal:
 
 
 def sit_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the streams be terminals. Not a fixture: pytest puts its own in their place for each phase."""
+    """Make the streams terminals. Not a fixture: pytest replaces the streams in each phase."""
     monkeypatch.setenv("TERM", "xterm")
     for name in ("stdin", "stdout", "stderr"):
         monkeypatch.setattr(sys, name, Terminal(getattr(sys, name)))
@@ -49,7 +49,7 @@ def test_without_a_terminal_it_says_what_to_do_instead(
     monkeypatch.setenv("MCPSPY_DIR", str(tmp_path))
 
     assert main(["tui", *arguments]) == 3
-    assert capsys.readouterr().err == "mcpspy: tui needs a terminal; mcpspy show prints the session\n"
+    assert capsys.readouterr().err == "mcpspy: tui needs a terminal (use mcpspy show to print a session)\n"
 
 
 def test_a_dumb_terminal_is_none(
@@ -81,7 +81,7 @@ def test_a_file_that_is_no_recording_is_reported_before_the_screen(
     assert "not an mcpspy recording" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may read anything")
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root can read every file")
 def test_a_file_that_may_not_be_read_is_reported_before_the_screen(
     make_recording: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,7 +14,7 @@ from mcpspy.ui.cli import bridge
 from mcpspy.ui.cli.main import main
 
 CONFIG = """{
-  // of a person
+  // written by the user
   "mcpServers": {
     "memory": {"command": "npx", "args": ["-y", "memory"]},
     "remote": {"url": "http://localhost:3000/mcp"},
@@ -50,7 +50,7 @@ def config(home: Path) -> Path:
 
 
 def sample(host: Host) -> Path:
-    """Write a configuration of a host where it has it."""
+    """Write a configuration of a host to its usual path."""
     path = host.paths()[0]
     path.parent.mkdir(parents=True, exist_ok=True)
     text = SAMPLES[host.location.syntax]
@@ -82,11 +82,11 @@ def test_it_says_what_became_of_each_server_and_where_the_old_file_is(
 
     first, second, third, changed, kept, last = capsys.readouterr().out.splitlines()
     assert (first, second) == ("memory: wrapped", "remote: wrapped")
-    assert third.startswith("linear: left alone: the host may log in to https://mcp.linear.app by itself")
+    assert third.startswith("linear: skipped: ")
     assert changed == f"{config}: changed"
-    assert Path(kept.removeprefix("as it was before: ")).read_text(encoding="utf-8") == CONFIG
-    assert last.startswith("Cursor goes on as before until")
-    assert config.read_text(encoding="utf-8").startswith("{\n  // of a person\n")
+    assert Path(kept.removeprefix("backup: ")).read_text(encoding="utf-8") == CONFIG
+    assert last == "restart Cursor or its servers to apply the change"
+    assert config.read_text(encoding="utf-8").startswith("{\n  // written by the user\n")
 
 
 def test_on_a_narrow_terminal_a_reason_is_whole(
@@ -97,7 +97,7 @@ def test_on_a_narrow_terminal_a_reason_is_whole(
 
     main(["wrap", "cursor", "--all"])
 
-    assert "or insist with --bridge-oauth" in capsys.readouterr().out
+    assert "--bridge-oauth" in capsys.readouterr().out
 
 
 def test_a_second_time_changes_nothing_and_says_so(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,7 +119,7 @@ def test_without_a_name_several_servers_are_a_question(
 
     err = capsys.readouterr().err
     assert err == (
-        f"mcpspy: {config}: 3 servers: memory, remote, linear (name some with --server, or say --all)\n"
+        f"mcpspy: {config}: contains 3 servers: memory, remote, linear (select servers with --server or --all)\n"
     )
     assert config.read_text(encoding="utf-8") == CONFIG
 
@@ -133,7 +133,7 @@ def test_a_dry_run_is_a_diff_and_changes_nothing(
     assert out.startswith(f"--- {config}\n+++ {config}\n@@ ".encode())
     assert b'\n-    "memory": {"command": "npx", "args": ["-y", "memory"]},\n' in out
     assert b'"run", "--name", "memory", "--", "npx", "-y", "memory"]},\n' in out
-    assert err.startswith(b"linear: left alone: ")
+    assert err.startswith(b"linear: skipped: ")
     assert config.read_text(encoding="utf-8") == CONFIG
     assert not (home / ".local").exists(), "not even a backup"
 
@@ -209,7 +209,7 @@ def test_an_mcpspy_in_a_cache_is_a_warning(
     monkeypatch.setattr("sys.argv", [str(passing)])
 
     assert main(["wrap", "cursor", "--server", "memory"]) == 0
-    assert "is in a cache that is emptied some day: say --uvx" in capfd.readouterr().err
+    assert "is in a temporary cache (use --uvx, or install mcpspy)" in capfd.readouterr().err
 
 
 def test_a_server_that_another_file_of_the_product_has_is_named(
@@ -219,22 +219,22 @@ def test_a_server_that_another_file_of_the_product_has_is_named(
     (home / ".claude.json").write_text(json.dumps({"projects": inside}), encoding="utf-8")
 
     assert main(["wrap", "claude-code", "--server", "x"]) == 2
-    assert capsys.readouterr().err.endswith(".claude.json: no server x (claude-code-local has it)\n")
+    assert capsys.readouterr().err.endswith(".claude.json: no server x (claude-code-local contains it)\n")
     assert main(["wrap", "claude-code", "--all"]) == 0
-    assert "it has no servers; there are some in claude-code-local" in capsys.readouterr().out
+    assert "contains no servers; claude-code-local contains servers" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "printed"),
     [
         (["crsor", "--all"], 2, "crsor: no such host or file (did you mean cursor"),
-        (["zed"], 2, "no such file; Zed has its servers there"),
+        (["zed"], 2, "no such file; Zed configures servers there"),
         (["./none.json"], 2, "none.json: no such file"),
         ([".", "--all"], 2, "a folder, not a configuration"),
         (["broken.json", "--all"], 2, "broken.json: line 1, column 17: not JSON"),
         (["broken.toml", "--all"], 2, "broken.toml: not TOML"),
         (["broken.yaml", "--all"], 2, "broken.yaml: line 1, column 15: not YAML"),
-        (["list.json", "--all"], 2, "list.json: mcpServers is no object of servers"),
+        (["list.json", "--all"], 2, "list.json: mcpServers is not an object of servers"),
         (["cursor", "--all", "--server", "memory"], 2, "exclude each other"),
         (["cursor", "--server", "memry"], 2, "no server memry (did you mean memory?)"),
     ],
@@ -285,4 +285,4 @@ def test_names_of_servers_are_sanitized(home: Path, capsys: pytest.CaptureFixtur
     out, err = capsys.readouterr()
     assert "\x1b" not in out + err
     assert "\x07" not in out + err
-    assert "b\\x07: left alone: it has neither a command nor a URL" in out
+    assert "b\\x07: skipped: " in out

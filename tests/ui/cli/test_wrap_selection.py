@@ -1,4 +1,4 @@
-"""What `wrap` and `unwrap` share."""
+"""The selection of servers and the diff that `wrap` and `unwrap` share."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_servers_are_chosen_by_name(target: ConfigTarget) -> None:
     ]
     with pytest.raises(UsageError, match=r"mcp\.json: no server memry \(did you mean memory\?\)"):
         selected_servers(target, ["memry"], bool, is_all=False)
-    with pytest.raises(UsageError, match=r"no server qqq \(it has memory, github\)"):
+    with pytest.raises(UsageError, match=r"no server qqq \(use memory, github\)"):
         selected_servers(target, ["qqq"], bool, is_all=False)
 
 
@@ -37,7 +37,7 @@ def test_who_names_none_means_the_only_one(target: ConfigTarget) -> None:
     assert selected_servers(target, None, lambda server: server.name == "github", is_all=False) == ["github"]
     assert selected_servers(target, None, bool, is_all=True) == ["memory", "github"]
     with pytest.raises(
-        UsageError, match=r"2 servers: memory, github \(name some with --server, or say --all\)"
+        UsageError, match=r"contains 2 servers: memory, github \(select servers with --server or --all\)"
     ):
         selected_servers(target, None, bool, is_all=False)
 
@@ -50,7 +50,7 @@ def test_who_names_none_means_the_only_one(target: ConfigTarget) -> None:
         ("a\nb\n", "a\nc\u2028d\x0be\n"),
         ("a\n" * 9 + "b", "c\n" + "a\n" * 9 + "b\n"),
     ],
-    ids=["line ends of Windows", "what is no line end", "none at the end"],
+    ids=["Windows line ends", "not a line end", "no line end at the end"],
 )
 def test_patch_makes_the_new_text_of_the_diff(tmp_path: Path, old: str, new: str) -> None:
     (tmp_path / "x").write_bytes(old.encode())

@@ -1,4 +1,4 @@
-"""The client of the demo, against servers that do not play along."""
+"""The demo client, with servers that fail."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def test_a_conversation_with_the_server_itself_ends_well() -> None:
 
 
 def test_a_server_that_stops_halfway_is_an_error_with_a_way_out() -> None:
-    with pytest.raises(CannotStart, match="stopped before it had answered"):
+    with pytest.raises(CannotStart, match="exited before it responded"):
         converse([sys.executable, "-c", "input()"])

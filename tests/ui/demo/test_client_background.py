@@ -1,4 +1,4 @@
-"""The demo, recorded where nobody sees it."""
+"""The demo, recorded in the background."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ async def test_it_is_not_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
     monkeypatch.setattr(client, "RECORD_TIMEOUT", 0.01)
-    assert "took more than" in await record(str(tmp_path))
+    assert "took longer than" in await record(str(tmp_path))
     assert started[0].returncode is not None

@@ -1,4 +1,4 @@
-"""The weather server of the demo, by what it answers."""
+"""The responses of the demo's weather server."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A client without a library: what is said to a server that is started, and what it answers.
+"""A client without a library, for servers on stdio and HTTP.
 
-Code under test of the suites that are run here; some of them import nothing else.
+The code under test of the suites in these tests; some of them import nothing else.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _text(answer: dict[str, Any]) -> str:
 
 
 def call(command: list[str], *calls: tuple[str, dict[str, Any]], listing: bool = False) -> list[str]:
-    """Start a server, call its tools, list them if asked to, close its stdin; return what they say, or their errors."""
+    """Start a server, call its tools, list them if `listing`, close its stdin; return the texts or errors."""
     messages = [*_messages(calls), *([LISTING] if listing else [])]
     lines = b"".join(json.dumps(message).encode() + b"\n" for message in messages)
     done = subprocess.run(command, input=lines, stdout=subprocess.PIPE, timeout=SECONDS)
@@ -49,7 +49,7 @@ def call(command: list[str], *calls: tuple[str, dict[str, Any]], listing: bool =
 
 
 def call_over_http(url: str, *calls: tuple[str, dict[str, Any]]) -> list[str]:
-    """Call tools of a server over HTTP, in a session that is ended."""
+    """Call tools of a server over HTTP, in a session that the client ends; return the texts or errors."""
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     messages = []
     for message in _messages(calls):

@@ -1,4 +1,4 @@
-"""What a test may assert of a session, and what it is told if it is not so."""
+"""Assertions on a session, and their failure messages."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def conversation(answer: str = "3", *, listed: bool = False) -> list[Said]:
 
 @pytest.fixture
 def fixture(make_recording: Make, tmp_path: Path) -> McpRecording:
-    """What the fixture gives in a test in which one session was played; its recording says the same."""
+    """The value of the fixture after one session, which equals its recording."""
     path = tmp_path / "x.jsonl"
     make_recording(conversation()).rename(path)
     recording = McpRecording(PluginOptions(test="test_a", path=path, mode="once"), tmp_path / "tmp")
@@ -61,7 +61,7 @@ def test_findings_are_reported_with_their_places(make_recording: Make) -> None:
     with pytest.raises(AssertionError) as failed:
         assert_lint_clean(path)
     first, second, *_ = str(failed.value).splitlines()
-    assert first == "1 finding (mcpspy lint --explain CODE says more)"
+    assert first == "1 finding (mcpspy lint --explain CODE explains a rule)"
     assert f"{path.name}:7 ENV101 error: " in second
     assert "\x1b" not in str(failed.value)
 
@@ -105,9 +105,9 @@ def test_a_session_that_never_listed_cannot_be_compared_by_its_lists(
     listed = make_recording(conversation("5", listed=True))
 
     assert_matches(make_recording(conversation("4", listed=True)), listed, only=["tools"])
-    with pytest.raises(AssertionError, match="never asked for the tools"):
+    with pytest.raises(AssertionError, match="never listed the tools"):
         assert_matches(fixture, listed, only=["tools"])
-    with pytest.raises(ValueError, match="there are tools, resources, prompts"):
+    with pytest.raises(ValueError, match="not one of tools, resources, prompts"):
         assert_matches(fixture, listed, only=["tolls"])
 
 
@@ -115,7 +115,7 @@ def test_a_server_that_was_started_once_more_is_a_difference(
     make_recording: Make, fixture: McpRecording, tmp_path: Path
 ) -> None:
     make_recording(conversation(), folder=tmp_path / "tmp" / "played")
-    with pytest.raises(AssertionError, match="2 sessions now, 1 session in the recording"):
+    with pytest.raises(AssertionError, match="2 sessions in this run, 1 session in the recording"):
         assert_matches(fixture)
 
     make_recording(conversation()).rename(tmp_path / "x.2.jsonl")
@@ -125,7 +125,7 @@ def test_a_server_that_was_started_once_more_is_a_difference(
 def test_what_is_no_recording_is_reported(make_recording: Make, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such file"):
         assert_matches(make_recording(conversation()), tmp_path / "gone.jsonl")
-    with pytest.raises(TypeError, match="a path has no recording of its own"):
+    with pytest.raises(TypeError, match="a path needs a second argument"):
         assert_matches(make_recording(conversation()))
 
 

@@ -1,4 +1,4 @@
-"""What a test recorded, put where its recording belongs."""
+"""Sessions of a test become its recording."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_sessions_come_in_the_order_in_which_they_began(make_recording: Make, tm
         started = header.replace(b'"started":"20', b'"started":"1%d' % second)
         path.write_bytes(started + b"\n" + rest)
         made.append(path)
-    (folder / "empty.jsonl").touch()  # Created this moment; its header follows.
+    (folder / "empty.jsonl").touch()  # A new file, whose header follows.
 
     assert sessions(folder) == [made[1], made[2], made[0]]
 
@@ -108,7 +108,7 @@ def test_what_is_kept_is_redacted_by_the_settings_of_the_project_and_ours_alone(
     assert Recording(path).header.redacted
     if os.name == "posix":
         assert path.stat().st_mode & 0o777 == 0o600
-    # What is redacted already is left as it is.
+    # Placeholders of earlier redactions do not change.
     (copied,) = replace([path], tmp_path / "again.jsonl", redaction)
     assert copied.read_text(encoding="utf-8").splitlines()[1:] == text.splitlines()[1:]
 

@@ -1,4 +1,4 @@
-"""Where the recording of a test is."""
+"""The path of a test's recording."""
 
 from __future__ import annotations
 

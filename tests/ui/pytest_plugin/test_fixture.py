@@ -1,4 +1,4 @@
-"""The fixture's object at real servers; and the plugin in runs of pytest, as its users have it."""
+"""The fixture's value with real servers, and the plugin in real runs of pytest."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Begin = Callable[..., McpRecording]
 
 @pytest.fixture
 def begin(tmp_path: Path) -> Begin:
-    """Begin a test: a new fixture's object, for the one recording there is."""
+    """Begin a test: a new value of the fixture, always for the same recording."""
 
     def begin(mode: str = "once", *server: str, **options: Any) -> McpRecording:
         fields: dict[str, Any] = {
@@ -82,15 +82,15 @@ def test_unrecorded_requests_are_reported_once(begin: Begin) -> None:
         "every recorded answer is used up: tools/call add",
     ]
     report = second.report_unrecorded()
-    assert report.startswith("mcpspy: 2 requests without an answer in ")
-    assert "    /params/arguments/b: 2 was recorded, 3 was asked\n" in report
+    assert report.startswith("mcpspy: 2 requests without a recorded response in ")
+    assert "    /params/arguments/b: recorded 2, sent 3\n" in report
     assert "every recorded answer is used up: tools/call add\n" in report
     assert report.endswith("  pytest --mcpspy-record=new_episodes 'test_a.py::test_a'")
     assert second.report_unrecorded() == ""
 
     call_over_http(second.url, ("subtract", {}))  # In a fixture that ends later, say.
     report = end(second)
-    assert report.startswith("mcpspy: 1 request without an answer in ")
+    assert report.startswith("mcpspy: 1 request without a recorded response in ")
     assert "not recorded: tools/call subtract\n" in report
 
 
@@ -154,7 +154,7 @@ def test_a_server_over_http_is_recorded_by_its_url_and_by_a_command(begin: Begin
 
 
 def test_a_command_cannot_be_recorded_by_a_url(begin: Begin) -> None:
-    with pytest.raises(UsageError, match=r"a server that speaks HTTP.*name it with upstream="):
+    with pytest.raises(UsageError, match=r"a server that speaks HTTP.*name the server with upstream="):
         _ = begin("once", *SERVER).url
 
 
@@ -290,7 +290,7 @@ class Runs:
         shutil.copy(conversing.__file__, folder)
 
     def pytest(self, *options: str, **environment: str) -> str:
-        """Run pytest with the plugins that count, and no other; return what it says."""
+        """Run pytest with only the plugins under test; return its output."""
         plugins = ("-p", "xdist", "-p", "mcpspy.ui.pytest_plugin", "-p", "no:cacheprovider")
         given = {name: value for name, value in os.environ.items() if not name.startswith(("CI", "PYTEST_"))}
         done = subprocess.run(
@@ -307,7 +307,7 @@ class Runs:
         return done.stdout
 
     def recordings(self) -> dict[str, bytes]:
-        """Return the files, by their names."""
+        """Return the content of each file, by name."""
         return {path.name: path.read_bytes() for path in self.folder.glob("[!t]*/**/*.jsonl")} | {
             path.name: path.read_bytes() for path in self.folder.glob("*.jsonl")
         }
@@ -328,7 +328,7 @@ def test_a_suite_in_two_processes_is_recorded_served_and_fails_for_what_is_new(t
         "test_whose_client_goes_on_in_its_fixture.jsonl",
     ]
     assert (
-        "not kept as mcp_recordings/test_suite/test_that_fails.jsonl, because the test did not pass"
+        "not saved as mcp_recordings/test_suite/test_that_fails.jsonl, because the test did not pass"
         in responses
     )
     (kept,) = {Path(path) for path in re.findall(r"^  mcpspy show (\S+)$", responses, re.MULTILINE)}
@@ -337,9 +337,12 @@ def test_a_suite_in_two_processes_is_recorded_served_and_fails_for_what_is_new(t
 
     responses = runs.pytest("--mcpspy-record=none", SERVER=str(tmp_path / "gone"), NEW="3")
     assert re.search(r"= 2 failed, 4 passed, 2 errors in ", responses), responses
-    assert "(make it: pytest --mcpspy-record=once 'test_suite.py::test_that_fails')" in responses
-    assert responses.count("/params/arguments/b: 2 was recorded, 3 was asked") == 3
-    assert "mcpspy: 2 requests without an answer in mcp_recordings/test_suite/test_that_starts" in responses
+    assert "(create it with pytest --mcpspy-record=once 'test_suite.py::test_that_fails')" in responses
+    assert responses.count("/params/arguments/b: recorded 2, sent 3") == 3
+    assert (
+        "mcpspy: 2 requests without a recorded response in mcp_recordings/test_suite/test_that_starts"
+        in responses
+    )
     assert "Captured mcpspy call" in responses, "beside the assertion that failed first"
     assert "/params/arguments/pin" not in responses.replace(
         "differs at /params/arguments/b, /params/arguments/pin", ""

@@ -1,4 +1,4 @@
-"""What is told of a request that was not recorded."""
+"""The report on an unrecorded request."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def test_the_values_that_differ_are_reported(make_recording: Make) -> None:
     (text,) = described(make_recording, played, [call("Nairobi", days=3), ANSWERED, call("Oslo"), ANSWERED])
     assert text == (
         "not recorded: tools/call forecast\n"
-        '  asked: {"name":"forecast","arguments":{"city":"Bergen","days":3}}\n'
+        '  sent: {"name":"forecast","arguments":{"city":"Bergen","days":3}}\n'
         "  nearest: tools/call forecast\n"
-        '    /params/arguments/city: "Oslo" was recorded, "Bergen" was asked\n'
-        "    /params/arguments/days: nothing was recorded, 3 was asked"
+        '    /params/arguments/city: recorded "Oslo", sent "Bergen"\n'
+        "    /params/arguments/days: recorded nothing, sent 3"
     )
 
 
@@ -56,8 +56,8 @@ def test_what_may_differ_does_not(make_recording: Make) -> None:
     played = [call("Bergen", now=2), refused("not recorded: tools/call forecast", "/params/arguments/city")]
     (text,) = described(make_recording, played, [call("Oslo", now=1)], "/params/arguments/now")
 
-    assert '  asked: {"name":"forecast","arguments":{"city":"Bergen"}}\n' in text
-    assert text.endswith('/params/arguments/city: "Oslo" was recorded, "Bergen" was asked')
+    assert '  sent: {"name":"forecast","arguments":{"city":"Bergen"}}\n' in text
+    assert text.endswith('/params/arguments/city: recorded "Oslo", sent "Bergen"')
 
 
 def test_without_the_request_that_the_mock_means_its_pointers_are_reported(make_recording: Make) -> None:

@@ -1,4 +1,4 @@
-"""What a test asks of its recording, and who has the last word."""
+"""The options of a test's recording, and their precedence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SERVER = ["python", "weather.py"]
 
 
 class Config:
-    """What pytest was started with."""
+    """The configuration of pytest."""
 
     def __init__(self, rootpath: Path, option: str | None, settings: dict[str, Any]) -> None:
         self.rootpath = rootpath
@@ -48,7 +48,7 @@ class Node:
 
 
 class Request:
-    """A fixture's request."""
+    """The `request` of a fixture."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ def _no_ci(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def existing(tmp_path: Path) -> Path:
-    """A recording that is there."""
+    """An existing recording."""
     path = tmp_path / "mcp_recordings" / "test_a" / "test_a.jsonl"
     path.parent.mkdir(parents=True)
     path.touch()
@@ -169,22 +169,22 @@ def test_the_real_server_is_needed_only_to_record(existing: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("marker", "line"),
     [
-        (mark("a", "b"), "one recording a test"),
-        (mark(3), "3 is not the path of a recording"),
-        (mark(modes="all"), "modes means nothing (there are path, mode,"),
-        (mark(mode="sometimes"), "mode 'sometimes' means nothing (there are none, once,"),
-        (mark(match="fuzzy"), "match 'fuzzy' means nothing"),
-        (mark(on_exhausted="cry"), "on_exhausted 'cry' means nothing"),
-        (mark(ignore="/params/a"), "ignore='/params/a' is no list"),
-        (mark(ignore=["params"]), "ignore 'params': a JSON pointer begins with /"),
+        (mark("a", "b"), "more than one recording (use one path per test)"),
+        (mark(3), "3: not the path of a recording"),
+        (mark(modes="all"), "unknown argument modes (use path, mode,"),
+        (mark(mode="sometimes"), "mode 'sometimes': unknown value (use none, once,"),
+        (mark(match="fuzzy"), "match 'fuzzy': unknown value"),
+        (mark(on_exhausted="cry"), "on_exhausted 'cry': unknown value"),
+        (mark(ignore="/params/a"), "ignore='/params/a': not a list"),
+        (mark(ignore=["params"]), "ignore 'params': a JSON pointer must begin with /"),
         (mark(ignore=["/result"]), "ignore '/result': only /params/… is compared"),
-        (mark(server=["a"], upstream="http://a"), "one server at a time"),
-        (mark(server="python weather.py"), "a command is a list"),
-        (mark(upstream="ftp://a"), "'ftp://a' is not the URL of a server"),
-        (mark(), "no server to record from (@pytest.mark.mcp_recording(server="),
+        (mark(server=["a"], upstream="http://a"), "server and upstream exclude each other"),
+        (mark(server="python weather.py"), "or a list for a command"),
+        (mark(upstream="ftp://a"), "'ftp://a': not a server URL"),
+        (mark(), "no server to record from (use @pytest.mark.mcp_recording(server="),
         (
             mark(mode="none"),
-            "in mode none (the default where CI is set) none is recorded (make it: pytest --mcpspy-record=once 'test_a.py::test_a')",
+            "mode none (the default if CI is set) does not record (create it with pytest --mcpspy-record=once 'test_a.py::test_a')",
         ),
     ],
     ids=lambda value: value[:20] if isinstance(value, str) else "",
@@ -204,5 +204,5 @@ def test_settings_of_redaction_are_read_before_anything_starts(tmp_path: Path) -
         read(Request(tmp_path, mcpspy_config="mcpspy.toml", mcpspy_server=SERVER))
 
     (tmp_path / "mcpspy.toml").write_text("[redact]\nkeys = 3\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="no list of strings"):
+    with pytest.raises(UsageError, match="must be a list of strings"):
         read(Request(tmp_path, mcpspy_config="mcpspy.toml", mcpspy_server=SERVER))

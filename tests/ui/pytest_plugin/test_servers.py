@@ -1,4 +1,4 @@
-"""A recording over HTTP, for one test, in a thread of its own."""
+"""A recording over HTTP, for one test, in its own thread."""
 
 from __future__ import annotations
 

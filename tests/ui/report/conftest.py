@@ -1,4 +1,4 @@
-"""A difference that has everything in it, hostile texts above all."""
+"""A difference with every kind of change, and with hostile texts."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def change(severity: ChangeSeverity = DIFFERENT, **fields: object) -> DiffChange
 
 @pytest.fixture
 def hostile() -> str:
-    """Return a text that wants to be anything but text."""
+    """Return a text that tries to be interpreted as anything but text."""
     return HOSTILE
 
 
 @pytest.fixture
 def difference() -> SessionDiff:
-    """Return a difference of seven cases, four of them changed, two breaking nothing."""
+    """Return a difference of seven cases; four of them changed, two of these only with notes."""
     return SessionDiff(
         (
             ComparedCase(method="handshake", changes=(change(NOTE, kind=ChangeKind.HANDSHAKE, pointer="/v", old="1", new="2"),)),

@@ -1,4 +1,4 @@
-"""Findings made for a test."""
+"""Findings for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A difference for programs."""
+"""A diff as JSON."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from mcpspy.ui.report.diff_json import document
 
 def read(difference: SessionDiff, **options: Any) -> dict[str, Any]:
     def refuse(name: str) -> None:
-        pytest.fail(f"{name} is no JSON")
+        pytest.fail(f"{name} is not JSON")
 
     found: dict[str, Any] = json.loads(document(difference, ("a", "b"), **options), parse_constant=refuse)
     return found
 
 
 def test_a_document_has_every_change_whole(difference: SessionDiff, hostile: str) -> None:
-    said = read(difference)
+    report = read(difference)
 
-    assert (said["same"], said["old"], said["new"], said["compared"]) == (False, "a", "b", 7)
-    assert said["counts"] == {"breaking": 1, "different": 4, "note": 2}
-    assert len(said["changes"]) == 7
-    assert said["changes"][2] == {
+    assert (report["same"], report["old"], report["new"], report["compared"]) == (False, "a", "b", 7)
+    assert report["counts"] == {"breaking": 1, "different": 4, "note": 2}
+    assert len(report["changes"]) == 7
+    assert report["changes"][2] == {
         "kind": "error",
         "severity": "breaking",
         "method": "tools/call",
@@ -43,7 +43,7 @@ def test_a_document_has_every_change_whole(difference: SessionDiff, hostile: str
         "old": {"line": 5, "exchange": 2},
         "new": {"line": 6, "exchange": 3, "value": {"message": hostile}},
     }
-    assert said["changes"][4]["new"] is None
+    assert report["changes"][4]["new"] is None
 
 
 def test_fail_on_decides_which_cases_fail(difference: SessionDiff) -> None:
@@ -57,9 +57,9 @@ def test_any_value_can_be_reported() -> None:
     odd = [2**80, float("nan"), float("inf"), "\ud800", None]
     change = DiffChange(kind=ChangeKind.RESULT, severity=ChangeSeverity.NOTE, old=odd, new={"x": odd})
 
-    (said,) = read(SessionDiff((ComparedCase(method="a", changes=(change,)),)))["changes"]
+    (report,) = read(SessionDiff((ComparedCase(method="a", changes=(change,)),)))["changes"]
 
-    assert said["old"]["value"] == [2**80, None, None, "\ud800", None]
+    assert report["old"]["value"] == [2**80, None, None, "\ud800", None]
 
 
 def test_a_value_that_cannot_be_serialised_is_replaced() -> None:
@@ -72,15 +72,15 @@ def test_a_value_that_cannot_be_serialised_is_replaced() -> None:
     )
 
     gc.collect()
-    gc.disable()  # A finalizer that runs where no call is possible is an error of its own.
+    gc.disable()  # A finalizer that runs where no call is possible raises another error.
     try:
-        said = read(SessionDiff((ComparedCase(method="a", old=ChangePosition(2), changes=changes),)))[
+        report = read(SessionDiff((ComparedCase(method="a", old=ChangePosition(2), changes=changes),)))[
             "changes"
         ]
     finally:
         gc.enable()
 
-    assert [(change["old"]["value"], change["new"]) for change in said] == [
+    assert [(change["old"]["value"], change["new"]) for change in report] == [
         ("(nested too deep)", None),
         (2**80, None),
     ]

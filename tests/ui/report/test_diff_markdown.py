@@ -1,4 +1,4 @@
-"""A difference for a pull request."""
+"""A diff as Markdown for a pull request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, ComparedCase, DiffC
 from mcpspy.ui.report.diff_markdown import MOST, SHOWN, fence, markdown, span
 
 GITHUB = MarkdownIt("gfm-like", {"linkify": False, "html": True})
-"""What GitHub reads, but for its own links."""
+"""Rendered as on GitHub, except GitHub's own links."""
 
 
 def blocks(text: str) -> list[str]:
@@ -24,21 +24,21 @@ def change(**fields: object) -> DiffChange:
 
 
 def test_a_report_has_a_verdict_a_table_and_the_gravest_first(difference: SessionDiff) -> None:
-    said = markdown(difference, ("old.jsonl", "new.jsonl"))
+    report = markdown(difference, ("old.jsonl", "new.jsonl"))
 
-    assert said.startswith("### mcpspy diff: changed: 1 breaking, 4 different, 2 notes; 3 of 7 alike\n")
-    assert "`old.jsonl` → `new.jsonl`" in said
-    assert "| error | 1 |  |  |" in said
-    order = re.findall(r"^\*\*(\w+)\*\*", said, re.MULTILINE)
+    assert report.startswith("### mcpspy diff: changed: 1 breaking, 4 different, 2 notes; 3 of 7 unchanged\n")
+    assert "`old.jsonl` → `new.jsonl`" in report
+    assert "| error | 1 |  |  |" in report
+    order = re.findall(r"^\*\*(\w+)\*\*", report, re.MULTILINE)
     assert order == ["breaking", "different", "different", "note"]
-    assert "```diff\n@@ removed  only the old session has it @@\n```" in said
-    assert "- b\n+ B\n" in said
+    assert "```diff\n@@ removed  only in the old session @@\n```" in report
+    assert "- b\n+ B\n" in report
 
 
 def test_no_text_of_a_peer_is_markup(difference: SessionDiff, hostile: str) -> None:
-    """All text of peers is in code."""
-    said = markdown(difference, (hostile, "b"))
-    tokens = GITHUB.parse(said)
+    """All text of peers is in code spans and fences."""
+    report = markdown(difference, (hostile, "b"))
+    tokens = GITHUB.parse(report)
 
     assert [token.type for token in tokens if token.nesting >= 0 and token.level == 0] == [
         "heading_open",
@@ -46,13 +46,13 @@ def test_no_text_of_a_peer_is_markup(difference: SessionDiff, hostile: str) -> N
         "table_open",
         *["paragraph_open", "fence"] * 4,
     ]
-    assert "html_block" not in blocks(said)
+    assert "html_block" not in blocks(report)
     for inline in (child for token in tokens for child in token.children or []):
         if inline.type != "code_inline":
             assert inline.type in ("text", "strong_open", "strong_close", "softbreak")
             assert not re.search(r"everyone|<b>|\x1b", inline.content)
-    assert "\x1b" not in said
-    assert "\x00" not in said
+    assert "\x1b" not in report
+    assert "\x00" not in report
 
 
 @given(st.text(alphabet="`a \\|<", min_size=1))
@@ -83,26 +83,26 @@ def test_a_report_fits_into_a_comment() -> None:
         for n in range(1000)
     )
 
-    said = markdown(SessionDiff(cases), ("a", "b"))
+    report = markdown(SessionDiff(cases), ("a", "b"))
 
-    assert len(said) < MOST + 200
-    left = re.search(r"… (\d+) more: `mcpspy diff` shows them all", said)
+    assert len(report) < MOST + 200
+    left = re.search(r"… (\d+) more; run `mcpspy diff`", report)
     assert left is not None
-    assert said.count("```diff") == 1000 - int(left[1])
+    assert report.count("```diff") == 1000 - int(left[1])
 
 
-def test_of_very_many_changes_of_one_request_some_are_shown() -> None:
+def test_many_changes_of_one_request_are_cut() -> None:
     case = ComparedCase(
         method="a", changes=tuple(change(pointer=f"/result/{n}", new=n) for n in range(SHOWN + 7))
     )
 
-    said = markdown(SessionDiff((case,)), ("a", "b"))
+    report = markdown(SessionDiff((case,)), ("a", "b"))
 
-    assert said.count("@@ result") == SHOWN
-    assert "… 7 more changes" in said
+    assert report.count("@@ result") == SHOWN
+    assert "… 7 more changes" in report
 
 
 def test_nothing_changed_is_a_verdict() -> None:
-    said = markdown(SessionDiff((ComparedCase(method="a"),)), ("a", "b"))
+    report = markdown(SessionDiff((ComparedCase(method="a"),)), ("a", "b"))
 
-    assert blocks(said) == ["heading_open", "inline", "paragraph_open", "inline"]
+    assert blocks(report) == ["heading_open", "inline", "paragraph_open", "inline"]

@@ -1,4 +1,4 @@
-"""A difference for people."""
+"""A diff for a terminal."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from mcpspy.ui.report.diff_text import terminal
 
 
 def test_each_change_is_below_its_case(difference: SessionDiff) -> None:
-    said = list(terminal(difference))
+    lines = list(terminal(difference))
 
-    assert said[0] == ("note       handshake", rows.QUIET)
-    assert said[1] == ('  handshake     /v  "1" → "2"', None)
-    assert said[2][0].startswith("breaking   tools/call \\x1b[2J")
-    assert said[2][0].endswith("· exchange 2 → 3, line 5 → 6")
-    assert said[2][1] == rows.BAD
-    assert ("different  roots/list  · exchange 4 → -, line 9 → -", rows.OPEN) in said
-    assert ("  removed       only the old session has it", None) in said
-    assert ("  latency       1.0 ms → 2.00 s", None) in said
-    assert ("    - b", rows.BAD) in said
-    assert ("    + B", rows.OK) in said
-    assert said[-1] == ("changed: 1 breaking, 4 different, 2 notes; 3 of 7 alike", rows.BAD)
+    assert lines[0] == ("note       handshake", rows.QUIET)
+    assert lines[1] == ('  handshake     /v  "1" → "2"', None)
+    assert lines[2][0].startswith("breaking   tools/call \\x1b[2J")
+    assert lines[2][0].endswith("· exchange 2 → 3, line 5 → 6")
+    assert lines[2][1] == rows.BAD
+    assert ("different  roots/list  · exchange 4 → -, line 9 → -", rows.OPEN) in lines
+    assert ("  removed       only in the old session", None) in lines
+    assert ("  latency       1.0 ms → 2.00 s", None) in lines
+    assert ("    - b", rows.BAD) in lines
+    assert ("    + B", rows.OK) in lines
+    assert lines[-1] == ("changed: 1 breaking, 4 different, 2 notes; 3 of 7 unchanged", rows.BAD)
 
 
 def test_nothing_of_a_peer_is_interpreted(difference: SessionDiff) -> None:
@@ -48,4 +48,4 @@ def test_values_that_do_not_fit_have_their_own_lines() -> None:
 
 
 def test_nothing_changed_is_one_line() -> None:
-    assert list(terminal(SessionDiff((ComparedCase(method="a"),)))) == [("same: 1 of 1 alike", None)]
+    assert list(terminal(SessionDiff((ComparedCase(method="a"),)))) == [("same: 1 of 1 unchanged", None)]

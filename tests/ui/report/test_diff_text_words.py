@@ -1,4 +1,4 @@
-"""The words of a change."""
+"""The texts of a change."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_equal_positions_are_shown_once(
     assert places(ComparedCase(method="a", old=old, new=new)) == words
 
 
-def test_a_place_for_a_program() -> None:
+def test_a_position_in_json() -> None:
     assert place(ChangePosition(3, 0)) == {"line": 3, "exchange": 0}
     assert place(ChangePosition(3)) == {"line": 3}
     assert place(None) == {}
@@ -69,8 +69,8 @@ def test_no_name_takes_over_a_report() -> None:
 
 def test_the_reason_of_a_change() -> None:
     assert reason(change(1, 2)) == ""
-    assert reason(change(1, 2, ChangeKind.ADDED)) == "only the new session has it"
-    assert reason(change(1, 2, ChangeKind.REMOVED)) == "only the old session has it"
+    assert reason(change(1, 2, ChangeKind.ADDED)) == "only in the new session"
+    assert reason(change(1, 2, ChangeKind.REMOVED)) == "only in the old session"
 
 
 def test_values_are_one_line_of_json_and_none_where_there_is_none() -> None:
@@ -124,8 +124,8 @@ def test_the_verdict_counts() -> None:
         changes = tuple(DiffChange(kind=ChangeKind.RESULT, severity=severity) for severity in severities)
         return SessionDiff((ComparedCase(method="a"), ComparedCase(method="b", changes=changes)))
 
-    assert verdict(of(), DIFFERENT) == "same: 2 of 2 alike"
-    assert verdict(of(NOTE), DIFFERENT) == "same: 1 note; 1 of 2 alike"
-    assert verdict(of(NOTE), NOTE) == "changed: 1 note; 1 of 2 alike"
-    assert verdict(of(NOTE, NOTE, BREAKING), DIFFERENT) == "changed: 1 breaking, 2 notes; 1 of 2 alike"
-    assert verdict(of(DIFFERENT, DIFFERENT), BREAKING) == "same: 2 different; 1 of 2 alike"
+    assert verdict(of(), DIFFERENT) == "same: 2 of 2 unchanged"
+    assert verdict(of(NOTE), DIFFERENT) == "same: 1 note; 1 of 2 unchanged"
+    assert verdict(of(NOTE), NOTE) == "changed: 1 note; 1 of 2 unchanged"
+    assert verdict(of(NOTE, NOTE, BREAKING), DIFFERENT) == "changed: 1 breaking, 2 notes; 1 of 2 unchanged"
+    assert verdict(of(DIFFERENT, DIFFERENT), BREAKING) == "same: 2 different; 1 of 2 unchanged"

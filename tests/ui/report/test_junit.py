@@ -1,4 +1,4 @@
-"""A difference for a CI server."""
+"""A diff as JUnit XML for a CI server."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ ALLOWED = {
     "failure": ({"type", "message"}, set()),
     "system-out": (set(), set()),
 }  # fmt: skip
-"""Element → attributes and children that the Jenkins JUnit schema (junit-10.xsd) lets it have."""
+"""Element → attributes and children that the Jenkins JUnit schema (junit-10.xsd) allows."""
 
 
 def valid(text: str) -> ET.Element:
-    """Return the root of a document that the schema allows, its counts true."""
+    """Return the root of a document that is valid by the schema and has the right counts."""
     root = ET.fromstring(text)
     for element in root.iter():
         attributes, children = ALLOWED[element.tag]

@@ -1,4 +1,4 @@
-"""JUnit XML, parsed."""
+"""Lint findings as JUnit XML, parsed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mcpspy.ui.report.junit import lint_junit
 from tests.ui.report.linting import HOSTILE, finding, linted
 
 
-def test_a_rule_is_a_case_and_what_is_grave_fails() -> None:
+def test_a_rule_is_a_case_and_severe_findings_fail() -> None:
     mixed = linted(finding(), finding(), finding("LIFE201", Severity.WARNING))
     root = ET.fromstring(lint_junit([mixed, linted(title="clean")]))
 
@@ -19,7 +19,7 @@ def test_a_rule_is_a_case_and_what_is_grave_fails() -> None:
     first, clean = root
     assert first.attrib == {"name": "a b.jsonl", "tests": "2", "failures": "1", "errors": "0", "skipped": "0"}
     grave, lesser = first
-    assert grave.attrib == {"classname": "mcpspy.lint.ENV", "name": "ENV101 a line that is no JSON"}
+    assert grave.attrib == {"classname": "mcpspy.lint.ENV", "name": "ENV101 line that is not JSON"}
     failure = grave.find("failure")
     assert failure is not None
     assert failure.attrib == {"type": "error", "message": "not JSON"}
@@ -29,7 +29,7 @@ def test_a_rule_is_a_case_and_what_is_grave_fails() -> None:
     assert [case.attrib["name"] for case in clean] == ["no findings"]
 
 
-def test_from_which_severity_on_a_case_fails_is_the_callers() -> None:
+def test_fail_on_sets_the_severity_at_which_a_case_fails() -> None:
     root = ET.fromstring(lint_junit([HOSTILE], fail_on=Severity.WARNING))
 
     assert root.attrib["failures"] == "2"
@@ -44,8 +44,8 @@ def test_texts_of_peers_are_valid_xml() -> None:
 
 COUNTS = {"tests", "failures", "errors"}
 
-# Element → attributes it has to have, others it may have, elements that may be in it: the plain form that the readers
-# of CI servers share. It is our reading of it, not a schema of theirs.
+# Element → required attributes, optional attributes, and elements allowed in it: the plain form that the parsers of CI
+# servers share. It is derived from the parsers, not an official schema.
 FORM: dict[str, tuple[set[str], set[str], set[str]]] = {
     "testsuites": (COUNTS, {"name", "time", "disabled"}, {"testsuite"}),
     "testsuite": (

@@ -1,4 +1,4 @@
-"""Text for XML."""
+"""Text that XML allows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 from mcpspy.ui.report.junit import plain
 
 
-def test_what_xml_has_no_word_for_is_replaced_and_nothing_else() -> None:
+def test_only_characters_that_xml_forbids_are_replaced() -> None:
     assert plain("a\x00b\x1bc\ud800d\ufffee") == "a\ufffdb\ufffdc\ufffdd\ufffde"
     assert plain("tab\t \u00e9 \U0001f388 <&>") == "tab\t \u00e9 \U0001f388 <&>"
 

@@ -1,4 +1,4 @@
-"""docs/lint.md is current, and whole."""
+"""docs/lint.md is current and complete."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def test_the_page_is_current() -> None:
 
 
 def test_every_rule_is_on_it_with_its_examples() -> None:
-    said = page()
+    text = page()
 
     for rule in RULES:
-        assert f"\n### {rule.code}\n" in said
-        assert f"](#{rule.code.lower()})" in said
-        assert rule.url in said
+        assert f"\n### {rule.code}\n" in text
+        assert f"](#{rule.code.lower()})" in text
+        assert rule.url in text
 
 
 def test_nothing_on_it_is_invisible() -> None:

@@ -1,4 +1,4 @@
-"""Which messages a filter finds, known before they are linted."""
+"""Filter matches are known before the messages are linted."""
 
 from __future__ import annotations
 
@@ -26,14 +26,16 @@ def test_it_finds_what_show_finds(name: str, text: str) -> None:
     session = Session()
     for entry in Recording(path):
         session.add(entry)
-    query, told = parse(text), list[tuple[int, int]]()
+    query, shown_progress = parse(text), list[tuple[int, int]]()
     query.end = session.last_at
     expected = [change.number for change in session.changes if query.matches(ChangeItem(change))]
 
-    with closing(LintRowFilter(path, parse(text), lambda done, of: told.append((done, of)))) as chosen:
+    with closing(
+        LintRowFilter(path, parse(text), lambda done, of: shown_progress.append((done, of)))
+    ) as chosen:
         assert [number for number in range(len(session.changes) + 5) if chosen.has(number)] == expected
 
-    assert told[-1] == (path.stat().st_size,) * 2
+    assert shown_progress[-1] == (path.stat().st_size,) * 2
 
 
 def test_what_the_end_left_without_an_answer_is_known(make_recording: Make) -> None:

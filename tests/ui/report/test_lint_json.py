@@ -9,9 +9,9 @@ from tests.ui.report.linting import EVIL, HOSTILE, finding, linted
 
 
 def test_a_finding_has_all_members() -> None:
-    said = json.loads(document([linted(finding())]))
+    report = json.loads(document([linted(finding())]))
 
-    assert said == {
+    assert report == {
         "recordings": ["a b.jsonl"],
         "counts": {"error": 1, "warning": 0, "info": 0},
         "findings": [

@@ -10,15 +10,15 @@ from tests.ui.report.linting import HOSTILE, finding, linted
 
 
 def test_a_finding_is_a_command_at_its_file_and_line() -> None:
-    said = list(github(linted(finding(), finding("DATA205", Severity.INFO, excerpt=""))))
+    commands = list(github(linted(finding(), finding("DATA205", Severity.INFO, excerpt=""))))
 
-    assert said == [
-        "::error file=a b.jsonl,line=7,title=ENV101 a line that is no JSON::not JSON%0ADEBUG",
-        "::notice file=a b.jsonl,line=7,title=DATA205 a tool without a description::not JSON",
+    assert commands == [
+        "::error file=a b.jsonl,line=7,title=ENV101 line that is not JSON::not JSON%0ADEBUG",
+        "::notice file=a b.jsonl,line=7,title=DATA205 tool without a description::not JSON",
     ]
 
 
-def test_nothing_of_a_peer_begins_a_command_of_its_own() -> None:
+def test_no_text_of_a_peer_begins_a_command() -> None:
     for line in github(linted(*HOSTILE.findings, parts=("a:b,c%.jsonl", "d\n.jsonl"))):
         assert re.fullmatch(r"::(error|warning) file=[^:,]+,line=\d+,title=[^:,]+::[^\r\n]*", line)
         assert "%0A::error" not in line

@@ -1,4 +1,4 @@
-"""SARIF, held against what its schema requires (OASIS SARIF 2.1.0)."""
+"""SARIF, validated against its schema (OASIS SARIF 2.1.0)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from mcpspy.ui.report.lint_scan import LintedRecording
 from tests.ui.report.linting import HOSTILE, finding, linted
 
 PACKAGE = Path(__file__).parents[3] / ".peers" / "node_modules" / "@microsoft" / "jest-sarif"
-# Says draft 4, but has nothing in it that draft 7, of which the published one is, reads otherwise, and formats that
-# only draft 7 knows. One pattern has a bracket that Rust wants escaped.
+# The schema declares draft 4, but draft 7, which the published one uses, reads all of it the same way; it also uses
+# formats that only draft 7 defines. One pattern has a bracket that Rust wants escaped.
 SCHEMA = (PACKAGE / "lib" / "schemas" / "sarif-2.1.0-rtm.5.json").read_text(encoding="utf-8")
 VALIDATOR = Draft7Validator(json.loads(SCHEMA.replace("{2}]?$", "{2}\\\\]?$")), validate_formats=True)
 
@@ -24,7 +24,7 @@ URI = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+")
 
 
 def checked(*recordings: LintedRecording) -> dict[str, Any]:
-    """Return the log, having held it against the schema, and looked at what that does not say."""
+    """Return the log after validation by the schema, and by checks beyond it."""
     log: dict[str, Any] = json.loads(sarif(recordings))
     VALIDATOR.validate(log)
     assert log.keys() == {"$schema", "version", "runs"}
@@ -67,7 +67,7 @@ def test_a_finding_is_a_result_at_its_line() -> None:
     }
 
 
-def test_every_rule_makes_a_log_that_holds() -> None:
+def test_every_rule_makes_a_valid_log() -> None:
     run = checked(linted(*(finding(rule.code, rule.severity, excerpt="") for rule in RULES)))
 
     assert len(run["results"]) == len(RULES)
@@ -85,7 +85,7 @@ def test_an_absolute_path_is_a_file_uri_and_texts_of_peers_are_escaped() -> None
     assert checked(HOSTILE)["results"][0]["message"]["text"].isprintable()
 
 
-def test_the_schema_refuses_what_is_no_log() -> None:
+def test_the_schema_refuses_an_invalid_log() -> None:
     log = json.loads(sarif([linted(finding())]))
     log["runs"][0]["results"][0]["level"] = "grave"
 

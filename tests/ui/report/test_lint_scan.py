@@ -1,4 +1,4 @@
-"""Findings stand where their line does, and a session that goes on has no end."""
+"""Findings have the line of their entry, and a live session has no end."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def test_a_finding_names_its_line_and_progress_is_reported(
     record: Callable[[bytes], Path],
 ) -> None:
     path = record(ASKED + GARBAGE)
-    looked, told = LintScan(path), list[tuple[int, int]]()
+    scan, shown_progress = LintScan(path), list[tuple[int, int]]()
 
-    found = list(looked.findings(lambda done, of: told.append((done, of))))
+    found = list(scan.findings(lambda done, of: shown_progress.append((done, of))))
 
     assert ("ENV101", 1, 3) in [(each.code, each.place.part, each.place.line) for each in found]
-    assert looked.parts == [path]
-    assert told[-1] == (path.stat().st_size, path.stat().st_size)
+    assert scan.parts == [path]
+    assert shown_progress[-1] == (path.stat().st_size, path.stat().st_size)
 
 
 def test_what_is_never_answered_is_found_at_the_end_and_only_if_there_is_one(
@@ -51,13 +51,13 @@ def test_what_is_never_answered_is_found_at_the_end_and_only_if_there_is_one(
     assert over - live == {"LIFE201"}
 
 
-def test_a_torn_last_line_is_counted_and_not_read(
+def test_an_incomplete_last_line_is_counted_and_not_read(
     record: Callable[[bytes], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = record(ASKED + GARBAGE[:20])
-    looked = LintScan(path)
-    assert "ENV101" not in {each.code for each in looked.findings()}
-    assert looked.torn == 20
+    scan = LintScan(path)
+    assert "ENV101" not in {each.code for each in scan.findings()}
+    assert scan.torn == 20
 
     monkeypatch.setattr(Recording, "state", property(lambda _: RecordingState.LIVE))
     live = LintScan(path)

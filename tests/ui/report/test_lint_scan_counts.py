@@ -1,4 +1,4 @@
-"""What the writers are given."""
+"""The input of the report writers."""
 
 from __future__ import annotations
 

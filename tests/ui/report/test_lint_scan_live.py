@@ -1,4 +1,4 @@
-"""Findings on a session that is being read."""
+"""Findings in a session that is being read."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ ASK = Frame(0.1, "client", b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
 
 def test_findings_are_kept_by_message_and_late_ones_are_returned() -> None:
     session, live = Session(), LiveLinter(None)
-    told = [
+    earlier = [
         live.add(change) for entry in (ASK, Frame(0.2, "server", b"oops")) for change in session.add(entry)
     ]
 
-    assert told == [[], []]
+    assert earlier == [[], []]
     assert live.words(1) == ["ENV101 error"]
 
     session.add(Note(0.3, "exit", {"code": 0}))

@@ -1,4 +1,4 @@
-"""Findings for people."""
+"""Findings for a terminal."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def test_what_was_left_out_is_counted() -> None:
     ids=["none", "error", "warnings"],
 )
 def test_the_last_line_counts(counts: dict[Severity, int], line: str) -> None:
-    said, tone = verdict(Counter(counts), 2)
+    text, tone = verdict(Counter(counts), 2)
 
-    assert said == line
+    assert text == line
     assert tone == (rows.BAD if Severity.ERROR in counts else rows.OPEN if counts else rows.OK)
 
 

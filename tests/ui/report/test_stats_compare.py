@@ -1,4 +1,4 @@
-"""Several sessions: each method and tool has all of them, one below the other."""
+"""Statistics of several sessions: each method and tool lists all sessions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mcpspy.ui.terminal import cells
 from tests.analysis.stats.talking import Talk
 
 
-def told(*talks: Talk, top: int = 10, width: int = 80) -> list[str]:
+def printed(*talks: Talk, top: int = 10, width: int = 80) -> list[str]:
     sessions = [
         CountedSession(f"s{number}", talk.stats(), False, ("x",)) for number, talk in enumerate(talks, 1)
     ]
@@ -20,7 +20,7 @@ def test_every_group_has_one_row_per_session() -> None:
     before = Talk().hello().call(1, 1.0, 1.1).call(2, 2.0, 2.1, "old")
     after = Talk().hello().call(1, 1.0, 3.0).note(4.0, "exit", code=0, signal=None)
 
-    head, one, two, *rest = told(before, after)
+    head, one, two, *rest = printed(before, after)
 
     assert head.split() == "time messages requests err init p50 p95 max server state".split()
     assert one.split()[:5] == ["s1", "2.10s", "7", "3", "·"]
@@ -49,11 +49,11 @@ def test_hidden_rows_are_counted_and_lines_fit() -> None:
         for talk in talks:
             talk.call(number, 1.0, 2.0, f"tool-{number}")
 
-    lines = told(*talks, top=2)
+    lines = printed(*talks, top=2)
 
     assert lines[-1] == "  and 3 more: --top 5"
     assert max(map(cells, lines)) <= 80
 
 
 def test_names_of_tools_are_sanitized() -> None:
-    assert "".join(told(Talk().call(1, 1.0, 2.0, "\x1b[31m"), Talk().hello())).isprintable()
+    assert "".join(printed(Talk().call(1, 1.0, 2.0, "\x1b[31m"), Talk().hello())).isprintable()

@@ -1,4 +1,4 @@
-"""Numbers in few columns, and who it was."""
+"""Numbers in few columns, and the header."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def test_the_head_has_the_session_and_its_state() -> None:
         "tested · ab12cd34 · 2026-01-01T00:00:00.000Z · server",
         "host 1 x2 → server 2 · protocol 2025-11-25 · exit 3",
     ]
-    assert head(CountedSession("x", Talk().stats(), True, ("x",)))[1] == "live: what has been so far"
-    assert head(CountedSession("x", Talk().stats(), False, ("x",)))[1] == "died: it has no exit note"
+    assert head(CountedSession("x", Talk().stats(), True, ("x",)))[1] == "live: numbers so far"
+    assert head(CountedSession("x", Talk().stats(), False, ("x",)))[1] == "died: no exit note"
 
 
 def test_the_states_of_requests_are_named() -> None:

@@ -1,4 +1,4 @@
-"""Bars have the length of what they stand for."""
+"""Bars have the length of their value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same numbers for programs."""
+"""Statistics as JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.analysis.stats.talking import Talk
 from tests.core.session.test_index import RECORDINGS
 
 
-def said(talk: Talk, *, is_live: bool = False) -> dict[str, Any]:
+def report_of(talk: Talk, *, is_live: bool = False) -> dict[str, Any]:
     found = document(CountedSession("x", talk.stats(is_over=not is_live), is_live, ("x.jsonl",)))
     assert found.endswith(b"\n")
     assert found.count(b"\n") == 1
@@ -25,8 +25,8 @@ def said(talk: Talk, *, is_live: bool = False) -> dict[str, Any]:
 
 
 def test_a_group_has_its_counts_times_and_bytes() -> None:
-    said_all = said(Talk().hello().call(1, 1.0, 1.25).call(2, 2.0, 2.5, isError=True))
-    echo = next(group for group in said_all["groups"] if group["about"] == "echo")
+    report = report_of(Talk().hello().call(1, 1.0, 1.25).call(2, 2.0, 2.5, isError=True))
+    echo = next(group for group in report["groups"] if group["about"] == "echo")
 
     assert echo["latency"] == {
         "count": 2,
@@ -38,24 +38,24 @@ def test_a_group_has_its_counts_times_and_bytes() -> None:
         "max": 0.5,
     }
     assert (echo["count"], echo["errors"], echo["states"]["ok"], echo["states"]["tool error"]) == (2, 1, 1, 1)
-    assert said_all["initialize"] == {"method": "initialize", "at": 0.5, "took": 0.5, "ready": 0.5}
-    assert said_all["server_seconds"] == 1.25
-    assert said_all["server_share"] == 0.5
+    assert report["initialize"] == {"method": "initialize", "at": 0.5, "took": 0.5, "ready": 0.5}
+    assert report["server_seconds"] == 1.25
+    assert report["server_share"] == 0.5
 
 
 def test_what_waits_is_there_with_its_id_as_it_was() -> None:
     talk = Talk().hello().ask("a", 1.0, "ping").ask(10**30, 2.0, "ping").call(3, 3.0, 4.0)
 
-    waiting = said(talk, is_live=True)["waiting"]
+    waiting = report_of(talk, is_live=True)["waiting"]
 
     assert [(each["id"], each["seconds"]) for each in waiting] == [("a", 3.0), (10**30, 2.0)]
 
 
-def test_what_json_has_no_word_for_is_written_all_the_same() -> None:
+def test_values_that_json_cannot_represent_are_written_too() -> None:
     talk = Talk().ask(0, 0.0, "initialize", {"clientInfo": {"name": "\ud800", "version": "1"}})
     talk.lines.append(b'{"t":1.0,"from":"client","msg":{"jsonrpc":"2.0","id":NaN,"method":"ping"}}')
 
-    found = said(talk, is_live=True)
+    found = report_of(talk, is_live=True)
 
     assert found["client"]["name"] == "\ud800"
     assert [each["id"] for each in found["waiting"]] == [0, None]

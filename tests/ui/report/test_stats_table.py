@@ -1,4 +1,4 @@
-"""The table fits the width and puts the largest first."""
+"""The table fits the width and lists the largest first."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_line_is_never_wider_than_the_terminal_and_bars_grow_with_it(width: in
     assert max(map(cells, texts)) <= width
     assert max(text.count("█") for text in texts) >= {80: 6, 120: 6, 200: 30}[width]
     assert "canc" in texts[0]
-    assert "lost" in texts[0]
+    assert "unans" in texts[0]
     assert "open" not in texts[0]
 
 
@@ -77,7 +77,7 @@ def test_open_requests_are_highlighted() -> None:
     assert (tones["hangs"], tones["tools/call"], tones["slow"]) == (rows.OPEN, rows.OPEN, None)
 
 
-def test_a_text_among_the_rows_is_a_line_of_its_own() -> None:
+def test_a_text_between_rows_has_its_own_line() -> None:
     row = found("time")[0][0]
 
     assert [text for text, _ in lines("", ["one", row, "two"], TableStyle(80, BarStyle(), "time", 10))][

@@ -8,7 +8,7 @@ from mcpspy.ui.report.stats_text import BOUNDS, terminal
 from tests.analysis.stats.talking import Talk
 
 
-def told(
+def printed(
     talk: Talk, query: str | None = None, *, is_live: bool = False, top: int = 10, width: int = 80
 ) -> list[str]:
     counted = CountedSession("x", talk.stats(query, is_over=not is_live, top=top), is_live, ("x.jsonl",))
@@ -22,14 +22,14 @@ def fact(lines: list[str], label: str) -> str:
 def test_the_facts_are_those_of_the_session() -> None:
     talk = Talk().hello(0.0, 1.0).ask(1, 2.0, "tools/call", {"name": "a"}).ask(2, 2.5, "ping")
     talk.answer(1, 3.0).answer(2, 4.0)
-    lines = told(talk.note(8.0, "exit", code=0, signal=None))
+    lines = printed(talk.note(8.0, "exit", code=0, signal=None))
 
-    assert fact(lines, "time") == "8.00 s"
+    assert fact(lines, "duration") == "8.00 s"
     assert fact(lines, "messages").startswith("7 · → 4 (")
     assert fact(lines, "requests") == "→ 3: 3 ok"
-    assert fact(lines, "initialize") == "1.00s (initialize), answered 1.00s after the start, ready 1.00s"
-    assert fact(lines, "server") == "at work for 38 % of the time ███████▌"
-    assert fact(lines, "in flight").endswith("most 2, mean 0.44")
+    assert fact(lines, "initialize") == "1.00s (initialize), response 1.00s after the start, ready 1.00s"
+    assert fact(lines, "server") == "busy 38 % of the time ███████▌"
+    assert fact(lines, "concurrency").endswith("peak 2, mean 0.44")
     assert max(map(len, lines)) <= 80
 
 
@@ -37,17 +37,17 @@ def test_waiting_for_the_client_is_not_work_of_the_server() -> None:
     talk = Talk().hello(0.0, 1.0).ask(1, 2.0, "tools/call", {"name": "echo"})
     talk.ask(1, 3.0, "roots/list", side="server").answer(1, 4.0, side="client").answer(1, 10.0)
 
-    lines = told(talk)
+    lines = printed(talk)
 
-    assert fact(lines, "server").startswith("at work for 80 % of the time")
-    assert fact(lines, "server").endswith("waited for the client for 10 %")
+    assert fact(lines, "server").startswith("busy 80 % of the time")
+    assert fact(lines, "server").endswith("waiting for the client 10 %")
     assert any(line.startswith("← requests") for line in lines)
 
 
 def test_answers_are_counted_by_the_time_they_took() -> None:
     talk = Talk().hello(0.0, 0.001).call(1, 1.0, 1.0008).call(2, 2.0, 2.0).call(3, 3.0, 9003.0)
-    lines = told(talk)
-    begin = lines.index("answers to the client, by the time they took")
+    lines = printed(talk)
+    begin = lines.index("latency of responses to the client")
 
     bars = {
         line[:10].strip(): line[10:].split()[0]
@@ -62,15 +62,15 @@ def test_every_protocol_issue_is_reported() -> None:
     talk = Talk().hello().answer(77, 1.0).note(2.0, "lost", entries=4, why="full")
     talk.lines += [b"torn", b'{"t":3.0,"from":"server","why":"not JSON","raw":"DEBUG"}']
 
-    assert "1 malformed, 1 answers that nobody waited for, 1 damaged lines, 4 lost entries" in "\n".join(
-        told(talk)
-    )
+    assert "1 malformed, 1 unsolicited responses, 1 damaged lines, 4 lost entries" in "\n".join(printed(talk))
 
 
 def test_a_call_that_hangs_is_named() -> None:
-    lines = told(Talk().hello().ask(7, 1.0, "tools/call", {"name": "hang"}).call(8, 60.0, 61.0), is_live=True)
+    lines = printed(
+        Talk().hello().ask(7, 1.0, "tools/call", {"name": "hang"}).call(8, 60.0, 61.0), is_live=True
+    )
 
-    assert lines[-1] == "no answer yet: tools/call hang, id 7, for 1m00s"
+    assert lines[-1] == "pending: tools/call hang, id 7, for 1m00s"
 
 
 def test_a_call_with_input_requests_is_reported_as_a_whole() -> None:
@@ -79,8 +79,8 @@ def test_a_call_with_input_requests_is_reported_as_a_whole() -> None:
     talk.ask(2, 9.0, "tools/call", {"name": "book", "requestState": "s"}).answer(2, 12.0)
 
     assert (
-        "tools/call book: 1 calls of 2 requests · p50 11.0s, p95 11.0s, max 11.0s · the server's part 36 %"
-        in told(talk, width=200)
+        "tools/call book: 1 calls of 2 requests · p50 11.0s, p95 11.0s, max 11.0s · server share 36 %"
+        in printed(talk, width=200)
     )
 
 
@@ -90,7 +90,7 @@ def test_hidden_rows_are_counted() -> None:
         talk.call(number, 1.0, 2.0, f"tool-{number}")
         talk.say(3.0, "server", {"jsonrpc": "2.0", "method": f"x/{number}"})
 
-    lines = told(talk, top=1)
+    lines = printed(talk, top=1)
 
     assert "  and 3 more: --top 4" in lines
     assert "  and 4 more: --top 5" in lines
@@ -108,14 +108,14 @@ def test_no_text_of_a_peer_reaches_the_terminal_as_it_is() -> None:
     talk.ask(nasty, 3.0, nasty, {}).ask(4, 4.0, "resources/read", {"uri": nasty})
     talk.say(5.0, "server", {"jsonrpc": "2.0", "method": nasty})
 
-    text = "".join(told(talk, is_live=True, width=300))
+    text = "".join(printed(talk, is_live=True, width=300))
 
     assert text.isprintable()
     assert text.count("owned") >= 8
 
 
 def test_a_filter_is_named_and_what_it_does_not_find_has_no_row() -> None:
-    lines = told(Talk().hello().call(1, 1.0, 2.0, "a").call(2, 2.0, 3.0, "b"), "tool:a")
+    lines = printed(Talk().hello().call(1, 1.0, 2.0, "a").call(2, 2.0, 3.0, "b"), "tool:a")
 
     assert fact(lines, "filter").startswith("tool:a")
     assert "  a" in {line[:3] for line in lines}
@@ -123,7 +123,7 @@ def test_a_filter_is_named_and_what_it_does_not_find_has_no_row() -> None:
 
 
 def test_a_session_of_nothing_has_its_facts() -> None:
-    lines = told(Talk())
+    lines = printed(Talk())
 
     assert fact(lines, "messages") == "0 · → 0 (0) · ← 0 (0)"
     assert fact(lines, "initialize") == "no handshake"

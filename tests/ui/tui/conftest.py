@@ -1,4 +1,4 @@
-"""A screen to press keys on, and a session that goes on while it is looked at."""
+"""Fixtures: a screen that receives keys, and a session that is still being recorded."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from mcpspy.ui.tui.session import background
 from mcpspy.ui.tui.session.screen import SessionScreen
 
 BOUND = 30.0
-"""Seconds that anything a test waits for may take, on a busy machine."""
+"""Maximum seconds of any wait in a test, even on a busy machine."""
 
 PAUSE = 0.005
-"""Seconds without work after which a key has had its effect."""
+"""Seconds without work after which the effect of a key is complete."""
 
 REQUEST = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo"}}'
 RESULT = b'{"jsonrpc":"2.0","id":%d,"result":{}}'
@@ -35,10 +35,10 @@ ERROR = b'{"jsonrpc":"2.0","id":%d,"error":{"code":-32602,"message":"no"}}'
 
 
 async def settled(min_sleep: float = PAUSE, max_sleep: float = 1) -> None:
-    """Wait until the application has nothing to do, as Textual's `wait_for_idle` does, but in shorter steps.
+    """Wait until the application is idle, like Textual's `wait_for_idle` but in shorter steps.
 
-    That one sleeps for 20 ms at a time, twice for every key: half of what these tests would take. On a busy machine
-    little CPU time may also mean that others had it all, so no callback may wait to be run either.
+    Textual's function sleeps for 20 ms at a time, twice per key, which would be half of the time of these tests. On a
+    busy machine other processes may take all CPU time, so this one also checks that no callback is ready to run.
     """
     ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
     begun = time.monotonic()
@@ -53,14 +53,14 @@ async def settled(min_sleep: float = PAUSE, max_sleep: float = 1) -> None:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for keys in short steps, in which the screen is drawn too."""
+    """Wait for keys in short steps, in which the screen is also drawn."""
     monkeypatch.setattr(textual.app, "wait_for_idle", settled)
     monkeypatch.setattr(textual.pilot, "wait_for_idle", settled)
     monkeypatch.setattr(textual.screen, "UPDATE_PERIOD", PAUSE * 0.8)
 
 
 class Live:
-    """A recording whose writer is still there."""
+    """A recording whose writer is still open."""
 
     def __init__(self, folder: Path, name: str = "live") -> None:
         fields: dict[str, Any] = {"transport": "stdio", "command": [name], "name": name}
@@ -70,35 +70,35 @@ class Live:
         self.path = Path(self._writer.path)
 
     def say(self, side: str, *lines: bytes) -> None:
-        """Let one side send lines."""
+        """Send lines from one side."""
         for line in lines:
             self._at += 0.001
             self._writer.write(FrameEncoder(side).feed(self._at, line + b"\n"))
 
     def calls(self, first: int, last: int) -> None:
-        """Send requests and their answers: two messages each."""
+        """Send requests and their responses: two messages each."""
         for number in range(first, last + 1):
             self.say("client", REQUEST % number)
             self.say("server", RESULT % number)
 
     def note(self, kind: str, **fields: Any) -> None:
-        """Write what nobody said."""
+        """Write a note."""
         self._writer.note(self._at, kind, **fields)
 
     def end(self, code: int = 0) -> None:
-        """End as a session does."""
+        """End the session with an exit note."""
         self._writer.note(self._at + 1, "exit", code=code, signal=None)
         self.die()
 
     def die(self) -> None:
-        """Stop without a word."""
+        """Close the recording without an exit note."""
         if not self._is_over:
             self._is_over = True
             self._writer.close()
 
 
 class Screen:
-    """The application, and what it shows."""
+    """The application and its screen."""
 
     def __init__(self, app: McpspyApp, pilot: Pilot[None]) -> None:
         self.app = app
@@ -107,12 +107,12 @@ class Screen:
 
     @property
     def text(self) -> str:
-        """All that is on the screen."""
+        """The text of the screen."""
         return "\n".join(self.lines)
 
     @property
     def lines(self) -> list[str]:
-        """Its lines."""
+        """The lines of the screen."""
         return [strip.text for strip in self.app.screen._compositor.render_strips()]
 
     @property
@@ -123,12 +123,12 @@ class Screen:
 
     @property
     def cursor(self) -> int:
-        """The row that is selected."""
+        """The index of the selected row."""
         return self.session.listing.cursor
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return self.session.listing.count
 
     @property
@@ -138,41 +138,41 @@ class Screen:
 
     @property
     def focused(self) -> str:
-        """The kind of the widget that gets the keys."""
+        """The class name of the focused widget."""
         return type(self.app.focused).__name__
 
     async def until(self, condition: Callable[[], object], what: str = "") -> None:
-        """Wait for a condition; fail with the screen if it never comes."""
+        """Wait for a condition; after a timeout, fail and print the screen."""
         deadline = time.monotonic() + BOUND
         while not condition():
             if time.monotonic() > deadline:
-                pytest.fail(f"{what or 'the condition'} did not come:\n{self.text}")
+                pytest.fail(f"timeout: {what or 'the condition'}\n{self.text}")
             await self.pilot.pause(0.01)
 
     @property
     def places(self) -> list[str]:
-        """What the list shows: the mark, the arrow, the method and the rest of each row, blanks made one."""
+        """The rows of the list: mark, arrow, method and the other columns, separated by single spaces."""
         listing = self.session.listing
         width = listing.size.width - 1
         below = self.lines[2 : listing.region.bottom]
         return [" ".join(line[:width].split()) for line in below if line[2:width].strip()]
 
     async def wire(self) -> None:
-        """Show one row a message, as `v` does, without its answer in words."""
+        """Show one row per message like the key `v`, but without its status message."""
         self.session.want(replace(self.session.view.options, exchanges=False))
         await self.processed()
 
     async def processed(self) -> None:
-        """Wait until all rows were looked at, and the list shows them."""
+        """Wait until all rows are filtered and the list shows them."""
         session = self.session
         await self.until(
             lambda: not session.view.is_behind and session.listing.count == len(session.view),
-            "the end of the judging",
+            "the end of filtering",
         )
         await self.pilot.pause()
 
     async def shows(self, *texts: str) -> None:
-        """Wait until these can be read."""
+        """Wait until these texts are on the screen."""
         for text in texts:
             await self.until(lambda text=text: text in self.text, repr(text))  # type: ignore[misc]
 
@@ -182,7 +182,7 @@ Opened = Callable[..., Any]
 
 @pytest.fixture
 def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
-    """Open the application on a folder, or on one session of it."""
+    """Open the application with a folder, or with one session of it."""
 
     @asynccontextmanager
     async def open_(
@@ -192,7 +192,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
         size: tuple[int, int] = (120, 30),
         linted: bool = False,
     ) -> AsyncIterator[Screen]:
-        if not linted:  # What most tests send has no handshake: each row would be marked.
+        if not linted:  # Most tests send no handshake, so that every row would get a mark.
             monkeypatch.setattr(background, "LINTED", -1)
         paths = [path] if isinstance(path, Path) else path or []
         summaries = [summarize(one, read_header_of(one)) for one in paths]
@@ -208,7 +208,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
 
 @pytest.fixture
 def live(tmp_path: Path) -> Iterator[Live]:
-    """Begin a session that is still written to."""
+    """Start a session that is still being recorded."""
     session = Live(tmp_path)
     yield session
     session.die()

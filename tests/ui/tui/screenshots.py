@@ -1,4 +1,7 @@
-"""Make the screenshots of docs/tui.md: python tests/ui/tui/screenshots.py [FOLDER]."""
+"""Make the screenshots of docs/tui.md and the animation of README.md.
+
+python tests/ui/tui/screenshots.py [FOLDER]
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from mcpspy.io.recording.reader import read_header_of, summarize
 from mcpspy.io.recording.writer import Writer
 from mcpspy.ui.tui.app import McpspyApp
 from mcpspy.ui.tui.session.screen import SessionScreen
+from mcpspy.ui.tui.sessions.screen import SessionsScreen
 from mcpspy.ui.tui.theme import DARK, LIGHT
 from mcpspy.ui.tui.widgets.base import SplitLine
 
@@ -36,7 +40,24 @@ SHOTS: list[tuple[str, str, tuple[int, int], str, list[str]]] = [
     ("diff", "", (120, 26), DARK.name, [*"jdjd", *"nnnnnn"]),
     ("session-80x24", "everything-sdk-auto.jsonl", (80, 24), LIGHT.name, ["e"] * 3),
 ]
-"""Name, recording (none: the list), size, theme, keys; no key is time for something to happen."""
+"""Name, recording (empty: the session list), size, theme, keys; an empty key is a pause."""
+
+TOUR: list[tuple[float, list[str]]] = [
+    (2.0, []),
+    (1.0, ["j"]),
+    (2.0, ["enter"]),
+    (1.2, ["e"]),
+    (2.5, ["e"]),
+    (0.5, ["slash"]),
+    (0.4, [*"tool:"]),
+    (0.4, [*"ec"]),
+    (1.5, [*"ho"]),
+    (2.5, ["enter"]),
+    (0.8, ["escape"]),
+    (2.5, ["L"]),
+    (2.5, ["escape", "number_sign"]),
+]
+"""Frames of the animation: seconds, and the keys pressed before the frame."""
 
 MISTAKEN = """\
 > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"host","version":"1.4"}}}
@@ -49,7 +70,7 @@ MISTAKEN = """\
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"forecast","arguments":{"city":"Rome"}}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"json","json":{"sky":"clear"}}]}}
 """
-"""A server with three mistakes."""
+"""A session whose server makes three mistakes."""
 
 LISTED = (
     "peer-sdk-auto",
@@ -61,11 +82,13 @@ LISTED = (
 
 
 def main() -> None:
-    """Make all of them."""
+    """Make all screenshots."""
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "screenshots"
     for name, recording, size, theme, keys in SHOTS:
         svg = asyncio.run(_shot(recording, size, theme, keys))
         (target / f"{name}.svg").write_text(_own(svg), encoding="utf-8")
+    frames = asyncio.run(_tour((110, 26)))
+    (target / "tour.svg").write_text(_animated([_own(svg) for svg in frames]), encoding="utf-8")
 
 
 async def _shot(recording: str, size: tuple[int, int], theme: str, keys: list[str]) -> str:
@@ -89,18 +112,64 @@ async def _shot(recording: str, size: tuple[int, int], theme: str, keys: list[st
                 await pilot.press(key)
                 await pilot.pause(0.1)
             await _settle(pilot)
-            if not recording and not keys:  # The real folder is this machine's own affair.
-                app.screen.query_one("#status", SplitLine).set_text(
-                    [("watching ~/.local/share/mcpspy/sessions", "quiet")]
-                )
-                await pilot.pause()
+            if not recording and not keys:
+                await _hide_folder(pilot)
             svg = app.export_screenshot(title="mcpspy tui")
         live.close()
     return svg
 
 
+async def _tour(size: tuple[int, int]) -> list[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        for name in LISTED:
+            shutil.copy(RECORDINGS / f"{name}.jsonl", folder)
+        app = McpspyApp(folder, None)
+        frames = []
+        async with app.run_test(size=size) as pilot:
+            app.theme = DARK.name
+            await _settle(pilot)
+            for _, keys in TOUR:
+                for key in keys:
+                    await pilot.press(key)
+                    await pilot.pause(0.1)
+                await _settle(pilot)
+                if isinstance(app.screen, SessionsScreen):
+                    await _hide_folder(pilot)
+                frames.append(app.export_screenshot(title="mcpspy"))
+    return frames
+
+
+def _animated(frames: list[str]) -> str:
+    """Return one SVG that shows the frames one after the other, in an endless loop."""
+    total = sum(seconds for seconds, _ in TOUR)
+    begin, rules, groups = 0.0, [], []
+    for number, ((seconds, _), svg) in enumerate(zip(TOUR, frames, strict=True)):
+        end = begin + seconds
+        first, last = (f"{at / total:.3%}" for at in (begin, end))
+        rules.append(
+            f"@keyframes f{number} {{ 0% {{ visibility: hidden }} {first} {{ visibility: visible }} "
+            f"{last} {{ visibility: hidden }} }}\n"
+            f".f{number} {{ visibility: hidden; animation: f{number} {total}s step-end infinite }}"
+        )
+        inner = svg[svg.index(">") + 1 : svg.rindex("</svg>")]
+        groups.append(f'<g class="f{number}">{inner}</g>')
+        begin = end
+    # A viewer without animation shows the first frame.
+    rules.append("@media (prefers-reduced-motion: reduce) { .f0 { visibility: visible; animation: none } }")
+    head = frames[0][: frames[0].index(">") + 1]
+    style = "\n".join(rules)
+    return f"{head}<style>{style}</style>{''.join(groups)}</svg>\n"
+
+
+async def _hide_folder(pilot: Pilot[None]) -> None:
+    """Show the usual folder in the status line: the real one is temporary."""
+    status = pilot.app.screen.query_one("#status", SplitLine)
+    status.set_text([("watching ~/.local/share/mcpspy/sessions", "quiet")])
+    await pilot.pause()
+
+
 async def _held(folder: str, size: tuple[int, int], theme: str, keys: list[str]) -> str:
-    """Return a picture of a session of which two calls are held."""
+    """Return a screenshot of a session with two held calls."""
     sys.path.insert(0, str(ROOT))
     os.environ["MCPSPY_RUNTIME"] = f"{folder}/live"
     from mcpspy.io.control.server_asyncio import AsyncioServer
@@ -152,7 +221,7 @@ async def _settle(pilot: Pilot[None]) -> None:
 
 
 def _own(svg: str) -> str:
-    """Return a picture that loads no font from elsewhere and keeps its blanks in every viewer."""
+    """Return an SVG that loads no remote font and keeps its spaces in every viewer."""
     svg = re.sub(r"\s*@font-face \{.*?\}", "", svg, flags=re.DOTALL)
     return svg.replace("<text ", '<text xml:space="preserve" ')
 

@@ -1,4 +1,4 @@
-"""How the application looks, and how it ends."""
+"""Themes and exit of the application."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def test_shift_t_changes_between_dark_and_light(opened: Any, make_recordin
         assert screen.app.theme == DARK.name
 
 
-async def test_themes_of_others_work(
+async def test_textual_themes_work(
     opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEXTUAL_THEME", "nord")
@@ -47,7 +47,7 @@ async def test_themes_of_others_work(
         assert screen.app.theme == "nord"
 
 
-async def test_without_colour_there_is_none(
+async def test_no_color_shows_no_colour(
     opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
@@ -64,18 +64,18 @@ async def test_without_colour_there_is_none(
 
 
 @pytest.mark.parametrize("key", ["Q", "ctrl+c", "ctrl+q"])
-async def test_it_can_be_left_from_anywhere(opened: Any, make_recording: Make, key: str) -> None:
+async def test_it_quits_from_any_screen(opened: Any, make_recording: Make, key: str) -> None:
     async with opened(make_recording()) as screen:
         await screen.shows("ended: exit 0")
         await screen.press("question_mark", key)
         await screen.until(lambda: screen.app._exit)
 
 
-async def test_an_internal_error_ends_it_without_a_word_on_the_screen(
+async def test_an_internal_error_ends_it_and_prints_nothing(
     make_recording: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken(*_: object) -> None:
-        secret = "token-of-somebody"  # noqa: F841 - a local that must not be printed.
+        secret = "token-of-a-user"  # noqa: F841 - a local that must not be printed.
         raise ZeroDivisionError("broken [red]")
 
     monkeypatch.setattr(MessageList, "cells", broken)
@@ -85,7 +85,7 @@ async def test_an_internal_error_ends_it_without_a_word_on_the_screen(
         await _press_enter_until_it_ends(app)
     assert isinstance(app.fault, ZeroDivisionError)
     shown = capsys.readouterr()
-    assert "token-of-somebody" not in shown.out + shown.err
+    assert "token-of-a-user" not in shown.out + shown.err
 
 
 async def _press_enter_until_it_ends(app: McpspyApp) -> None:

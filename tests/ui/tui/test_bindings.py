@@ -1,4 +1,4 @@
-"""Every key of the session's screen, pressed."""
+"""Every key of the session screen, pressed."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ HTTP = (
 
 
 def subjects(screen: Any) -> list[str]:
-    """Return what the rows are about."""
+    """Return the targets of the rows."""
     return [re.sub(r"^[▸▹]?\*? ?\S+ [→←·] ", "", line).split()[1] for line in screen.places]
 
 
 def rows(screen: Any) -> list[int]:
-    """Return the rows that are shown, as numbers of the log."""
+    """Return the row numbers that the list shows."""
     return list(screen.session.view.rows)
 
 
-def test_every_key_has_a_name_of_its_own_and_shows_what_it_does() -> None:
+def test_every_key_has_a_unique_id_and_a_description() -> None:
     bindings = [key for key in SESSION_KEYS if isinstance(key, Binding)]
     names = [binding.id or "" for binding in bindings]
     assert len(names) == len(SESSION_KEYS) == len(set(names))
@@ -67,54 +67,54 @@ async def test_v_changes_between_exchanges_and_messages(opened: Any, make_record
         await screen.shows("ended: exit 0")
         assert rows(screen) == [0, 2, 3, 5, 6, 9]
         await screen.press("j", "j", "v")
-        await screen.shows("one row a message, in the order of the wire")
+        await screen.shows("one row per message, in wire order")
         await screen.processed()
         assert rows(screen) == list(range(10))
         assert (screen.cursor, "slow" in screen.selected) == (3, True)
         await screen.press("G", "k", "v")
-        await screen.shows("one row an exchange")
+        await screen.shows("one row per exchange")
         await screen.processed()
-        assert rows(screen)[screen.cursor] == 9, "the row after the answer that is no row any more"
+        assert rows(screen)[screen.cursor] == 9, "the row after the response, which has no row now"
 
 
 @pytest.mark.parametrize(
-    ("key", "hidden", "said"),
+    ("key", "hidden", "status"),
     [
-        ("o", {5}, "notifications are hidden"),
-        ("a", {9}, "stderr and other asides are hidden"),
+        ("o", {5}, "notifications hidden"),
+        ("a", {9}, "stderr and events hidden"),
     ],
 )
-async def test_o_and_a_leave_rows_out_and_let_them_in(
-    opened: Any, make_recording: Make, key: str, hidden: set[int], said: str
+async def test_o_and_a_hide_and_show_rows(
+    opened: Any, make_recording: Make, key: str, hidden: set[int], status: str
 ) -> None:
     async with opened(make_recording(CALLS), size=(160, 30)) as screen:
         await screen.shows("ended: exit 0")
         before = rows(screen)
         await screen.press(key)
-        await screen.shows(said)
+        await screen.shows(status)
         await screen.processed()
         assert rows(screen) == [row for row in before if row not in hidden]
         await screen.press(key)
-        await screen.shows(said.replace("hidden", "shown"))
+        await screen.shows(status.replace("hidden", "shown"))
         await screen.processed()
         assert rows(screen) == before
 
 
-async def test_h_lets_the_notes_of_http_in(opened: Any, live: Any) -> None:
+async def test_h_shows_http_exchanges(opened: Any, live: Any) -> None:
     with live.path.open("ab") as file:
         file.write(HTTP)
     async with opened(live.path, size=(160, 30)) as screen:
         await screen.until(lambda: screen.count == 2)
         assert "POST /mcp" not in screen.text
         await screen.press("h")
-        await screen.shows("HTTP exchanges are shown", "POST /mcp")
+        await screen.shows("HTTP exchanges shown", "POST /mcp")
         assert rows(screen) == [0, 1, 3]
         await screen.press("h")
-        await screen.shows("HTTP exchanges are hidden")
+        await screen.shows("HTTP exchanges hidden")
         await screen.until(lambda: "POST /mcp" not in screen.text)
 
 
-async def test_t_shows_the_time_in_three_ways(opened: Any, make_recording: Make) -> None:
+async def test_t_cycles_three_time_formats(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(CALLS), size=(160, 30)) as screen:
         await screen.shows("ended: exit 0")
 
@@ -124,7 +124,7 @@ async def test_t_shows_the_time_in_three_ways(opened: Any, make_recording: Make)
         assert time_of_the_second() == "0.002"
         await screen.press("t")
         await screen.until(lambda: re.fullmatch(r"\d\d:\d\d:\d\d\.\d\d\d", time_of_the_second()))
-        await screen.shows("time of day")
+        await screen.shows("time: absolute (time of day)")
         await screen.press("t")
         await screen.until(lambda: time_of_the_second() == "+0.002")
         assert screen.places[2].split()[0] == "+0.001"
@@ -132,30 +132,28 @@ async def test_t_shows_the_time_in_three_ways(opened: Any, make_recording: Make)
         await screen.until(lambda: time_of_the_second() == "0.002")
 
 
-async def test_s_sorts_by_the_next_column_and_shift_s_turns_it_around(
-    opened: Any, make_recording: Make
-) -> None:
+async def test_s_cycles_the_sort_order_and_shift_s_reverses_it(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(CALLS), size=(160, 30)) as screen:
         await screen.shows("ended: exit 0")
         await screen.press("j", "j")
         selected = screen.session.listing.row
-        for key, order, said in (
+        for key, order, status in (
             ("s", [3, 2, 6], "sorted by latency, largest first"),
             ("S", [6, 2, 3], "sorted by latency, smallest first"),
             ("s", [0, 2, 3, 6], "sorted by size, largest first"),
             ("S", [6, 3, 2, 0], "sorted by size, smallest first"),
         ):
             await screen.press(key)
-            await screen.shows(said)
+            await screen.shows(status)
             await screen.processed()
             assert [row for row in rows(screen) if row in order] == order
             assert screen.session.listing.row == selected == 3
         await screen.press("s")
-        await screen.shows("in the order of time")
+        await screen.shows("sorted by time")
         await screen.processed()
         assert rows(screen) == [0, 2, 3, 5, 6, 9]
         await screen.press("S")
-        await screen.shows("sorted by time, last first")
+        await screen.shows("sorted by time, latest first")
         await screen.processed()
         assert rows(screen) == [9, 6, 5, 3, 2, 0]
 
@@ -167,13 +165,13 @@ async def test_too_many_rows_are_not_sorted(
     async with opened(make_recording(CALLS), size=(160, 30)) as screen:
         await screen.shows("ended: exit 0")
         await screen.press("s")
-        await screen.shows("more than 5 rows: filter first, then sort")
+        await screen.shows("too many rows to sort (more than 5); filter first")
         assert rows(screen) == [0, 2, 3, 5, 6, 9]
         await screen.press("o", "s")
         await screen.shows("sorted by latency")
 
 
-async def test_what_is_sorted_is_not_followed_and_takes_in_what_comes(opened: Any, live: Any) -> None:
+async def test_a_sorted_list_is_not_followed_and_sorts_new_rows(opened: Any, live: Any) -> None:
     live.calls(1, 5)
     async with opened(live.path, size=(160, 30)) as screen:
         await screen.shows("5/5  following")
@@ -185,28 +183,28 @@ async def test_what_is_sorted_is_not_followed_and_takes_in_what_comes(opened: An
         await screen.until(lambda: "slowest" in screen.places[0], "the slowest at the top")
         assert screen.count == 16
         await screen.press("s", "s")
-        await screen.shows("in the order of time")
+        await screen.shows("sorted by time")
         await screen.press("end")
         await screen.shows("16/16  following")
 
 
-async def test_rows_are_marked_walked_and_shown_alone(opened: Any, make_recording: Make) -> None:
+async def test_marked_rows_are_navigated_and_shown_alone(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(CALLS), size=(160, 30)) as screen:
         await screen.shows("ended: exit 0")
         await screen.press("M")
-        await screen.shows("nothing is marked (m marks)")
+        await screen.shows("no marked rows (m to mark)")
         await screen.press("j", "m")
-        assert screen.cursor == 2, "m goes on to the next row"
+        assert screen.cursor == 2, "m moves to the next row"
         await screen.press("j", "m")
         assert [line[:2] for line in screen.lines[2:8]] == ["  ", " *", "  ", " *", "▸ ", "  "]
         await screen.press("u")
-        await screen.shows("no mark below")
+        await screen.shows("no marked row below")
         await screen.press("U")
         assert screen.cursor == 3
         await screen.press("U")
         assert screen.cursor == 1
         await screen.press("U")
-        await screen.shows("no mark above (m marks)")
+        await screen.shows("no marked row above (m to mark)")
         await screen.press("u")
         assert screen.cursor == 3
         await screen.press("M")
@@ -216,20 +214,20 @@ async def test_rows_are_marked_walked_and_shown_alone(opened: Any, make_recordin
         await screen.processed()
         assert (rows(screen), screen.cursor) == ([0, 2, 3, 5, 6, 9], 3)
         await screen.press("m", "U")
-        assert screen.cursor == 1, "what was marked twice is not marked"
+        assert screen.cursor == 1, "m again removes the mark"
 
 
-async def test_brackets_walk_along_the_same_tool(opened: Any, make_recording: Make) -> None:
+async def test_brackets_go_to_calls_of_the_same_tool(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(CALLS), size=(160, 30)) as screen:
         await screen.shows("ended: exit 0")
         await screen.press("j", "right_square_bracket")
         assert screen.cursor == 4
         await screen.press("right_square_bracket")
-        await screen.shows("nothing of the same below")
+        await screen.shows("no call of the same tool or method below")
         await screen.press("left_square_bracket")
         assert screen.cursor == 1
         await screen.press("left_square_bracket")
-        await screen.shows("nothing of the same above")
+        await screen.shows("no call of the same tool or method above")
 
 
 async def test_p_goes_from_progress_to_its_call(opened: Any, live: Any) -> None:
@@ -250,7 +248,7 @@ async def test_p_goes_from_progress_to_its_call(opened: Any, live: Any) -> None:
 
 async def test_p_goes_between_the_two_parts_of_an_exchange(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(CALLS), size=(160, 45)) as screen:
-        await screen.shows("ended: exit 0", "response initialize", "the whole message  ")
+        await screen.shows("ended: exit 0", "response initialize", "(root)  ")
         place = screen.session.panes.detail._viewer.where()
         await screen.press("p")
         await screen.until(lambda: screen.session.panes.detail._viewer.where() != place)
@@ -259,9 +257,9 @@ async def test_p_goes_between_the_two_parts_of_an_exchange(opened: Any, make_rec
         await screen.until(lambda: screen.session.panes.detail._viewer.where() == place)
 
 
-async def test_e_finds_the_call_above_an_answer_that_came_late(opened: Any, make_recording: Make) -> None:
+async def test_e_finds_the_request_of_a_late_error(opened: Any, make_recording: Make) -> None:
     error = b'{"jsonrpc":"2.0","id":%d,"error":{"code":1,"message":"no"}}'
-    said: list[Said] = [
+    messages: list[Said] = [
         *CONVERSATION[:2],
         ("client", CALL % (10, b"slow")),
         ("client", CALL % (11, b"fast")),
@@ -270,22 +268,22 @@ async def test_e_finds_the_call_above_an_answer_that_came_late(opened: Any, make
         ("server", error % 10),
         ("server", RESULT % (12, b"")),
     ]
-    async with opened(make_recording(said)) as screen:
+    async with opened(make_recording(messages)) as screen:
         await screen.shows("ended: exit 0")
         for place in (1, 2):
             await screen.press("e")
             assert screen.cursor == place
         await screen.press("e")
-        await screen.shows("no error below")
+        await screen.shows("no error or protocol issue below")
         await screen.press("j", "E")
         assert screen.cursor == 2
         await screen.press("E")
         assert screen.cursor == 1
         await screen.press("E")
-        await screen.shows("no error above")
+        await screen.shows("no error or protocol issue above")
 
 
-async def test_a_chain_of_questions_is_walked_along(opened: Any) -> None:
+async def test_an_input_required_chain_is_navigated(opened: Any) -> None:
     async with opened(RECORDINGS / "peer-sdk-modern.jsonl", size=(160, 40)) as screen:
         await screen.shows("ended")
         await screen.processed()
@@ -293,7 +291,7 @@ async def test_a_chain_of_questions_is_walked_along(opened: Any) -> None:
         first = next(row for row in index.continued_by if row not in index.continues)
         screen.session.listing.go_to(first)
         await screen.press("comma")
-        await screen.shows("it answers no question")
+        await screen.shows("no previous request: no input_required here")
         walked = [first]
         while (following := index.continued_by.get(walked[-1])) is not None:
             await screen.press("full_stop")
@@ -301,7 +299,7 @@ async def test_a_chain_of_questions_is_walked_along(opened: Any) -> None:
             walked.append(following)
         assert len(walked) > 1
         await screen.press("full_stop")
-        await screen.shows("no question was asked")
+        await screen.shows("no next request: no input_required here")
         for row in reversed(walked[:-1]):
             await screen.press("comma")
             assert screen.session.listing.row == row
@@ -328,10 +326,10 @@ async def test_shift_y_copies_the_command_that_prints_the_rows(opened: Any, make
         assert screen.app.clipboard == f"mcpspy show {path} '--filter=about:'\"'\"'a b'\"'\"''"
 
 
-async def test_a_jump_to_a_row_that_is_not_shown_shows_why(opened: Any, make_recording: Make) -> None:
+async def test_a_jump_to_a_hidden_row_shows_the_reason(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(CALLS), size=(160, 30)) as screen:
         await screen.shows("ended: exit 0")
         await screen.press("G", "k", "m", "slash", *"tool:slow", "enter")
         await screen.until(lambda: screen.count == 1)
         await screen.press("u")
-        await screen.shows("that row is not shown now")
+        await screen.shows("that row is hidden")

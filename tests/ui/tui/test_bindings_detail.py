@@ -1,4 +1,4 @@
-"""Every key of the detail pane can be given another."""
+"""Every key of the detail pane can be remapped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mcpspy.ui.tui.bindings import DETAIL_KEYS
 from mcpspy.ui.tui.detail.pane import DetailPane
 
 
-def test_every_key_has_an_id_of_its_own() -> None:
+def test_every_key_has_a_unique_id() -> None:
     bindings = [binding for binding in DETAIL_KEYS if isinstance(binding, Binding)]
     keys = [key for binding in bindings for key in binding.key.split(",")]
 
@@ -17,7 +17,7 @@ def test_every_key_has_an_id_of_its_own() -> None:
     assert len(set(keys)) == len(keys)
 
 
-def test_every_key_does_something() -> None:
+def test_every_key_has_an_action() -> None:
     for binding in DETAIL_KEYS:
         assert isinstance(binding, Binding)
         assert hasattr(DetailPane, "action_" + binding.action.partition("(")[0])

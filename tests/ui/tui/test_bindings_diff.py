@@ -1,4 +1,4 @@
-"""Every key of the difference has a name, a word and an action."""
+"""Every key of the diff screen has an id, a description and an action."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mcpspy.ui.tui.diff.screen import DiffScreen
 OWN = [binding for binding in DIFF_KEYS if isinstance(binding, Binding)]
 
 
-def test_every_key_has_a_name_of_its_own_and_does_one_thing() -> None:
+def test_every_key_has_a_unique_id_and_one_action() -> None:
     assert len({binding.id for binding in OWN}) == len(OWN) == len(DIFF_KEYS)
     assert all((binding.id or "").startswith("diff.") and binding.tooltip for binding in OWN)
     keys = [key for binding in [*OWN, *DiffList.BINDINGS] for key in binding.key.split(",")]  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""The keys of held messages, among those of the screen."""
+"""The keys of held messages among the keys of the session screen."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mcpspy.ui.tui.bindings import INTERCEPT_KEYS, before
 from mcpspy.ui.tui.bindings import SESSION_KEYS as SESSION
 
 
-def test_each_has_a_name_and_is_before_what_its_key_is_elsewhere() -> None:
+def test_each_has_an_id_and_precedes_the_other_bindings_of_its_key() -> None:
     merged = [binding for binding in before(SESSION) if isinstance(binding, Binding)]
     assert len(merged) == len(INTERCEPT_KEYS) + len(SESSION)
     held = [binding for binding in INTERCEPT_KEYS if isinstance(binding, Binding)]

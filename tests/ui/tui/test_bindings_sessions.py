@@ -1,4 +1,4 @@
-"""Every key of the list of sessions has a name and a word."""
+"""Every key of the session list has an id and a description."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from mcpspy.ui.tui.sessions.session_list import SessionList
 ALL = [binding for binding in [*SESSIONS_KEYS, *SessionList.BINDINGS] if isinstance(binding, Binding)]
 
 
-def test_every_key_has_a_name_of_its_own_and_shows_what_it_does() -> None:
+def test_every_key_has_a_unique_id_and_a_description() -> None:
     names = [binding.id for binding in ALL]
     assert all(names)
     assert len(set(names)) == len(names)
     assert all(binding.tooltip or binding.description for binding in ALL)
 
 
-def test_no_key_does_two_things() -> None:
-    # Escape forgets what was to be compared; only if nothing is, it is `leave`.
+def test_no_key_has_two_actions() -> None:
+    # Escape cancels a pending diff; only without one is it `leave`.
     keys = [key for binding in ALL if binding.id != "sessions.forget" for key in binding.key.split(",")]
     assert len(set(keys)) == len(keys)
 

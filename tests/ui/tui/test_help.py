@@ -1,4 +1,4 @@
-"""The page of keys is made from the bindings."""
+"""The help screen is generated from the bindings."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from mcpspy.ui.tui.sessions.screen import SessionsScreen
 Make = Callable[..., Path]
 
 
-def test_keys_have_their_names() -> None:
+def test_lines_have_headings_keys_and_descriptions() -> None:
     assert lines(
-        [("one", [Binding("down,j", "x", "go on")]), ("two", [Binding("q", "x", "a", tooltip="b")])]
+        [("one", [Binding("down,j", "x", "next")]), ("two", [Binding("q", "x", "a", tooltip="b")])]
     ) == [
         ("", "one"),
-        ("↓ j", "go on"),
+        ("↓ j", "next"),
         ("", ""),
         ("", "two"),
         ("q", "b"),
@@ -46,11 +46,11 @@ def test_keys_have_their_names() -> None:
         ("G", "G"),
     ],
 )
-def test_a_key_is_written_as_on_a_keyboard(key: str, written: str) -> None:
+def test_a_key_is_labelled_as_on_a_keyboard(key: str, written: str) -> None:
     assert name(key) == written
 
 
-def test_no_key_of_any_screen_is_written_as_textual_calls_it() -> None:
+def test_no_key_of_any_screen_has_its_textual_name() -> None:
     owners = (SessionScreen, SessionsScreen, MessageList, DetailPane, FilterInput, McpspyApp)
     for keys, _ in lines([("", owner.BINDINGS) for owner in owners]):
         for key in keys.split():
@@ -64,7 +64,7 @@ GROUPS: list[Group] = [
 ]
 
 
-def test_there_are_two_halves_where_there_is_room_for_both() -> None:
+def test_two_columns_are_used_if_they_fit() -> None:
     assert [line.split() for line in page(GROUPS, 60).plain.split("\n")] == [
         ["one", "two"],
         ["a", *["first"] * 6, "c", "third"],
@@ -74,7 +74,7 @@ def test_there_are_two_halves_where_there_is_room_for_both() -> None:
 
 
 @pytest.mark.parametrize("room", [24, 30, 38, 51, 52, 53, 200])
-def test_no_line_is_wider_than_there_is_room_and_no_word_is_lost(room: int) -> None:
+def test_no_line_exceeds_the_width_and_no_word_is_lost(room: int) -> None:
     shown = page(GROUPS, room).plain
     assert max(map(len, shown.split("\n"))) <= room
     assert sorted(shown.split()) == sorted(page(GROUPS, 500).plain.split())
@@ -86,7 +86,7 @@ async def test_every_binding_can_be_read_by_scrolling(
 ) -> None:
     async with opened(make_recording(), size=size) as screen:
         await screen.press("question_mark")
-        await screen.shows("the session")
+        await screen.shows("switch between list")
         seen = screen.text
         box = screen.app.screen.query_one("#help")
         await screen.until(lambda: box.max_scroll_y or size == (200, 50))
@@ -96,30 +96,38 @@ async def test_every_binding_can_be_read_by_scrolling(
             seen += screen.text
         words = set(seen.replace("│", " ").split())
         for owner in (SessionScreen, MessageList, DetailPane, McpspyApp):
-            for keys, what in lines([("", owner.BINDINGS)])[1:]:
+            for keys, description in lines([("", owner.BINDINGS)])[1:]:
                 assert f"{keys} " in seen
-                assert words >= set(what.split())
+                assert words >= set(description.split())
         await screen.press("q")
         await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
+
+
+async def test_keys_of_held_messages_have_their_own_group(opened: Any, make_recording: Make) -> None:
+    async with opened(make_recording(), size=(80, 80)) as screen:
+        await screen.press("question_mark")
+        await screen.shows("held messages")
+        keys = screen.lines[next(n for n, line in enumerate(screen.lines) if "held messages" in line) + 1 :]
+        assert [line.split()[1] for line in keys[:7]] == ["enter", "a", "A", "d", "e", "H", "│"]
 
 
 async def test_it_is_laid_out_again_when_the_window_changes(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(), size=(80, 24)) as screen:
         await screen.press("question_mark")
-        await screen.shows("the session")
-        assert "in the message" not in screen.text
+        await screen.shows("switch between list")
+        assert "search message" not in screen.text
         await screen.pilot.resize_terminal(200, 50)
-        await screen.shows("in the message", "everywhere", "light or dark")
+        await screen.shows("search message", "global", "light and dark")
         assert len([line for line in screen.lines if "next error" in line and "│" in line]) == 1
         assert isinstance(screen.app.screen, HelpScreen)
 
 
-async def test_its_end_is_one_key_away_on_a_low_terminal(opened: Any, make_recording: Make) -> None:
+async def test_end_scrolls_to_the_last_line_on_a_low_terminal(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(), size=(80, 24)) as screen:
         await screen.press("question_mark")
-        await screen.shows("the session")
-        assert "everywhere" not in screen.text
+        await screen.shows("switch between list")
+        assert "global" not in screen.text
         await screen.press("end")
-        await screen.shows("everywhere", "light or dark")
+        await screen.shows("global", "light and dark")
         await screen.press("escape")
         await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))

@@ -1,4 +1,4 @@
-"""The real program in a real terminal, on a file that grows."""
+"""The real program in a real terminal, with a recording that grows."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ import pytest
 Make = Callable[..., Path]
 
 BOUND = 20.0
-"""Seconds that anything may take to appear."""
+"""Maximum seconds to wait for a text."""
 
 _NUMBERS = itertools.count()
-"""A server of tmux for each test: one that is told to go takes a while, and refuses new sessions."""
+"""Numbers for one tmux server per test: a killed server takes a while to exit and refuses new sessions."""
 
 SIZES = [(80, 24), (200, 50)]
 
 
 class Tmux:
-    """A terminal of its own, which goes with the test."""
+    """A terminal that lasts as long as the test."""
 
     def __init__(self, folder: Path, size: tuple[int, int]) -> None:
         program = shutil.which("tmux")
         if program is None:
-            pytest.fail("this test needs tmux: apt-get install tmux, or brew install tmux", pytrace=False)
+            pytest.fail("this test needs tmux (apt-get install tmux, or brew install tmux)", pytrace=False)
         self._folder = folder
         self.width, self.height = size
         self._tmux = [program, "-L", f"mcpspy-{os.getpid()}-{next(_NUMBERS)}", "-f", os.devnull]
 
     def start(self, *arguments: str, **variables: str) -> None:
-        """Start mcpspy; its exit code and what it said stay behind in files."""
+        """Start mcpspy; print its exit code after it ends and keep the terminal open."""
         settings = {"MCPSPY_DIR": str(self._folder), "PYTHONPATH": os.getcwd(), **variables}
         words = " ".join(f"'{name}={value}'" for name, value in settings.items())
         unset = " ".join(f"-u {name}" for name in ("COLUMNS", "LINES", "NO_COLOR", "TEXTUAL_THEME"))
@@ -50,28 +50,28 @@ class Tmux:
         )
 
     def press(self, *keys: str) -> None:
-        """Press keys, by tmux's names."""
+        """Press keys, named as in tmux."""
         self._run("send-keys", "-t", "mcpspy", *keys)
 
     @property
     def text(self) -> str:
-        """What the terminal shows."""
+        """The text in the terminal."""
         return self._run("capture-pane", "-p", "-t", "mcpspy")
 
     def shows(self, *texts: str) -> str:
-        """Wait until these can be read."""
+        """Wait until these texts are in the terminal."""
         return self.until(lambda shown: all(text in shown for text in texts), f"{texts}")
 
     def until(self, condition: Callable[[str], object], what: str) -> str:
-        """Wait until what it shows fulfils a condition."""
+        """Wait until the text in the terminal meets a condition."""
         deadline = time.monotonic() + BOUND
         while not condition(shown := self.text):
             if time.monotonic() > deadline:
-                pytest.fail(f"{what} did not come:\n{shown}")
+                pytest.fail(f"timeout: {what}\n{shown}")
         return shown
 
     def kill(self) -> None:
-        """End the terminal and all in it."""
+        """Kill the terminal and all its processes."""
         subprocess.run([*self._tmux, "kill-server"], capture_output=True, timeout=60, check=False)
 
     def _run(self, *words: str) -> str:
@@ -93,7 +93,7 @@ def test_a_session_that_grows_is_followed_paused_and_left(terminal: Tmux, live: 
     terminal.press("Enter")
     terminal.shows("30/30  following", "● LIVE", "request tools/call")
     terminal.press("v")
-    terminal.shows("60/60  following", "one row a message", "response tools/call")
+    terminal.shows("60/60  following", "one row per message", "response tools/call")
     live.calls(31, 40)
     terminal.shows("80/80  following")
     terminal.press("k")
@@ -105,11 +105,11 @@ def test_a_session_that_grows_is_followed_paused_and_left(terminal: Tmux, live: 
     live.say("server", b"\x1b]0;owned\x07 [red]not json[/red]")
     terminal.shows("\\x1b]0;owned\\x07 [red]not json[/red]")
     live.end()
-    terminal.shows("ended: exit 0", "1 odd")
+    terminal.shows("ended: exit 0", "1 protocol issue")
     terminal.press("?")
-    terminal.shows("the session")
+    terminal.shows("toggle filter")
     terminal.press("q")
-    terminal.until(lambda shown: "the session" not in shown, "the end of the help")
+    terminal.until(lambda shown: "toggle filter" not in shown, "the end of the help")
     terminal.press("q")
     terminal.shows("mcpspy · sessions", "○ ended")
     terminal.press("q")
@@ -117,7 +117,7 @@ def test_a_session_that_grows_is_followed_paused_and_left(terminal: Tmux, live: 
     assert "mcpspy · sessions" not in shown
 
 
-def test_the_panes_lie_beside_each_other_where_there_is_room(terminal: Tmux, make_recording: Make) -> None:
+def test_the_panes_are_side_by_side_if_the_terminal_is_wide(terminal: Tmux, make_recording: Make) -> None:
     path = make_recording()
     terminal.start(f"'{path}'")
     terminal.shows("request initialize", "ended: exit 0")
@@ -128,7 +128,7 @@ def test_the_panes_lie_beside_each_other_where_there_is_room(terminal: Tmux, mak
     terminal.until(lambda shown: is_beside(shown) is (terminal.width >= 110), "the layout")
 
 
-def test_without_colour_the_terminal_gets_none(terminal: Tmux, make_recording: Make) -> None:
+def test_no_color_sends_no_colour_to_the_terminal(terminal: Tmux, make_recording: Make) -> None:
     path = make_recording()
     terminal.start(f"'{path}'", NO_COLOR="1")
     terminal.shows("ended: exit 0")
@@ -138,7 +138,9 @@ def test_without_colour_the_terminal_gets_none(terminal: Tmux, make_recording: M
     assert "\x1b[7m" in coloured or ";7m" in coloured
 
 
-def test_a_bug_gives_the_terminal_back_and_is_one_line(terminal: Tmux, make_recording: Make) -> None:
+def test_an_internal_error_restores_the_terminal_and_prints_one_line(
+    terminal: Tmux, make_recording: Make
+) -> None:
     path = make_recording()
     broken = path.parent / "sitecustomize.py"
     broken.write_text(
@@ -149,7 +151,7 @@ def test_a_bug_gives_the_terminal_back_and_is_one_line(terminal: Tmux, make_reco
         "            sys.meta_path.remove(self)\n"
         "            from mcpspy.ui.tui.session.message_list import MessageList\n"
         "            def cells(*_):\n"
-        "                secret = 'token-of-somebody'\n"
+        "                secret = 'token-of-a-user'\n"
         "                raise ZeroDivisionError('on purpose')\n"
         "            MessageList.cells = cells\n"
         "sys.meta_path.insert(0, Break())\n",
@@ -159,9 +161,9 @@ def test_a_bug_gives_the_terminal_back_and_is_one_line(terminal: Tmux, make_reco
     shown = terminal.shows("exit code 70")
 
     assert "a bug in mcpspy: ZeroDivisionError: on purpose" in shown.replace("\n", "")
-    assert "token-of-somebody" not in shown
+    assert "token-of-a-user" not in shown
     assert "Traceback" not in shown
     (log,) = path.parent.glob("mcpspy-*.log")
     kept = log.read_text(encoding="utf-8")
     assert "ZeroDivisionError" in kept
-    assert "token-of-somebody" not in kept
+    assert "token-of-a-user" not in kept

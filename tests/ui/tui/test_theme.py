@@ -1,4 +1,4 @@
-"""Colours can be read, and none says anything alone."""
+"""Every colour has enough contrast, and every role has a style."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from textual.theme import Theme
 from mcpspy.ui.tui.theme import CSS, DARK, LIGHT, PLAIN, ROLES, chosen_theme
 
 ENOUGH = 4.5
-"""Contrast of text by WCAG 2.1, level AA."""
+"""Minimum contrast of text for WCAG 2.1, level AA."""
 
 
 def luminance(colour: str) -> float:

@@ -1,1 +1,1 @@
-"""One page of a session to read and search without network: page, style and script."""
+"""A session as one HTML page to read and search offline: page, style and script."""

@@ -1,15 +1,15 @@
-// JSON laid out from its text, and only as far as somebody looks.
-// Owns the tree and its folds. Nothing is decoded: duplicate keys, `1.0`, thirty-digit integers and escapes stand as
+// Lays out JSON from its text, and only the parts that the reader sees.
+// Owns the tree and its folds. Nothing is decoded: duplicate keys, `1.0`, thirty-digit integers and escapes appear as
 // they were sent.
 
 const PAGE = 100; // Members or items that are laid out together.
 const LINES = 400; // Lines that are laid out before the rest is folded.
-const SMALL = 4000; // Characters of what is laid out at once while there are lines left.
-const LONG = 1200; // Characters of a string that is shown whole.
-const WHOLE = 100_000; // Those of one that is shown whole for what is found in it, and those that come at a click.
-const DEEP = 30; // Levels that are laid out unasked: browsers do not bear thousands of elements in each other.
+const SMALL = 4000; // Characters that are laid out at once while lines are left.
+const LONG = 1200; // Longest string that is shown completely.
+const WHOLE = 100_000; // The same for a string with a search hit; also the characters that one click adds.
+const DEEP = 30; // Levels that are laid out at first: browsers fail with thousands of nested elements.
 
-// Base64 of a picture, by how it begins. Shown when asked for, as nothing else of a peer is more than text.
+// Prefixes of Base64 images. An image is shown on request only; everything else of a peer is shown as text.
 const PICTURES = [
   ["image/png", "iVBORw0KGgo"],
   ["image/jpeg", "/9j/"],
@@ -24,7 +24,7 @@ function skipBlanks(text, at) {
   return at;
 }
 
-/** Return where a string ends, given where it begins. */
+/** Return the end of a string, given its start. */
 function stringEnd(text, at) {
   for (;;) {
     at = text.indexOf('"', at + 1);
@@ -34,7 +34,7 @@ function stringEnd(text, at) {
   }
 }
 
-/** Return where a value of valid JSON ends, given where it begins. */
+/** Return the end of a valid JSON value, given its start. */
 function valueEnd(text, at) {
   const first = text.charCodeAt(at);
   if (first === 34) return stringEnd(text, at);
@@ -55,7 +55,7 @@ function valueEnd(text, at) {
   }
 }
 
-/** Return the members of an object or the items of an array, four numbers each: those of its key, those of its value. */
+/** Return the members of an object or the items of an array, four numbers each: start and end of key and value. */
 function partsOf(text, at) {
   const parts = [];
   const isObject = text[at] === "{";
@@ -84,7 +84,7 @@ function isJson(text) {
   }
 }
 
-/** Return an element with a JSON text laid out. `words` are unfolded wherever they are; `lines` is what to spend. */
+/** Return an element with a JSON text laid out in at most `lines` lines; parts with `words` are always unfolded. */
 function layOut(text, words = [], lines = LINES) {
   const at = skipBlanks(text, 0);
   const wanted = words.filter((word) => !word.without);
@@ -112,16 +112,16 @@ function container(plan, named, at, end, depth, comma) {
   const { text } = plan;
   const [opening, closing] = [text[at], text[end - 1]];
   const fold = make("button.fold", { type: "button", "aria-label": "fold" });
-  const said = make("span.count");
+  const summary = make("span.count");
   const inner = make("div.inner");
   const last = make("div.line", {}, closing, comma);
-  const head = make("div.line", {}, fold, ...named, opening, said);
+  const head = make("div.line", {}, fold, ...named, opening, summary);
   let parts = null;
   const open = (isOpen) => {
     parts ??= partsOf(text, at);
     if (isOpen && !inner.firstChild) fill(plan, inner, parts, depth + 1);
     const count = parts.length / 4;
-    said.textContent = isOpen
+    summary.textContent = isOpen
       ? ""
       : ` … ${plural(count, opening === "{" ? "member" : "item")}, ${size(end - at)} ${closing}${comma}`;
     inner.hidden = last.hidden = !isOpen;
@@ -136,7 +136,7 @@ function container(plan, named, at, end, depth, comma) {
   return make("div.node", {}, head, inner, last);
 }
 
-/** Lay out the first of a stretch, those that have what is looked for, and a button for each gap between. */
+/** Lay out the first items of a range, those with search hits, and a button for each gap in between. */
 function fill(plan, inner, parts, depth, from = 0, until = parts.length / 4, before = null) {
   const many = parts.length / 4;
   const put = (element) => inner.insertBefore(element, before);
@@ -164,7 +164,7 @@ function gap(plan, inner, parts, depth, from, until) {
   return button;
 }
 
-/** Return what stands for a string, a number, a word or an empty container. */
+/** Return the nodes of a string, a number, a literal or an empty container. */
 function leaf(plan, at, end) {
   const text = plan.text;
   const first = text[at];
@@ -177,19 +177,19 @@ function leaf(plan, at, end) {
   const start = text.slice(at, Math.min(end, at + 100_000));
   const type = PICTURES.find(([, sign]) => start.startsWith(sign, 1))?.[0];
   if (type && end - at > LONG) {
-    nodes.push(...reader("picture", () => make("img", { src: `data:${type};base64,${JSON.parse(text.slice(at, end))}`, alt: "" })));
+    nodes.push(...reader("image", () => make("img", { src: `data:${type};base64,${JSON.parse(text.slice(at, end))}`, alt: "" })));
   } else if (/^"\s*[{[]/.test(start) || /\\[nt]/.test(start)) {
-    nodes.push(...reader("read", () => readable(plan, JSON.parse(text.slice(at, end)))));
+    nodes.push(...reader("decoded", () => readable(plan, JSON.parse(text.slice(at, end)))));
   }
   return nodes;
 }
 
-/** Return what a string says: its lines, or the JSON in it. */
+/** Return the content of a string: its lines, or the JSON in it. */
 function readable(plan, text) {
   return /^\s*[{[]/.test(text) && isJson(text) ? layOut(text, plan.wanted) : plainText(text, plan.wanted);
 }
 
-/** Return a button that shows what a string is for, and where that is shown. */
+/** Return a button that shows the decoded form of a string, and the element for it. */
 function reader(name, show) {
   const shown = make("div.read", { hidden: true });
   const button = make("button.more", { type: "button", "aria-expanded": "false" }, name);

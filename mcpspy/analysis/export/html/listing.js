@@ -1,5 +1,5 @@
-// The list: however many rows, only those in view are elements.
-// Owns the window, the cursor and the columns; which rows there are is said by `page.js`.
+// The list: only the rows in view are elements, however many rows the session has.
+// Owns the window, the cursor and the columns; `page.js` decides which rows it contains.
 
 const COLUMNS = [
   ["at", "time", (row) => row.at],
@@ -7,12 +7,12 @@ const COLUMNS = [
   ["method", "method", (row) => row.method],
   ["subject", "subject", (row) => row.subject],
   ["status", "status", (row) => row.status],
-  ["took", "took", (row) => row.latency ?? -1],
+  ["took", "latency", (row) => row.latency ?? -1],
   ["sizes", "bytes", (row) => row.size + row.answerSize],
   ["fall", "", null],
 ];
-const BEYOND = 8; // Rows made above and below those in view.
-const PRINTED = 2000; // Rows that go on paper.
+const BEYOND = 8; // Rows rendered above and below those in view.
+const PRINTED = 2000; // Rows that are printed.
 
 const WAYS = { client: ["→", "from the client"], server: ["←", "from the server"], "": ["·", ""] };
 
@@ -42,7 +42,7 @@ class Listing {
     }));
   }
 
-  /** Take the rows there are now; stay where the reader was. */
+  /** Replace the rows; keep the position of the reader. */
   show(rows, words, range) {
     const row = this.rows[this.cursor];
     [this.rows, this.words, this.range] = [rows, words, range];
@@ -72,7 +72,7 @@ class Listing {
     else if (top + this.height > this.element.scrollTop + shown) this.element.scrollTop = top + this.height - shown;
   }
 
-  /** Move the cursor by so many rows. */
+  /** Move the cursor by a number of rows. */
   move(by) {
     if (!this.rows.length) return;
     const from = this.cursor < 0 ? (by > 0 ? -1 : this.rows.length) : this.cursor;
@@ -85,7 +85,7 @@ class Listing {
     for (let i = start + by; i >= 0 && i < this.rows.length; i += by) {
       if (isWanted(this.rows[i])) return this.chosen(this.rows[i]);
     }
-    announce("no more");
+    announce("no more rows");
   }
 
   get inView() {
@@ -134,12 +134,12 @@ class Listing {
     line.setAttribute("aria-selected", String(isCurrent));
     line.setAttribute("aria-setsize", String(this.rows.length));
     line.setAttribute("aria-posinset", String(place + 1));
-    const said = [`${moment(row.at)} s`, way, row.method, row.subject, row.status, took];
-    line.setAttribute("aria-label", said.filter(Boolean).join(", "));
+    const parts = [`${moment(row.at)} s`, way, row.method, row.subject, row.status, took];
+    line.setAttribute("aria-label", parts.filter(Boolean).join(", "));
     return line;
   }
 
-  /** Say which column sorts, and which way. */
+  /** Mark the column that sorts, and its direction. */
   markSort(name, isDown) {
     for (const [each, head] of this.heads) {
       head.dataset.sort = each === name ? (isDown ? "down" : "up") : "";

@@ -1,6 +1,6 @@
-// Text of a peer made visible, and the making of elements.
-// Owns the one door between what peers said and the page: it goes in as text nodes, and what nobody sees, or what
-// turns the line around, is a boxed mark. No markup is ever made of a text.
+// Makes text of peers visible, and creates elements.
+// Owns the only way from peers' text into the page: as text nodes. Invisible characters, and those that change the
+// direction of the line, become boxed marks. No markup is ever created from a text.
 
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u{e0100}-\u{e01ef}]/gu;
 
@@ -34,16 +34,16 @@ function visible(text, lines = false) {
 /** Return the mark of one character. */
 function mark(code) {
   const name = `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
-  return make("span.mark", { title: "a character that cannot be seen" }, name);
+  return make("span.mark", { title: "invisible character" }, name);
 }
 
 let silence = 0;
 
-/** Say something in passing, to who looks and to who listens. */
+/** Show a short message, and announce it to screen readers. */
 function announce(text) {
   clearTimeout(silence);
-  byId("said").textContent = text;
-  silence = setTimeout(() => (byId("said").textContent = ""), 2500);
+  byId("announcement").textContent = text;
+  silence = setTimeout(() => (byId("announcement").textContent = ""), 2500);
 }
 
 function byId(id) {

@@ -1,7 +1,7 @@
-// One row in full: the request and its answer side by side, what came between, and how HTTP carried them.
-// Owns what is said of a message around its body, and copying it.
+// One row in full: request and response side by side, notifications in between, and their HTTP exchange.
+// Owns the facts shown around a body, and copying.
 
-/** Show a row in an element; `close` is called when it was seen. */
+/** Show a row in an element; `close` is called when the reader closes it. */
 function showMessage(element, row, words, close) {
   const bodies = make("div.sides", {}, ...sidesOf(row, words));
   const parts = [
@@ -28,7 +28,7 @@ function headOf(row, close) {
 function factsOf(row) {
   const when = clock(session.facts.started, row.at);
   const facts = [`#${row.number}`, `${moment(row.at)} s`, when];
-  if (row.latency !== null) facts.push(`took ${duration(row.latency)}`);
+  if (row.latency !== null) facts.push(`latency ${duration(row.latency)}`);
   if (row.id) facts.push(`id ${row.id}`);
   if (row.http !== null) facts.push(`HTTP exchange ${row.http}`);
   if (row.stream) facts.push(`stream ${row.stream}`);
@@ -37,7 +37,7 @@ function factsOf(row) {
 
 function flawsOf(row) {
   if (!row.flaws.length) return null;
-  return make("ul.flaws", { "aria-label": "Flaws" }, ...row.flaws.map((flaw) => make("li", {}, ...visible(flaw))));
+  return make("ul.flaws", { "aria-label": "Protocol issues" }, ...row.flaws.map((flaw) => make("li", {}, ...visible(flaw))));
 }
 
 function linkTo(row, words) {
@@ -48,9 +48,9 @@ function linksOf(row) {
   const links = [];
   const request = session.requestOf(row);
   const [before, after] = [session.before(row), session.after(row)];
-  if (request) links.push(linkTo(request, `belongs to #${request.number} ${request.method}`));
-  if (before) links.push(linkTo(before, `answers the question of #${before.number}`));
-  if (after) links.push(linkTo(after, `goes on in #${after.number}`));
+  if (request) links.push(linkTo(request, `part of #${request.number} ${request.method}`));
+  if (before) links.push(linkTo(before, `retry of #${before.number} with input`));
+  if (after) links.push(linkTo(after, `continues in #${after.number}`));
   return links.length ? make("p.links", {}, ...links) : null;
 }
 
@@ -58,19 +58,19 @@ function sidesOf(row, words) {
   const isNote = !row.side;
   const other = row.side === "client" ? "server" : "client";
   const way = isNote ? "" : `${row.side} → ${other}`;
-  const name = { request: "Request", notification: "Notification", answer: "Answer" }[row.kind] ?? "As it was";
+  const name = { request: "Request", notification: "Notification", answer: "Response" }[row.kind] ?? "Raw text";
   const sides = [side(name, way, row.body, row.size, row.side, words)];
-  if (row.answer >= 0) sides.push(side("Answer", `${other} → ${row.side}`, row.answer, row.answerSize, other, words));
-  else if (row.kind === "request") sides.push(make("article.side", {}, make("h3", {}, "Answer"), make("p.aside", {}, missing(row))));
+  if (row.answer >= 0) sides.push(side("Response", `${other} → ${row.side}`, row.answer, row.answerSize, other, words));
+  else if (row.kind === "request") sides.push(make("article.side", {}, make("h3", {}, "Response"), make("p.aside", {}, missing(row))));
   return sides;
 }
 
 function missing(row) {
   const waited = duration(Math.max(row.last - row.at, 0));
-  if (row.state === "pending") return `None yet: it has waited for ${waited}, until the end of what was exported.`;
-  if (row.state === "no answer") return `None: the session ended first, ${waited} later.`;
-  if (row.state === "cancelled") return `None: it was cancelled after ${waited}.`;
-  return `None: ${row.status}.`;
+  if (row.state === "pending") return `Pending: no response for ${waited}, up to the end of the export.`;
+  if (row.state === "no answer") return `No response: the session ended after ${waited}.`;
+  if (row.state === "cancelled") return `No response: the request was cancelled after ${waited}.`;
+  return `No response: ${row.status}.`;
 }
 
 function side(name, way, body, bytes, from, words) {
@@ -79,10 +79,10 @@ function side(name, way, body, bytes, from, words) {
   const box = make("div.body", { tabIndex: 0, role: "group", ariaLabel: `${name}, body` });
   const fill = (lines) => box.replaceChildren(json ? layOut(text, words, lines) : plainText(text, words));
   fill();
-  const copy = button("Copy", "Copy as it was sent", () => copyText(text, copy));
+  const copy = button("Copy", "Copy the original text", () => copyText(text, copy));
   const tools = [copy];
   if (json && text.length > 200) {
-    const all = button("Unfold", "Unfold as much as the page can carry", () => {
+    const all = button("Unfold", "Unfold as much as the browser can handle", () => {
       const isAll = all.textContent === "Unfold";
       fill(isAll ? LINES * 20 : LINES);
       all.textContent = isAll ? "Fold" : "Unfold";
@@ -99,7 +99,7 @@ function alongOf(row) {
   if (!along.length) return null;
   const items = along.slice(0, PAGE).map((each) => make("li", {}, linkTo(each, `${moment(each.at)} s`), " ", ...visible(`${each.method} ${each.subject}`)));
   const rest = along.length > PAGE ? [make("li", {}, `and ${(along.length - PAGE).toLocaleString("en")} more`)] : [];
-  return make("section.along", {}, make("h3", {}, "On the way"), make("ul", {}, ...items, ...rest));
+  return make("section.along", {}, make("h3", {}, "Notifications"), make("ul", {}, ...items, ...rest));
 }
 
 function httpOf(row, words) {
@@ -118,7 +118,7 @@ function button(text, title, act) {
   return made;
 }
 
-/** Put a text into the clipboard, by the old way where the new one is not allowed; say whether it worked. */
+/** Copy a text to the clipboard, with the old API if the new one is not allowed; announce the result. */
 async function copyText(text, from) {
   let done = true;
   try {
@@ -131,7 +131,7 @@ async function copyText(text, from) {
     field.remove();
     from?.focus();
   }
-  announce(done ? "copied" : "the browser does not let this page copy");
+  announce(done ? "copied" : "the browser does not allow this page to copy");
   if (!from) return;
   from.textContent = done ? "Copied" : "Not allowed";
   setTimeout(() => (from.textContent = "Copy"), 1500);

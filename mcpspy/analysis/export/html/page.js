@@ -1,7 +1,7 @@
-// The page: what is chosen, searched and filtered, and which key does what.
-// Owns the state that its parts share: the query, the chips, the stretch of time, the order, and the row that is open.
+// The page: selection, search, filters and keys.
+// Owns the state that its parts share: the query, the chips, the time range, the order, and the open row.
 
-const SLOW = [1, 0.3, 0.1, 0.03]; // Seconds; the longest that some answer took is what `slow` means here.
+const SLOW = [1, 0.3, 0.1, 0.03]; // Seconds; `slow` is the highest of these that some response reached.
 const slow = SLOW.find((least) => session.rows.some((row) => row.latency >= least)) ?? SLOW[0];
 
 const isBad = (row) => row.tone === "bad";
@@ -9,16 +9,16 @@ const CHIPS = [
   ["errors", isBad, "bad"],
   [`slow ≥ ${duration(slow).replace(/\.0+ /, " ")}`, (row) => row.latency >= slow, "open"],
   ["pending", (row) => row.state === "pending" || row.state === "no answer", "open"],
-  ["odd", (row) => row.flaws.length > 0 || row.tone === "odd", "odd"],
+  ["protocol issues", (row) => row.flaws.length > 0 || row.tone === "issue", "issue"],
   ["notifications", (row) => row.kind === "notification", "quiet"],
   ["stderr", (row) => row.kind === "stderr", "quiet"],
   ["HTTP", (row) => row.kind === "http", "quiet"],
 ];
 
-/** Whether a row is there when nobody asked for it: heads of HTTP are if something is wrong with them. */
+/** Return whether a row is shown without a chip; HTTP headers are shown only for errors. */
 const isUsual = (row) => row.kind !== "http" || row.tone === "bad";
 
-const PAPER = "670px"; // What A4 and Letter have between their margins.
+const PAPER = "670px"; // Width between the margins of A4 and Letter.
 
 const state = { text: "", words: [], done: null, chips: new Set(), range: null, sort: null, run: 0 };
 let openRow = null;
@@ -29,7 +29,7 @@ let isPushed = false;
 const timeline = new Timeline(byId("canvas"), { chosen: (row) => choose(row), zoomed: zoom, moved: moveInTime });
 const listing = new Listing(byId("rows"), { chosen: (row) => choose(row, false), opened: (row) => choose(row), sorted: sort });
 
-/** Work out which rows are shown, without keeping a key waiting. */
+/** Compute the rows to show, in slices so that keys stay responsive. */
 async function apply() {
   const run = ++state.run;
   const chosen = CHIPS.filter(([name]) => state.chips.has(name)).map(([, test]) => test);
@@ -57,14 +57,14 @@ async function apply() {
   const usual = session.rows.filter(isUsual).length;
   byId("found").textContent = isFiltered() ? `${fitting.length.toLocaleString("en")} of ${plural(usual, "row")}` : plural(usual, "row");
   byId("nothing").hidden = fitting.length > 0;
-  byId("nothing").textContent = session.rows.length ? "Nothing here. Esc in the search drops it, and so does a chip pressed again." : "Nothing was recorded.";
+  byId("nothing").textContent = session.rows.length ? "No matching rows. Press Esc in the search to clear it, or press an active chip again." : "Nothing was recorded.";
 }
 
 function isFiltered() {
   return state.words.length > 0 || state.chips.size > 0 || state.range !== null;
 }
 
-/** Make a row the current one, and show it in full if `opens`, or if one is shown already. */
+/** Make a row the current one, and show it in full if `opens`, or if another is open. */
 function choose(row, opens = true) {
   listing.select(row);
   timeline.select(row);
@@ -85,14 +85,14 @@ function show(row) {
   if (isFirst) listing.reveal();
 }
 
-/** Put the row into the address: so a link leads to it, and on a phone going back leads to the list. */
+/** Put the row into the address, for links to it; on a phone, going back then returns to the list. */
 function remember(address, isNew) {
   try {
     if (isNew) history.pushState(null, "", address);
     else history.replaceState(null, "", address);
     isPushed ||= isNew;
   } catch {
-    // A page without an address of its own has no links either.
+    // A page without its own address has no links either.
   }
 }
 
@@ -128,16 +128,16 @@ function markHits() {
   if (!openRow) highlight("found", [], []);
 }
 
-/** Go to the next place in the message where something was found. */
+/** Go to the next search hit in the message. */
 function nextHit(by) {
-  if (!hits.length) return announce("nothing found in this message");
+  if (!hits.length) return announce("no search hits in this message");
   hit = (hit + by + hits.length + (hit < 0 && by < 0 ? 1 : 0)) % hits.length;
   hits[hit].startContainer.parentElement.scrollIntoView({ block: "center", inline: "nearest" });
   if (CSS.highlights) CSS.highlights.set("current", new Highlight(hits[hit]));
   announce(`${hit + 1} of ${hits.length}`);
 }
 
-/** Search for what stands in the box; resolve once the rows are there. */
+/** Search for the text in the box; resolve when the rows are ready. */
 function search() {
   const text = byId("query").value;
   if (text === state.text) return state.done;
@@ -166,7 +166,7 @@ function moveInTime(by) {
   if (next) choose(next, false);
 }
 
-/** Sort by a column: largest first where that is what one looks for, then the other way, then by time again. */
+/** Sort by a column: the largest first for numbers, then in reverse, then by time again. */
 function sort(name, key) {
   const first = name === "took" || name === "sizes";
   if (state.sort?.name !== name) state.sort = { name, key, isDown: first };
@@ -195,20 +195,20 @@ function setUpHead() {
   const ending = byId("ending");
   ending.textContent = facts.ending || "no end recorded";
   ending.classList.add(facts.endingTone);
-  if (!facts.ending) ending.title = "The session was still running, or mcpspy was stopped before the server.";
+  if (!facts.ending) ending.title = "The session was still running, or mcpspy stopped before the server.";
   const { counts } = facts;
-  const fates = [[counts.errors, "failed"], [counts.unanswered, "without an answer"]];
-  const said = fates.filter(([count]) => count).map(([count, words]) => `${count.toLocaleString("en")} ${words}`);
-  const asked = plural(counts.requests, "request") + (said.length ? ` (${said.join(", ")})` : "");
+  const counted = [[counts.errors, "failed"], [counts.unanswered, "without a response"]];
+  const outcomes = counted.filter(([count]) => count).map(([count, words]) => `${count.toLocaleString("en")} ${words}`);
+  const requests = plural(counts.requests, "request") + (outcomes.length ? ` (${outcomes.join(", ")})` : "");
   const pairs = [
     ["server", facts.server],
     ["client", facts.client],
     ["protocol", facts.revision],
     ["transport", facts.transport],
     ["started", clock(facts.started, 0).replace(/\.\d+/, "") || facts.started],
-    ["lasted", duration(facts.lasted)],
-    ["holds", `${plural(counts.messages, "message")}, ${asked}`],
-    ["in", facts.cwd],
+    ["duration", duration(facts.lasted)],
+    ["contents", `${plural(counts.messages, "message")}, ${requests}`],
+    ["directory", facts.cwd],
     ["session", facts.id],
   ];
   for (const [name, value] of pairs) {
@@ -217,36 +217,36 @@ function setUpHead() {
   const warning = byId("warning");
   const left = counts.all - session.rows.length - session.rows.filter((row) => row.answer >= 0).length;
   const words = [];
-  if (facts.redacted !== true) words.push("Recorded without redaction: secrets that were sent are in this page.");
-  if (left > 0) words.push(`Exported by a filter: of ${plural(counts.all, "line")} of the session, ${left.toLocaleString("en")} are not in this page.`);
+  if (facts.redacted !== true) words.push("Recorded without redaction: this page contains the secrets that were sent.");
+  if (left > 0) words.push(`Exported with a filter: this page omits ${left.toLocaleString("en")} of ${plural(counts.all, "line")} of the session.`);
   warning.textContent = words.join(" ");
   warning.hidden = !words.length;
 }
 
 const KEYS = [
-  ["/", "search; words all have to occur, \"in quotes\" as they stand, -word must not; a piece of JSON is found as it is", () => byId("query").select()],
+  ["/", "search: all words must occur, \"in quotes\" literally, -word must not; JSON fragments work too", () => byId("query").select()],
   ["j", "next row; arrows, Page Down and End work in the list", () => listing.move(1)],
   ["k", "previous row", () => listing.move(-1)],
-  ["Enter", "open the row; in the search, go to the first row found", null],
-  ["Esc", "close the message; in the search, drop it", null],
+  ["Enter", "open the row; in the search, go to the first match", null],
+  ["Esc", "close the message; in the search, clear it", null],
   ["e", "next error", () => listing.seek(isBad, 1)],
   ["E", "previous error", () => listing.seek(isBad, -1)],
-  ["n", "next place in the message where something was found", () => nextHit(1)],
-  ["N", "the one before", () => nextHit(-1)],
+  ["n", "next search hit in the message", () => nextHit(1)],
+  ["N", "previous search hit", () => nextHit(-1)],
   ["g", "first row", () => listing.move(-Infinity)],
   ["G", "last row", () => listing.move(Infinity)],
   ["y", "copy the request, or the message", () => openRow && copyText(session.body(openRow.body))],
-  ["Y", "copy the answer", () => openRow?.answer >= 0 && copyText(session.body(openRow.answer))],
+  ["Y", "copy the response", () => openRow?.answer >= 0 && copyText(session.body(openRow.answer))],
   ["t", "theme", () => byId("theme").click()],
-  ["?", "these keys", showKeys],
+  ["?", "show these keys", showKeys],
 ];
 
 function showKeys() {
   const dialog = byId("keys");
   const rows = KEYS.map(([key, words]) => make("div", {}, make("dt", {}, make("kbd", {}, key)), make("dd", {}, words)));
-  const more = make("p", {}, "Click a bar of the timeline to open it, drag over the timeline to see that time only. Several chips show what is in any of them.");
+  const more = make("p", {}, "Click a bar of the timeline to open it; drag over the timeline to select a time range. Several chips show the rows that match any of them.");
   const done = button("Close", "Esc", () => dialog.close());
-  const from = make("p.aside", {}, `Made by mcpspy ${session.version}. Everything is in this page; it asks no network for anything.`);
+  const from = make("p.aside", {}, `Created by mcpspy ${session.version}. The page is self-contained and makes no network requests.`);
   dialog.replaceChildren(make("h2", {}, "Keys"), make("dl", {}, ...rows), more, from, done);
   dialog.showModal();
 }
@@ -284,7 +284,7 @@ function pressed(event) {
   event.preventDefault();
 }
 
-/** On paper all rows are there, and it is light whatever the screen is. */
+/** Print all rows, in the light theme. */
 function setUpPaper() {
   const { dataset } = document.documentElement;
   const { style } = byId("canvas");
@@ -326,7 +326,7 @@ function setUp() {
     if (event.target.closest(".more, .fold")) markHits();
     const row = session.byNumber.get(Number(event.target.closest("a")?.hash.slice(1)));
     if (!row) return;
-    event.preventDefault(); // Going there is no page of its own: closing the message leads to the list.
+    event.preventDefault(); // The link opens no new history entry: closing the message returns to the list.
     choose(row);
   });
   document.addEventListener("keydown", pressed);

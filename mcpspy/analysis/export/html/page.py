@@ -25,7 +25,7 @@ SCRIPTS = (
     *("marks.js", "units.js", "session.js", "search.js", "json.js", "text.js"),
     *("message.js", "listing.js", "timeline.js", "theme.js", "page.js"),
 )
-"""In order of their dependencies; one closure contains them all."""
+"""In the order of their dependencies; one closure contains them all."""
 
 POLICY = (
     "default-src 'none'",

@@ -1,6 +1,6 @@
 """Data of the page: one row per exchange, and the bodies separately.
 
-`session.js` has the same members of a row. Bodies are never parsed here, so that duplicate keys and
+`session.js` reads the members of a row in this order. Bodies are not parsed here, so that duplicate keys and
 thirty-digit integers reach the reader.
 """
 
@@ -46,7 +46,7 @@ class HtmlRows:
         self._last_at = 0.0
         self.rows: list[list[Any]] = []
         self.starts = [0]
-        """The number of each block's first body."""
+        """The number of the first body of each block."""
         self.counts = dict.fromkeys(("all", "messages", "requests", "errors", "unanswered"), 0)
 
     def blocks(self) -> Iterator[list[str]]:
@@ -111,7 +111,7 @@ class HtmlRows:
             round(what.at, 6),
             _kind(what),
             "" if isinstance(what, Note | Damaged) else what.side,
-            row.method or "(answer)",
+            row.method or "(response)",
             row.subject or ("" if row.method else f"id {row.id}"),
             row.id,
             row.status,

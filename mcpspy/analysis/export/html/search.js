@@ -1,10 +1,10 @@
-// What a person looks for: words, all of which a row has to have; "quoted words" as they stand; -word for none of it.
-// Owns how a word is found in JSON: blanks between its signs do not count, and neither does the way it was escaped.
+// Search: a row must contain all words; "quoted words" match literally, and -word excludes rows.
+// Owns the matching of words in JSON: blanks between tokens are ignored, and so is the escaping of characters.
 
-const MARKED = 2000; // Places that are marked: more are no help, and cost seconds.
+const MARKED = 2000; // Maximum number of marked hits: more do not help, and take seconds.
 const SLICE = 10; // Milliseconds of searching between two chances to type.
 
-/** Return the words of a query, each a pattern, and whether it must be absent. A piece of JSON is one of them. */
+/** Return the words of a query as patterns, each with a flag if it must be absent. A JSON fragment is one word. */
 function wordsOf(query) {
   if (/":/.test(query)) return [{ without: false, pattern: patternOf(query.trim()) }];
   const words = [];
@@ -19,13 +19,13 @@ function patternOf(text) {
   return new RegExp(forms.map(flexible).join("|"), "giu");
 }
 
-/** Return a text as it stands in a JSON string whose writer kept to ASCII. */
+/** Return a text as in a JSON string that is limited to ASCII. */
 function escaped(text) {
   const quoted = JSON.stringify(text).slice(1, -1);
   return quoted.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** Return a pattern for a text, with any blanks around JSON's signs. */
+/** Return a pattern for a text, that allows blanks around JSON tokens. */
 function flexible(text) {
   return text
     .replace(/\s*([{}[\]:,])\s*/g, "$1")
@@ -39,7 +39,7 @@ function occurs(pattern, text) {
   return pattern.test(text);
 }
 
-/** Whether a row has all the words. */
+/** Return whether a row contains all words. */
 function fits(row, words) {
   if (!words.length) return true;
   const texts = [`${row.method} ${row.subject} ${row.id} ${row.status}`, session.body(row.body)];
@@ -47,7 +47,7 @@ function fits(row, words) {
   return words.every(({ without, pattern }) => texts.some((text) => occurs(pattern, text)) !== without);
 }
 
-/** Yield places of a text where a word is, as begin and end. */
+/** Yield start and end of each word found in a text. */
 function* placesOf(text, words) {
   for (const { without, pattern } of words) {
     if (without) continue;
@@ -58,7 +58,7 @@ function* placesOf(text, words) {
   }
 }
 
-/** Mark the words in an element, under a name the style knows; return the ranges in their order. */
+/** Highlight the words in an element, under a name used in the style; return the ranges in order. */
 function highlight(name, elements, words) {
   const ranges = [];
   for (const element of words.length ? elements : []) {

@@ -1,5 +1,5 @@
-// The session as it was put into the page: rows, and bodies that are read when somebody asks for one.
-// Owns the names of a row's members (`entries.py` writes them in this order) and what belongs to what.
+// The session as embedded in the page: rows, and bodies that are parsed on demand.
+// Owns the names of a row's members (`rows.py` writes them in this order) and the relations between rows.
 
 const MEMBERS = [
   "number", "at", "kind", "side", "method", "subject", "id", "status", "tone", "state",
@@ -60,10 +60,10 @@ const session = (() => {
     byNumber: new Map(rows.map((row) => [row.number, row])),
     /** The request that a row belongs to, if it is in the page. */
     requestOf: (row) => (row.exchange === null || row.kind === "request" ? undefined : requests.get(row.exchange)),
-    /** The request whose question this one answers, and the one that answers this one's. */
+    /** The request that this one retries with input, and the retry of this one. */
     before: (row) => (row.continues === null ? undefined : requests.get(row.continues)),
     after: (row) => (row.kind === "request" ? followers.get(row.exchange) : undefined),
-    /** What came between a request and its answer. */
+    /** Messages between a request and its response. */
     along: (row) => (row.kind === "request" ? (along.get(row.exchange) ?? []) : []),
     /** The head and the end of the HTTP exchange that carried a message. */
     carriers: (row) => (row.http === null || row.kind === "http" ? [] : (carriers.get(row.http) ?? [])),

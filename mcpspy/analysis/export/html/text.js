@@ -1,6 +1,6 @@
-// Text as it was, a stretch at a time.
+// Original text, one section at a time.
 
-const STRETCH = 20_000; // Characters of what is no JSON that are shown together.
+const STRETCH = 20_000; // Characters of a section of text that is not JSON.
 
 function plainText(text, words = []) {
   const [first] = placesOf(text, words);
@@ -9,7 +9,7 @@ function plainText(text, words = []) {
   return box;
 }
 
-/** Return an element with the beginning of a text in it, and a button that shows a further stretch, if there is any. */
+/** Return an element with the beginning of a text, and a button for the next section if there is one. */
 function stretches(text, first, step, box, lines = false) {
   const more = make("button.more", { type: "button" });
   let shown = 0;

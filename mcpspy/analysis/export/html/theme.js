@@ -1,4 +1,4 @@
-// Light and dark: as the system has it, until somebody says otherwise.
+// Light and dark theme: that of the system, unless the user selects one.
 
 const THEMES = ["auto", "light", "dark"];
 const THEME_KEY = "mcpspy-theme";
@@ -7,7 +7,7 @@ function stored() {
   try {
     return localStorage.getItem(THEME_KEY);
   } catch {
-    return null; // Some browsers keep nothing for a page that is a file.
+    return null; // Some browsers store nothing for a page from a file.
   }
 }
 
@@ -15,7 +15,7 @@ function store(theme) {
   try {
     localStorage.setItem(THEME_KEY, theme);
   } catch {
-    // Then it lasts as long as the page.
+    // Then the choice is lost when the page closes.
   }
 }
 
@@ -26,7 +26,7 @@ function useTheme(theme) {
   Object.assign(byId("theme"), { textContent: theme, title: words, ariaLabel: words });
 }
 
-/** Begin with the theme that was chosen last; `changed` is called after each change, the system's too. */
+/** Start with the last selected theme; `changed` is called after each change, also of the system's theme. */
 function setUpTheme(changed) {
   let theme = THEMES.includes(stored()) ? stored() : "auto";
   useTheme(theme);

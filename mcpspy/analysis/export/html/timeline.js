@@ -1,7 +1,7 @@
-// The session along its time: a bar an exchange, a tick for what has no length. One clicks it, drags over it, or
-// walks along it with the arrow keys.
+// The session over time: a bar for each exchange, a tick for other messages. Supports clicks, dragging and arrow
+// keys.
 
-const TONES = ["quiet", "ok", "open", "odd", "bad"]; // What comes later lies above: one error among thousands is seen.
+const TONES = ["quiet", "ok", "open", "issue", "bad"]; // Later tones are drawn on top, so one error among thousands is visible.
 const LANES = 8;
 const AXIS = 16;
 const NEAR = 6; // Pixels beside a bar that still count as the bar.
@@ -56,7 +56,7 @@ class Timeline {
     });
   }
 
-  /** Give each exchange the first lane that is free when it begins. */
+  /** Give each exchange the first lane that is free at its start. */
   lay() {
     const free = [];
     return session.rows.map((row) => {
@@ -108,11 +108,11 @@ class Timeline {
   select(row) {
     this.current = row;
     this.canvas.setAttribute("aria-valuenow", String(row?.place ?? 0));
-    this.canvas.setAttribute("aria-valuetext", row ? `#${row.number} ${row.method} ${row.subject}, at ${moment(row.at)} s` : "none chosen");
+    this.canvas.setAttribute("aria-valuetext", row ? `#${row.number} ${row.method} ${row.subject}, at ${moment(row.at)} s` : "none selected");
     this.draw();
   }
 
-  /** Draw all bars; what moves is drawn over them, so that a session of any size can be walked along. */
+  /** Draw all bars; the cursor is drawn on top, so that it moves quickly in a session of any size. */
   paint() {
     const { height } = this;
     const width = this.canvas.clientWidth;
@@ -193,7 +193,7 @@ class Timeline {
   }
 }
 
-/** Return what colour has which name, in the theme there is. */
+/** Return a function from names to colours of the current theme. */
 function inkOf(element) {
   const style = getComputedStyle(element);
   return (name) => style.getPropertyValue(`--${name}`).trim();

@@ -1,4 +1,4 @@
-// Numbers with their units, in the words of `mcpspy show`.
+// Numbers with their units, in the format of `mcpspy show`.
 
 /** Return seconds since the start. */
 function moment(at) {
@@ -30,7 +30,7 @@ function plural(count, noun) {
   return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** Return when something happened: the reader's clock, and UTC where that differs. */
+/** Return a time: the reader's local time, and UTC if it differs. */
 function clock(started, at) {
   const began = Date.parse(started);
   if (Number.isNaN(began)) return "";

@@ -1,4 +1,4 @@
-"""All lint rules, one module per family or part of one; a new module is a row here."""
+"""All lint rules, one module per family or part of a family. Add a new module to both lists here."""
 
 from mcpspy.analysis.lint.rule import LintRule
 from mcpspy.analysis.lint.rules import (
@@ -18,15 +18,15 @@ from mcpspy.analysis.lint.rules import (
 )
 
 FAMILIES = {
-    "ENV": "The envelope: JSON-RPC 2.0, and one message a line",
-    "LIFE": "The life of a session, and of each request",
-    "DATA": "What messages carry: tools, content, lists, error codes",
+    "ENV": "Envelope: JSON-RPC 2.0 and message framing",
+    "LIFE": "Life cycle of sessions and requests",
+    "DATA": "Payloads: tools, content, lists, error codes",
     "HTTP": "Streamable HTTP",
-    "MOD": "What is new in 2026-07-28",
+    "MOD": "New in 2026-07-28",
     "SEC": "Security",
-    "REC": "The recording itself",
+    "REC": "Recording",
 }
-"""Letters of a code → the subject of its rules."""
+"""Prefix of a code → the subject of its rules."""
 
 RULES: tuple[LintRule, ...] = tuple(
     sorted(

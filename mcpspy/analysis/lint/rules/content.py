@@ -1,4 +1,4 @@
-"""Content blocks, resources, icons and annotations: what reaches a model or a screen."""
+"""Content blocks, resources, icons and annotations: payloads that reach a model or a user."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TYPES: dict[str, tuple[str, dict[str, type]]] = {
     "resource": ("2024-11-05", {"resource": dict}),
     "resource_link": ("2025-06-18", {"uri": str, "name": str}),
 }
-"""Type of a content block → its first revision, and its required members."""
+"""Type of a content block → the revision that introduced it, and its required members."""
 
 _MIME = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(\s*;.*)?", re.DOTALL)
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s]*")
@@ -41,7 +41,7 @@ LISTS = {"tools/list": "tools", "resources/list": "resources", "resources/templa
 
 
 def blocks_of(event: LintEvent) -> list[Any]:
-    """Return the content blocks of a tool's result or a prompt."""
+    """Return the content blocks of a tool result or a prompt."""
     found = event.blocks
     if found is None:
         found = event.blocks = []
@@ -65,11 +65,11 @@ def listed_of(event: LintEvent) -> list[dict[str, Any]]:
 
 
 def _blocks(event: LintEvent, *types: str) -> list[dict[str, Any]]:
-    """Return the content blocks that are objects, of some types or of all."""
+    """Return the content blocks that are objects: those of the given types, or all."""
     return [block for block in objects(blocks_of(event)) if not types or block.get("type") in types]
 
 
-_WORDS: dict[type, str] = {str: "string", dict: "object"}
+_WORDS: dict[type, str] = {str: "a string", dict: "an object"}
 
 result = RuleGroup(RULES, on=EventKind.RESULT, page="2025-11-25/server/resources#resource", beyond_text=True)
 block = result.group(page="2025-11-25/schema#contentblock", about=("tools/call", "prompts/get"))
@@ -77,7 +77,7 @@ block = result.group(page="2025-11-25/schema#contentblock", about=("tools/call",
 
 @block.error(
     "DATA401",
-    "a content block of a type that there is not",
+    "unknown type of content block",
     valid=(_CALL % _TEXT, _CALL % _IMAGE, _CALL % '{"type":"resource_link","uri":"a:b","name":"c"}'),
     invalid=(
         _CALL % '{"type":"json","json":{}}',
@@ -86,23 +86,25 @@ block = result.group(page="2025-11-25/schema#contentblock", about=("tools/call",
     ),
 )
 def unknown(event: LintEvent) -> Iterator[Report]:
-    """Text, image and resource; audio since 2025-03-26, resource_link since 2025-06-18. Clients refuse the whole
-    result over another one. Structured results belong into `structuredContent`.
+    """The types are text, image and resource, plus audio since 2025-03-26 and resource_link since 2025-06-18. Clients
+    reject the whole result if it contains another type. Put structured results into `structuredContent`.
     """
     for block in blocks_of(event):
         kind = block.get("type") if isinstance(block, dict) else None
         if not isinstance(kind, str) or kind not in TYPES:
             yield Report(
-                "a content block without a type" if kind is None else f"no type of content: {str(kind)[:40]}",
+                "content block without a type" if kind is None else f"unknown content type: {str(kind)[:40]}",
                 block,
             )
         elif event.revision is not None and TYPES[kind][0] > event.revision:
-            yield Report(f"{kind} came with {TYPES[kind][0]}; this is {event.revision}", block)
+            yield Report(
+                f"content type {kind} requires {TYPES[kind][0]}; the revision is {event.revision}", block
+            )
 
 
 @block.error(
     "DATA402",
-    "a content block without what its type must hold",
+    "content block without a member that its type requires",
     valid=(_CALL % _TEXT, _CALL % '{"type":"resource","resource":{"uri":"a:b","text":"c"}}'),
     invalid=(
         _CALL % '{"type":"text","text":7}',
@@ -111,8 +113,8 @@ def unknown(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def incomplete(event: LintEvent) -> Iterator[Report]:
-    """Text has `text`, a string; image and audio `data` and `mimeType`; resource a `resource`; resource_link `uri`
-    and `name`.
+    """Text requires the string `text`. Image and audio require `data` and `mimeType`, resource requires `resource`, and
+    resource_link requires `uri` and `name`.
     """
     for block in blocks_of(event):
         kind = block.get("type") if isinstance(block, dict) else None
@@ -120,16 +122,16 @@ def incomplete(event: LintEvent) -> Iterator[Report]:
             for name, held in TYPES[kind][1].items():
                 if not isinstance(block.get(name), held):
                     yield Report(
-                        f"{kind} without {name}"
+                        f"{kind} block without {name}"
                         if name not in block
-                        else f"{name} of {kind} is no {_WORDS[held]}",
+                        else f"{name} of {kind} block is not {_WORDS[held]}",
                         block,
                     )
 
 
 @result.error(
     "DATA403",
-    "base64 that is none",
+    "invalid Base64",
     page="2025-11-25/server/tools#image-content",
     about=("tools/call", "prompts/get", "resources/read"),
     valid=(_CALL % _IMAGE, _READ % '{"uri":"a:b","blob":"aGk="}'),
@@ -140,7 +142,7 @@ def incomplete(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def base64(event: LintEvent) -> Iterator[Report]:
-    """`data` and `blob` are standard Base64 with padding: no `data:` URL, not the alphabet of URLs."""
+    """`data` and `blob` must be standard Base64 with padding, not a `data:` URL and not the URL-safe alphabet."""
     given: list[Any] = [block.get("data") for block in _blocks(event, "image", "audio")]
     given += [resource.get("blob") for resource in resources_of(event)]
     for data in given:
@@ -148,58 +150,58 @@ def base64(event: LintEvent) -> Iterator[Report]:
             try:
                 a2b_base64(data.replace("\n", "").replace("\r", ""), strict_mode=True)
             except (BadBase64, ValueError) as error:
-                yield Report(f"no Base64: {'a data: URL' if data.startswith('data:') else error}", data)
+                yield Report(f"not Base64: {'a data: URL' if data.startswith('data:') else error}", data)
 
 
 @result.warning(
     "DATA404",
-    "a mimeType that is none",
+    "invalid mimeType",
     about=(*_ANSWERED, *LISTS),
     valid=(_CALL % _IMAGE, _READ % '{"uri":"a:b","text":"c","mimeType":"text/plain; charset=utf-8"}'),
     invalid=(_CALL % _IMAGE.replace("image/png", "png"), _READ % '{"uri":"a:b","text":"c","mimeType":""}'),
 )
 def mime(event: LintEvent) -> Iterator[Report]:
-    """A media type is `type/subtype`, as in `image/png`; hosts choose by it how to show what it belongs to."""
+    """A media type has the form `type/subtype`, as in `image/png`. Hosts choose by it how to display content."""
     for thing in (*_blocks(event), *resources_of(event), *listed_of(event)):
         given = thing.get("mimeType")
         if isinstance(given, str) and not _MIME.fullmatch(given):
-            yield Report(f"no media type: {given[:60]!r}", given)
+            yield Report(f"not a media type: {given[:60]!r}", given)
 
 
 @result.warning(
     "DATA405",
-    "a uri that is none",
+    "invalid URI",
     about=("resources/list", "resources/read", "tools/call", "prompts/get", "roots/list"),
     valid=(_LIST % "file:///a/b.txt", _LIST % "note://1"),
     invalid=(_LIST % "/a/b.txt", _READ % '{"uri":"b.txt","text":"c"}', _LIST % "file:///a b.txt"),
 )
 def uri(event: LintEvent) -> Iterator[Report]:
-    """A URI has a scheme, and no spaces in it: `file:///a/b%20c.txt`, not a path. Clients that parse it refuse others."""
+    """A URI has a scheme and no spaces: `file:///a/b%20c.txt`, not a path. Clients that parse it reject others."""
     things = event.listed({"roots/list": "roots", "resources/list": "resources"}.get(event.method, ""))
     for thing in (*resources_of(event), *things, *_blocks(event, "resource_link")):
         given = thing.get("uri")
         if isinstance(given, str) and not _URI.fullmatch(given):
-            yield Report(f"no URI: {given[:80]!r}", given)
+            yield Report(f"not a URI: {given[:80]!r}", given)
 
 
 @result.error(
     "DATA406",
-    "a resource's content that is neither text nor blob",
+    "resource contents with neither text nor blob",
     page="2025-11-25/server/resources#resource-contents",
     about=("resources/read", "tools/call", "prompts/get"),
     valid=_READ % '{"uri":"a:b","text":""}',
     invalid=(_READ % '{"uri":"a:b"}', _READ % '{"uri":"a:b","text":{"c":1}}'),
 )
 def neither(event: LintEvent) -> Iterator[Report]:
-    """What is read is `text`, a string, or `blob`, in Base64."""
+    """The contents of a resource are either `text`, a string, or `blob`, in Base64."""
     for content in resources_of(event):
         if not isinstance(content.get("text"), str) and not isinstance(content.get("blob"), str):
-            yield Report("neither text nor blob, as strings", content)
+            yield Report("contents have neither text nor blob as a string", content)
 
 
 @result.warning(
     "DATA407",
-    "an icon that cannot be shown",
+    "icon that cannot be displayed",
     page="2025-11-25/basic#icons",
     about=(*LISTS, "initialize"),
     since="2025-11-25",
@@ -215,7 +217,7 @@ def neither(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def icon(event: LintEvent) -> Iterator[Report]:
-    """`src` is an https or data URI (clients must refuse others), `sizes` a list of `48x48` or `any`."""
+    """`src` must be an https or data URI (clients reject others), `sizes` a list like `["48x48"]` or `["any"]`."""
     info = event.result.get("serverInfo")
     for thing in (*listed_of(event), *([info] if isinstance(info, dict) else [])):
         icons = thing.get("icons")
@@ -223,18 +225,18 @@ def icon(event: LintEvent) -> Iterator[Report]:
             src = one.get("src") if isinstance(one, dict) else None
             sizes = one.get("sizes", []) if isinstance(one, dict) else []
             if not isinstance(src, str):
-                yield Report("an icon without src", one)
+                yield Report("icon without src", one)
             elif not src.lower().startswith(_ICON_SCHEMES):
-                yield Report(f"an icon at {src[:60]}: neither https nor data", one)
+                yield Report(f"icon at {src[:60]}: neither an https nor a data URI", one)
             elif not isinstance(sizes, list) or not all(
                 isinstance(size, str) and _SIZE.fullmatch(size) for size in sizes
             ):
-                yield Report('sizes of an icon are a list of "48x48" or "any"', one)
+                yield Report('sizes of an icon is not a list of values like "48x48" or "any"', one)
 
 
 @result.warning(
     "DATA408",
-    "annotations out of range",
+    "annotation values out of range",
     page="2025-11-25/server/resources#annotations",
     about=(*_ANSWERED, "resources/list", "resources/templates/list"),
     valid=(
@@ -248,7 +250,7 @@ def icon(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def annotated(event: LintEvent) -> Iterator[Report]:
-    """`priority` is from 0 to 1, `audience` a list of "user" and "assistant", `lastModified` a time of ISO 8601."""
+    """`priority` is between 0 and 1, `audience` lists "user" and "assistant", `lastModified` is an ISO 8601 time."""
     for thing in (*_blocks(event), *resources_of(event), *listed_of(event)):
         given = thing.get("annotations")
         if isinstance(given, dict):
@@ -259,8 +261,8 @@ def _annotations(given: dict[str, Any]) -> Iterator[Report]:
     priority, audience = given.get("priority", 0), given.get("audience", [])
     modified = given.get("lastModified")
     if not is_number(priority) or not 0 <= priority <= 1:
-        yield Report("priority is not from 0 to 1", given)
+        yield Report("priority is not between 0 and 1", given)
     if not isinstance(audience, list) or any(one not in ("user", "assistant") for one in audience):
         yield Report('audience is not a list of "user" and "assistant"', given)
     if modified is not None and not (isinstance(modified, str) and _TIME.fullmatch(modified)):
-        yield Report("lastModified is no time of ISO 8601", given)
+        yield Report("lastModified is not an ISO 8601 time", given)

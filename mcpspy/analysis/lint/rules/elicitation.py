@@ -1,4 +1,4 @@
-"""Elicitation: forms and pages that a server asks the user to complete, and the responses."""
+"""Elicitation: forms and pages that a server asks the user to complete, and the client's responses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RULES: list[LintRule] = []
 
 PAGE = "2025-11-25/client/elicitation"
 FORMS = "2025-06-18"
-"""The first revision with forms."""
+"""The revision that introduced forms."""
 
 _ELICITS = ("elicitation/create", "tools/call", "prompts/get", "resources/read")
 _FIELD_TYPES = ("string", "number", "integer", "boolean")
@@ -71,7 +71,7 @@ action = elicitation.group(
 
 @form.error(
     "DATA801",
-    "a form with more than plain fields",
+    "form with fields that are not plain",
     page=PAGE + "#requested-schema",
     valid=(
         _GOOD,
@@ -90,44 +90,45 @@ action = elicitation.group(
     ),
 )
 def plain(event: LintEvent) -> Iterator[Report]:
-    """A form is an object of plain fields, one level deep, so that any client can draw it: strings (with a `format` of
-    email, uri, date or date-time, or a choice), numbers, booleans, and from 2025-11-25 on a choice of several.
+    """A form is an object of plain fields, one level deep, so that every client can display it. Fields are strings
+    (optionally with an email, uri, date or date-time `format`, or a choice), numbers or booleans; from 2025-11-25 on
+    also multiple choice.
     """
     for params in _elicitations(event):
         schema = params.get("requestedSchema")
         if params.get("mode", "form") != "form":
             continue
         if not isinstance(schema, dict):
-            yield Report("a form without its requestedSchema", params)
+            yield Report("form without requestedSchema", params)
         elif schema.get("type") != "object" or not isinstance(schema.get("properties"), dict):
-            yield Report("requestedSchema is no object with properties", schema)
+            yield Report("requestedSchema is not an object schema with properties", schema)
         for name, field in _fields(params).items():
             if (why := _why_not_plain(field, event.revision)) is not None:
-                yield Report(f"the field {name[:60]}: {why}", field)
+                yield Report(f"field {name[:60]}: {why}", field)
 
 
 def _why_not_plain(field: Any, revision: str | None) -> str | None:
     """Return why a form cannot contain a field; None if it can."""
     if not isinstance(field, dict):
-        return "no schema"
+        return "not a schema"
     kind = field.get("type")
     if kind == "array":
         items = field.get("items")
         if revision is not None and revision < LEGACY:
-            return f"lists came with {LEGACY}"
+            return f"lists require {LEGACY}"
         if isinstance(items, dict) and (items.get("type") == "string" or "anyOf" in items):
-            return None if "enum" in items or "anyOf" in items else "a list that is no choice"
-        return "a list of something else than texts"
+            return None if "enum" in items or "anyOf" in items else "a list without choices"
+        return "a list of values other than strings"
     if kind not in _FIELD_TYPES:
-        return f"its type is {str(kind)[:40]}" if kind is not None else "it has no type"
+        return f"type {str(kind)[:40]} is not allowed" if kind is not None else "no type"
     if kind == "string" and field.get("format", "email") not in _FORMATS:
-        return f"no format of a form: {str(field['format'])[:40]}"
+        return f"format not allowed in forms: {str(field['format'])[:40]}"
     return None
 
 
 @action.warning(
     "DATA802",
-    "a filled-in form that breaks its schema",
+    "form response that violates its schema",
     valid=(_GOOD, _FORM % (_NAME % "") + _FILLED % '{"action":"cancel"}'),
     invalid=(
         _FORM % (_NAME % "") + _FILLED % '{"action":"accept","content":{"name":7}}',
@@ -135,8 +136,8 @@ def _why_not_plain(field: Any, revision: str | None) -> str | None:
     ),
 )
 def filled(event: LintEvent) -> Iterator[Report]:
-    """What a person accepted is in `content`, and is what the form asked for. The client should check it before the
-    server has to.
+    """If the user accepts, `content` must match the schema that the form requested. Clients should validate it before
+    they send it.
     """
     request = event.request.params
     if event.result.get("action") != "accept" or not isinstance(request, dict) or not _fields(request):
@@ -148,19 +149,19 @@ def filled(event: LintEvent) -> Iterator[Report]:
 
 @action.error(
     "DATA803",
-    "an answer that is neither accept, decline nor cancel",
+    "action other than accept, decline or cancel",
     invalid=_FORM % (_NAME % "") + _FILLED % '{"action":"reject"}',
 )
 def unknown_action(event: LintEvent) -> Iterator[Report]:
-    """`decline` is a no, `cancel` is no answer at all; there is nothing else to choose from."""
+    """`decline` means that the user refused, `cancel` that the user dismissed the form. No other action is defined."""
     given = event.result.get("action")
     if isinstance(given, str) and given not in _ACTIONS:
-        yield Report(f"the action {given[:40]!r}", given)
+        yield Report(f"unknown action {given[:40]!r}", given)
 
 
 @form.error(
     "DATA804",
-    "a question by URL without its URL",
+    "URL elicitation without a URL",
     page=PAGE + "#url-mode-elicitation-requests",
     since=LEGACY,
     valid=_URL % ',"url":"https://example.com/login","elicitationId":"e"',
@@ -171,21 +172,21 @@ def unknown_action(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def url(event: LintEvent) -> Iterator[Report]:
-    """`mode: url` sends a person to a page: to its `url`, and in 2025-11-25 under an `elicitationId`, by which
-    `notifications/elicitation/complete` says that they are done there.
+    """`mode: url` sends the user to the page at `url`. In 2025-11-25 it also requires an `elicitationId`, which
+    `notifications/elicitation/complete` repeats when the user has finished there.
     """
     for params in _elicitations(event):
         if params.get("mode") != "url":
             continue
         if not re.match(r"https?://.", str(params.get("url"))):
-            yield Report(f"no URL: {str(params.get('url'))[:80]}", params)
+            yield Report(f"not a URL: {str(params.get('url'))[:80]}", params)
         if not isinstance(params.get("elicitationId"), str) and (event.revision or "") < MODERN:
             yield Report("no elicitationId", params)
 
 
 @form.warning(
     "SEC302",
-    "a form that asks for a secret",
+    "form that asks for a secret",
     page=PAGE + "#security-considerations",
     invalid=(
         _FORM % (_NAME.replace("name", "api_key") % "") + _FILLED % '{"action":"decline"}',
@@ -194,8 +195,8 @@ def url(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def secret(event: LintEvent) -> Iterator[Report]:
-    """Servers must not ask for passwords, keys and the like in a form: what is typed there goes through the host, and
-    may reach the model. Send the person to a page instead (`mode: url`).
+    """Servers must not request passwords, keys or other secrets in a form: the values pass through the host and may
+    reach the model. Send the user to a page instead (`mode: url`).
     """
     for params in _elicitations(event):
         for name, field in _fields(params).items():

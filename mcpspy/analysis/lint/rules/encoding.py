@@ -1,4 +1,4 @@
-"""The bytes of a message: UTF-8, line ends, and JSON that all peers decode to the same value."""
+"""The bytes of a message: UTF-8, line endings, and JSON that all peers decode to the same value."""
 
 from __future__ import annotations
 
@@ -32,44 +32,44 @@ message = RuleGroup(RULES, on=MESSAGES)
 
 @line.error(
     "ENV110",
-    "not UTF-8",
+    "message that is not UTF-8",
     page="2025-11-25/basic/transports",
     valid='> {"id":2,"method":"ping","params":{"x":"\u00e9"}}\n< {"id":2,"result":{}}',
     invalid='> {"id":2,"method":"ping"}\n<< {"jsonrpc":"2.0","id":2,"result":{"x":"\\xe9"}}',
 )
 def utf8(event: LintEvent) -> Iterator[Report]:
-    """Messages are UTF-8. A server on Windows that writes text in the console's code page, or a file read as
-    bytes and passed on; Python clients end with a UnicodeDecodeError, others show replacement characters.
+    """Messages must be UTF-8. Typical causes: a server on Windows writes text in the console's code page, or forwards
+    the bytes of a file unchecked. Python clients fail with a UnicodeDecodeError, others show replacement characters.
     """
     if "not UTF-8" in event.message.flaws:
-        yield Report("bytes that are not UTF-8")
+        yield Report("the message contains bytes that are not UTF-8")
 
 
 @line.error(
     "ENV111",
-    "a byte order mark",
+    "byte order mark",
     page=JSON + "#section-8.1",
     on=EventKind.MALFORMED,
     invalid='<< \\xef\\xbb\\xbf{"jsonrpc":"2.0","method":"notifications/x"}',
     unusual=False,
 )
 def byte_order_mark(event: LintEvent) -> Iterator[Report]:
-    """JSON does not begin with one. A .NET or PowerShell writer does so unless told otherwise (`new
-    UTF8Encoding(false)`); peers drop the first message, which is `initialize` or its answer.
+    """JSON must not begin with a byte order mark. .NET and PowerShell write one by default; use `new
+    UTF8Encoding(false)`. Peers drop the first message, which is `initialize` or its response.
     """
     if reason(event) == "starts with a byte order mark":
-        yield Report("begins with a byte order mark")
+        yield Report("the message begins with a byte order mark")
 
 
 @line.info(
     "ENV112",
-    "a line that ends with CR LF",
+    "line that ends with CR LF",
     once=True,
     invalid='> {"id":2,"method":"ping"}\n<< {"jsonrpc":"2.0","id":2,"result":{}}\\x0d',
 )
 def carriage_return(event: LintEvent) -> Iterator[Report]:
-    """Lines end with a newline. A CR before it is white space to JSON, so most peers do not mind; it comes from a
-    stdout in text mode on Windows. Told once for each side.
+    """Lines end with a newline. JSON treats a CR before it as white space, so most peers accept it. It comes from a
+    stdout in text mode on Windows. Reported once per side.
     """
     if event.message.frame.eol == "\r\n" and event.message.frame.http is None and event.data.strip():
         yield Report(f"{_WHO[event.side]} ends its lines with CR LF")
@@ -77,21 +77,21 @@ def carriage_return(event: LintEvent) -> Iterator[Report]:
 
 @line.warning(
     "ENV113",
-    "a last line without its end",
+    "last line without a newline",
     invalid='> {"id":2,"method":"ping"}\n<< {"jsonrpc":"2.0","id":2,"result":{}}\\x04',
 )
 def incomplete_line(event: LintEvent) -> Iterator[Report]:
-    """The message ended with the stream, not with a newline: the writer died over it, or forgot to write or flush
-    the end. TypeScript peers never see such a message.
+    """The message ended with the stream instead of a newline: the writer crashed, or did not write or flush the
+    newline. TypeScript peers never receive such a message.
     """
     frame = event.message.frame
     if frame.eol == "" and frame.http is None and frame.stream is None:
-        yield Report("the message has no newline: some peers never see it")
+        yield Report("the message has no newline: some peers never receive it")
 
 
 @message.warning(
     "ENV114",
-    "a key that is there twice",
+    "duplicate key",
     page=JSON + "#section-4",
     valid=(PING, '> {"id":2,"method":"ping","params":{"a\\":":1,"b":{"a\\":":1}}}\n< {"id":2,"result":{}}'),
     invalid=(
@@ -100,8 +100,8 @@ def incomplete_line(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def duplicate_key(event: LintEvent) -> Iterable[Report]:
-    """Which of the two counts is anybody's guess, and a proxy and a server may guess differently: what one of them
-    checks is then not what the other does.
+    """Parsers disagree on which of the two values counts. A proxy and a server may pick different ones, so a value that
+    one of them checks may not be the value that the other uses.
     """
     return () if event.is_compact or _has_no_duplicates(event) else _duplicate_keys(event.data)
 
@@ -118,11 +118,11 @@ def _duplicate_keys(data: bytes) -> Iterator[Report]:
     if not _decodes(data, object_pairs_hook=pairs):
         return
     for key in dict.fromkeys(doubled):
-        yield Report(f"the key {json.dumps(key, ensure_ascii=False)} is there twice")
+        yield Report(f"duplicate key {json.dumps(key, ensure_ascii=False)}")
 
 
 def _decodes(data: bytes, **hooks: Any) -> bool:
-    """Decode a message for what the hooks collect; return False if it cannot be decoded."""
+    """Decode a message with hooks that collect values; return False if it cannot be decoded."""
     try:
         json.loads(data.decode("utf-8", "replace"), **hooks)
     except (ValueError, RecursionError):
@@ -131,7 +131,7 @@ def _decodes(data: bytes, **hooks: Any) -> bool:
 
 
 def _has_no_duplicates(event: LintEvent) -> bool:
-    """Return whether the text has no more keys than the decoded message; then no key is a duplicate.
+    """Return whether the text has as many keys as the decoded message; then it has no duplicate keys.
 
     Without blanks before colons, each key ends in `":`; strings may contain more of these. Counting takes a hundredth
     of the time of decoding with a hook.
@@ -161,13 +161,13 @@ def _keys(document: Any) -> int:
 
 @message.warning(
     "ENV115",
-    "an integer beyond 2^53",
+    "integer beyond 2^53",
     page=JSON + "#section-6",
     valid='> {"id":2,"method":"ping","params":{"n":9007199254740991,"s":"12345678901234567890"}}\n< {"id":2,"result":{}}',
     invalid='> {"id":2,"method":"ping","params":{"n":9007199254740993}}\n< {"id":2,"result":{}}',
 )
 def large_integer(event: LintEvent) -> Iterable[Report]:
-    """Peers in JavaScript round it to another number, and say nothing. Send large integers as strings."""
+    """JavaScript peers silently round it to another number. Send large integers as strings."""
     return _large(event.data) if b"0000000000000000" in event.folded else ()
 
 
@@ -182,12 +182,12 @@ def _large(data: bytes) -> Iterator[Report]:
     if not _decodes(data, parse_int=integer):
         return
     for text in dict.fromkeys(large[:3]):
-        yield Report("an integer that JavaScript peers round", text)
+        yield Report("integer that JavaScript peers round", text)
 
 
 @line.warning(
     "ENV117",
-    "NaN, Infinity or half a surrogate pair",
+    "NaN, Infinity or a lone surrogate",
     page=JSON,
     invalid=(
         '> {"id":2,"method":"ping"}\n<< {"jsonrpc":"2.0","id":2,"result":{"x":NaN}}',
@@ -195,6 +195,6 @@ def _large(data: bytes) -> Iterator[Report]:
     ),
 )
 def strict(event: LintEvent) -> Iterator[Report]:
-    """Python's `json` writes and takes NaN, Infinity and lone surrogates; others refuse the whole message."""
+    """Python's `json` writes and accepts NaN, Infinity and lone surrogates; other parsers reject the whole message."""
     if "not strict JSON" in event.message.flaws:
-        yield Report("not strict JSON: NaN, Infinity, or half a surrogate pair")
+        yield Report("not strict JSON: NaN, Infinity, or a lone surrogate")

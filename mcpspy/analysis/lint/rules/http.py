@@ -1,6 +1,6 @@
-"""Streamable HTTP: headers of requests, responses, and session ids.
+"""Streamable HTTP: headers of requests and responses, and session ids.
 
-Each exchange is checked when it has ended. What travels in it has the same rules as over stdio.
+An exchange is checked when it ends. The messages in it are checked by the same rules as over stdio.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ parameters = modern.group(page=NOW + "custom-headers-from-tool-parameters")
 
 @request.error(
     "HTTP101",
-    "no MCP-Protocol-Version",
+    "no MCP-Protocol-Version header",
     valid=(PING % "", '@ 2025-03-26 http\n> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}'),
     invalid=(PING % '{"mcp-protocol-version":null}', CALL % '{"mcp-protocol-version":null}'),
 )
 def version(event: LintEvent) -> Iterator[Report]:
-    """After the handshake a client says with every request which revision was agreed on. A server that does not see
-    it takes 2025-03-26 for granted.
+    """After the handshake, the client sends the negotiated revision with every request. A server that receives no such
+    header assumes 2025-03-26.
     """
     sent = event.post.request
     if VERSION not in sent:
@@ -71,13 +71,13 @@ def version(event: LintEvent) -> Iterator[Report]:
 
 @request.error(
     "HTTP102",
-    "an MCP-Protocol-Version that is not what was agreed",
+    "MCP-Protocol-Version differs from the negotiated revision",
     valid=(PING % "", CALL % ""),
     invalid=(PING % '{"mcp-protocol-version":"2025-06-18"}', CALL % '{"mcp-protocol-version":"2025-11-25"}'),
 )
 def other_version(event: LintEvent) -> Iterator[Report]:
-    """The header says what the handshake agreed on, and from 2026-07-28 on what `_meta` of the same request says:
-    a server must refuse another one.
+    """The header must match the negotiated revision, and from 2026-07-28 on the revision in `_meta` of the same
+    request. A server must reject any other value.
     """
     post = event.post
     given, stated = post.request.get(VERSION), post.revision or event.conversation.revision
@@ -87,12 +87,12 @@ def other_version(event: LintEvent) -> Iterator[Report]:
 
 @standard.error(
     "HTTP103",
-    "no Mcp-Method, or another than the body's",
+    "Mcp-Method is missing or differs from the body",
     invalid=(CALL % '{"mcp-method":null}', CALL % '{"mcp-method":"tools/list"}'),
 )
 def method(event: LintEvent) -> Iterator[Report]:
-    """What the header says is what a gateway goes by: it must be the `method` of the body, and a server must refuse
-    a request where it is not (-32020).
+    """Gateways route by this header, so it must equal `method` in the body. A server must reject a request in which
+    they differ (-32020).
     """
     post = event.post
     given, stated = post.request.get(METHOD), post.posted[0].method
@@ -100,20 +100,20 @@ def method(event: LintEvent) -> Iterator[Report]:
         why = (
             "no Mcp-Method header"
             if given is None
-            else f"Mcp-Method is {str(given)[:60]}, the method {stated}"
+            else f"Mcp-Method is {str(given)[:60]}, the method is {stated}"
         )
         yield Report(why, post.request)
 
 
 @standard.error(
     "HTTP104",
-    "no Mcp-Name, or another than the body's",
+    "Mcp-Name is missing or differs from the body",
     valid=(CALL % "", (CALL % '{"mcp-name":"=?base64?w7w=?="}').replace('"name":"a"', '"name":"\u00fc"')),
     invalid=(CALL % '{"mcp-name":null}', CALL % '{"mcp-name":"b"}'),
 )
 def name(event: LintEvent) -> Iterator[Report]:
-    """Of tools/call and prompts/get the `name`, of resources/read the `uri`; in Base64 (`=?base64?…?=`) where it is
-    not plain ASCII.
+    """The header repeats `name` for tools/call and prompts/get, and `uri` for resources/read, in Base64
+    (`=?base64?…?=`) if the value is not plain ASCII.
     """
     post = event.post
     first = post.posted[0]
@@ -123,7 +123,7 @@ def name(event: LintEvent) -> Iterator[Report]:
     if given is None:
         yield Report("no Mcp-Name header", post.request)
     elif _decoded(str(given)) != first.subject:
-        yield Report(f"Mcp-Name is {str(given)[:60]}, the request is about {first.subject}", post.request)
+        yield Report(f"Mcp-Name is {str(given)[:60]}, the request is for {first.subject}", post.request)
 
 
 def _decoded(value: str) -> str:
@@ -139,7 +139,7 @@ def _decoded(value: str) -> str:
 
 @post.error(
     "HTTP304",
-    "an Accept without both types",
+    "Accept header without both types",
     page=HTTP + "sending-messages-to-the-server",
     about=POSTED,
     since="2025-03-26",
@@ -147,18 +147,18 @@ def _decoded(value: str) -> str:
     invalid=(PING % '{"accept":"application/json"}', PING % '{"accept":null}'),
 )
 def accept(event: LintEvent) -> Iterator[Report]:
-    """The client takes both, `application/json` and `text/event-stream`, and says so: which one comes is the
-    server's choice.
+    """The client must accept both `application/json` and `text/event-stream`, because the server chooses the type of
+    the response.
     """
     sent = event.post.request
     given = str(sent.get("accept", "")).lower()
     if "*/*" not in given and not all(kind in given for kind in BOTH):
-        yield Report(f"Accept is {given[:80] or 'missing'}: it lists both types", sent)
+        yield Report(f"Accept is {given[:80] or 'missing'}: it must list both types", sent)
 
 
 @post.error(
     "HTTP501",
-    "a foreign Origin that was let in",
+    "request from a foreign Origin accepted",
     page=HTTP + "security-warning",
     valid=(
         PING % '{"origin":"http://localhost:6274"}',
@@ -170,8 +170,8 @@ def accept(event: LintEvent) -> Iterator[Report]:
     invalid=PING % '{"origin":"https://evil.example"}',
 )
 def origin(event: LintEvent) -> Iterator[Report]:
-    """A page of somebody else's made a browser send this, and the server answered. It must look at `Origin` and
-    refuse what it does not know with 403: DNS rebinding gives any page a way to a server on loopback.
+    """A browser sent this request for a page of another site, and the server responded. Servers must check `Origin` and
+    reject unknown origins with 403: with DNS rebinding, any page can reach a server on loopback.
     """
     post = event.post
     given = post.request.get("origin")
@@ -180,7 +180,7 @@ def origin(event: LintEvent) -> Iterator[Report]:
         and 200 <= post.status < 400
         and _host(given) not in (*LOOPBACK, _host(event.state.upstream or ""))
     ):
-        yield Report(f"the Origin {given[:80]} was let in", post.request)
+        yield Report(f"request with Origin {given[:80]} was accepted", post.request)
 
 
 def _host(url: str) -> str | None:
@@ -192,7 +192,7 @@ def _host(url: str) -> str | None:
 
 @parameters.error(
     "HTTP105",
-    "an x-mcp-header that cannot be one",
+    "invalid x-mcp-header",
     on=EventKind.RESULT,
     about="tools/list",
     valid=(_LISTED % _REGION, (_LISTED % '{"type":"object","x-mcp-header":"R"}').replace(" http", "", 1)),
@@ -205,8 +205,8 @@ def _host(url: str) -> str | None:
     ),
 )
 def annotation(event: LintEvent) -> Iterator[Report]:
-    """It names a header, once whatever the case, on a string, an integer or a boolean that is reached through
-    `properties` alone. Clients drop the whole tool otherwise, over HTTP; on stdio it means nothing.
+    """The value is a header name, unique regardless of case, on a string, integer or boolean that is reached through
+    `properties` alone. Over HTTP, clients drop the whole tool otherwise; on stdio it has no effect.
     """
     if event.message.frame.http is None or ANNOTATION.encode() not in event.data:
         return
@@ -217,7 +217,7 @@ def annotation(event: LintEvent) -> Iterator[Report]:
 
 @parameters.error(
     "HTTP106",
-    "no Mcp-Param header, or another than the body's",
+    "Mcp-Param header is missing or differs from the body",
     valid=(
         _CALL % ('{"region":"eu"}', '{"mcp-param-region":"eu"}'),
         _CALL
@@ -237,8 +237,8 @@ def annotation(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def parameter(event: LintEvent) -> Iterator[Report]:
-    """The tool says which arguments a gateway wants to see (`x-mcp-header`); a client sends each that is there and not
-    null, and a server must refuse a call where the header is missing or says something else (-32020).
+    """With `x-mcp-header`, a tool selects arguments that gateways can see. A client must send each one that is present
+    and not null; a server must reject a call if its header is missing or differs (-32020).
     """
     post = event.post
     if not post.param_headers or not isinstance((post.head or {}).get("status"), int) or post.status >= 400:
@@ -248,12 +248,12 @@ def parameter(event: LintEvent) -> Iterator[Report]:
         if given is None:
             yield Report(f"no {name} header", post.request)
         elif is_mismatch(str(given), value):
-            yield Report(f"{name} is {str(given)[:60]}, the argument {value[:60]}", post.request)
+            yield Report(f"{name} is {str(given)[:60]}, the argument is {value[:60]}", post.request)
 
 
 @response.error(
     "HTTP301",
-    "a notification or a response that is not answered by 202",
+    "notification or response not acknowledged with 202",
     about=NOTIFIES,
     valid='@ http\n> {"method":"notifications/x"}\n= 202',
     invalid=(
@@ -262,16 +262,16 @@ def parameter(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def not_202(event: LintEvent) -> Iterator[Report]:
-    """What wants no answer gets `202 Accepted`, and no body: no 200, no stream."""
+    """A POST without requests is acknowledged with `202 Accepted` and no body, not with a 200 or an event stream."""
     post = event.post
     if post.status not in (0, 202) and post.status < 400:
         kind = min(stated.kind for stated in post.posted)
-        yield Report(f"a {kind} was answered by {post.status}, not by 202", post.response)
+        yield Report(f"status {post.status} for a {kind}, not 202", post.response)
 
 
 @response.error(
     "HTTP302",
-    "a 202 with a body",
+    "202 with a body",
     about=(*POSTED, NO_MESSAGE),
     valid='@ http\n> {"method":"notifications/x"}\n= 202 {} {"content-length":"0"}',
     invalid=(
@@ -280,7 +280,7 @@ def not_202(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def body_of_202(event: LintEvent) -> Iterator[Report]:
-    """202 has no body. A request gets its answer with 200."""
+    """A 202 has no body. The response to a request is sent with status 200."""
     post = event.post
     if post.status == 202 and (post.received or post.response.get("content-length") not in (None, "0")):
         yield Report("202 with a body", post.response)
@@ -288,22 +288,22 @@ def body_of_202(event: LintEvent) -> Iterator[Report]:
 
 @response.error(
     "HTTP303",
-    "an answer of another type than JSON or an event stream",
+    "response that is neither JSON nor an event stream",
     about=REQUESTS,
     valid=(PING % "", PING % '{} {"content-type":"application/json; charset=utf-8"}'),
     invalid=PING % '{} {"content-type":"text/html"}',
 )
 def content_type(event: LintEvent) -> Iterator[Report]:
-    """A request is answered by `application/json` or `text/event-stream`. A proxy's login page, often."""
+    """The response must be `application/json` or `text/event-stream`. Often it is a login page of a proxy instead."""
     post = event.post
     given = str(post.response.get("content-type", "")).partition(";")[0].strip().lower()
     if post.status == 200 and given not in BOTH:
-        yield Report(f"an answer of type {given[:60] or '(none)'}", post.response)
+        yield Report(f"response of type {given[:60] or '(none)'}", post.response)
 
 
 @modern.error(
     "HTTP305",
-    "an error with the wrong status",
+    "error with the wrong HTTP status",
     page=NOW + "protocol-version-header",
     valid=(
         _FAIL % ("x/y", "", 404, -32601),
@@ -313,8 +313,8 @@ def content_type(event: LintEvent) -> Iterator[Report]:
     invalid=(_FAIL % ("x/y", "", 200, -32601), _FAIL % ("tools/call", '"name":"a"', 200, -32022)),
 )
 def status(event: LintEvent) -> Iterator[Report]:
-    """From 2026-07-28 on the status says what the error does: 404 for a method that there is not (-32601), 400 for
-    headers, capabilities and revisions that do not fit (-32020, -32021, -32022).
+    """From 2026-07-28 on, the status must match the error: 404 for an unknown method (-32601), and 400 for mismatching
+    headers, missing capabilities and unsupported revisions (-32020, -32021, -32022).
     """
     post = event.post
     for code in post.answers:
@@ -325,7 +325,7 @@ def status(event: LintEvent) -> Iterator[Report]:
 
 @modern.warning(
     "HTTP306",
-    "a GET that is answered, where there is none",
+    "GET or DELETE accepted in 2026-07-28",
     page="2026-07-28/changelog",
     valid=(
         CALL % "",
@@ -334,7 +334,7 @@ def status(event: LintEvent) -> Iterator[Report]:
     invalid='@ 2026-07-28 http\n> {"id":2,"method":"tools/list"}\n< {"id":2,"result":{"tools":[]}}\n* http {"http":9,"stream":"1","method":"GET","status":200,"request":{"mcp-protocol-version":"2026-07-28"},"response":{}}\n* http-end {"http":9,"stream":"1"}',
 )
 def get_response(event: LintEvent) -> Iterator[Report]:
-    """2026-07-28 has neither the stream of a GET nor a session to DELETE: a server answers both with 405."""
+    """2026-07-28 has no GET stream and no session to DELETE: a server rejects both with 405."""
     post = event.post
     verb, revision = (post.head or {}).get("method"), post.request.get(VERSION)
     if (
@@ -343,12 +343,12 @@ def get_response(event: LintEvent) -> Iterator[Report]:
         and isinstance(revision, str)
         and revision >= MODERN
     ):
-        yield Report(f"{verb} was answered by {post.status}, not by 405")
+        yield Report(f"status {post.status} for {verb}, not 405")
 
 
 @post.error(
     "HTTP401",
-    "the id of an event, for another event",
+    "event id reused for another event",
     page=HTTP + "resumability-and-redelivery",
     on=EventKind.NOTE,
     about="event",
@@ -356,65 +356,65 @@ def get_response(event: LintEvent) -> Iterator[Report]:
     invalid='* event {"id":"7"}',
 )
 def repeated_id(event: LintEvent) -> Iterator[Report]:
-    """An event's id is given once in a session: a client that resumes after it gets the wrong messages. The same
-    event again, on a stream that was resumed, is fine.
+    """An event id must be unique in a session: a client that resumes after a reused one receives the wrong messages. A
+    resumed stream may repeat the same event.
     """
-    yield Report(f"the event id {str(event.note.fields.get('id'))[:60]} was given to another message")
+    yield Report(f"event id {str(event.note.fields.get('id'))[:60]} was used for another message")
 
 
 @session.error(
     "HTTP201",
-    "a session id that comes late",
+    "session id assigned late",
     valid=(PING % "", _HELLO % "{}", PING % '{} {"mcp-session-id":"s-1"}'),
     invalid=PING % '{} {"mcp-session-id":"s-2"}',
 )
 def late_session_id(event: LintEvent) -> Iterator[Report]:
-    """A server gives a session its id with the answer to `initialize`, and never again."""
+    """A server assigns the session id in the response to `initialize`, and in no later response."""
     post = event.post
     given = post.response.get(SESSION)
     if given is not None and post.status < 400 and not post.introduces and given != post.request.get(SESSION):
-        yield Report(f"a session id that no answer to initialize gave: {str(given)[:60]}", post.response)
+        yield Report(f"session id that no response to initialize assigned: {str(given)[:60]}", post.response)
 
 
 @session.error(
     "HTTP202",
-    "no session id",
+    "request without the session id",
     about=(REQUESTS, NOTIFIES, UNREADABLE),
     valid=(PING % "", (PING % '{"mcp-session-id":null}').replace("@ http", "@ http bare")),
     invalid=PING % '{"mcp-session-id":null}',
 )
 def no_session_id(event: LintEvent) -> Iterator[Report]:
-    """The server gave the session an id with the answer to `initialize`: the client sends it with every request
-    from then on, or is a stranger.
+    """The server assigned a session id in the response to `initialize`. The client must send it with every later
+    request; otherwise the server cannot assign the request to the session.
     """
     post = event.post
     if event.state.session_ids and SESSION not in post.request and not post.introduces:
-        yield Report("no Mcp-Session-Id header, though the server gave one", post.request)
+        yield Report("no Mcp-Session-Id header, although the server assigned one", post.request)
 
 
 @session.error(
     "HTTP203",
-    "a session id with characters that it may not have",
+    "session id with invalid characters",
     valid=_HELLO % '{"mcp-session-id":"1868a90c-9f4e"}',
     invalid=(_HELLO % '{"mcp-session-id":"a b"}', _HELLO % '{"mcp-session-id":""}'),
 )
 def session_id_characters(event: LintEvent) -> Iterator[Report]:
-    """Visible ASCII alone, 0x21 to 0x7E; and it should be a thing that nobody guesses."""
+    """A session id consists of visible ASCII characters, 0x21 to 0x7E. It should also be impossible to guess."""
     post = event.post
     given = post.response.get(SESSION)
     if isinstance(given, str) and post.introduces and not _VISIBLE.fullmatch(given):
-        yield Report(f"the session id {given[:60]!r} is not visible ASCII", given)
+        yield Report(f"session id {given[:60]!r} is not visible ASCII", given)
 
 
 @modern.warning(
     "HTTP204",
-    "a session id, where there are no sessions",
+    "session id in 2026-07-28, which has no sessions",
     page=NOW + "sending-messages",
     once=True,
     invalid=CALL % '{} {"mcp-session-id":"s-1"}',
 )
 def session_id_without_sessions(event: LintEvent) -> Iterator[Report]:
-    """2026-07-28 took sessions out: every request stands for itself, and a server gives no ids."""
+    """2026-07-28 removed sessions: every request is independent, and servers assign no session ids."""
     post = event.post
     if SESSION in post.response and post.status < 400:
-        yield Report("an Mcp-Session-Id from the server", post.response)
+        yield Report("Mcp-Session-Id header in a response", post.response)

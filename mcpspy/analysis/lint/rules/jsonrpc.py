@@ -1,4 +1,4 @@
-"""JSON-RPC: members of messages, one message per line, and ids that match requests and responses."""
+"""JSON-RPC: members of messages, one message per line, and ids that match requests with responses."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import CALLED, EVERY_LINE, LEGACY, RESPONSES, LintRule, Report, RuleGroup
 from mcpspy.core.protocol.message import Failure, Malformed, Result
 from mcpspy.core.protocol.spec import CLIENT, MODERN, SERVER, other
+from mcpspy.core.session.correlation import NO_ID, UNSOLICITED
 
 RULES: list[LintRule] = []
 
@@ -21,7 +22,7 @@ STDIO_PAGE = "2025-11-25/basic/transports#stdio"
 JSONRPC = "https://www.jsonrpc.org/specification"
 
 MOST_LINES = 1000
-"""Lines that are joined at most to find a message in them."""
+"""Maximum number of lines that are joined to find a message in them."""
 
 PING = '> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}'
 
@@ -37,15 +38,15 @@ rule = RuleGroup(RULES)
 
 @line.error(
     "ENV101",
-    "a line that is no JSON",
+    "line that is not JSON",
     valid=(PING, '* stderr {"text":"DEBUG: 3 stations in cache"}'),
     invalid=("<< DEBUG: 3 stations in cache", ">> {oops}"),
 )
 def not_json(event: LintEvent) -> Iterator[Report]:
-    """Somebody printed to stdout, most likely: `print`, `console.log`, a banner, a library's logger.
+    """Usually the server printed something to stdout: `print`, `console.log`, a banner, a library's logger.
 
-    Nothing but messages may be written there. Send it to stderr: `print(…, file=sys.stderr)`,
-    `logging.basicConfig()`, `console.error`. Some clients end the session over it.
+    Stdout is reserved for messages; some clients end the session over anything else. Write to stderr instead: `print(…,
+    file=sys.stderr)`, `logging.basicConfig()`, `console.error`.
     """
     why = reason(event)
     if why.startswith("not JSON") or why == "nested too deep":
@@ -59,7 +60,7 @@ def not_json(event: LintEvent) -> Iterator[Report]:
 
 @member.error(
     "ENV102",
-    "JSON that is no message",
+    "valid JSON, but not a JSON-RPC message",
     on=EventKind.MALFORMED,
     invalid=(
         '<< {"jsonrpc":"2.0","id":1}',
@@ -72,28 +73,28 @@ def no_message(event: LintEvent) -> Iterator[Report]:
     """A message is an object with a `method` (a string), a `result` or an `error`."""
     why = reason(event)
     if why in ("not an object", "empty batch", "method is not a string", "neither method, result nor error"):
-        yield Report(f"no message: {why}")
+        yield Report(f"not a JSON-RPC message: {why}")
 
 
-@line.warning("ENV103", "a blank line", invalid=("<<  ", "<< \\x0d"))
+@line.warning("ENV103", "blank line", invalid=("<<  ", "<< \\x0d"))
 def blank(event: LintEvent) -> Iterator[Report]:
-    """An empty `print()`, or a message that is written with two line ends. Most peers skip it; older Python
-    servers log an error for each.
+    """Typical causes are an empty `print()` and a message written with two line endings. Most peers skip blank
+    lines; older Python servers log an error for each.
     """
     if reason(event) == "blank line":
-        yield Report("a blank line between messages")
+        yield Report("blank line between messages")
 
 
 @message.error(
     "ENV104",
-    '`jsonrpc` is missing, or not "2.0"',
+    '`jsonrpc` is missing or not "2.0"',
     invalid=(
         '> {"id":2,"method":"ping"}\n<< {"id":2,"result":{}}',
         '>> {"jsonrpc":"1.0","id":2,"method":"ping"}\n< {"id":2,"result":{}}',
     ),
 )
 def version(event: LintEvent) -> Iterator[Report]:
-    """Every message says `"jsonrpc":"2.0"`. The SDKs drop one that does not, and the request never gets its answer."""
+    """Every message must contain `"jsonrpc":"2.0"`. The SDKs drop other messages, so a request gets no response."""
     if 'jsonrpc is not "2.0"' in event.message.flaws and not isinstance(event.what, Malformed):
         document = event.document
         given = document.get("jsonrpc") if isinstance(document, dict) else None
@@ -102,7 +103,7 @@ def version(event: LintEvent) -> Iterator[Report]:
 
 @message.error(
     "ENV105",
-    "both a result and an error",
+    "response with both a result and an error",
     on=RESPONSES,
     invalid=(
         '> {"id":2,"method":"ping"}\n< {"id":2,"result":{},"error":{"code":-32603,"message":"no"}}',
@@ -110,16 +111,16 @@ def version(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def both(event: LintEvent) -> Iterator[Report]:
-    """An answer has one or the other. An `"error":null` beside a result is what serializers write that do not
-    leave out what is not set; strict peers refuse it.
+    """A response has either a `result` or an `error`. Serializers that do not omit unset members write `"error":null`
+    next to a result; strict peers reject that.
     """
     if "both result and error" in event.message.flaws:
-        yield Report("both result and error")
+        yield Report("the response has both result and error")
 
 
 @member.error(
     "ENV106",
-    "an error without an integer code or a message",
+    "error without an integer code or a message",
     on=EventKind.FAILURE,
     valid='> {"id":2,"method":"x"}\n< {"id":2,"error":{"code":-32601,"message":"no such method"}}',
     invalid=(
@@ -136,14 +137,14 @@ def error_shape(event: LintEvent) -> Iterator[Report]:
     if not isinstance(error, dict):
         yield Report("error is not an object", error)
     elif event.failure.code is None:
-        yield Report("the error's code is not an integer", error)
+        yield Report("error code is not an integer", error)
     elif not isinstance(error.get("message"), str):
-        yield Report("the error's message is not a string", error)
+        yield Report("error message is not a string", error)
 
 
 @called.error(
     "ENV107",
-    "params that are no object",
+    "params is not an object",
     valid=(PING, '> {"id":2,"method":"ping","params":{}}\n< {"id":2,"result":{}}'),
     invalid=(
         '> {"id":2,"method":"ping","params":[]}\n< {"id":2,"result":{}}',
@@ -151,7 +152,7 @@ def error_shape(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def params_shape(event: LintEvent) -> Iterable[Report]:
-    """JSON-RPC also allows a list; MCP does not, and `null` is no way to leave them out."""
+    """JSON-RPC also allows an array, MCP does not. To send no params, omit the member; `null` is not allowed."""
     raw: Raw = event.what.raw_params  # type: ignore[union-attr]  # Of both kinds.
     if event.params or not raw or event.has_object("params"):
         return ()
@@ -160,7 +161,7 @@ def params_shape(event: LintEvent) -> Iterable[Report]:
 
 @member.error(
     "ENV108",
-    "a result that is no object",
+    "result is not an object",
     on=EventKind.RESULT,
     beyond_text=True,
     invalid=(
@@ -169,7 +170,7 @@ def params_shape(event: LintEvent) -> Iterable[Report]:
     ),
 )
 def result_shape(event: LintEvent) -> Iterable[Report]:
-    """Results are objects, empty ones too: `"result":{}`."""
+    """A result is always an object. An empty result is `"result":{}`."""
     if event.has_object("result") or "both result and error" in event.message.flaws:
         return ()
     return [Report("result is not an object", bytes(event.what.raw_result))]  # type: ignore[union-attr]  # A result.
@@ -177,7 +178,7 @@ def result_shape(event: LintEvent) -> Iterable[Report]:
 
 @message.error(
     "ENV109",
-    "a batch, where there are none",
+    "batch in a revision without batches",
     page="2025-06-18/changelog",
     valid=(
         PING,
@@ -192,56 +193,58 @@ def result_shape(event: LintEvent) -> Iterable[Report]:
     ),
 )
 def batch(event: LintEvent) -> Iterator[Report]:
-    """Only 2025-03-26 has JSON-RPC batches. Before, nothing is said of them; 2025-06-18 took them out. The SDKs
-    drop them.
+    """Only 2025-03-26 has JSON-RPC batches. Earlier revisions do not mention them, and 2025-06-18 removed them. The
+    SDKs drop them.
     """
     if event.message.index == 0 and event.revision != "2025-03-26":
-        yield Report(f"a batch in {event.revision or 'a session'}", event.message.frame.data)
+        yield Report(
+            f"batch in {event.revision or 'a session of unknown revision'}", event.message.frame.data
+        )
 
 
 @called.warning(
     "ENV116",
-    "a method named rpc.…",
+    "method name that begins with rpc.",
     page=JSONRPC + "#request_object",
     about="rpc.*",
     invalid='> {"id":2,"method":"rpc.discover"}\n< {"id":2,"result":{}}',
 )
 def reserved(event: LintEvent) -> Iterator[Report]:
-    """JSON-RPC keeps names that begin with `rpc.` for itself, for any purpose."""
-    yield Report(f"the method {event.method[:60]} is reserved by JSON-RPC")
+    """JSON-RPC reserves method names that begin with `rpc.`."""
+    yield Report(f"method {event.method[:60]} is reserved by JSON-RPC")
 
 
 @line.error(
     "ENV118",
-    "one message over several lines",
+    "message that spans several lines",
     valid=(PING, '@ http\n>> {"jsonrpc":"2.0","id":2,"method":"ping"}\n< {"id":2,"result":{}}'),
     invalid='<< {\n<<   "jsonrpc":"2.0",\n<<   "method":"notifications/x"\n<< }',
 )
 def pretty_printed(event: LintEvent) -> Iterator[Report]:
-    """A message is one line. This one was written with an indentation: write it without (`json.dumps(message)`,
-    `JSON.stringify(message)`). Each of its lines is told by ENV101, too.
+    """A message must be on one line, but this one was written with indentation. Serialize it without
+    (`json.dumps(message)`, `JSON.stringify(message)`). ENV101 also reports each of its lines.
     """
     if event.message.frame.http is not None:
         return
-    torn = event.state.non_json[event.side]
-    if torn.number != event.number - 1 or len(torn.lines) >= MOST_LINES:
-        torn.lines.clear()
-    torn.number = event.number
+    run = event.state.non_json[event.side]
+    if run.number != event.number - 1 or len(run.lines) >= MOST_LINES:
+        run.lines.clear()
+    run.number = event.number
     data = event.data.strip()
     if data in (b"{", b"["):
-        torn.lines[:] = [data]
+        run.lines[:] = [data]
         return
-    if not torn.lines:
+    if not run.lines:
         return
-    torn.lines.append(event.data)
+    run.lines.append(event.data)
     if data[-1:] in (b"}", b"]"):
-        whole = b"\n".join(torn.lines)
+        whole = b"\n".join(run.lines)
         try:
             orjson.loads(whole)
         except ValueError:
             return
-        yield Report(f"one message over {len(torn.lines)} lines", whole)
-        torn.lines.clear()
+        yield Report(f"one message spans {len(run.lines)} lines", whole)
+        run.lines.clear()
 
 
 def reason(event: LintEvent) -> str:
@@ -251,7 +254,7 @@ def reason(event: LintEvent) -> str:
 
 @request.error(
     "ENV201",
-    "an id that is neither a string nor an integer",
+    "id that is neither a string nor an integer",
     valid=(PING, '> {"id":"a","method":"ping"}\n< {"id":"a","result":{}}'),
     invalid=(
         '> {"id":null,"method":"ping"}',
@@ -260,14 +263,14 @@ def reason(event: LintEvent) -> str:
     ),
 )
 def id_type(event: LintEvent) -> Iterator[Report]:
-    """The SDKs take such a request for a notification, or drop it: it is never answered. `null` is forbidden by name."""
+    """The SDKs treat such a request as a notification or drop it: it gets no response. `null` is not allowed."""
     if any(flaw.startswith("id is ") for flaw in event.message.flaws):
-        yield Report(f"the id {event.request.id[:40]} is neither a string nor an integer")
+        yield Report(f"id {event.request.id[:40]} is neither a string nor an integer")
 
 
 @request.error(
     "ENV202",
-    "an id that another request still waits under",
+    "id of a request that is still pending",
     valid=(
         PING,
         '> {"id":2,"method":"ping"}\n< {"id":2,"method":"ping"}\n> {"id":2,"result":{}}\n< {"id":2,"result":{}}',
@@ -275,7 +278,7 @@ def id_type(event: LintEvent) -> Iterator[Report]:
     invalid='> {"id":2,"method":"ping"}\n> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}\n< {"id":2,"result":{}}',
 )
 def id_in_use(event: LintEvent) -> Iterator[Report]:
-    """Two requests wait for an answer under one id: nobody can tell whose it is. Each side counts by itself, so the
+    """If two pending requests have the same id, their responses cannot be distinguished. Each side has its own ids: the
     server's 2 is not the client's 2.
     """
     if event.flaw is not None and event.flaw.endswith("is in use by an unanswered request"):
@@ -284,7 +287,7 @@ def id_in_use(event: LintEvent) -> Iterator[Report]:
 
 @request.error(
     "ENV203",
-    "an id that was used before",
+    "id used before",
     until=LEGACY,
     valid=(
         PING,
@@ -296,37 +299,38 @@ def id_in_use(event: LintEvent) -> Iterator[Report]:
     invalid='> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}\n> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}',
 )
 def reused_id(event: LintEvent) -> Iterator[Report]:
-    """Within a session an id is used once. From 2026-07-28 on it may be used again when it has its answer."""
+    """An id must be used only once per session. From 2026-07-28 on it may be reused after its response."""
     if event.flaw is not None and event.flaw.endswith("was used before"):
         yield Report(event.flaw)
 
 
 @response.error(
     "ENV204",
-    "an answer that nobody asked for",
+    "unsolicited response",
     invalid=('< {"id":7,"result":{}}', '> {"id":2,"method":"ping"}\n< {"id":"2","result":{}}'),
 )
 def unsolicited(event: LintEvent) -> Iterator[Report]:
-    """No request of the other side waits under this id. An id comes back exactly as it was sent: `2` is not `"2"`,
-    though the SDKs are lenient there.
+    """The other side has no pending request with this id. An id must be returned exactly as it was sent: `2` is not
+    `"2"`, although the SDKs are lenient there.
     """
     if event.side == CLIENT and (event.revision or "") >= MODERN:
-        return  # MOD105 says it.
-    if event.flaw is not None and event.flaw.startswith("nobody asked"):
+        return  # MOD105 reports it.
+    if event.flaw is not None and event.flaw.startswith(UNSOLICITED):
         assert isinstance(event.what, Result | Failure)
+        detail = event.flaw.partition(":")[2]
         yield Report(
-            event.flaw if ":" in event.flaw else f"nobody asked under the id {(event.what.id or '')[:40]}"
+            f"response to unknown request id {(event.what.id or '')[:40]}" + (detail and f":{detail}")
         )
 
 
 @response.error(
     "ENV205",
-    "a second answer to one request",
+    "second response to a request",
     invalid='> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}\n< {"id":2,"result":{}}',
 )
 def second_response(event: LintEvent) -> Iterator[Report]:
-    """The first one counts; whoever waits for the second waits for another. A handler that both returns and sends,
-    or an error written after the result was.
+    """Only the first response counts; no request waits for the second. Typical causes: a handler both returns and
+    sends a result, or an error is written after the result.
     """
     if event.flaw is not None and event.flaw.endswith("was answered before"):
         yield Report(event.flaw)
@@ -334,7 +338,7 @@ def second_response(event: LintEvent) -> Iterator[Report]:
 
 @response.error(
     "ENV206",
-    "an answer to a notification",
+    "response to a notification",
     page="2025-11-25/basic#notifications",
     valid=(PING, '> {"method":"notifications/x"}'),
     invalid=(
@@ -343,16 +347,16 @@ def second_response(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def to_notification(event: LintEvent) -> Iterator[Report]:
-    """A notification has no id, so an answer to it cannot have one; the receiver must not send any. Servers do it
-    that look a method up before they look whether an answer is wanted.
+    """A notification has no id, so its receiver must not respond to it. Servers do so if they look up the method before
+    they check whether a response is expected.
     """
     if _is_anonymous(event) and event.conversation.has_notified[other(event.side)]:
-        yield Report("answers a notification: it has no id")
+        yield Report("response to a notification: it has no id")
 
 
 @response.error(
     "ENV207",
-    "an answer without an id",
+    "response without an id",
     valid=(
         PING,
         '@ http\n> {"id":2,"method":"ping"}\n= 400 {} {}\n< {"error":{"code":-32600,"message":"no"}}',
@@ -363,27 +367,27 @@ def to_notification(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def without_id(event: LintEvent) -> Iterator[Report]:
-    """An answer says which request it is for. Only an error may leave that out, and only where the request's id
-    could not be read.
+    """The id of a response names its request. Only an error may omit the id, and only if the id of the request could
+    not be read.
     """
     if not _is_anonymous(event) or event.conversation.has_notified[other(event.side)]:
         return
     if not (isinstance(event.what, Failure) and event.conversation.was_malformed[other(event.side)]):
-        yield Report("an answer without an id")
+        yield Report("response without an id")
 
 
 @rule.warning(
     "ENV208",
-    "an error whose id is null",
+    "error whose id is null",
     page="2025-11-25/schema#jsonrpcerrorresponse",
     on=EventKind.FAILURE,
     since="2025-11-25",
     valid='> {"id":2,"method":"x"}\n< {"id":2,"error":{"code":-32601,"message":"no"}}',
-    invalid='>> {oops}\n< {"id":null,"error":{"code":-32700,"message":"no JSON"}}',
+    invalid='>> {oops}\n< {"id":null,"error":{"code":-32700,"message":"not JSON"}}',
 )
 def null_id(event: LintEvent) -> Iterator[Report]:
-    """Where a request could not be read, an error leaves its `id` out (since 2025-11-25); `null`, as JSON-RPC has it,
-    is not in the schema any more. TypeScript clients drop such a message.
+    """If a request could not be read, its error omits `id` (since 2025-11-25). JSON-RPC uses `null`, which the schema
+    no longer allows. TypeScript clients drop such a message.
     """
     document = event.document
     if (
@@ -392,8 +396,8 @@ def null_id(event: LintEvent) -> Iterator[Report]:
         and document["id"] is None
         and event.conversation.was_malformed[other(event.side)]
     ):
-        yield Report("the error's id is null: leave it out")
+        yield Report("the id of the error is null: omit it")
 
 
 def _is_anonymous(event: LintEvent) -> bool:
-    return event.flaw is not None and event.flaw.startswith("answers nothing")
+    return event.flaw == NO_ID

@@ -1,6 +1,6 @@
-"""The life of a session: handshake until 2025-11-25, requests, cancellations, and the end over stdio.
+"""Life cycle of a session: handshake until 2025-11-25, requests, cancellations, end over stdio.
 
-Also reports entries that are missing in the recording, which other findings may be due to.
+Also reports entries that are missing in the recording, since they may cause other findings.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from mcpspy.analysis.lint.rule import LEGACY, RESPONSES, LintRule, Report, RuleG
 from mcpspy.analysis.lint.rules.jsonrpc import PING
 from mcpspy.core.protocol.message import Request, text
 from mcpspy.core.protocol.spec import CLIENT, MODERN, REVISIONS, SERVER, other
+from mcpspy.core.session.exchange import State
 
 RULES: list[LintRule] = []
 
@@ -25,17 +26,17 @@ _INITIALIZING = "@ bare\n" + _INITIALIZE % _MEMBERS
 _HANDSHAKE = _INITIALIZING + _INITIALIZE_RESULT % _MEMBERS
 INITIALIZED = _HANDSHAKE + '\n> {"method":"notifications/initialized"}\n'
 GRACE = 1.0
-"""Seconds a server has to exit before a signal; a client that signals at once, after a probe, gives it none."""
+"""Seconds that a server has to exit before a signal. A client that signals earlier, after a probe, gives it no time."""
 BYE = '* eof {"from":"client"}\n'
 _PENDING = '> {"id":2,"method":"ping"}\n'
 _CANCEL = '> {"method":"notifications/cancelled","params":{"requestId":%s}}'
 _END = "\n" + BYE + '* exit {"code":0}'
 ENDED = ("SIGTERM", "SIGKILL", "SIGINT", "SIGHUP")
-"""Signals that end a process on purpose; others are crashes."""
+"""Signals that end a process on purpose; other signals are crashes."""
 
 
 def _requires_handshake(_: EventKind, method: str, __: str) -> bool:
-    """Return whether a request must wait for the handshake; clients of all revisions begin with a probe."""
+    """Return whether a request must wait for the handshake; clients of all revisions may begin with a probe."""
     return method not in ("initialize", "ping", "server/discover")
 
 
@@ -53,7 +54,7 @@ cancellation = rule.group(
 
 @request.error(
     "LIFE101",
-    "a request before the handshake",
+    "request before the handshake",
     by=CLIENT,
     valid=(
         '@ bare\n> {"id":1,"method":"ping"}\n< {"id":1,"result":{}}',
@@ -63,8 +64,8 @@ cancellation = rule.group(
     invalid='@ bare\n> {"id":1,"method":"x/list"}\n< {"id":1,"result":{}}',
 )
 def before_initialize(event: LintEvent) -> Iterator[Report]:
-    """Until 2025-11-25 a client begins with `initialize`, and sends nothing before it but pings. Over HTTP this is
-    not looked at: the session may be older than the recording.
+    """Until 2025-11-25, a client begins with `initialize` and sends only pings before it. Sessions over HTTP are not
+    checked: they may be older than the recording.
     """
     if event.message.frame.stream is not None:
         return
@@ -78,7 +79,7 @@ def before_initialize(event: LintEvent) -> Iterator[Report]:
 
 @request.warning(
     "LIFE102",
-    "a request before the handshake is over",
+    "request during the handshake",
     until=LEGACY,
     valid=(
         PING,
@@ -92,14 +93,14 @@ def before_initialize(event: LintEvent) -> Iterator[Report]:
     + '\n< {"id":2,"result":{}}',
 )
 def during_handshake(event: LintEvent) -> Iterator[Report]:
-    """Until `initialize` is answered, a client should send nothing but pings; a server nothing but pings and log
-    messages until it has heard `notifications/initialized`.
+    """Until `initialize` has its response, a client should send only pings. Until it receives
+    `notifications/initialized`, a server should send only pings and log messages.
     """
     conversation = event.conversation
     if not conversation.initialize_sent:
         return
     if event.side == CLIENT and not conversation.is_negotiated:
-        yield Report(f"{event.method} before initialize was answered")
+        yield Report(f"{event.method} before the response to initialize")
     elif event.side == SERVER and not conversation.is_initialized:
         yield Report(f"{event.method} before notifications/initialized")
 
@@ -113,17 +114,17 @@ def during_handshake(event: LintEvent) -> Iterator[Report]:
     invalid=_HANDSHAKE + '\n> {"id":2,"method":"x/list"}\n< {"id":2,"result":{}}',
 )
 def unconfirmed(event: LintEvent) -> Iterator[Report]:
-    """The client says `notifications/initialized` once `initialize` is answered, and before it asks for anything.
-    Some servers refuse everything until then.
+    """The client sends `notifications/initialized` after the response to `initialize` and before its first other
+    request. Some servers reject all requests until then.
     """
     conversation = event.conversation
     if conversation.is_negotiated and not conversation.is_initialized:
-        yield Report(f"{event.method}, but no notifications/initialized before it")
+        yield Report(f"{event.method} without notifications/initialized before it")
 
 
 @initialize.warning(
     "LIFE104",
-    "a revision that there is not, or that has no handshake",
+    "revision that does not exist or has no handshake",
     page=LIFECYCLE + "#version-negotiation",
     on=(EventKind.REQUEST, EventKind.RESULT),
     valid=(PING, '@ 2024-11-05\n> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}'),
@@ -135,8 +136,8 @@ def unconfirmed(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def unknown_revision(event: LintEvent) -> Iterator[Report]:
-    """Revisions are dates: 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25. From 2026-07-28 on there is no
-    `initialize`; requests carry their revision in `_meta`.
+    """The revisions with a handshake are 2024-11-05, 2025-03-26, 2025-06-18 and 2025-11-25. From 2026-07-28 on there is
+    no `initialize`; requests carry their revision in `_meta`.
     """
     version = (event.params if isinstance(event.what, Request) else event.result).get("protocolVersion")
     if (
@@ -144,13 +145,13 @@ def unknown_revision(event: LintEvent) -> Iterator[Report]:
         and version != "2024-10-07"
         and (version not in REVISIONS or version >= MODERN)
     ):
-        why = "has no handshake" if version in REVISIONS else "is none"
-        yield Report(f"the revision {version[:40]} {why}", version)
+        why = "has no handshake" if version in REVISIONS else "does not exist"
+        yield Report(f"revision {version[:40]} {why}", version)
 
 
 @initialize.error(
     "LIFE105",
-    "initialize, again",
+    "second initialize",
     valid=(
         PING,
         _INITIALIZING
@@ -160,14 +161,14 @@ def unknown_revision(event: LintEvent) -> Iterator[Report]:
     invalid=(_INITIALIZE % _MEMBERS + _INITIALIZE_RESULT % _MEMBERS).replace('"id":1', '"id":9'),
 )
 def second_initialize(event: LintEvent) -> Iterator[Report]:
-    """There is one handshake in a session. Who wants another revision opens another session."""
+    """A session has one handshake. To use another revision, the client must open another session."""
     if event.conversation.is_negotiated:
-        yield Report("initialize in a session that is initialized")
+        yield Report("initialize in a session that is already initialized")
 
 
 @rule.warning(
     "LIFE201",
-    "a request that was never answered",
+    "request without a response",
     page="2025-11-25/basic#responses",
     on=EventKind.END,
     valid=(
@@ -178,32 +179,32 @@ def second_initialize(event: LintEvent) -> Iterator[Report]:
     invalid=_PENDING + _END.lstrip(),
 )
 def unanswered(event: LintEvent) -> Iterator[Report]:
-    """The session ended, and it still waited. A handler that never returns, a deadlock, an exception that nobody
-    turned into an error; or a client that left too early.
+    """The session ended while the request was pending. Typical causes: a handler that never returns, a deadlock, an
+    exception that was not turned into an error, or a client that left too early.
     """
     about = f" {event.request.subject}" if event.request.subject else ""
-    yield Report(f"{event.method}{about} was never answered by the {other(event.side)}")
+    yield Report(f"no response to {event.method}{about} from the {other(event.side)}")
 
 
 @rule.info(
     "LIFE202",
-    "an answer to what was cancelled",
+    "response to a cancelled request",
     on=RESPONSES,
     unusual=True,
     valid=_PENDING + _CANCEL % 2,
     invalid=_PENDING + _CANCEL % 2 + '\n< {"id":2,"result":{}}',
 )
 def late_response(event: LintEvent) -> Iterator[Report]:
-    """A cancelled request should not be answered any more. That the two cross on their way is allowed, and cannot be
-    told from outside: look whether the work was stopped.
+    """A cancelled request should get no response. The response and the cancellation may cross, which a recording cannot
+    show: check that the server stopped the work.
     """
-    if event.flaw == "answered after it was cancelled":
-        yield Report(f"{event.method} was answered after it was cancelled")
+    if event.pending is not None and event.pending.exchange.state is State.LATE:
+        yield Report(f"response to {event.method} after its cancellation")
 
 
 @cancellation.error(
     "LIFE203",
-    "a cancellation of nothing",
+    "cancellation of an unknown request",
     valid=(_PENDING + _CANCEL % 2, PING + "\n" + _CANCEL % 2),
     invalid=(
         _CANCEL % 9,
@@ -212,108 +213,114 @@ def late_response(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def cancels_nothing(event: LintEvent) -> Iterator[Report]:
-    """Each side cancels its own requests, by the id it gave them. That the answer is on its way already is fine."""
-    if event.flaw is not None and event.flaw.startswith("cancels "):
+    """Each side cancels its own requests, by id. A cancellation may cross the response to its request."""
+    if event.flaw is not None and event.exchange is None:
         request_id = text(event.notification.body.request_id)
-        yield Report(event.flaw if request_id is None else f"{event.flaw}: requestId {request_id[:40]}")
+        yield Report(
+            "cancellation without requestId"
+            if request_id is None
+            else f"cancellation of unknown request id {request_id[:40]}"
+        )
 
 
 @cancellation.error(
     "LIFE204",
-    "a cancellation of initialize",
+    "cancellation of initialize",
     until=LEGACY,
     invalid=_INITIALIZING + _CANCEL % 1,
 )
 def cancels_initialize(event: LintEvent) -> Iterator[Report]:
-    """A client must not cancel `initialize`: end the session instead."""
+    """A client must not cancel `initialize`. It should end the session instead."""
     if event.flaw is None and event.exchange is not None and event.exchange.request.method == "initialize":
-        yield Report("cancels initialize")
+        yield Report("cancellation of initialize")
 
 
 @exit_note.warning(
     "LIFE401",
-    "a server that left while the client was there",
+    "server that exits before the client closes stdin",
     valid=(BYE + '* exit {"code":0}', '* exit {"code":null,"signal":"SIGTERM"}', '@ http\n* exit {"code":0}'),
     invalid=('* exit {"code":0}', '* exit {"code":1}'),
 )
 def early_exit(event: LintEvent) -> Iterator[Report]:
-    """The client had not closed the server's stdin yet. An exception in the main loop, a `sys.exit` in a handler, a
-    script that ends because nothing awaits it; its stderr, in the recording, may say.
+    """The client had not closed the server's stdin yet. Typical causes: an exception in the main loop, `sys.exit` in a
+    handler, or a script that ends because nothing is awaited. Check its stderr in the recording.
     """
     fields = event.note.fields
-    alone = not event.state.upstream and event.conversation.closed_at is None
-    if alone and not fields.get("signal") and fields.get("code") is not None:
-        yield Report(f"the server left by itself, with exit code {fields.get('code')}", "")
+    is_stdio_open = not event.state.upstream and event.conversation.closed_at is None
+    if is_stdio_open and not fields.get("signal") and fields.get("code") is not None:
+        yield Report(
+            f"the server exited before the client closed stdin, with exit code {fields.get('code')}", ""
+        )
 
 
 @exit_note.warning(
     "LIFE402",
-    "a server that does not leave at the end of its stdin",
+    "server that does not exit when its stdin is closed",
     invalid=(
         BYE + '* exit {"code":null,"signal":"SIGTERM"}',
         BYE + '* exit {"code":null,"signal":"SIGKILL"}',
     ),
 )
 def no_exit(event: LintEvent) -> Iterator[Report]:
-    """The client closed the server's stdin, which is how it says goodbye, and had to send a signal after it: two
-    seconds later, in the SDKs. A timer, a thread or a connection that is still open keeps it alive.
+    """The client closed the server's stdin to end the session and then had to send a signal, which the SDKs do after
+    two seconds. A timer, a thread or an open connection keeps the server alive.
     """
     signal = event.note.fields.get("signal")
     closed_at = event.conversation.closed_at
     if closed_at is not None and event.at - closed_at >= GRACE and signal in ENDED:
-        yield Report(f"the server did not leave at the end of its stdin: {signal} ended it", "")
+        yield Report(f"the server did not exit when its stdin was closed: {signal} ended it", "")
 
 
 @exit_note.error(
     "LIFE403",
-    "a server that crashed",
+    "server that crashed",
     valid=(BYE + '* exit {"code":0}', '* exit {"code":null,"signal":"SIGKILL"}'),
     invalid=BYE + '* exit {"code":null,"signal":"SIGSEGV"}',
 )
 def crashed(event: LintEvent) -> Iterator[Report]:
-    """It was ended by a signal that nobody sends on purpose: a crash in native code, an abort, a bus error."""
+    """A signal that is not sent on purpose ended the server: a crash in native code, an abort, a bus error."""
     signal = event.note.fields.get("signal")
     if signal and signal not in ENDED:
-        yield Report(f"the server died by {signal}", "")
+        yield Report(f"the server was killed by {signal}", "")
 
 
-@exit_note.warning("LIFE404", "a server that ends with an error", invalid=BYE + '* exit {"code":1}')
+@exit_note.warning("LIFE404", "server that exits with an error", invalid=BYE + '* exit {"code":1}')
 def failed(event: LintEvent) -> Iterator[Report]:
-    """The end of stdin is a normal end: exit with 0. A traceback on stderr says what was in the way."""
+    """A closed stdin is a normal end: the server should exit with 0. Look for a traceback on its stderr."""
     code = event.note.fields.get("code")
     if event.conversation.closed_at is not None and isinstance(code, int) and code != 0:
-        yield Report(f"the server ended with exit code {code}", "")
+        yield Report(f"the server exited with code {code}", "")
 
 
 @late.warning(
     "LIFE405",
-    "a server that asks after the client has left",
+    "request from the server after the client closed stdin",
     until=LEGACY,
     valid='> {"id":2,"method":"ping"}\n' + BYE + '< {"id":2,"result":{}}\n* exit {"code":0}',
     invalid=BYE + '< {"id":2,"method":"ping"}',
 )
 def late_request(event: LintEvent) -> Iterator[Report]:
-    """The client has closed the server's stdin: nobody can answer any more."""
+    """The client closed the server's stdin, so it can no longer respond."""
     if event.conversation.closed_at is not None:
-        yield Report(f"{event.method} after the client closed stdin: it cannot be answered")
+        yield Report(f"{event.method} after the client closed stdin: no response is possible")
 
 
 @late.info(
     "LIFE406",
-    "a notification after the client has left",
+    "notification from the server after the client closed stdin",
     on=EventKind.NOTIFICATION,
     valid='< {"method":"notifications/x"}\n' + BYE,
     invalid=BYE + '< {"method":"notifications/x"}',
 )
 def late_notification(event: LintEvent) -> Iterator[Report]:
-    """The client has closed the server's stdin, and is likely gone: what is said now is said to nobody."""
+    """The client closed the server's stdin and has probably exited, so it does not receive the notification."""
     if event.conversation.closed_at is not None:
         yield Report(f"{event.method} after the client closed stdin")
 
 
 @exit_note.info(
     "REC101",
-    "entries that are missing",
+    "missing entries",
     page="https://www.rfc-editor.org/rfc/rfc8259",
     about=("lost", "damaged"),
     valid='* stderr {"text":"a"}',
@@ -323,11 +330,11 @@ def late_notification(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def missing(event: LintEvent) -> Iterator[Report]:
-    """The disk was full, or a line of the file was changed: what was there was not looked at, and an answer to what
-    is missing looks like one that nobody asked for.
+    """The disk was full, or a line of the file was modified. The missing entries were not checked, and a response to a
+    missing request looks unsolicited.
     """
     fields = event.note.fields
     if event.note.kind == "lost":
         yield Report(f"{fields.get('entries')} entries are missing here: {fields.get('why')}")
     else:
-        yield Report(f"a line that no entry can be read from: {fields.get('why')}", fields.get("text"))
+        yield Report(f"unreadable line: {fields.get('why')}", fields.get("text"))

@@ -1,4 +1,4 @@
-"""Methods: revision, sender, request or notification; and the capabilities that they need."""
+"""Methods by revision, sender and kind, and the capabilities that they require."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ _DATED = tuple(
     for name, method in METHODS.items()
     if (method.since > REVISIONS[0] or method.until is not None) and name != "server/discover"
 )
-"""Methods that not all revisions have; `server/discover` may be sent to a server of any."""
-
+"""Methods that only some revisions have. `server/discover` may be sent to a server of any revision."""
 
 _DECLARED = {
     "notifications/tools/list_changed": ("tools", "listChanged"),
@@ -38,7 +37,7 @@ declared = RuleGroup(RULES, page=LIFECYCLE + "#capability-negotiation")
 
 @called.error(
     "LIFE108",
-    "a method that this revision does not have",
+    "method that the revision does not have",
     page="2026-07-28/changelog",
     about=_DATED,
     valid=(
@@ -52,18 +51,18 @@ declared = RuleGroup(RULES, page=LIFECYCLE + "#capability-negotiation")
     ),
 )
 def unknown_method(event: LintEvent) -> Iterator[Report]:
-    """The method is of another revision: it was taken out, or came later. Names that no revision has are an
-    extension's, and nobody's business.
+    """The method belongs to another revision: it was removed, or added later. Names that no revision defines belong to
+    extensions and are not checked.
     """
     method, revision = METHODS[event.method], event.revision
     if revision is None:
         return
     if event.side == SERVER and isinstance(event.what, Request) and revision >= MODERN:
-        return  # MOD104 says it.
+        return  # MOD104 reports it.
     if method.since > revision:
-        yield Report(f"{event.method} came with {method.since}; this is {revision}")
+        yield Report(f"{event.method} requires {method.since}; the revision is {revision}")
     elif method.until is not None and method.until < revision and event.method != "initialize":
-        yield Report(f"{event.method} was there until {method.until}; this is {revision}")
+        yield Report(f"{event.method} was removed after {method.until}; the revision is {revision}")
 
 
 def _is_sent_by_the_other_side(_: EventKind, method: str, side: str) -> bool:
@@ -73,7 +72,7 @@ def _is_sent_by_the_other_side(_: EventKind, method: str, side: str) -> bool:
 
 @called.error(
     "LIFE109",
-    "a method that is the other side's to send",
+    "method sent by the wrong side",
     page="2025-11-25/schema",
     only=_is_sent_by_the_other_side,
     invalid=(
@@ -82,8 +81,8 @@ def _is_sent_by_the_other_side(_: EventKind, method: str, side: str) -> bool:
     ),
 )
 def wrong_side(event: LintEvent) -> Iterator[Report]:
-    """Tools, resources and prompts are asked for by the client; roots, samples and elicitations by the server."""
-    yield Report(f"{event.method} from the {event.side}: it is the {METHODS[event.method].sender}'s to send")
+    """The client requests tools, resources and prompts; the server requests roots, sampling and elicitation."""
+    yield Report(f"{event.method} from the {event.side}: only the {METHODS[event.method].sender} may send it")
 
 
 def _is_of_the_other_kind(kind: EventKind, method: str, _: str) -> bool:
@@ -93,7 +92,7 @@ def _is_of_the_other_kind(kind: EventKind, method: str, _: str) -> bool:
 
 @called.error(
     "LIFE110",
-    "a notification with an id, or a request without",
+    "notification with an id, or request without one",
     page="2025-11-25/basic#messages",
     only=_is_of_the_other_kind,
     invalid=(
@@ -102,24 +101,24 @@ def _is_of_the_other_kind(kind: EventKind, method: str, _: str) -> bool:
     ),
 )
 def wrong_kind(event: LintEvent) -> Iterator[Report]:
-    """A request without an `id` is a notification to its receiver: it is never answered. A notification with one
-    waits for an answer that does not come.
+    """The receiver takes a request without an `id` for a notification, so it gets no response. The sender of a
+    notification with an `id` waits for a response that never arrives.
     """
     if isinstance(event.what, Notification):
-        yield Report(f"{event.method} without an id: it will not be answered")
+        yield Report(f"{event.method} without an id: it gets no response")
     else:
         yield Report(f"{event.method} with an id: notifications have none")
 
 
 def _needs(_: EventKind, method: str, side: str) -> bool:
-    """Return whether a method needs a capability of the other side."""
+    """Return whether a method requires a capability of the other side."""
     known = METHODS.get(method)
     return known is not None and known.needs is not None and known.sender in (side, "either")
 
 
 @declared.error(
     "LIFE106",
-    "a request that the other side never said it takes",
+    "request for an undeclared capability",
     on=EventKind.REQUEST,
     only=_needs,
     valid=(
@@ -135,7 +134,7 @@ def _needs(_: EventKind, method: str, side: str) -> bool:
     ),
 )
 def undeclared(event: LintEvent) -> Iterable[Report]:
-    """Both sides use only what was declared in the handshake. Declare the capability, or do not ask."""
+    """Both sides may use only capabilities declared in the handshake. Declare the capability, or do not use it."""
     needs = METHODS[event.method].needs or ""
     declared = event.capabilities if event.side == CLIENT else _client_capabilities(event)
     if declared is None or _has(declared, needs):
@@ -144,12 +143,12 @@ def undeclared(event: LintEvent) -> Iterable[Report]:
         return ()
     if needs.startswith("tasks") and (event.revision or "") >= MODERN:
         return ()
-    return [Report(f"{event.method}, but the {other(event.side)} never declared {needs}")]
+    return [Report(f"{event.method}, but the {other(event.side)} did not declare {needs}")]
 
 
 @declared.error(
     "LIFE107",
-    "a notification whose capability was never declared",
+    "notification for an undeclared capability",
     on=EventKind.NOTIFICATION,
     only=lambda _, method, side: method in _DECLARED and METHODS[method].sender == side,
     until=LEGACY,
@@ -163,13 +162,13 @@ def undeclared(event: LintEvent) -> Iterable[Report]:
     ),
 )
 def unannounced(event: LintEvent) -> Iterator[Report]:
-    """A server declares `listChanged`, `subscribe` and `logging`, a client `roots.listChanged`, before it sends what
-    belongs to them: the other side may have nobody who listens.
+    """A server must declare `listChanged`, `subscribe` or `logging`, and a client `roots.listChanged`, before it sends
+    the matching notifications. Otherwise the other side may ignore them.
     """
     declared = _client_capabilities(event) if event.side == CLIENT else event.capabilities
     path = _DECLARED[event.method]
     if declared is not None and not _has(declared, ".".join(path)):
-        yield Report(f"{event.method}, but the {event.side} never declared {'.'.join(path)}")
+        yield Report(f"{event.method}, but the {event.side} did not declare {'.'.join(path)}")
 
 
 def _client_capabilities(event: LintEvent) -> dict[str, Any] | None:

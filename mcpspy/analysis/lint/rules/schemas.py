@@ -21,6 +21,9 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "string or number": (str, int),
     "anything": (object,),
 }
+_PHRASES = {
+    kind: kind if kind == "anything" else f"{'an' if kind == 'object' else 'a'} {kind}" for kind in _TYPES
+}
 
 PARAMS = {
     "initialize": {"protocolVersion": "string", "capabilities": "object", "clientInfo": "object"},
@@ -46,7 +49,7 @@ PARAMS = {
     "notifications/progress": {"progressToken": "string or number"},
     "notifications/elicitation/complete": {"elicitationId": "string"},
 }
-"""Method → members of params and their types; those with a `?` are optional."""
+"""Method → members of params and their types. A `?` marks optional members."""
 
 RESULTS = {
     "initialize": {"protocolVersion": "string", "capabilities": "object", "serverInfo": "object"},
@@ -65,7 +68,7 @@ RESULTS = {
 }
 
 _Members: TypeAlias = tuple[tuple[str, str, bool], ...]
-"""Name, type, and whether it is required."""
+"""Name, type, and True if the member is required."""
 
 
 def _members(members: dict[str, str]) -> _Members:
@@ -99,7 +102,7 @@ failure = RuleGroup(RULES, page="2025-11-25/server/tools#error-handling", on=Eve
 
 @schema.error(
     "DATA101",
-    "params without what they must hold",
+    "params without a required member, or with a wrong type",
     on=CALLED,
     about=tuple(_PARAMS),
     valid=(
@@ -113,15 +116,15 @@ failure = RuleGroup(RULES, page="2025-11-25/server/tools#error-handling", on=Eve
     ),
 )
 def params(event: LintEvent) -> Iterable[Report]:
-    """Each method has members that are required, and each has its type. An optional one that is not known is left
-    out; `null` is another value.
+    """Each method defines the required and optional members of its params, and their types. Omit an optional member
+    that has no value; `null` is a value.
     """
     return _breaches(event.method, "params", event.params, _PARAMS[event.method])
 
 
 @schema.error(
     "DATA102",
-    "a result without what it must hold",
+    "result without a required member, or with a wrong type",
     about=tuple(RESULTS),
     beyond_text=True,
     valid=(
@@ -136,8 +139,8 @@ def params(event: LintEvent) -> Iterable[Report]:
     ),
 )
 def result(event: LintEvent) -> Iterable[Report]:
-    """Each method has members of its result that are required. A tool's result has `content`, be it empty, even
-    where it has `structuredContent`.
+    """Each method defines the required members of its result. A tool result always requires `content`, if only an empty
+    list, even with `structuredContent`.
     """
     assert isinstance(event.what, Result)
     if not event.has_object("result") or event.what.is_task:
@@ -149,7 +152,7 @@ def result(event: LintEvent) -> Iterable[Report]:
 
 @schema.error(
     "DATA103",
-    "something listed without its name",
+    "listed item without a name or URI",
     about=tuple(_LISTED),
     valid=_ANSWERED % '{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}',
     invalid=(
@@ -159,12 +162,12 @@ def result(event: LintEvent) -> Iterable[Report]:
     ),
 )
 def listed(event: LintEvent) -> Iterator[Report]:
-    """What is listed has a name, and a resource a URI (a template a `uriTemplate`): without, nobody can ask for it."""
+    """Clients need the name of an item, or its `uri` (`uriTemplate` of a template), to refer to it."""
     key, required = _LISTED[event.method]
     items = event.result.get(key)
     for number, item in enumerate(items if isinstance(items, list) else []):
         if not isinstance(item, dict):
-            yield Report(f"{key}/{number} is no object", item)
+            yield Report(f"{key}/{number} is not an object", item)
             continue
         for name in required:
             if not isinstance(item.get(name), str):
@@ -173,44 +176,44 @@ def listed(event: LintEvent) -> Iterator[Report]:
 
 @failure.error(
     "DATA601",
-    "an error code that this revision does not have",
+    "error code that the revision does not have",
     page="2026-07-28/basic#error-codes",
     since=MODERN,
     valid=(_MODERN + _READ_FAILS % -32602, _MODERN + _CALL_FAILS % 7),
     invalid=(_MODERN + _READ_FAILS % -32002, _MODERN + _CALL_FAILS % -32042, _MODERN + _CALL_FAILS % -32050),
 )
 def removed(event: LintEvent) -> Iterator[Report]:
-    """-32020 to -32099 are the specification's own, and it defines three of them; -32002 and -32042 were taken out
-    with 2026-07-28: a resource that is not found is -32602.
+    """The specification reserves -32020 to -32099 and defines three of these codes. 2026-07-28 removed -32002 and
+    -32042: a resource that is not found is -32602.
     """
     code = event.failure.code
     if code in (-32002, -32042):
-        yield Report(f"{code} is not an error code any more ({ERRORS[code]}, until {LEGACY})")
+        yield Report(f"error code {code} was removed ({ERRORS[code]}, until {LEGACY})")
     elif code is not None and -32099 <= code <= -32020 and code not in ERRORS:
-        yield Report(f"{code} is reserved, and not defined")
+        yield Report(f"error code {code} is reserved but not defined")
 
 
 @failure.warning(
     "DATA602",
-    "an error code that means something else",
+    "error code with another meaning",
     until=LEGACY,
     valid=(_READ_FAILS % -32002, _CALL_FAILS % -32602, _CALL_FAILS % -32042),
     invalid=(_CALL_FAILS % -32002, "@ 2025-06-18\n" + _CALL_FAILS % -32042),
 )
 def misused(event: LintEvent) -> Iterator[Report]:
-    """-32002 is a resource that is not found: for an unknown tool or prompt it is -32602. -32042, an elicitation by
-    URL, is of 2025-11-25 alone.
+    """-32002 means that a resource was not found; for an unknown tool or prompt, use -32602. -32042 (URL elicitation
+    required) exists only in 2025-11-25.
     """
     code = event.failure.code
     if code == -32002 and event.method and not event.method.startswith("resources/"):
-        yield Report(f"-32002 (resource not found) for {event.method}")
+        yield Report(f"error code -32002 (resource not found) for {event.method}")
     elif code == -32042 and event.revision is not None and event.revision < LEGACY:
-        yield Report(f"-32042 came with {LEGACY}; this is {event.revision}")
+        yield Report(f"error code -32042 requires {LEGACY}; the revision is {event.revision}")
 
 
 @failure.warning(
     "DATA603",
-    "method not found, for a method that was declared",
+    '"method not found" for a declared capability',
     by=SERVER,
     valid=(
         _CALL_FAILS % -32602,
@@ -219,8 +222,8 @@ def misused(event: LintEvent) -> Iterator[Report]:
     invalid=(_CALL_FAILS % -32601, (_CALL_FAILS % -32601).replace("tools/call", "prompts/get")),
 )
 def found(event: LintEvent) -> Iterator[Report]:
-    """The server declared the capability, so it has the method: an unknown tool, prompt or resource is -32602
-    (invalid params). A task that a tool needs (`taskSupport`) is the exception, and says so.
+    """The server declared the capability, so it has the method. For an unknown tool, prompt or resource use -32602
+    (invalid params). The exception, not reported, is a tool that requires a task (`taskSupport`).
     """
     method = METHODS.get(event.method)
     if event.failure.code != -32601 or method is None or method.needs is None:
@@ -232,30 +235,34 @@ def found(event: LintEvent) -> Iterator[Report]:
         and "task" not in event.failure.text.lower()
         and method.subject in ("name", "uri")
     ):
-        yield Report(f"-32601 for {event.method} {about or ''}, which the server declared".replace("  ", " "))
+        yield Report(
+            f"error code -32601 for {event.method} {about or ''}, which the server declared".replace(
+                "  ", " "
+            )
+        )
 
 
 @failure.info(
     "DATA604",
-    "an error code from the range that JSON-RPC keeps",
+    "error code from the range that JSON-RPC reserves",
     page="https://www.jsonrpc.org/specification#error_object",
     valid=(_CALL_FAILS % -32603, _CALL_FAILS % 404),
     invalid=(_CALL_FAILS % -32500, _CALL_FAILS % -32768),
 )
 def reserved(event: LintEvent) -> Iterator[Report]:
-    """-32768 to -32100 are JSON-RPC's own, and it defines five of them. Codes of an application are outside of
-    -32768 to -32000.
+    """JSON-RPC reserves -32768 to -32100 and defines five of these codes. Applications must use codes outside -32768 to
+    -32000.
     """
     code = event.failure.code
     if code is not None and -32768 <= code <= -32100 and code not in ERRORS:
-        yield Report(f"{code} is reserved by JSON-RPC, and not defined")
+        yield Report(f"error code {code} is reserved by JSON-RPC but not defined")
 
 
 def _breaches(method: str, where: str, given: dict[str, Any], members: _Members) -> Iterator[Report]:
     for name, kind, is_required in members:
         if name in given:
             if not _is(given[name], kind):
-                yield Report(f"{method}: {where}.{name} is no {kind}", given[name])
+                yield Report(f"{method}: {where}.{name} is not {_PHRASES[kind]}", given[name])
         elif is_required:
             yield Report(f"{method}: {where} has no {name}")
 

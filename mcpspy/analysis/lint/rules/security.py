@@ -1,6 +1,6 @@
 """Security: hidden characters, prompt-injection text, secrets.
 
-Owns the patterns of known attacks on models through tools. It is not a filter: it finds only plain text.
+Holds the patterns of known attacks on models through tools. It is not a filter: it finds only unobfuscated text.
 """
 
 from __future__ import annotations
@@ -57,16 +57,15 @@ def _finder(*words: bytes) -> Callable[[bytes], list[tuple[int, int, int]]]:
 
 
 _find_word = _finder(*_WORDS_OF_INJECTIONS)
-"""Every message that `_INJECTIONS` matches contains one of these; most messages contain none."""
+"""Every message that matches `_INJECTIONS` contains one of these words; most messages contain none."""
 
 _find_escape = _finder(b"\\u")
 
 LONGEST = 100_000
-"""Characters that are searched of one text."""
+"""Maximum number of characters that are searched in a text."""
 
 _find_redacted = _finder(b"[redacted:")
-"""Marks a secret that mcpspy redacted: on the wire it was in clear."""
-
+"""Marks a redacted secret, which was sent in clear text."""
 
 announced = RuleGroup(RULES, page=PRACTICES, on=EventKind.RESULT, about=ANNOUNCED)
 rule = RuleGroup(RULES, page=PRACTICES)
@@ -74,7 +73,7 @@ rule = RuleGroup(RULES, page=PRACTICES)
 
 @announced.warning(
     "SEC201",
-    "characters that nobody sees",
+    "invisible characters",
     valid=(LIST % GOOD, LIST % GOOD.replace('"b"', '"\u00fcber \u03b1\u03b2 \U0001f468\u200d\U0001f469"')),
     invalid=(
         LIST % GOOD.replace('"b"', '"b\u200bc"'),
@@ -84,8 +83,8 @@ rule = RuleGroup(RULES, page=PRACTICES)
     ),
 )
 def hidden(event: LintEvent) -> Iterable[Report]:
-    """Characters of no width, of direction, tags, or terminal controls, in what a model reads and a person was shown.
-    They hide an order from the one and not from the other. From a tool that prints what it finds they may be harmless.
+    """Text for the model contains zero-width, bidirectional, tag or terminal control characters. They can hide an
+    instruction from the user but not from the model. In the output of a tool they may be harmless.
     """
     data = event.data
     return () if data.isascii() and not _find_escape(data) else _invisible(event)
@@ -101,10 +100,10 @@ def _invisible(event: LintEvent) -> Iterator[Report]:
 
 @announced.warning(
     "SEC202",
-    "orders to the model",
+    "prompt-injection text",
     valid=(
         LIST % GOOD,
-        LIST % GOOD.replace('"b"', '"Ignores previous results; tells the user about the weather."'),
+        LIST % GOOD.replace('"b"', '"Ignores previous results; shows the user the weather."'),
     ),
     invalid=(
         LIST
@@ -117,9 +116,8 @@ def _invisible(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def injection(event: LintEvent) -> Iterable[Report]:
-    """A description or a result that talks to the model over the user's head: to ignore what it was told, to hide
-    something, to read keys. In a result it may be the page that was fetched that says so; the model reads it all
-    the same.
+    """A description or a result addresses the model behind the user's back: to ignore its instructions, to hide
+    something, to read keys. In a result the text may come from a fetched page, but the model reads it anyway.
     """
     return _injections(event) if _find_word(event.folded) else ()
 
@@ -134,7 +132,7 @@ def _injections(event: LintEvent) -> Iterator[Report]:
 
 @rule.warning(
     "SEC301",
-    "a secret in clear",
+    "secret in clear text",
     on=MESSAGES,
     valid=(
         LIST % GOOD,
@@ -146,13 +144,14 @@ def _injections(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def secret(event: LintEvent) -> Iterable[Report]:
-    """A key, a token or a password in a message: whatever a tool returns, the model's provider reads. mcpspy finds
-    what it takes out of recordings (docs/redact.md), and where it did. The value itself is not repeated here.
+    """A message contains a key, a token or a password. The provider of the model reads everything that a tool returns.
+    This rule finds what mcpspy redacts in recordings (docs/redact.md), also if it is already redacted. It does not
+    repeat the value.
     """
     data = event.data
     if event.state.prefilter.hits(data) and (found := event.state.secrets_in(data)):
         return [Report(f"{name} at {pointer or 'the message'}", "") for name, pointer in found[:3]]
-    return [Report("a secret, which the recording no longer shows", "")] if _find_redacted(data) else ()
+    return [Report("redacted secret", "")] if _find_redacted(data) else ()
 
 
 def _texts(value: Any) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""2026-07-28: no handshake, everything in `_meta`; questions inside results, and their answers."""
+"""2026-07-28: no handshake, everything in `_meta`; input requests in results, and responses to them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ question = mrtr.group(page=MRTR + "#server-requirements-basic-workflow", on=Even
 
 @request.error(
     "MOD101",
-    "a request without its revision or its capabilities",
+    "request without its revision or the client's capabilities",
     only=lambda _, method, __: method != "initialize",
     invalid=(
         GOOD
@@ -60,8 +60,8 @@ question = mrtr.group(page=MRTR + "#server-requirements-basic-workflow", on=Even
     ),
 )
 def meta(event: LintEvent) -> Iterator[Report]:
-    """There is no handshake to remember: every request says in `_meta` which revision it is of, and what the client
-    can do, if nothing (`{}`). A server must refuse one that does not (-32602).
+    """Without a handshake, every request must carry its revision and the client's capabilities in `_meta`, even if
+    there are none (`{}`). A server must reject a request without them (-32602).
     """
     for key in ("protocolVersion", "clientCapabilities"):
         if not meta_raw(event.request.body.meta, META + key):
@@ -70,12 +70,12 @@ def meta(event: LintEvent) -> Iterator[Report]:
 
 @request.info(
     "MOD102",
-    "a client that does not say who it is",
+    "client without clientInfo",
     once=True,
     invalid=_STATED % '"io.modelcontextprotocol/clientCapabilities":{}',
 )
 def client_info(event: LintEvent) -> Iterator[Report]:
-    """`clientInfo` should be in the `_meta` of every request. Told once."""
+    """`clientInfo` should be in the `_meta` of every request. Reported once."""
     meta = event.request.body.meta
     if meta_raw(meta, META + "protocolVersion") and not meta_raw(meta, META + "clientInfo"):
         yield Report(f"_meta has no {META}clientInfo")
@@ -83,14 +83,14 @@ def client_info(event: LintEvent) -> Iterator[Report]:
 
 @result.info(
     "MOD103",
-    "a server that does not say who it is",
+    "server without serverInfo",
     page=BASIC + "meta",
     by=SERVER,
     once=True,
     invalid=CALL + '<< {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[]}}',
 )
 def server_info(event: LintEvent) -> Iterator[Report]:
-    """`serverInfo` should be in the `_meta` of every result. Told once."""
+    """`serverInfo` should be in the `_meta` of every result. Reported once."""
     assert isinstance(event.what, Result)
     if event.is_result and not meta_raw(event.what.body.meta, META + "serverInfo"):
         yield Report(f"_meta has no {META}serverInfo")
@@ -98,7 +98,7 @@ def server_info(event: LintEvent) -> Iterator[Report]:
 
 @modern.error(
     "MOD104",
-    "a request from the server",
+    "request from the server",
     page=MRTR,
     on=EventKind.REQUEST,
     valid=QUESTION,
@@ -108,28 +108,28 @@ def server_info(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def server_request(event: LintEvent) -> Iterator[Report]:
-    """Servers ask by answering: with `resultType: input_required`, and what they want to know in `inputRequests`.
-    Nobody answers a request of theirs.
+    """Servers request input in a result: with `resultType: input_required`, and the requests in `inputRequests`.
+    Clients do not respond to a request from the server.
     """
-    yield Report(f"the server asks: {event.method}")
+    yield Report(f"{event.method} requested by the server")
 
 
 @request.error(
     "MOD105",
-    "a response from the client",
+    "response from the client",
     page="2026-07-28/basic/transports/streamable-http#sending-messages",
     on=RESPONSES,
     valid=QUESTION,
     invalid=GOOD + '\n> {"id":0,"result":{}}',
 )
 def client_response(event: LintEvent) -> Iterator[Report]:
-    """Nobody asks clients anything in this revision; their answers travel in `inputResponses`."""
-    yield Report("the client sends a response")
+    """In this revision servers send no requests; clients send their responses in `inputResponses`."""
+    yield Report("response sent by the client")
 
 
 @result.error(
     "MOD201",
-    "a result without resultType",
+    "result without resultType",
     by=SERVER,
     invalid=(
         CALL
@@ -137,8 +137,8 @@ def client_response(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def result_type(event: LintEvent) -> Iterator[Report]:
-    """Every result says which it is: `complete`, `input_required`, or an extension's. Clients take one that does
-    not for complete, since servers of older revisions do not.
+    """Every result must have a `resultType`: `complete`, `input_required`, or one of an extension. Clients treat a
+    missing one as `complete`, as servers of older revisions do not send it.
     """
     assert isinstance(event.what, Result)
     if event.is_result and not event.what.body.result_type and event.has_object("result"):
@@ -147,7 +147,7 @@ def result_type(event: LintEvent) -> Iterator[Report]:
 
 @result.warning(
     "MOD202",
-    "a resultType that is not the protocol's",
+    "unknown resultType",
     valid=(GOOD, QUESTION),
     invalid=(
         CALL + '< {"id":2,"result":{"resultType":"done","content":[]}}',
@@ -155,23 +155,23 @@ def result_type(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def other_type(event: LintEvent) -> Iterator[Report]:
-    """A client must take a result of a type it does not know for invalid; only an extension may add one."""
+    """Clients must treat a result with an unknown type as invalid. Only extensions may add types."""
     given = event.result.get("resultType") if event.is_result else None
     if given is not None and given not in ("complete", "input_required", "task"):
-        yield Report(f"resultType {str(given)[:40]!r}", given)
+        yield Report(f"unknown resultType {str(given)[:40]!r}", given)
 
 
 @result.error(
     "MOD203",
-    "a list or a resource without its caching hints",
+    "list or resource without caching hints",
     page="2026-07-28/server/utilities/caching",
     about=_CACHED,
     valid=_LISTED % "",
     invalid=(_LISTED % ',"ttlMs":null', _LISTED % ',"cacheScope":"all"', _LISTED % ',"ttlMs":-1'),
 )
 def hints(event: LintEvent) -> Iterator[Report]:
-    """`ttlMs`, milliseconds from 0 on, and `cacheScope`, `public` or `private`, are required on lists, on what is
-    read, and on `server/discover`: a client, or a gateway between, keeps the answer so long.
+    """`ttlMs` (milliseconds, at least 0) and `cacheScope` (`public` or `private`) are required in the results of lists,
+    resources/read and `server/discover`. Clients and gateways cache the result accordingly.
     """
     if not isinstance(event.what, Result) or event.what.result_type != "complete":
         return
@@ -188,7 +188,7 @@ def _shown(event: LintEvent, name: str) -> str:
 
 @modern.error(
     "MOD402",
-    "news that do not say which subscription they are for",
+    "notification without its subscription",
     page="2026-07-28/basic/patterns/subscriptions",
     on=EventKind.NOTIFICATION,
     about=_SUBSCRIBED,
@@ -199,19 +199,19 @@ def _shown(event: LintEvent, name: str) -> str:
     invalid='@ 2026-07-28\n> {"id":2,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}\n< {"method":"notifications/tools/list_changed"}',
 )
 def anonymous_notification(event: LintEvent) -> Iterator[Report]:
-    """List changes and updates come only to who listens, with the `subscriptionId` of its request in `_meta`."""
+    """List changes and updates require a subscription, and its `subscriptionId` in `_meta`."""
     if not meta_raw(event.notification.body.meta, META + "subscriptionId"):
         yield Report(f"{event.method}: _meta has no {META}subscriptionId")
 
 
 @retry.error(
     "MOD301",
-    "an answer to a question that was not asked so",
+    "retry that does not match an input_required result",
     invalid=(CALL + _ASKS + _RETRY % (3, "", 3), CALL + _ASKS + _RETRY % (3, ',"requestState":"t"', 3)),
 )
 def state(event: LintEvent) -> Iterator[Report]:
-    """The client repeats the request with `inputResponses`, and with the very `requestState` that the server gave;
-    with none if it gave none. Otherwise the server cannot tell what it had asked.
+    """The client repeats the request with `inputResponses` and exactly the `requestState` that the server sent, or none
+    if it sent none. Otherwise the server cannot match them to its input requests.
     """
     body = event.request.body
     if (
@@ -219,47 +219,47 @@ def state(event: LintEvent) -> Iterator[Report]:
         and event.exchange is not None
         and event.exchange.continues is None
     ):
-        yield Report("inputResponses or requestState, but no question that they belong to")
+        yield Report("inputResponses or requestState without a matching input_required result")
 
 
 @retry.error(
     "MOD302",
-    "a repeated request under the same id",
+    "retry with the same id",
     invalid=CALL + _ASKS + _RETRY % (2, ',"requestState":"s"', 2),
 )
 def same_id(event: LintEvent) -> Iterator[Report]:
-    """The two are independent requests: the one with the answers has another id than the one that was asked back."""
+    """The two requests are independent: the retry must have another id than the original request."""
     earlier = event.exchange.continues if event.exchange is not None else None
     if earlier is not None and earlier.request.id == event.request.id:
-        yield Report(f"the id {event.request.id[:40]} is that of the request it repeats")
+        yield Report(f"the retry reuses the id {event.request.id[:40]} of the original request")
 
 
 @question.error(
     "MOD303",
-    "a question without anything in it",
+    "empty input_required result",
     invalid=CALL + '< {"id":2,"result":{"resultType":"input_required"}}',
 )
 def empty(event: LintEvent) -> Iterator[Report]:
-    """`input_required` has `inputRequests`, `requestState`, or both."""
+    """An `input_required` result must have `inputRequests`, `requestState`, or both."""
     if _is_question(event) and not {"inputRequests", "requestState"} & event.result.keys():
         yield Report("input_required with neither inputRequests nor requestState")
 
 
 @question.error(
     "MOD304",
-    "a question, where there may be none",
+    "input_required where it is not allowed",
     page=MRTR + "#supported-requests",
     invalid=(_LISTED % "").replace('"tools":[]', '"resultType":"input_required","requestState":"s"'),
 )
 def unsupported_request(event: LintEvent) -> Iterator[Report]:
-    """Only tools/call, prompts/get and resources/read may be answered by a question."""
+    """Only tools/call, prompts/get and resources/read may have an `input_required` result."""
     if _is_question(event) and event.method not in _MAY_REQUIRE_INPUT:
-        yield Report(f"input_required in answer to {event.method}")
+        yield Report(f"input_required in the result of {event.method}")
 
 
 @question.error(
     "MOD305",
-    "a question that the client never said it answers",
+    "input request for an undeclared capability",
     about=_MAY_REQUIRE_INPUT,
     invalid=(
         QUESTION.replace(
@@ -269,8 +269,8 @@ def unsupported_request(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def undeclared(event: LintEvent) -> Iterator[Report]:
-    """Elicitations, samples and roots are all there is to ask for, and only of a client that declared them in this
-    very request.
+    """The only input requests are elicitation, sampling and roots, and only for a client that declared the capability
+    in the same request.
     """
     requests = input_requests(event) if _is_question(event) else {}
     declared = loads(meta_raw(event.request.body.meta, META + "clientCapabilities")) if requests else None
@@ -278,16 +278,16 @@ def undeclared(event: LintEvent) -> Iterator[Report]:
         method = question.get("method") if isinstance(question, dict) else None
         needs = _NEEDS.get(method) if isinstance(method, str) else None
         if needs is None:
-            yield Report(f"inputRequests/{key[:40]} asks {str(method)[:40]}", question)
+            yield Report(f"inputRequests/{key[:40]} has unsupported method {str(method)[:40]}", question)
         elif isinstance(declared, dict) and needs not in declared:
             yield Report(
-                f"inputRequests/{key[:40]} asks {method}, but the client never declared {needs}", question
+                f"inputRequests/{key[:40]} is {method}, but the client did not declare {needs}", question
             )
 
 
 @question.info(
     "LIFE112",
-    "something that will be taken out",
+    "deprecated feature",
     page="2026-07-28/changelog",
     about=_MAY_REQUIRE_INPUT,
     once=True,
@@ -300,8 +300,8 @@ def undeclared(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def deprecated(event: LintEvent) -> Iterator[Report]:
-    """Roots and sampling are deprecated with 2026-07-28: they work, and new servers should do without. A tool takes a
-    folder as an argument, or asks the person for it. Told once.
+    """2026-07-28 deprecates roots and sampling: they still work, but new servers should not use them. Instead, take the
+    folder as an argument of the tool, or ask the user for it. Reported once.
     """
     for request in input_requests(event).values() if event.is_result else ():
         method = request.get("method") if isinstance(request, dict) else None
@@ -310,7 +310,7 @@ def deprecated(event: LintEvent) -> Iterator[Report]:
 
 
 def input_requests(event: LintEvent) -> dict[str, Any]:
-    """Return the questions of an `input_required` result."""
+    """Return the input requests of an `input_required` result."""
     requests = event.result.get("inputRequests")
     return requests if isinstance(requests, dict) else {}
 

@@ -64,7 +64,7 @@ call = legacy.group(page=TASKS + "#tool-level-negotiation", on=EventKind.REQUEST
 
 @task.error(
     "DATA701",
-    "a task without what it must hold",
+    "task without a required member",
     page=TASKS + "#task",
     about=(*_STARTED, *_REPORTING, "tasks/list"),
     valid=(_GOOD, _NOW % (_TASK % "working").replace('"ttl"', '"ttlMs"')),
@@ -76,21 +76,21 @@ call = legacy.group(page=TASKS + "#tool-level-negotiation", on=EventKind.REQUEST
     ),
 )
 def shape(event: LintEvent) -> Iterator[Report]:
-    """A task has `taskId`, `status` (one of five), `createdAt`, `lastUpdatedAt` and `ttl`, which is `null` for one that
-    is kept for good; in 2026-07-28 that is `ttlMs`. A client that polls needs them all.
+    """A task requires `taskId`, `status` (one of five), `createdAt`, `lastUpdatedAt` and `ttl`, which is `null` for a
+    task that does not expire; in 2026-07-28 it is named `ttlMs`. Clients need all of them to poll.
     """
     lasts = "ttlMs" if (event.revision or "") >= MODERN else "ttl"
     for task in _tasks(event):
         if not isinstance(task, dict):
-            yield Report("a task that is no object", task)
+            yield Report("task is not an object", task)
             continue
         for name in ("taskId", "createdAt", "lastUpdatedAt"):
             if not isinstance(task.get(name), str):
-                yield Report(f"{name} of a task is {'missing' if name not in task else 'no string'}", task)
+                yield Report(f"{name} of a task is {'missing' if name not in task else 'not a string'}", task)
         if task.get("status") not in STATUSES:
-            yield Report(f"no status of a task: {str(task.get('status'))[:40]!r}", task)
-        kept = task.get(lasts, "")
-        if kept is not None and not is_number(kept):
+            yield Report(f"unknown task status: {str(task.get('status'))[:40]!r}", task)
+        lifetime = task.get(lasts, "")
+        if lifetime is not None and not is_number(lifetime):
             yield Report(
                 f"{lasts} of a task is {'missing' if lasts not in task else 'neither number nor null'}", task
             )
@@ -98,38 +98,36 @@ def shape(event: LintEvent) -> Iterator[Report]:
 
 @result.error(
     "DATA702",
-    "a task that nobody asked for",
+    "task without a task request",
     page=TASKS + "#creating-tasks",
     about=_STARTED,
     beyond_text=True,
     invalid=_GOOD.replace(',"task":{}', ""),
 )
 def unsolicited_task(event: LintEvent) -> Iterator[Report]:
-    """Who asks decides: an answer is a task only if the request had `task`. Others take its result for the tool's own,
-    and find no `content`. From 2026-07-28 on the server decides.
+    """Until 2025-11-25, the requester decides: a response is a task only if the request had `task`. Other clients read
+    the task as the tool result and find no `content`. From 2026-07-28 on the server decides.
     """
     if isinstance(event.what, Result) and event.what.is_task and not event.request.body.task:
-        yield Report(f"{event.method} was answered by a task, and had none")
+        yield Report(f"{event.method} without task was answered with a task")
 
 
 @task.warning(
     "DATA703",
-    "a task that goes on after its end",
+    "task that changes after its end",
     page=TASKS + "#task-status-lifecycle",
     about=(*_STARTED, *_REPORTING),
     valid=_GOOD + _GET % (4, 4, _TASK % "completed"),
     invalid=(_GOOD + _GET % (4, 4, _TASK % "working"), _GOOD + _GET % (4, 4, _TASK % "failed")),
 )
 def revived(event: LintEvent) -> Iterator[Report]:
-    """Completed, failed and cancelled are ends: a task that has come to one stays there. Clients stop asking, and never
-    see what comes.
-    """
+    """Completed, failed and cancelled are final. Clients stop polling a finished task and never see a later change."""
     for task in _tasks(event):
         if not isinstance(task, dict) or not isinstance(number := task.get("taskId"), str):
             continue
         before, status = event.state.tasks.get(number), task.get("status")
         if before in _ENDS and status in STATUSES and status != before:
-            yield Report(f"the task {number[:60]} is {status}, after it was {before}", task)
+            yield Report(f"task {number[:60]} is {status} after it was {before}", task)
         elif status in STATUSES:
             event.state.tasks[number] = status
             forget(event.state.tasks)
@@ -137,15 +135,15 @@ def revived(event: LintEvent) -> Iterator[Report]:
 
 @result.error(
     "DATA704",
-    "the result of a task that does not say of which",
+    "task result that does not name its task",
     page=TASKS + "#related-task-metadata",
     about="tasks/result",
     valid=_GOOD + _RESULT % _RELATED,
     invalid=_GOOD + _RESULT % "",
 )
 def unrelated(event: LintEvent) -> Iterator[Report]:
-    """What `tasks/result` returns is the tool's own result, which knows nothing of tasks: so its `_meta` must say
-    `io.modelcontextprotocol/related-task`.
+    """`tasks/result` returns the plain tool result, which does not refer to the task. Its `_meta` must therefore
+    contain `io.modelcontextprotocol/related-task`.
     """
     if isinstance(event.what, Result) and not meta_raw(event.what.body.meta, META + "related-task"):
         yield Report(f"_meta has no {META}related-task")
@@ -153,37 +151,37 @@ def unrelated(event: LintEvent) -> Iterator[Report]:
 
 @call.error(
     "DATA705",
-    "a task, where there may be none",
+    "call as a task that is not allowed",
     invalid=(
         _HELLO % "forbidden" + _CALL % ',"task":{}',
         _HELLO.replace(_CAN, '"capabilities":{"tools":{}}') % "optional" + _CALL % ',"task":{}',
     ),
 )
 def forbidden(event: LintEvent) -> Iterator[Report]:
-    """A tool is called as a task only if the server declared `tasks.requests.tools.call`, and the tool itself
+    """A tool may be called as a task only if the server declared `tasks.requests.tools.call` and the tool declares
     `execution.taskSupport` as `optional` or `required`.
     """
     if not event.request.body.task:
         return
     support = _task_support(event)
     if not _server_takes_tasks(event):
-        yield Report("a task, but the server never declared tasks.requests.tools.call")
+        yield Report("call as a task, but the server did not declare tasks.requests.tools.call")
     elif support == "forbidden":
-        yield Report(f"a task, but {event.subject} takes none")
+        yield Report(f"call as a task, but {event.subject} does not support tasks")
 
 
 @call.error(
     "DATA706",
-    "a call without the task that its tool requires",
+    "call not made as a task, although the tool requires it",
     valid=(_GOOD, _HELLO % "optional" + _CALL % ""),
     invalid=_HELLO % "required" + _CALL % "",
 )
 def required(event: LintEvent) -> Iterator[Report]:
-    """The tool says `execution.taskSupport: required`: the client must call it as a task, and the server refuses it
-    otherwise (-32601).
+    """The tool declares `execution.taskSupport: required`: clients must call it as a task, and the server rejects other
+    calls (-32601).
     """
     if not event.request.body.task and _task_support(event) == "required" and _server_takes_tasks(event):
-        yield Report(f"{event.subject} is called without the task that it requires")
+        yield Report(f"{event.subject} must be called as a task")
 
 
 def _task_support(event: LintEvent) -> str | None:

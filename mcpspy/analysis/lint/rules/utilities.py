@@ -1,4 +1,4 @@
-"""Utilities of the protocol: progress, log messages, pagination and completion."""
+"""Progress, log messages, pagination and completion."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mcpspy.analysis.lint.rules.stateless import CALL, DONE
 from mcpspy.analysis.lint.state import KEPT
 from mcpspy.core.protocol.message import decoded, text
 from mcpspy.core.protocol.spec import MODERN, SERVER
+from mcpspy.core.session.correlation import UNKNOWN_PROGRESS
 from mcpspy.core.session.exchange import State
 
 RULES: list[LintRule] = []
@@ -48,14 +49,14 @@ rule = RuleGroup(RULES)
 
 @progress.error(
     "LIFE301",
-    "progress that does not go on",
+    "progress that does not increase",
     invalid=(
         _CALL % 2 + _REPORT % 2 + _REPORT % 1 + _RESULT % 2,
         _CALL % 2 + _REPORT % 1 + _REPORT % 1 + _RESULT % 2,
     ),
 )
 def backwards(event: LintEvent) -> Iterator[Report]:
-    """`progress` is greater in each notification than in the one before, even if the total is not known."""
+    """`progress` must increase with each notification, even if the total is unknown."""
     pending = event.pending
     progress = decoded(event.notification.body.progress)
     if pending is None or not is_number(progress):
@@ -65,60 +66,55 @@ def backwards(event: LintEvent) -> Iterator[Report]:
     pending.progress = progress
 
 
-@progress.error("LIFE302", "progress after the answer", invalid=_CALL % 2 + _RESULT % 2 + _REPORT % 1)
+@progress.error("LIFE302", "progress after the response", invalid=_CALL % 2 + _RESULT % 2 + _REPORT % 1)
 def after(event: LintEvent) -> Iterator[Report]:
-    """Progress ends with the answer. A callback that is not awaited, or a thread that goes on; the client has thrown
-    the token away, and some raise an error.
+    """Progress must stop with the response. Typical causes: a callback that is not awaited, or a thread that keeps
+    running. The client has discarded the token, and some clients raise an error.
     """
-    if (
-        event.flaw == "progress after the answer"
-        and event.exchange is not None
-        and event.exchange.state is not State.CANCELLED
-    ):
-        yield Report(f"progress of {event.exchange.request.method} after its answer")
+    if event.flaw is not None and event.exchange is not None and event.exchange.state is not State.CANCELLED:
+        yield Report(f"progress of {event.exchange.request.method} after its response")
 
 
 @progress.error(
     "LIFE303",
-    "progress under a token that nobody gave",
+    "progress with an unknown token",
     invalid=(
         _REPORT % 1,
         '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n' + _REPORT % 1 + _RESULT % 2,
     ),
 )
 def unsolicited_progress(event: LintEvent) -> Iterator[Report]:
-    """Progress is sent only where a request asked for it, with a `progressToken` in its `_meta`. Of 1 and "1" the
-    one that was given.
+    """Progress may be sent only for a request with a `progressToken` in its `_meta`, and must repeat that token
+    exactly: 1 is not "1".
     """
-    if event.flaw == "nobody asked for progress under this token":
+    if event.flaw == UNKNOWN_PROGRESS:
         token = text(event.notification.body.progress_token)
+
         yield Report(
-            "progress without a token" if token is None else f"nobody asked for progress under {token[:40]}"
+            "progress without a token" if token is None else f"progress with unknown token {token[:40]}"
         )
 
 
 @rule.error(
     "LIFE304",
-    "a progress token that another request still uses",
+    "progress token of a request that is still pending",
     page=PROGRESS,
     on=EventKind.REQUEST,
     valid=GOOD + _CALL % 3 + _RESULT % 3,
     invalid=_CALL % 2 + _CALL % 3 + _RESULT % 2 + _RESULT % 3,
 )
 def token_in_use(event: LintEvent) -> Iterable[Report]:
-    """Of the requests under way, each has a token of its own: else nobody can tell whose progress it is."""
+    """Each pending request needs its own progress token; otherwise progress cannot be matched to a request."""
     token = event.request.progress_token if event.request.body.meta else None
     earlier = event.conversation.tokens.get((event.side, token)) if token is not None else None
     if token is None or earlier is None or not earlier.exchange.is_open:
         return ()
-    return [
-        Report(f"the progress token {token[:40]} is in use by the request {earlier.exchange.request.id[:40]}")
-    ]
+    return [Report(f"progress token {token[:40]} is in use by request {earlier.exchange.request.id[:40]}")]
 
 
 @progress.error(
     "LIFE305",
-    "progress that is no number",
+    "progress that is not a number",
     page="2025-11-25/schema#progressnotificationparams",
     invalid=(
         _CALL % 2 + _REPORT % '"half"' + _RESULT % 2,
@@ -126,7 +122,7 @@ def token_in_use(event: LintEvent) -> Iterable[Report]:
     ),
 )
 def number(event: LintEvent) -> Iterator[Report]:
-    """`progress` is a number, and so is `total` if there is one; words go into `message`."""
+    """`progress` must be a number, and `total` too if present. Put text into `message`."""
     for name in ("progress", "total"):
         value = event.params.get(name)
         if (value is not None or name == "progress") and not is_number(value):
@@ -135,22 +131,22 @@ def number(event: LintEvent) -> Iterator[Report]:
 
 @by_level.warning(
     "LIFE111",
-    "a log message below the level that was asked for",
+    "log message below the requested level",
     page="2025-11-25/server/utilities/logging",
     until=LEGACY,
     valid=_LOGGED % "error",
     invalid=_LOGGED % "info",
 )
 def below_level(event: LintEvent) -> Iterator[Report]:
-    """After `logging/setLevel` a server sends messages of that level and above, and no others."""
+    """After `logging/setLevel`, a server sends only messages of that level and above."""
     least, level = event.conversation.log_level, event.params.get("level")
     if least in LEVELS and level in LEVELS and LEVELS.index(level) < LEVELS.index(least):
-        yield Report(f"a log message of level {level}; {least} was asked for")
+        yield Report(f"log message of level {level}; the client requested {least}")
 
 
 @by_level.error(
     "MOD401",
-    "a log message that nobody asked for",
+    "log message without a request for it",
     page="2026-07-28/server/utilities/logging",
     by=SERVER,
     since=MODERN,
@@ -161,22 +157,22 @@ def below_level(event: LintEvent) -> Iterator[Report]:
     invalid=CALL + '< {"method":"notifications/message","params":{"level":"info","data":"a"}}\n' + DONE,
 )
 def unsolicited_log(event: LintEvent) -> Iterator[Report]:
-    """There is no `logging/setLevel` any more: a request says in its `_meta` from which `logLevel` on it wants log
-    messages. Without it a server sends none.
+    """2026-07-28 has no `logging/setLevel`: a request sets the lowest `logLevel` in its `_meta`. A server sends no log
+    messages without it.
     """
     if not event.conversation.logs_requested:
-        yield Report("a log message, and no request said a logLevel")
+        yield Report("log message, but no request set a logLevel")
 
 
 @listing.warning(
     "DATA501",
-    "a name that is listed twice",
+    "duplicate name in a list",
     page="2025-11-25/server/tools#tool-names",
     valid=_PAGE % ('{"name":"a"},{"name":"b"}', ""),
     invalid=_PAGE % ('{"name":"a"},{"name":"a"}', ""),
 )
 def duplicate_name(event: LintEvent) -> Iterator[Report]:
-    """Names are unique within a server (of resources, URIs): which of the two is meant is the server's secret."""
+    """Names (for resources: URIs) must be unique within a server. A client cannot choose between duplicates."""
     key = {"resources/list": "uri", "resources/templates/list": "uriTemplate"}.get(event.method, "name")
     names = Counter(name for item in listed_of(event) if isinstance(name := item.get(key), str))
     for name, count in names.items():
@@ -186,7 +182,7 @@ def duplicate_name(event: LintEvent) -> Iterator[Report]:
 
 @listing.error(
     "DATA502",
-    "pages that never end",
+    "endless pagination",
     valid=(_FIRST + _NEXT % (',"params":{"cursor":"p2"}', ""), _FIRST + _NEXT % ("", ',"nextCursor":"p2"')),
     invalid=(
         _FIRST + _NEXT % (',"params":{"cursor":"p2"}', ',"nextCursor":"p2"'),
@@ -194,8 +190,8 @@ def duplicate_name(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def endless(event: LintEvent) -> Iterator[Report]:
-    """The cursor of the next page is one that this listing has had: a client that goes on to the end goes on for
-    ever. On the last page leave `nextCursor` out.
+    """The cursor of the next page was already used in this listing, so a client that reads all pages never finishes.
+    Omit `nextCursor` on the last page.
     """
     used = event.conversation.cursors.setdefault(event.method, set())
     requested = decoded(event.request.body.cursor)
@@ -205,32 +201,32 @@ def endless(event: LintEvent) -> Iterator[Report]:
         used.add(requested)
     following = event.result.get("nextCursor")
     if isinstance(following, str) and following in used:
-        yield Report(f"nextCursor {following[:60]!r} was there before", following)
+        yield Report(f"nextCursor {following[:60]!r} was already used", following)
 
 
 @listing.error(
     "DATA503",
-    "a nextCursor that is no string",
+    "nextCursor that is not a string",
     valid=_FIRST,
     invalid=(_PAGE % ("", ',"nextCursor":null'), _PAGE % ("", ',"nextCursor":2')),
 )
 def cursor(event: LintEvent) -> Iterator[Report]:
-    """It is a string, or left out. TypeScript clients refuse the whole list over a `null`."""
+    """`nextCursor` must be a string, or be omitted. TypeScript clients reject the whole list if it is `null`."""
     if "nextCursor" in event.result and not isinstance(event.result["nextCursor"], str):
-        yield Report("nextCursor is no string: leave it out", event.result["nextCursor"])
+        yield Report("nextCursor is not a string: omit it", event.result["nextCursor"])
 
 
 @listing.error(
     "DATA504",
-    "a completion of more than 100 values",
+    "completion with more than 100 values",
     page="2025-11-25/server/utilities/completion#completion-results",
     about="completion/complete",
     valid=_COMPLETE % '["a"]',
     invalid=_COMPLETE % ("[" + ",".join(f'"{n}"' for n in range(101)) + "]"),
 )
 def completion(event: LintEvent) -> Iterator[Report]:
-    """At most 100, the best first; `total` and `hasMore` say that there are more. Clients refuse the rest."""
+    """The limit is 100 values, the best first; `total` and `hasMore` announce more. Clients reject longer lists."""
     given = event.result.get("completion")
     values = given.get("values") if isinstance(given, dict) else None
     if isinstance(values, list) and len(values) > 100:
-        yield Report(f"a completion of {len(values)} values; 100 is the most", len(values))
+        yield Report(f"completion with {len(values)} values; the maximum is 100", len(values))

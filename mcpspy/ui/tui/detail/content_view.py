@@ -65,7 +65,7 @@ def styles(line: str) -> list[StyledSpan]:
 
 
 HEAD = 1 << 16
-"""Characters of base64 that are decoded: a JPEG's size comes after its thumbnail."""
+"""Maximum characters of base64 to decode: a JPEG has its dimensions after the thumbnail."""
 
 _JPEG_SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
@@ -131,10 +131,10 @@ def _little(data: bytes) -> int:
 
 
 TEXT, JSON = "text", "json"
-"""How the text of a block is shown."""
+"""Formats of the text of a block."""
 
 INLINE = 60
-"""Characters up to which a value is shown next to its name."""
+"""Maximum characters of a value that is shown next to its name."""
 
 _Fields = dict[str, Raw]
 _FIELDS = msgspec.json.Decoder(_Fields)
@@ -151,7 +151,7 @@ class ContentBlock(NamedTuple):
 
 
 def blocks(data: bytes) -> list[ContentBlock]:
-    """Return the content of a message; of anything else, its text."""
+    """Return the content blocks of a message; for other data, one block with its text."""
     fields = _fields(data)
     if fields is None:
         return [ContentBlock([], data, JSON if _items(data) is not None else TEXT)]
@@ -165,13 +165,13 @@ def blocks(data: bytes) -> list[ContentBlock]:
 
 
 def _members(data: bytes, at: str) -> Iterator[ContentBlock]:
-    """Yield the content of params or of a result, then the other members."""
+    """Yield the content of params or of a result, then its other members."""
     fields = _fields(data)
     if fields is None:
         yield _value("", data, at)
         return
     if fields.pop("isError", Raw(b"")) == Raw(b"true"):
-        yield ContentBlock([("the tool failed", BAD)], pointer=f"{at}/isError")
+        yield ContentBlock([("tool error", BAD)], pointer=f"{at}/isError")
     for name in ("content", "contents", "messages"):
         if name in fields and (items := _items(bytes(fields[name]))) is not None:
             del fields[name]
@@ -191,7 +191,7 @@ def _members(data: bytes, at: str) -> Iterator[ContentBlock]:
 
 
 def _content(data: bytes, at: str) -> Iterator[ContentBlock]:
-    """Yield one item of content: a block, a message of a prompt, or a resource."""
+    """Yield one content item: a content block, a prompt message, or a resource."""
     fields = _fields(data)
     if fields is None:
         yield _value("", data, at)
@@ -212,12 +212,13 @@ def _content(data: bytes, at: str) -> Iterator[ContentBlock]:
         words = ["link", get.get("uri", ""), get.get("name", ""), media]
         yield ContentBlock([(" · ".join(word for word in words if word), "key")], pointer=at)
     elif "data" in fields and kind in ("image", "audio"):
-        held = bytes(fields["data"]).strip(b'"').replace(b"\\/", b"/")
-        yield ContentBlock([(f"{kind} · {describe_binary(media, held)}", "key")], pointer=f"{at}/data")
+        encoded = bytes(fields["data"]).strip(b'"').replace(b"\\/", b"/")
+        yield ContentBlock([(f"{kind} · {describe_binary(media, encoded)}", "key")], pointer=f"{at}/data")
     elif "blob" in fields:
-        held = bytes(fields["blob"]).strip(b'"').replace(b"\\/", b"/")
+        encoded = bytes(fields["blob"]).strip(b'"').replace(b"\\/", b"/")
         yield ContentBlock(
-            [(f"{get.get('uri', 'resource')} · {describe_binary(media, held)}", "key")], pointer=f"{at}/blob"
+            [(f"{get.get('uri', 'resource')} · {describe_binary(media, encoded)}", "key")],
+            pointer=f"{at}/blob",
         )
     elif "text" in fields and kind in ("text", "") and (text := string(bytes(fields["text"]))) is not None:
         yield _text(text, " · ".join(w for w in (kind, get.get("uri", ""), media) if w), f"{at}/text")
@@ -237,7 +238,7 @@ def _error(data: bytes, at: str) -> Iterator[ContentBlock]:
 
 
 def _value(name: str, data: bytes, at: str) -> ContentBlock:
-    """Return a named value: next to its name if it is short, else below it."""
+    """Return a named value: next to its name if it is short, otherwise below it."""
     label = f"{sanitize(name)}: " if name else ""
     text = string(data)
     if text is not None and (len(text) > INLINE or "\n" in text):
@@ -248,7 +249,7 @@ def _value(name: str, data: bytes, at: str) -> ContentBlock:
 
 
 def _text(text: str, label: str, at: str) -> ContentBlock:
-    """Return a text; laid out if it is JSON itself."""
+    """Return a text; one that is JSON is formatted."""
     data = text.encode("utf-8", "backslashreplace")
     words = f"{label} · {byte_size(len(data))}" if len(data) > 1000 else label
     if re.match(r"\s*[\[{]", text) and _is_json(data):

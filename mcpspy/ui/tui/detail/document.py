@@ -11,16 +11,16 @@ from mcpspy.ui.tui.widgets.columns import Piece
 
 class DocumentPart(NamedTuple):
     name: str
-    """`request`, `response`, `message`, `note`, or `sent`: what was sent instead of the previous part."""
+    """`request`, `response`, `message`, `note`, or `sent`: the message forwarded instead of the previous part."""
     head: Sequence[Piece]
     data: bytes
 
 
 class Document(NamedTuple):
     parts: Sequence[DocumentPart]
-    """One part, or a request and its response, each followed by what was sent instead of it."""
+    """One part, or a request and its response, each followed by the message forwarded instead of it."""
     headers: Sequence[Piece] = ()
-    """Lines of the HTTP headers; empty on stdio."""
+    """Lines of HTTP headers; empty on stdio."""
 
 
 class TextSource(Protocol):
@@ -43,7 +43,7 @@ class TextSource(Protocol):
         """Return the lines that may take more than `columns`, at most `most` of them."""
 
     def fitted(self, width: int, most: int) -> TextSource:
-        """Return lines suited to a width, of which no more than `most` need measuring if possible."""
+        """Return lines for a width; if possible, no more than `most` of them need measuring."""
 
 
 class Section(NamedTuple):

@@ -1,8 +1,8 @@
-"""Laid-out JSON: its structure, folds, JSON pointers, values and colours.
+"""Formatted JSON: its structure, folds, JSON Pointers, values and colours.
 
-The structure is read off the indentation, from the line in question outwards,
-and results are cached: nothing is parsed. Keys and numbers are taken as they
-were on the wire. Colours are found one line at a time, in cut lines as well.
+The structure follows from the indentation, which is searched outwards from a
+line, with cached results: nothing is parsed. Keys and numbers stay as they were
+on the wire. Lines are coloured one at a time, including truncated lines.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ STEP = 2
 """Spaces per level of indentation."""
 
 NEAR = 1 << 12
-"""Bytes searched first when searching backwards."""
+"""Initial distance in bytes of a backward search."""
 
 
 class Outline:
-    """Containers and their items. A place is the offset at which a line begins."""
+    """Containers and their items. Lines are identified by the offset at which they begin."""
 
     def __init__(self, body: BodyLines) -> None:
         self.body = body
         self._text = body.text
         self._parents: dict[int, tuple[int, int]] = {}
-        """Indent of the items → start of a container, and how far it is known to extend."""
+        """Indent of the items → start of a container, and the offset up to which it is known to extend."""
         self._counted: dict[int, tuple[int, int, int]] = {}
         """Indent → a container, one of its items, and the number of that item."""
 
@@ -41,7 +41,7 @@ class Outline:
         return next(n for n in count() if self._text[start + n : start + n + 1] != b" ")
 
     def opens(self, start: int) -> bool:
-        """Return whether a line opens a container: only such lines end in a bracket."""
+        """Return whether a line opens a container: no other line ends in an opening bracket."""
         end = self._text.find(b"\n", start)
         return end >= 0 and self._text[end - 1] in b"{["
 
@@ -57,7 +57,7 @@ class Outline:
         return self._text.find(b"\n" + b" " * self.indent(start) + bracket, end) + 1
 
     def opener(self, start: int) -> int:
-        """Return the line that opened what this line closes."""
+        """Return the line that opens the container closed by this line."""
         indent = self.indent(start)
         return self._around(start, indent + STEP) if indent else 0
 
@@ -86,7 +86,7 @@ class Outline:
         return self._items(start, end, self.indent(start) + STEP) + 1
 
     def _around(self, start: int, indent: int) -> int:
-        """Return the opener of the container with items of this indent that a line is in, or closes."""
+        """Return the opening line of the container around or closed by a line; its items have this indent."""
         known, until = self._parents.get(indent, (start, 0))
         if known >= start or (start > until and self._left(until, start, indent - STEP)):
             known, until = self._back(start, indent - STEP), start
@@ -117,10 +117,10 @@ class Outline:
 
 
 COUNTED = 8_000_000
-"""Bytes of a container whose items are counted; of a larger one the size is shown."""
+"""Maximum bytes of a container whose items are counted; a larger one shows its size."""
 
 MOST = 10_000
-"""Maximum number of folds made at once."""
+"""Maximum number of folds created at once."""
 
 
 class Folds:
@@ -136,7 +136,7 @@ class Folds:
         return self.body.is_json and self.outline.opens(self.body.start(line))
 
     def container(self, line: int) -> int | None:
-        """Return the line that folds what a line belongs to: itself, its opening line, or its parent."""
+        """Return the line to fold at: the line itself, its opening line, or its parent."""
         if not self.body.is_json:
             return None
         start = self.body.start(line)
@@ -182,7 +182,7 @@ class Folds:
         self._folds.clear()
 
     def hidden(self) -> list[tuple[int, int]]:
-        """Return the outermost folds: the visible line, and the last hidden one."""
+        """Return the outermost folds: the visible line and the last hidden line of each."""
         found: list[tuple[int, int]] = []
         for line in sorted(self._folds):
             if not found or line > found[-1][1]:
@@ -190,7 +190,7 @@ class Folds:
         return found
 
     def reveal(self, line: int) -> bool:
-        """Unfold everything that hides a line; return whether anything did."""
+        """Unfold all folds that hide a line; return whether there were any."""
         over = [first for first, (last, _) in self._folds.items() if first < line <= last]
         for first in over:
             del self._folds[first]
@@ -208,7 +208,7 @@ _KEY = re.compile(rb' *("(?:[^"\\]|\\.)*"): ')
 
 
 def pointer(outline: Outline, line: int) -> str:
-    """Return the JSON pointer of the value that a line shows or closes: `/params/arguments/q`."""
+    """Return the JSON Pointer of the value that a line shows or closes: `/params/arguments/q`."""
     parts: list[str] = []
     start = value_start(outline, line)
     while (parent := outline.parent(start)) is not None:
@@ -218,7 +218,7 @@ def pointer(outline: Outline, line: int) -> str:
 
 
 def value(outline: Outline, line: int) -> bytes:
-    """Return the value that a line shows: its tokens as on the wire, without the space between them."""
+    """Return the value that a line shows, with the tokens of the wire and without whitespace between them."""
     text = outline.body.text
     start = value_start(outline, line)
     begin = key.end() if (key := _KEY.match(text, start)) else start
@@ -243,7 +243,7 @@ def string(found: bytes) -> str | None:
 
 
 def sanitize_lines(text: str) -> str:
-    """Sanitize a text except for its newlines and tabs: a shell might obey the rest."""
+    """Sanitize a text except for newlines and tabs: a shell might execute control characters."""
     return "\n".join("\t".join(map(sanitize, line.split("\t"))) for line in text.split("\n"))
 
 
@@ -289,7 +289,7 @@ def spans(line: str) -> list[StyledSpan]:
 
 
 def redacted(line: str, found: list[StyledSpan]) -> list[StyledSpan]:
-    """Return the spans of a line with redaction placeholders on top: no peer sent those."""
+    """Return the spans of a line with redaction placeholders on top, as no peer sent those."""
     if "[redacted:" not in line:
         return found
     return over(found, [StyledSpan(*match.span(), REDACTED) for match in TEXT_PLACEHOLDER.finditer(line)])

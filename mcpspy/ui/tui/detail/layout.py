@@ -1,8 +1,8 @@
 """Sections of text in rows of a given width: one column of the detail pane.
 
-Maps rows of the screen to lines, with folds hidden and wide lines wrapped.
-Measures only lines that may be too wide, so that a text of many megabytes opens
-at once. Lines of any length are split between characters. Pure.
+Screen rows map to lines, with folds hidden and wide lines wrapped. Only lines
+that may be too wide are measured, so that a text of many megabytes opens at
+once. Lines of any length are split between characters. Pure.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from mcpspy.ui.tui.detail.search import SearchQuery
 from mcpspy.ui.tui.widgets.columns import Piece, cut, steady, wrap
 
 MOST = 10_000
-"""Wide lines that are measured and wrapped; if JSON has more, each is cut to one row."""
+"""Maximum wide lines to measure and wrap; if JSON has more, each is cut to one row."""
 
 NARROW = 8
 HIT = "hit"
 
 
 class RowLayout:
-    """Rows of the header lines, which have negative numbers, and of the text."""
+    """The rows of the header lines, which have negative numbers, and of the text lines."""
 
     def __init__(self, section: Section, width: int) -> None:
         self.section = section
@@ -120,7 +120,7 @@ class RowLayout:
         return indent + pieces(line, start, end, found)
 
     def part_of(self, line: int, offset: int, query: SearchQuery | None) -> int:
-        """Return the row within a line that a hit is in."""
+        """Return the row of a hit within its line."""
         if query is None or line not in self._wide:
             return 0
         start = self.source.start(line)
@@ -218,10 +218,10 @@ class TextPage:
 
 
 LONG = 3000
-"""Bytes of a line, unless the screen needs less."""
+"""Maximum bytes of a line, unless the screen needs shorter lines."""
 
 LARGE = 1_000_000
-"""Bytes from which lines are cut to the width at once, as measuring them would be slow."""
+"""Bytes of a text from which lines are cut to the width at once, as measuring them would be slow."""
 
 
 class LineSplit:
@@ -269,7 +269,7 @@ class LineSplit:
         return list(islice(wide, most))
 
     def fitted(self, width: int, most: int) -> LineSplit:
-        """Return the same text in lines of which no more than `most` need measuring at a width."""
+        """Return the same text in lines for a width, no more than `most` of which need measuring."""
         if len(self.text) < LARGE or not self.wider_than(width, 1):
             return self
         narrow = LineSplit(self.text, bound=width, marks=self._marks)

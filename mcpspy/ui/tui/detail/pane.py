@@ -1,6 +1,6 @@
 """The detail pane: one message, or a request and its response.
 
-Owns the keys, the current view, and what is searched, opened and copied.
+It handles the keys, and keeps the current view, search and opened string.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from mcpspy.ui.tui.widgets.base import SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece
 
 CLIPBOARD = 256_000
-"""Bytes that terminals are known to accept: tmux took 500 kB, and not 900."""
+"""Maximum bytes to copy, which terminals are known to accept: tmux took 500 kB but not 900."""
 
 BESIDE = 100
-"""Columns from which request and response may be side by side."""
+"""Minimum columns to show request and response side by side."""
 
 SETTLE = 0.05
-"""Seconds the cursor rests before its path is computed: in a large message that is slow."""
+"""Seconds that the cursor rests before its path is computed, which is slow in a large message."""
 
 FLASH = 2.5
 
@@ -47,7 +47,7 @@ class DetailPane(Widget, can_focus=True):
 
     BINDINGS: ClassVar[list[BindingType]] = DETAIL_KEYS
 
-    HELP_NAME = "in the message"
+    HELP_NAME = "message"
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
@@ -73,7 +73,7 @@ class DetailPane(Widget, can_focus=True):
         yield self._path
 
     def show(self, document: Document, key: object) -> None:
-        """Show a document; keep the place, folds and opened string if the key is the same."""
+        """Show a document; if the key is the same, keep the position, folds and opened string."""
         same = key == self._key
         before, self._document, self._key = self._document, document, key
         if not same:
@@ -154,7 +154,7 @@ class DetailPane(Widget, can_focus=True):
     def action_open(self) -> None:
         string = views.opened(self._viewer.section, self._viewer.place.line)
         if string is None:
-            self._flash_message("no string here")
+            self._flash_message("not a string")
             return
         self._leave()
         self._string = string
@@ -196,20 +196,20 @@ class DetailPane(Widget, can_focus=True):
 
     def action_copy_value(self) -> None:
         """Copy the value under the cursor (OSC 52)."""
-        self._copy(views.copied(self._viewer.section, self._viewer.place.line), "the value")
+        self._copy(views.copied(self._viewer.section, self._viewer.place.line), "value")
 
     def action_copy_path(self) -> None:
         path = views.path(self._viewer.section, self._viewer.place.line)
         if path:
             self._copy(path, path)
         else:
-            self._flash_message("the path of the whole message is empty")
+            self._flash_message("the path of the root is empty")
 
     def action_beside(self) -> None:
         if len(self._document.parts) < 2:
-            self._flash_message("there is one message only")
+            self._flash_message("only one message")
         elif not self._is_beside and self.size.width < BESIDE:
-            self._flash_message(f"side by side takes {BESIDE} columns; z gives this pane all the room")
+            self._flash_message(f"side by side needs {BESIDE} columns (z to zoom)")
         else:
             self._is_beside = not self._is_beside
             if self._string is None:
@@ -222,7 +222,7 @@ class DetailPane(Widget, can_focus=True):
             return
         made = self._sections.get(self._view, [])
         if self._string is not None or len(made) < 2:
-            self._flash_message("there is one message only")
+            self._flash_message("only one message")
             return
         first = len(made[0])
         viewer.to(0 if viewer.place.section >= first else first)
@@ -253,7 +253,7 @@ class DetailPane(Widget, can_focus=True):
         self._update_heading()
 
     def _leave(self) -> None:
-        """Remember the place in the view, or close the string."""
+        """Remember the position in the view, or close the string."""
         if self._string is None:
             self._places[self._view] = self._viewer.where()
         self._string = None
@@ -277,15 +277,15 @@ class DetailPane(Widget, can_focus=True):
         position, has_turned = found
         viewer.reveal(*position)
         if has_turned:
-            self._flash_message(f"from the {'start' if step > 0 else 'end'} on")
+            self._flash_message(f"search wrapped to the {'start' if step > 0 else 'end'}")
 
-    def _copy(self, text: str, what: str) -> None:
+    def _copy(self, text: str, label: str) -> None:
         length = len(text.encode())
         if length > CLIPBOARD:
-            self._flash_message(f"{size(length)} is more than a clipboard takes from here")
+            self._flash_message(f"{size(length)} is too large for the clipboard")
             return
         self.app.copy_to_clipboard(text)
-        self._flash_message(f"copied {what}, {length:,} bytes" if what != text else f"copied {what}")
+        self._flash_message(f"copied {label}, {length:,} bytes" if label != text else f"copied {label}")
 
     def _flash_message(self, text: str) -> None:
         self._flash, self._flash_until = text, time.monotonic() + FLASH
@@ -298,8 +298,8 @@ class DetailPane(Widget, can_focus=True):
         self._settling = self.set_timer(SETTLE, self._update_status)
 
     def _update_heading(self) -> None:
-        """Show which view is active, and the search."""
-        string: list[Piece] = [("[string]", "title"), (" esc closes it", "quiet")]
+        """Show the active view and the search."""
+        string: list[Piece] = [("[string]", "title"), (" esc to close", "quiet")]
         self._heading.set_text(string if self._string else tabs(self._view), self._search.words())
 
     def _update_status(self) -> None:

@@ -1,7 +1,7 @@
 """Search in a message: queries, hits over several sections, and the input line.
 
-A query is a word (case-sensitive if it has a capital letter) or a `/regex/`. Texts are
-searched window by window, so that a near hit is found at once.
+A query is text (case-sensitive if it has a capital letter) or a `/regex/`. Messages
+are searched window by window, so that a near hit is found at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mcpspy.ui.tui.detail.json_view import StyledSpan
 from mcpspy.ui.tui.widgets.columns import Piece
 
 MOST = 9_999
-"""Hits that are counted exactly."""
+"""Maximum hits that are counted."""
 
 WINDOW = 1 << 20
 
@@ -40,8 +40,8 @@ class SearchQuery:
                 self._regex = re.compile(
                     _in_bytes(pattern) if flags else pattern.encode(), flags | re.MULTILINE
                 )
-        except re.error as wrong:
-            raise ValueError(f"no regular expression: {wrong}") from None
+        except re.error as error:
+            raise ValueError(f"invalid regular expression: {error}") from None
         self._needle = (
             b"" if is_regex or (flags and not words.isascii()) else words.encode("utf-8", "replace")
         )
@@ -53,7 +53,7 @@ class SearchQuery:
         ]
 
     def find(self, text: bytes, at: int = 0) -> Iterator[int]:
-        """Yield the offsets of hits from `at` on."""
+        """Yield the offsets of hits, starting at `at`."""
         if not self._needle:
             yield from (hit.start() for hit in self._regex.finditer(text, at) if hit.end() > hit.start())
             return
@@ -99,7 +99,7 @@ class SearchHits:
         return next(self._query.find(self._text, place), None) if self.is_more else None
 
     def before(self, place: int) -> int | None:
-        """Return the last hit before a place, among the known ones."""
+        """Return the last hit before a position."""
         if self.is_more and place > self._known[-1]:
             *_, last = self._query.find(self._text[:place], self._known[-1])
             return last
@@ -108,7 +108,7 @@ class SearchHits:
 
 
 def _in_bytes(pattern: str) -> bytes:
-    """Return a pattern for UTF-8 in which non-ASCII characters match in both cases."""
+    """Return a pattern for UTF-8 in which non-ASCII characters match in upper and lower case."""
     return b"".join(
         c.encode()
         if c.isascii()
@@ -178,7 +178,7 @@ class SearchState:
         self._position: HitPosition | None = None
 
     def forget(self) -> None:
-        """Search again: another text is shown."""
+        """Forget the hits, because another text is shown."""
         self._finder = self._position = None
 
     def go(
@@ -213,16 +213,16 @@ class SearchBox(Input):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,tab,shift+tab", "close", "leave the search", show=False, id="search.close"),
+        Binding("escape,tab,shift+tab", "close", "close search", show=False, id="search.close"),
     ]
 
-    HELP_NAME = "in the search"
+    HELP_NAME = "search"
 
     class Closed(Message):
         """The input was closed without a search."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id, compact=True, placeholder="words, or /regex/; a capital letter minds case")
+        super().__init__(id=id, compact=True, placeholder="text or /regex/ (a capital letter matches case)")
 
     def open(self) -> None:
         """Open the input with the last query selected."""

@@ -22,15 +22,15 @@ from mcpspy.ui.tui.widgets.base import LineScrollView
 from mcpspy.ui.tui.widgets.columns import Piece
 
 CURSOR = ">"
-"""Mark of the line under the cursor, which a colour alone would not show."""
+"""Mark of the line under the cursor, as colour alone is not enough."""
 
 GUTTER = 2
-"""Columns before a line: cursor and fold mark."""
+"""Columns before a line, for the cursor and the fold mark."""
 
 BESIDE = "│"
 
 USUAL, LEAST = 80, 4
-"""Columns of a page before the pane has a size, and in a very narrow pane."""
+"""Columns of a page before the pane has a size, and minimum columns of a page."""
 
 
 class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
@@ -51,7 +51,7 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         self.column = 0
         self.place = PagePosition(0, 0)
         self.is_active = False
-        """True if keys arrive here, so that the cursor is shown."""
+        """True if the pane receives keys, and so shows the cursor."""
         self._sought: SearchQuery | None = None
         self._top = self._wide = 0
         self._at_cursor = Style()
@@ -80,7 +80,7 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
             self.go(self.place)
 
     def renew(self, columns: Sequence[Sequence[Section]]) -> None:
-        """Show updated sections; what is visible stays where it is."""
+        """Show updated sections without moving the visible text."""
         self._sections = [list(sections) for sections in columns]
         self._relayout()
         self.post_message(self.Moved())
@@ -99,7 +99,7 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         self.scroll_target_y = min(self.scroll_target_y, self.max_scroll_y)
 
     def line_of(self, position: HitPosition) -> HitPosition:
-        """Return where the line of a position begins."""
+        """Return the start of the line at a position."""
         page = self.pages[position.column]
         return position._replace(offset=page.offset(page.place(position.section, position.offset)))
 
@@ -113,7 +113,7 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
             self.refresh()
 
     def move(self, step: int) -> None:
-        """Move by a line; in a line higher than the pane, by a row."""
+        """Move by one line, or by one row in a line higher than the pane."""
         page, top, height = self.page, self.scroll_offset.y, max(self.size.height, 1)
         row = page.row_of(self.place)
         end = row + page.height(self.place)
@@ -125,7 +125,7 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
             self.go(page.at(min(max(end if step > 0 else row - 1, 0), page.rows - 1))[0], step=step)
 
     def turn(self, step: int) -> None:
-        """Move by a page, with the cursor."""
+        """Move the page and the cursor by one page."""
         page, height = self.page, max(self.size.height - 1, 1)
         row = page.row_of(self.place) + step * height
         self.jump(min(max(self.scroll_offset.y + step * height, 0), self.max_scroll_y))
@@ -170,7 +170,7 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
             self.fold(outer=False)
 
     def fold(self, *, outer: bool = True) -> None:
-        """Fold at the cursor; if that is folded already, go to its parent."""
+        """Fold at the cursor; if it is already folded, go to its parent."""
         folds, line = self.section.folds, self.place.line
         if folds is None or line < 0:
             return
@@ -191,7 +191,7 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
             self._refold(line)
 
     def fold_all(self, *, on: bool) -> None:
-        """Fold every member of each message, or unfold all."""
+        """Fold the top-level members of every message, or unfold all."""
         where = self.where()
         for page in self.pages:
             for number, section in enumerate(page.sections):
@@ -247,7 +247,7 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         return Style(reverse=True) if role == HIT else super().look(role)
 
     def on_click(self, event: events.Click) -> None:
-        """Move the cursor; fold on a click on the mark, or on a double click."""
+        """Move the cursor; toggle the fold on a click on its mark or a double click."""
         x, row = int(event.x), int(event.y) + self.scroll_offset.y
         column = int(len(self.pages) > 1 and x > self.pages[0].width + GUTTER)
         if not self.pages or row >= self.pages[column].rows:
@@ -271,7 +271,7 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         self.column = min(self.column, len(self.pages) - 1)
         self.place = self.page.place(where[1], where[2])
         now = self.page.row_of(self.page.place(*held))
-        # A page at its top stays there when lines are added above the cursor, while the cursor is in view.
+        # A page at its top stays there when lines are added above the cursor, if the cursor stays in view.
         self.jump(max(now - (row - top), 0) if top or now >= self.size.height else 0)
 
     def _lay_out(self) -> None:

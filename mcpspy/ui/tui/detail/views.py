@@ -1,6 +1,6 @@
 """The four views of a message, and the path and value under the cursor.
 
-JSON is copied as it was sent; other text is sanitized, as a shell might obey it.
+JSON is copied as it was sent; other text is sanitized, as a shell might execute it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mcpspy.ui.tui.widgets.columns import Piece
 PRETTY, TEXT, RAW, HEADERS = "pretty", "text", "raw", "headers"
 VIEWS = (PRETTY, TEXT, RAW, HEADERS)
 
-NO_HTTP: list[Piece] = [("no HTTP here: this went over stdio, or nothing was noted of its exchange", "quiet")]
+NO_HTTP: list[Piece] = [("no HTTP headers: sent over stdio, or not recorded", "quiet")]
 
 _BLANK: Piece = ("", None)
 
@@ -35,7 +35,7 @@ class FormattedJson(BodyLines):
         return spans(shown)
 
     def fitted(self, width: int, most: int) -> FormattedJson:
-        """Return itself: too many wide lines of JSON are cut instead."""
+        """Return itself: if JSON has too many wide lines, they are cut."""
         return self
 
 
@@ -54,7 +54,7 @@ def sections(document: Document, view: str) -> list[list[Section]]:
 
 
 def renewed(shown: list[list[Section]], before: Document, now: Document, view: str) -> list[list[Section]]:
-    """Return the sections of a document of which only headers changed or a part was added."""
+    """Return the sections of a document whose headers changed or that got another part."""
     if view == HEADERS:
         return sections(now, view)
     kept = [
@@ -66,13 +66,13 @@ def renewed(shown: list[list[Section]], before: Document, now: Document, view: s
 
 
 def stacked(parts: list[list[Section]]) -> list[Section]:
-    """Return parts below each other, separated by a blank line."""
+    """Return the sections of stacked parts, separated by blank lines."""
     first, *others = parts
     return [*first, *(s for [top, *rest] in others for s in (top._replace(head=[_BLANK, *top.head]), *rest))]
 
 
 def json_section(head: Sequence[Piece], data: bytes, pointer: str = "") -> Section:
-    """Return JSON laid out, and other text as it is."""
+    """Return a section of formatted JSON, or of unchanged text if it is not JSON."""
     body = FormattedJson(data)
     if body.is_json:
         return Section(head, body, Folds(body), pointer)
@@ -103,10 +103,10 @@ _BUILDERS: dict[str, Callable[[DocumentPart], list[Section]]] = {
 }
 
 
-WHOLE = "the whole message"
+WHOLE = "(root)"
 
 INSIDE = " # "
-"""Separates the path of a string from a path in the JSON that the string holds."""
+"""Separator between the path of a string and a path in the JSON inside that string."""
 
 
 def path(section: Section, line: int) -> str:
@@ -114,14 +114,14 @@ def path(section: Section, line: int) -> str:
 
 
 def breadcrumbs(section: Section, line: int) -> str:
-    """Return the path as shown; in a string that holds JSON, with the path inside it."""
+    """Return the path to show; in a string that holds JSON, with the path inside it."""
     if section.is_nested:
         return section.pointer + INSIDE + (_inner(section, line) or "/")
     return path(section, line) or WHOLE
 
 
 def copied(section: Section, line: int) -> str:
-    """Return the value of a line; in a text, all of it; in a header, its lines."""
+    """Return the text to copy: the value of a line of JSON, a whole text, or the header lines."""
     if section.folds is not None and line >= 0:
         found = value(section.folds.outline, line)
         text = string(found)
@@ -132,7 +132,7 @@ def copied(section: Section, line: int) -> str:
 
 
 def opened(section: Section, line: int) -> Section | None:
-    """Return the string of a line as a section, None if there is none."""
+    """Return the string value of a line as a section; None if it is not a string."""
     if section.folds is None or line < 0:
         return None
     text = string(value(section.folds.outline, line))
@@ -141,11 +141,11 @@ def opened(section: Section, line: int) -> Section | None:
     where, data = path(section, line), text.encode("utf-8", "backslashreplace")
     parts: list[Piece] = [
         (f"{where} · {byte_size(len(data))}", "title"),
-        ("esc closes it", "quiet"),
+        ("esc to close", "quiet"),
         ("", None),
     ]
     if dimensions(head(data[:100_000])):
-        parts[1:1] = [(describe_binary("base64 of an image", data), "key")]
+        parts[1:1] = [(describe_binary("base64 image", data), "key")]
     made = (
         json_section(parts, data, where)
         if text.lstrip()[:1] in ("{", "[")

@@ -1,1 +1,1 @@
-"""The screen that compares two sessions, or two exchanges of one."""
+"""The screen that compares two sessions, or two exchanges of one session."""

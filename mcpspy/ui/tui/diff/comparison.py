@@ -42,7 +42,7 @@ from mcpspy.ui.tui.session.labels import moment
 T = TypeVar("T")
 
 MayContinue = Callable[[], bool]
-"""Polled by the work: whether its result is still wanted."""
+"""Polled by the work; returns False once the result is no longer needed."""
 
 
 async def run_in_thread(work: Callable[[MayContinue], T]) -> T:
@@ -54,7 +54,7 @@ async def run_in_thread(work: Callable[[MayContinue], T]) -> T:
             result(future)
 
     def run() -> None:
-        # Collections over large sessions find nothing, and would freeze the screen.
+        # Garbage collection over large sessions finds nothing and would freeze the screen.
         gc.disable()
         try:
             done = work(lambda: not future.cancelled())
@@ -73,13 +73,13 @@ async def run_in_thread(work: Callable[[MayContinue], T]) -> T:
 
 
 COMPARISON_SLICE = 2000
-"""Entries, or rows, between two polls whether the result is still wanted."""
+"""Entries or rows processed between two polls of `MayContinue`."""
 
 Rows = dict[ChangePosition, int]
 
 
 class ComparisonRun(NamedTuple):
-    """A difference, with the rows of its changes on both sides."""
+    """A diff, with the rows of its changes on both sides."""
 
     difference: SessionDiff
     old: Rows
@@ -93,18 +93,18 @@ class ComparablePair(Protocol):
 
     @property
     def titles(self) -> tuple[str, str]:
-        """Sanitized names of the old and the new one."""
+        """Sanitized names of the old and the new side."""
 
     @property
     def summaries(self) -> tuple[Summary, Summary] | None:
-        """The two sessions; None if both exchanges are in the session below."""
+        """The two sessions; None for two exchanges of the session on the screen below."""
 
     @property
     def reversed(self) -> ComparablePair:
         """The pair with old and new swapped."""
 
     async def compare(self, options: DiffOptions) -> ComparisonRun:
-        """Compare in a thread; raise McpspyError if one of them cannot be read."""
+        """Compare in a thread; raise McpspyError if a side cannot be read."""
 
 
 class SessionPair:
@@ -149,7 +149,7 @@ class SessionPair:
     def _whole(self, summary: Summary, may_continue: MayContinue) -> tuple[Session, str]:
         try:
             return self._read(summary, may_continue)
-        except OSError as error:  # While reading, or deleted since.
+        except OSError as error:  # The file failed while reading, or was deleted.
             raise CannotStart(f"{summary.path}: {error.strerror}") from None
 
     def _read(self, summary: Summary, may_continue: MayContinue) -> tuple[Session, str]:
@@ -167,12 +167,12 @@ class SessionPair:
                     break
         if recording.state is not RecordingState.LIVE:
             session.end()
-        torn = f"the last line of {name} is torn ({recording.torn} bytes, left out)" if recording.torn else ""
+        torn = f"{name}: incomplete last line skipped ({recording.torn} bytes)" if recording.torn else ""
         return session, torn
 
 
 class ExchangePair:
-    """Two exchanges of one session, by the rows of their requests."""
+    """Two exchanges of one session, identified by the rows of their requests."""
 
     summaries = None
 
@@ -206,13 +206,13 @@ class ExchangePair:
         )
 
     async def _whole(self, row: int) -> Exchange:
-        """Return an exchange with all of its progress; the model keeps only the last."""
+        """Return an exchange with all its progress notifications; the model keeps only the last one."""
         # Not in the thread: the screen reads the same file while drawing.
         model, index = self._model, self._model.index
         change = model.get(row)
         exchange = None if change is None else change.exchange
         if exchange is None or not isinstance(getattr(change, "what", None), Request):
-            raise CannotStart(f"{GONE}: it was cut, or replaced by another", "q goes back to the session")
+            raise CannotStart(f"{GONE}: it was truncated or replaced", "press q to go back to the session")
         # The index does not record notifications of a subscription as progress: they may be anywhere.
         last = len(model) - 1 if exchange.is_subscription else index.progress.get(row, row)
         exchange.progress = []
@@ -227,15 +227,15 @@ class ExchangePair:
 
 
 def _compared(old: Exchange, new: Exchange, options: DiffOptions) -> ComparedCase:
-    """Return the differences of two exchanges; of their results even if the requests differ.
+    """Return the diff of two exchanges, including their results if the requests differ.
 
-    Between sessions those are left out, as the pair was matched automatically; here the user chose it.
+    A diff of sessions omits such results, because it matched the pair itself; here the user chose the pair.
     """
     case = compare_exchanges(old, new, options)
     request_changes = tuple(change for change in case.changes if change.kind is ChangeKind.REQUEST)
     if not request_changes or old.request.method != new.request.method:
         return case
-    # Limited to its method if that is a valid pattern: progress notifications have params, too.
+    # Only for this method, if it is a valid pattern: progress notifications also have params.
     method = f"{new.request.method} " if new.request.method in METHODS else ""
     options = replace(options, ignored=(*options.ignored, ignored(f"{method}/params")))
     result_diff = compare_exchanges(old, new, options)
@@ -243,7 +243,7 @@ def _compared(old: Exchange, new: Exchange, options: DiffOptions) -> ComparedCas
 
 
 def _rows_of(session: Session, places: Iterable[ChangePosition | None]) -> Rows:
-    """Return the rows of positions; the messages of a batch share a line."""
+    """Return the row of each position; the messages of a batch share a line."""
     wanted: dict[int, list[ChangePosition]] = {}
     for place in places:
         if place is not None:
@@ -270,22 +270,23 @@ async def choose_exchanges(
 ) -> tuple[int, int] | str:
     """Return the rows of two requests, the earlier first, or the reason why there are none.
 
-    These are two marked ones; the marked one and this one; or this one and the previous one like it.
+    The pair is two marked requests; the marked and the current one; or the current one and the previous
+    request with the same side, method and subject.
     """
     index = model.index
     here = None if row is None else index.request(row)
-    rows = (one for one in marked if one < len(index))  # The file may have begun again.
+    rows = (one for one in marked if one < len(index))  # The file may have been restarted.
     others = {request for one in rows if (request := index.request(one)) is not None}
     if len(others) > 2:
-        return f"{len(others)} exchanges are marked, and two are compared (m takes a mark away)"
+        return f"{len(others)} exchanges are marked: mark two to compare (m removes a mark)"
     if len(others) < 2:
         others -= {here}
         if here is None:
-            return "this row is no request, and belongs to none: nothing to compare"
+            return "nothing to compare: this row belongs to no request"
         before = next(iter(others)) if others else await _before(model, here)
         if before is None:
-            about = f"{index.texts[index.method[here]]} {index.texts[index.subject[here]]}".rstrip()
-            return f"no {sanitize(about[:60])} before this one: mark another (m), then d"
+            name = f"{index.texts[index.method[here]]} {index.texts[index.subject[here]]}".rstrip()
+            return f"no earlier {sanitize(name[:60])}: mark another exchange (m), then press d"
         others = {before, here}
     old, new = sorted(others)
     return old, new
@@ -307,6 +308,6 @@ async def _before(model: SessionModel, here: int) -> int | None:
             ):
                 return row
         await asyncio.sleep(0)
-        if model.index is not index:  # The file began again.
+        if model.index is not index:  # The file was restarted.
             return None
     return None

@@ -1,7 +1,7 @@
-"""The lines of a difference, and the list that shows them.
+"""The lines of a diff, and the list that shows them.
 
-Owns their order, roles and filter, and how much of a value fits. The wording is
-`ui.report.diff_text`'s.
+This module owns their order, roles and filter, and how much of a value fits;
+`ui.report.diff_text` owns the wording.
 """
 
 from __future__ import annotations
@@ -30,36 +30,36 @@ KINDS = max(map(len, ChangeKind))
 WEIGHTS = max(map(len, ChangeSeverity))
 
 POINTER = 24
-"""Columns kept for a pointer beside its description."""
+"""Columns reserved for a pointer beside its description."""
 
 COUNT = 16
-"""Columns of the note after a cut value: `… 123456789 more`."""
+"""Columns of the note after a truncated value: `… 123456789 more`."""
 
 INDENT = 6
 
 
 class DiffRow(NamedTuple):
-    """One line."""
+    """One line of the diff."""
 
     pieces: list[Piece]
     case: ComparedCase
     change: DiffChange | None = None
-    """None in the line that names what was compared."""
+    """None in the heading line of a case."""
     begins: bool = False
     mark: str = ""
-    """In a line of a value: `-`, `+`, or a space."""
+    """`-`, `+` or a space in a line of a value; otherwise empty."""
 
     @property
     def text(self) -> str:
         return "".join(text for text, _ in self.pieces)
 
 
-def diff_rows(difference: SessionDiff, width: int, wanted: str = "") -> list[DiffRow]:
+def diff_rows(difference: SessionDiff, width: int, query: str = "") -> list[DiffRow]:
     """Return the lines of the changes that match the filter."""
-    tests = _tests(wanted)
+    tests = _tests(query)
     found: list[DiffRow] = []
     for case in difference.changed:
-        changes = [change for change in case.changes if _is_wanted(case, change, tests)]
+        changes = [change for change in case.changes if _matches(case, change, tests)]
         if changes:
             found.append(DiffRow(_head(case), case))
             for change in changes:
@@ -68,7 +68,7 @@ def diff_rows(difference: SessionDiff, width: int, wanted: str = "") -> list[Dif
 
 
 def whole(row: DiffRow) -> str:
-    """Return all of what a line shows in part: the whole value, else the line; sanitized."""
+    """Return the sanitized full text of a line: the whole value if the line shows one, else the line."""
     change = row.change
     if (
         change is None
@@ -81,7 +81,7 @@ def whole(row: DiffRow) -> str:
 
 
 def change_counts(difference: SessionDiff) -> list[Piece]:
-    """Return the counts: `1 breaking · 2 notes · 14 of 17 alike`."""
+    """Return the counts: `1 breaking · 2 notes · 14 of 17 unchanged`."""
     parts: list[Piece] = []
     for severity, count in difference.counts.items():
         if count:
@@ -89,16 +89,16 @@ def change_counts(difference: SessionDiff) -> list[Piece]:
             parts += [(f"{count:,} {severity}{plural}", TONES[severity]), (" · ", rows.QUIET)]
     compared = len(difference.cases)
     if compared == 1:
-        return parts[:-1] or [("the same", rows.OK)]
-    return [*parts, (f"{compared - len(difference.changed):,} of {compared:,} alike", None)]
+        return parts[:-1] or [("no differences", rows.OK)]
+    return [*parts, (f"{compared - len(difference.changed):,} of {compared:,} unchanged", None)]
 
 
-def _tests(wanted: str) -> list[tuple[str, bool]]:
-    parts = (part for part in wanted.lower().split() if part != "-")
+def _tests(query: str) -> list[tuple[str, bool]]:
+    parts = (part for part in query.lower().split() if part != "-")
     return [(part.removeprefix("-"), not part.startswith("-")) for part in parts]
 
 
-def _is_wanted(case: ComparedCase, change: DiffChange, tests: Sequence[tuple[str, bool]]) -> bool:
+def _matches(case: ComparedCase, change: DiffChange, tests: Sequence[tuple[str, bool]]) -> bool:
     if not tests:
         return True
     text = f"{change.severity} {case.about} {change.kind} {change.pointer} {change.why}".lower()
@@ -144,7 +144,7 @@ def _change(case: ComparedCase, change: DiffChange, width: int) -> Iterator[Diff
 
 
 def _body(change: DiffChange, room: int) -> list[tuple[str, str]]:
-    """Return the lines of both values, with room for the note after a cut value."""
+    """Return the lines of both values, with room for the note after a truncated value."""
     found = list(diff_text.body(change, room))
     return (
         found if all(len(line) <= room for _, line in found) else list(diff_text.body(change, room - COUNT))
@@ -161,7 +161,7 @@ def _beside(change: DiffChange, room: int) -> list[Piece] | None:
 
 
 def _is_long(value: Any) -> bool:
-    """Return whether a value is multi-line or structured, and so cannot be read at a glance."""
+    """Return True for multi-line and structured values, which do not fit beside each other."""
     return isinstance(value, dict | list) or (isinstance(value, str) and "\n" in value)
 
 
@@ -169,7 +169,7 @@ BETWEEN = 3
 
 
 class DiffList(VirtualList):
-    HELP_NAME = "in the list of changes"
+    HELP_NAME = "list of changes"
 
     def __init__(self) -> None:
         super().__init__(id="diff")
@@ -203,13 +203,13 @@ class DiffList(VirtualList):
         self.rows = rows
         self.sync(len(rows))
         place = self._place_of(held) if held is not None else None
-        # On the first change, not on the line that names the case.
+        # On the first change, not on the heading of its case.
         self.move_to(place if place is not None else self.following(0, 1) or 0)
         self.refresh()
 
     def following(self, place: int, step: int) -> int | None:
         places = range(place + 1, len(self.rows)) if step > 0 else range(place - 1, -1, -1)
-        return next((there for there in places if self.rows[there].begins), None)
+        return next((index for index in places if self.rows[index].begins), None)
 
     def _place_of(self, held: DiffRow) -> int | None:
         same = [

@@ -34,14 +34,14 @@ PLACE = 24
 """Columns of the status line that are not for the pointer."""
 
 NARROW = 60
-"""Columns below which lines show only their left part."""
+"""Below this many columns, lines show only their left part."""
 
 EXAMPLE = "breaking tools/call -description"
 
 SAME: list[Piece] = [
-    ("They say the same.", rows.OK),
+    ("No differences.", rows.OK),
     ("", None),
-    ("Ids, progress tokens, cursors and what else differs from run to run", rows.QUIET),
+    ("Ids, progress tokens, cursors and other values that change from run to run", rows.QUIET),
     ("are not compared.", rows.QUIET),
 ]
 
@@ -49,7 +49,7 @@ _COMMANDS = {binding.action.partition("(")[0] for binding in DIFF_KEYS if isinst
 
 
 class DiffScreen(Screen[int | None]):
-    """A difference. For two exchanges of the session below, dismissed with a row to go to."""
+    """A diff. With two exchanges of the session below, it is dismissed with the row to go to."""
 
     # Not CSS: Textual would parse all styles again.
     DEFAULT_CSS = """
@@ -59,7 +59,7 @@ class DiffScreen(Screen[int | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = DIFF_KEYS
 
-    HELP_NAME = "what differs"
+    HELP_NAME = "diff"
 
     AUTO_FOCUS = "#diff"
 
@@ -96,7 +96,7 @@ class DiffScreen(Screen[int | None]):
         self.action_reload()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Disable the keys of the screen while a filter is typed, and hide them from the footer."""
+        """Disable the keys of the screen, and hide them from the footer, while the user types a filter."""
         return not self._filter.has_focus or action not in _COMMANDS
 
     def on_resize(self) -> None:
@@ -142,7 +142,7 @@ class DiffScreen(Screen[int | None]):
             self._list.move_to(place)
 
     def action_open(self, side: str) -> None:
-        """Go to the change under the cursor on one side, or on the other if it is missing there."""
+        """Go to the change under the cursor on the chosen side, or on the other side if it is missing there."""
         row = self._list.selected
         if row is None or self._compared is None:
             return
@@ -153,7 +153,7 @@ class DiffScreen(Screen[int | None]):
         is_new = new is not None and (side == "new" or old is None)
         there = new if is_new else old
         if there is None:
-            self._flash_message("it stands for the whole session, and in no one place")
+            self._flash_message("this change concerns the whole session, not one message")
         elif (summaries := self._pair.summaries) is None:
             self.dismiss(there)
         else:
@@ -165,7 +165,7 @@ class DiffScreen(Screen[int | None]):
 
     def action_dates(self) -> None:
         self._options = replace(self._options, dates=not self._options.dates)
-        self._flash_message(f"dates and times in texts are {'not ' if self._options.dates else ''}compared")
+        self._flash_message(f"dates and times are {'ignored' if self._options.dates else 'compared'}")
         self.action_reload()
 
     def action_reload(self) -> None:
@@ -185,7 +185,7 @@ class DiffScreen(Screen[int | None]):
         text = await asyncio.to_thread(whole, row)
         size = len(text.encode())
         if size > CLIPBOARD:
-            self._flash_message(f"not copied: {rows.size(size)}B is more than a clipboard takes from here")
+            self._flash_message(f"not copied: {rows.size(size)}B is too large for the clipboard")
         else:
             self.app.copy_to_clipboard(text)
             self._flash_message(f"copied {size:,} bytes")
@@ -199,7 +199,7 @@ class DiffScreen(Screen[int | None]):
                 (sanitize(str(error.args[0])), rows.BAD),
                 *([(sanitize(error.hint), None)] if error.hint else []),
                 ("", None),
-                ("r reads both again, q goes back", rows.QUIET),
+                ("r reloads both, q goes back", rows.QUIET),
             ]
         self._fill()
 
@@ -210,20 +210,20 @@ class DiffScreen(Screen[int | None]):
             self.run_worker(self._fill_all())
 
     async def _fill_all(self) -> None:
-        """Build the lines in a thread: for a large difference that is slow."""
+        """Build the lines in a thread: it is slow for a large diff."""
         while (wanted := (self._compared, self._trouble, self._list.room, self._filter.value)) != self._shown:
             compared, trouble, room, text = wanted
             if compared is None:
-                made, self._list.empty = [], trouble
+                lines, self._list.empty = [], trouble
             else:
                 difference = compared.difference
-                made = await asyncio.to_thread(diff_rows, difference, room, text)
+                lines = await asyncio.to_thread(diff_rows, difference, room, text)
                 count = len(difference.changes)
-                left = f"{sum(row.begins for row in made):,} of {plural(count, 'change')}"
+                left = f"{sum(row.begins for row in lines):,} of {plural(count, 'change')}"
                 self._left = left if text else ""
                 self._list.empty = [(f"{left}: esc clears the filter", None)] if count else SAME
             self._shown = wanted
-            self._list.fill(made)
+            self._list.fill(lines)
         self._is_filling = False
         self._update_status()
 
@@ -245,9 +245,9 @@ class DiffScreen(Screen[int | None]):
         listing, is_wide = self._list, self.size.width >= NARROW
         if time.monotonic() > self._flash_until:
             self._flash = ""
-        what = " · of two exchanges" if self._pair.summaries is None else " · of two sessions"
-        what += ", dates and times aside" if self._options.dates else ""
-        name: list[Piece] = [("diff", "title"), (what if is_wide else "", None)]
+        kind = " · dates ignored" if self._options.dates else ""
+        kind += " · two exchanges" if self._pair.summaries is None else " · two sessions"
+        name: list[Piece] = [("Diff", "title"), (kind if is_wide else "", None)]
         self._title.set_text(name, self._counts)
         below: Piece = (self._flash, None)
         if not self._flash:

@@ -1,1 +1,1 @@
-"""Held messages: what is held, and what the user does with it."""
+"""Interception in the terminal UI: held messages, the message editor, and resent requests."""

@@ -22,24 +22,24 @@ class HeldMessage(NamedTuple):
     at: float
     """Seconds since the start of the session."""
     method: str
-    """A response has the method of its request; empty if unknown."""
+    """The method of the request if the message is a response; empty if unknown."""
     subject: str
     id: str | None
     is_request: bool
     data: bytes
-    """What is forwarded if it is accepted."""
+    """The bytes that are forwarded if the user accepts the message."""
     viewer: str
-    """Viewer whose filter holds it; empty if a rule does."""
+    """The viewer whose filter holds the message; empty if a rule holds it."""
     rule: str
     since: float
-    """By the local clock, as is `until`."""
+    """Local monotonic time, like `until`."""
     until: float
-    """When it is released automatically."""
+    """The time of the automatic release."""
 
     @property
     def name(self) -> str:
         what = f"{self.method} {self.subject}".strip() or "message"
-        return what if self.is_request or self.id is None else f"answer to {what}"
+        return what if self.is_request or self.id is None else f"response to {what}"
 
 
 def read_held(fields: dict[str, Any], now: float) -> HeldMessage | None:
@@ -74,15 +74,15 @@ def _has_method(data: bytes) -> bool:
 
 
 RETRY = 0.5
-"""Seconds between two attempts to connect, as a session may have just begun."""
+"""Seconds between two attempts to connect: the session may have just begun."""
 
 NAME = "tui"
-"""Viewer name in the session and its recording; mcpspy appends a number if it is taken."""
+"""The viewer name in the session and its recording; mcpspy appends a number if the name is in use."""
 
 
 class InterceptConnection:
     def __init__(self, path: Path, released: Callable[[HeldMessage, str], None]) -> None:
-        """`released` is called with messages that are released for other reasons than a command from here."""
+        """`released` is called for messages that are released without a command of this connection."""
         self._path = path
         self._released = released
         self._client: Any = None
@@ -93,9 +93,9 @@ class InterceptConnection:
         self.held: dict[int, HeldMessage] = {}
         """Ticket → message, in order of arrival."""
         self.query: str | None = None
-        """The filter of the messages held from here; None holds nothing."""
+        """The filter of the messages that this viewer holds; None if it holds none."""
         self.answers: dict[str, dict[str, Any]] = {}
-        """Id of an injected request (JSON text) → its `message`, or `error` with the reason."""
+        """Id of an injected request (JSON text) → event with its `message`, or with the reason as `error`."""
 
     @property
     def is_open(self) -> bool:
@@ -122,7 +122,7 @@ class InterceptConnection:
             await self.leave()
 
     async def leave(self) -> None:
-        """Close the connection; the session releases what was held from here."""
+        """Close the connection; the session then releases the messages that this viewer holds."""
         client, self._client = self._client, None
         self.query, self.viewer = None, ""
         self.held.clear()
@@ -131,7 +131,7 @@ class InterceptConnection:
             await client.close()
 
     async def hold(self, query: str | None) -> None:
-        """Hold messages that match a filter; None releases what was held from here."""
+        """Hold messages that match a filter; None releases the messages that this viewer holds."""
         self._decided |= {held.ticket for held in self.held_here} if query is None else set()
         await self._command("hold", query=query)
         self.query = query
@@ -140,7 +140,7 @@ class InterceptConnection:
         await self._decide("release", held)
 
     async def accept_all(self) -> int:
-        """Release all messages in their order; return how many."""
+        """Release all messages in order; return their number."""
         self._decided |= set(self.held)
         return int((await self._command("release", tickets="all"))["released"])
 
@@ -154,7 +154,7 @@ class InterceptConnection:
         await self._decide("answer", held, error={"code": code, "message": message})
 
     async def request(self, to: str, method: str, params: Any, stream: str | None) -> str:
-        """Inject a request; return its id, JSON text."""
+        """Inject a request; return its id as JSON text."""
         return str((await self._command("request", **_fields(to, method, params, stream)))["id"])
 
     async def notify(self, to: str, method: str, params: Any, stream: str | None) -> None:
@@ -172,7 +172,7 @@ class InterceptConnection:
         if self._client is None:
             await self._has_tried.wait()
         if self._client is None:
-            raise CannotStart(f"the session cannot be reached: {self._why}")
+            raise CannotStart(f"cannot reach the session: {self._why}")
         answer: dict[str, Any] = await self._client.order(order, **fields)
         return answer
 

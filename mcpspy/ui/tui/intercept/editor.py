@@ -1,7 +1,7 @@
 """The message editor: validation, drafts, and `$EDITOR`.
 
-Text that is not JSON is sent only if the user asks twice. JSON that breaks the
-protocol causes a warning: people who test a peer may want to send it.
+Text that is not JSON is sent only if the user confirms. JSON that violates the
+protocol only causes a warning: a user who tests a peer may want to send it.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from mcpspy.ui.tui.widgets.columns import Piece
 class ValidationProblem(NamedTuple):
     text: str
     is_json: bool = True
-    """True if the text can be parsed at all."""
+    """False if the text cannot be parsed, or cannot be sent as a request."""
 
 
 def editable(data: bytes) -> str | None:
-    r"""Return a message as text to edit, laid out if it is JSON; None if it is not UTF-8.
+    r"""Return a message as text to edit, indented if it is JSON; None if it is not UTF-8.
 
-    Characters that a terminal might obey are escaped, as `\u009b`.
+    Characters that a terminal might interpret are escaped, as `\u009b`.
     """
     try:
         text = lay_out(data, indent=2).decode()
@@ -59,23 +59,23 @@ def editable(data: bytes) -> str | None:
 
 
 def problems(text: str, side: str, original: bytes = b"") -> list[ValidationProblem]:
-    """Return the problems of a message from this side; `original` is what it replaces."""
+    """Return the problems of a message from this side; `original` is the message it replaces."""
     try:
         json.loads(text, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         return [
             ValidationProblem(
-                f"no JSON: line {error.lineno}, column {error.colno}: {error.msg}", is_json=False
+                f"invalid JSON: line {error.lineno}, column {error.colno}: {error.msg}", is_json=False
             )
         ]
     except ValueError as error:
-        return [ValidationProblem(f"no JSON: {error}", is_json=False)]
+        return [ValidationProblem(f"invalid JSON: {error}", is_json=False)]
     except RecursionError:
-        return [ValidationProblem("nested too deep to be read", is_json=False)]
+        return [ValidationProblem("invalid JSON: nested too deeply", is_json=False)]
     try:
         data = text.encode()
     except UnicodeEncodeError:
-        return [ValidationProblem("half a character (a lone surrogate) cannot be sent", is_json=False)]
+        return [ValidationProblem("contains a lone surrogate, which UTF-8 cannot encode", is_json=False)]
     found: list[str] = []
     for message in read_frame(Frame(0.0, side, data)):
         found += [message.why] if isinstance(message, Malformed) else []
@@ -92,15 +92,15 @@ def request_problems(text: str) -> list[ValidationProblem]:
         return found
     fields = json.loads(text)
     if not isinstance(fields, dict) or not isinstance(fields.get("method"), str) or not fields["method"]:
-        return [ValidationProblem('an object with "method", a text', is_json=False)]
+        return [ValidationProblem('not a request: use an object with a "method" string', is_json=False)]
     if not isinstance(fields.get("params", {}), dict):
-        return [ValidationProblem('"params" has to be an object', is_json=False)]
+        return [ValidationProblem('"params" is not an object', is_json=False)]
     others = ", ".join(sanitize(key) for key in fields if key not in ("method", "params"))
-    return [ValidationProblem(f"left out when it is sent: {others}")] if others else []
+    return [ValidationProblem(f"ignored: {others} (only method and params are sent)")] if others else []
 
 
 def _compared(data: bytes, original: bytes, side: str) -> list[str]:
-    """Return the problems of replacing the original message in its conversation."""
+    """Return the problems that arise if the message replaces the original."""
     if not original:
         return []
     new, old = _shape(data, side), _shape(original, side)
@@ -108,29 +108,28 @@ def _compared(data: bytes, original: bytes, side: str) -> list[str]:
         return []
     (kind, id_text), *_ = old
     if len(new) == 1 and new[0][0] == kind:
-        waits = "the answer goes to nobody" if kind == "request" else "nobody waits for it"
-        return [f"its id was {sanitize(id_text or 'none')}: with another one {waits}"]
-    return [f"it was a {kind}: whoever sent it may wait for ever"] if kind == "request" else []
+        return [f"id changed (was {sanitize(id_text or 'none')}): the response will not match its request"]
+    return ["was a request: its sender may wait forever for the response"] if kind == "request" else []
 
 
 def _shape(data: bytes, side: str) -> list[tuple[str, str | None]]:
     kinds = {Request: "request", Notification: "notification"}
     return [
-        (kinds.get(type(message), "answer"), getattr(message, "id", None))
+        (kinds.get(type(message), "response"), getattr(message, "id", None))
         for message in read_frame(Frame(0.0, side, data))
     ]
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not allowed")
 
 
 class Drafts:
-    """Unsent texts, by the key of what was edited."""
+    """Unsent texts, by a key of the edited message."""
 
     def __init__(self, screen: SessionBase) -> None:
         self._screen = screen
-        self._kept: dict[Hashable, str] = {}
+        self._texts: dict[Hashable, str] = {}
 
     def edit(
         self,
@@ -140,18 +139,20 @@ class Drafts:
         check: Callable[[str], Sequence[ValidationProblem]],
         send: Callable[[str], Awaitable[None]],
     ) -> None:
-        """Open the editor; an unsent text appears again under the same key. See `EditorScreen`."""
+        """Open the editor with the unsent text of this key, if there is one. See `EditorScreen`."""
 
-        def left(text: str | None) -> None:
+        def closed(text: str | None) -> None:
             self.forget(key)
             if text is not None and text != original:
-                self._kept[key] = text
-                self._screen.flash_message("nothing was sent; what you typed is still there")
+                self._texts[key] = text
+                self._screen.flash_message("not sent; the draft is kept")
 
-        self._screen.app.push_screen(EditorScreen(heading, original, check, send, self._kept.get(key)), left)
+        self._screen.app.push_screen(
+            EditorScreen(heading, original, check, send, self._texts.get(key)), closed
+        )
 
     def forget(self, key: Hashable) -> None:
-        self._kept.pop(key, None)
+        self._texts.pop(key, None)
 
 
 def editor(environ: Mapping[str, str] = os.environ) -> str:
@@ -160,7 +161,7 @@ def editor(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def edit_outside(command: str, text: str, suspended: Callable[[], AbstractContextManager[None]]) -> str:
-    """Return the saved text; raise CannotStart. `suspended` hands the terminal to the editor."""
+    """Run an external editor; return the saved text, or raise CannotStart. `suspended` frees the terminal."""
     descriptor, path = tempfile.mkstemp(prefix="mcpspy-", suffix=".json")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
@@ -168,22 +169,22 @@ def edit_outside(command: str, text: str, suspended: Callable[[], AbstractContex
         with suspended():
             code = subprocess.run([*shlex.split(command), path], check=False).returncode
         if code != 0:
-            raise CannotStart(f"{command}: exit code {code}", "the text is as it was")
+            raise CannotStart(f"{command}: exit code {code}", "the text is unchanged")
         return Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise CannotStart(f"{command}: what was saved is not UTF-8", "the text is as it was") from None
+        raise CannotStart(f"{command}: the saved file is not UTF-8", "the text is unchanged") from None
     except (OSError, ValueError) as error:  # ValueError: unbalanced quotes.
         why = error.strerror if isinstance(error, OSError) else str(error)
-        raise CannotStart(f"{command}: {why}", "EDITOR names the editor to use") from None
+        raise CannotStart(f"{command}: {why}", "set EDITOR to another editor") from None
     finally:
         Path(path).unlink(missing_ok=True)
 
 
 LARGEST = 64_000
-"""Characters that are edited here: each key takes longer the more there are."""
+"""Maximum number of characters to edit here: longer texts make every key press slower."""
 
 TICK = 0.25
-HINT = "ctrl-s sends it, esc leaves it as it is"
+HINT = "ctrl-s sends, esc goes back and keeps the draft"
 
 
 class EditorScreen(Screen[str | None]):
@@ -192,24 +193,24 @@ class EditorScreen(Screen[str | None]):
     DEFAULT_CSS = """
     EditorScreen TextArea { height: 1fr; border: none; padding: 0; background: $background; }
     EditorScreen #large { height: 1fr; padding: 1 2; }
-    EditorScreen #said { height: auto; max-height: 6; padding: 0 1; background: $background; }
+    EditorScreen #hint { height: auto; max-height: 6; padding: 0 1; background: $background; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "send", "send", tooltip="send it as it stands here", id="editor.send"),
+        Binding("ctrl+s", "send", "send", tooltip="send this text", id="editor.send"),
         Binding(
             "escape",
             "leave",
             "back",
-            tooltip="back; what was typed is kept",
+            tooltip="go back and keep the draft",
             priority=True,  # Otherwise it would only remove the focus from the text.
             id="editor.leave",
         ),
-        Binding("ctrl+o", "outside", "$EDITOR", tooltip="open it in $EDITOR", id="editor.outside"),
-        Binding("ctrl+r", "restore", "restore", tooltip="take everything back", id="editor.restore"),
+        Binding("ctrl+o", "outside", "$EDITOR", tooltip="open in $EDITOR", id="editor.outside"),
+        Binding("ctrl+r", "restore", "restore", tooltip="restore the original text", id="editor.restore"),
     ]
 
-    HELP_NAME = "in the editor"
+    HELP_NAME = "editor"
 
     def __init__(
         self,
@@ -219,7 +220,7 @@ class EditorScreen(Screen[str | None]):
         send: Callable[[str], Awaitable[None]],
         draft: str | None = None,
     ) -> None:
-        """`heading` is polled; `send` raises McpspyError; `draft` is what was typed before."""
+        """`heading` is polled; `send` raises McpspyError; `draft` is the unsent text of an earlier edit."""
         super().__init__()
         self._heading = heading
         self._original = original
@@ -230,14 +231,14 @@ class EditorScreen(Screen[str | None]):
         self._title = SplitLine(id="title")
         text = "" if self._is_large else self._draft
         self._area = TextArea(text, show_line_numbers=True, tab_behavior="indent", compact=True)
-        self._hint_line = Static(id="said", markup=False)
+        self._hint_line = Static(id="hint", markup=False)
         self._is_bad = False
         self._insists: str | None = None
-        """The invalid text that is sent if the user asks again."""
+        """The invalid text that the next ctrl-s sends."""
 
     def compose(self) -> ComposeResult:
         yield self._title
-        yield Static(self._large_words(), id="large", markup=False) if self._is_large else self._area
+        yield Static(self._large_text(), id="large", markup=False) if self._is_large else self._area
         yield self._hint_line
         yield Footer(compact=True)
 
@@ -260,7 +261,7 @@ class EditorScreen(Screen[str | None]):
     def action_send(self) -> None:
         if self._is_bad and self._insists != self.text:
             self._insists = self.text
-            self._validate("; ctrl-s once more sends it all the same")
+            self._validate("; press ctrl-s again to send anyway")
             return
         self.run_worker(self._sent(self.text), exclusive=True)
 
@@ -273,14 +274,14 @@ class EditorScreen(Screen[str | None]):
     def action_outside(self) -> None:
         command = editor()
         if not command:
-            self._show_hint("no editor was chosen: set EDITOR, and start mcpspy again", rows.OPEN)
+            self._show_hint("no editor: set EDITOR and restart mcpspy", rows.OPEN)
             return
         try:
             text = edit_outside(command, self.text, self.app.suspend)
         except CannotStart as error:
             self._show_hint(str(error), rows.BAD)
         except SuspendNotSupported:
-            self._show_hint("this terminal cannot be given to another program", rows.BAD)
+            self._show_hint("cannot run an editor: this terminal does not allow suspending mcpspy", rows.BAD)
         else:
             # Editors add a newline at the end.
             self._put(text if self.text.endswith("\n") else text.removesuffix("\n"))
@@ -288,7 +289,7 @@ class EditorScreen(Screen[str | None]):
     def _put(self, text: str) -> None:
         if self._is_large:
             self._draft = text
-            self.query_one("#large", Static).update(self._large_words())
+            self.query_one("#large", Static).update(self._large_text())
             self._validate()
         else:
             self._area.text = text
@@ -303,14 +304,12 @@ class EditorScreen(Screen[str | None]):
 
     def _validate(self, more: str = "") -> None:
         found = list(self._check(self.text))
-        self._is_bad = any(not trouble.is_json for trouble in found)
+        self._is_bad = any(not problem.is_json for problem in found)
         if found:
-            label = "; ".join(trouble.text for trouble in found)
+            label = "; ".join(problem.text for problem in found)
             self._show_hint(label + more, rows.BAD if self._is_bad else rows.OPEN)
         else:
-            self._show_hint(
-                f"nothing was changed; {HINT}" if self.text == self._original else HINT, rows.QUIET
-            )
+            self._show_hint(f"unchanged; {HINT}" if self.text == self._original else HINT, rows.QUIET)
 
     def _show_hint(self, text: str, role: str) -> None:
         self._hint_line.update(sanitize(text))
@@ -319,8 +318,8 @@ class EditorScreen(Screen[str | None]):
     def _tick(self) -> None:
         self._title.set_text(self._heading())
 
-    def _large_words(self) -> str:
+    def _large_text(self) -> str:
         command = editor()
-        where = f"ctrl-o opens it in {command}" if command else "set EDITOR to edit it in your own"
-        changed = "" if self._draft == self._original else " It was edited."
-        return sanitize(f"{len(self._draft):,} characters are too many to edit here: {where}.{changed}")
+        action = f"press ctrl-o to open it in {command}" if command else "set EDITOR and restart mcpspy"
+        changed = "" if self._draft == self._original else " The text was edited."
+        return sanitize(f"{len(self._draft):,} characters: too long to edit here; {action}.{changed}")

@@ -32,25 +32,24 @@ class HeldRows:
         """None if the session is over, or several are shown."""
         self.bar = SplitLine(id="held")
         self.bar.display = False
-        self._said_at = 0.0
+        self._updated_at = 0.0
         self._last_snapshot: object = None
 
     @property
     def has_news(self) -> bool:
-        """Return whether something changed, or the clock needs an update."""
+        """True if something changed, or the clock needs an update."""
         if self.connection is None:
             return False
-        is_due = bool(self.connection.held) and time.monotonic() > self._said_at + CLOCK
+        is_due = bool(self.connection.held) and time.monotonic() > self._updated_at + CLOCK
         return is_due or self._last_snapshot != self._snapshot(self.connection)
 
     @property
     def leave_question(self) -> str:
-        """The question before leaving; empty if nothing is held from here."""
+        """The question before leaving; empty if this viewer holds no messages."""
         held_here = [] if self.connection is None else self.connection.held_here
         if not held_here:
             return ""
-        is_one = len(held_here) == 1
-        return f"{plural(len(held_here), 'message')} {'is' if is_one else 'are'} held here and will go on. Leave?"
+        return f"Leave and release {plural(len(held_here), 'held message')}?"
 
     @property
     def all(self) -> list[HeldMessage]:
@@ -58,7 +57,7 @@ class HeldRows:
 
     @property
     def here(self) -> HeldMessage | None:
-        """The held message under the cursor: in its own row, or in its note."""
+        """The held message under the cursor, on its own row or on the row of its note."""
         row, model = self._listing.row, self._loader.model
         if self.connection is None or not self.connection.held or row is None or row >= len(model):
             return None
@@ -70,23 +69,23 @@ class HeldRows:
         return None
 
     def row_of(self, held: HeldMessage) -> int | None:
-        """Return the row of a held message, or of its request if exchanges are shown; None if it is not read yet."""
+        """Return the row of a held message, or of its request in the exchange view; None if not read yet."""
         index = self._loader.model.index
         row = index.held.get(held.ticket)
         request = None if row is None or not self._view.options.exchanges else index.request(row)
         return row if request is None else request
 
     def host_timeout_of(self, held: HeldMessage) -> Piece | None:
-        """Return when the host gives up on it; None if unknown."""
+        """Return the time until the host's timeout for the message; None if unknown."""
         index = self._loader.model.index
         return host_timeout(index, index.held.get(held.ticket), self._loader.now)
 
     def show(self) -> bool:
-        """Mark the rows and update the line; return whether other keys apply now."""
+        """Mark the held rows and update the line; return True if other keys may apply now."""
         connection, now = self.connection, time.monotonic()
         if connection is None:
             return False
-        self._said_at = now
+        self._updated_at = now
         rows: dict[int, HeldMessage] = {}
         for held in connection.held.values():
             if (row := self.row_of(held)) is not None:
@@ -97,14 +96,14 @@ class HeldRows:
         line = bar(
             connection.query, len(connection.held), first, host, now=now, width=self.bar.screen.size.width - 2
         )
-        self.bar.set_text(line, [("H goes there", "quiet")] if first is not None and here is None else [])
+        self.bar.set_text(line, [("H goes to it", "quiet")] if first is not None and here is None else [])
         self.bar.display = bool(line)
         self._listing.hold(rows)
         if changed := rows.keys() ^ self._view.held:
             self._view.held = rows.keys()
             self._view.reconsider(changed)
-        stood, self._last_snapshot = self._last_snapshot, self._snapshot(connection)
-        return stood != self._last_snapshot
+        previous, self._last_snapshot = self._last_snapshot, self._snapshot(connection)
+        return previous != self._last_snapshot
 
     def _snapshot(self, connection: InterceptConnection) -> object:
         """Return a value that changes whenever something else must be shown."""
@@ -117,7 +116,7 @@ class HeldRows:
         )
 
 
-_ALL = "Hold which messages? A filter, as in tool:write_file; nothing holds all:"
+_ALL = "Filter of messages to intercept, such as tool:write_file (empty: all):"
 
 
 class HeldActions:
@@ -147,17 +146,17 @@ class HeldActions:
         held, here = self._held_rows.all, self._held_rows.here
         place = held.index(here) + 1 if here in held else 0
         row = self._held_rows.row_of(held[place % len(held)]) if held else None
-        self._screen.go(row, "nothing is held")
+        self._screen.go(row, "no message is held")
 
     def accept_all(self) -> None:
         async def all_(connection: InterceptConnection) -> str:
-            return f"let go: {plural(await connection.accept_all(), 'message')}"
+            return f"released {plural(await connection.accept_all(), 'message')}"
 
         if self._held_rows.connection is not None:
             self._screen.do(all_(self._held_rows.connection))
 
     def accept(self) -> None:
-        self._decide("let go", lambda connection, held: connection.accept(held))
+        self._decide("released", lambda connection, held: connection.accept(held))
 
     def drop(self) -> None:
         self._decide("dropped", lambda connection, held: connection.drop(held))
@@ -169,7 +168,7 @@ class HeldActions:
         if held is None:
             return
         if not held.is_request:
-            self._screen.flash_message("only a request can be answered; enter edits this, d drops it")
+            self._screen.flash_message("only requests can be answered; enter edits this message, d drops it")
             return
 
         def chosen(error: tuple[int, str] | None) -> None:
@@ -188,13 +187,13 @@ class HeldActions:
             return
         original = editable(held.data)
         if original is None:
-            self._screen.flash_message("it is not UTF-8, so it cannot be edited: a lets it go on, d drops it")
+            self._screen.flash_message("cannot edit: not UTF-8; a forwards it unchanged, d drops it")
             return
 
         async def send(text: str) -> None:
             await (connection.accept(held) if text == original else connection.edit(held, text))
             self._screen.flash_message(
-                f"{short_name(held)}: {'let go as it came' if text == original else 'went on as edited'}"
+                f"{short_name(held)}: {'forwarded unchanged' if text == original else 'forwarded as edited'}"
             )
 
         self._drafts.edit(
@@ -208,12 +207,12 @@ class HeldActions:
     def released(self, held: HeldMessage, why: str) -> None:
         """Report a message that was released for other reasons than a key here."""
         self._drafts.forget(held.ticket)
-        self._screen.flash_message(f"{short_name(held)} {RELEASED.get(why, 'is not held any more')}")
+        self._screen.flash_message(f"{short_name(held)}: {RELEASED.get(why, 'no longer held')}")
 
     def _heading(self, held: HeldMessage) -> list[Piece]:
         line: list[Piece] = [(short_name(held), "title")]
         if held.ticket not in {one.ticket for one in self._held_rows.all}:
-            return [*line, (f"{BETWEEN}it has gone on already; esc goes back, R sends a new one", "bad")]
+            return [*line, (f"{BETWEEN}already forwarded; esc goes back, R sends a new request", "bad")]
         host = self._held_rows.host_timeout_of(held)
         for piece in ([host] if host is not None else []) + [countdown(held, time.monotonic())]:
             line += [(BETWEEN, "quiet"), piece]
@@ -237,10 +236,10 @@ class HeldActions:
 
     async def _hold(self, connection: InterceptConnection, text: str) -> str:
         await connection.hold(text)
-        return "what comes from now on is held until you decide, or the time is over; i lets go"
+        return "matching messages are held; i stops"
 
     async def _stop_holding(self, connection: InterceptConnection) -> str:
         count = len(connection.held_here)
         await connection.hold(None)
-        more = f"; let go: {plural(count, 'message')}" if count else ""
-        return f"nothing is held any more{more}"
+        more = f"; released {plural(count, 'message')}" if count else ""
+        return f"interception off{more}"

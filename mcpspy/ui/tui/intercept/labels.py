@@ -19,15 +19,15 @@ from mcpspy.ui.tui.widgets.columns import Piece
 URGENT = 15.0
 NAMED = 40
 RELEASED = {
-    "timeout": "went on by itself: nobody decided in time",
-    "viewer left": "went on: who held it has gone",
-    "hold off": "went on: nothing is held any more",
-    "session ended": "went on: the session ends",
-    "connection closed": "is gone: who sent it has given up",
-    "accepted": "was let go by another viewer",
-    "edited": "was edited by another viewer",
-    "dropped": "was dropped by another viewer",
-    "answered": "was answered by another viewer",
+    "timeout": "auto-released (timeout)",
+    "viewer left": "released (viewer disconnected)",
+    "hold off": "released (interception off)",
+    "session ended": "released (session ended)",
+    "connection closed": "not forwarded (sender disconnected)",
+    "accepted": "released by another viewer",
+    "edited": "edited by another viewer",
+    "dropped": "dropped by another viewer",
+    "answered": "answered by another viewer",
 }
 
 
@@ -50,7 +50,7 @@ def cell(held: HeldMessage, now: float) -> Piece:
 
 
 def host_timeout(index: Index, row: int | None, elapsed: float) -> Piece | None:
-    """Return when the host gives up on the request of a row, None if unknown; `elapsed` since the session's start."""
+    """Return the host's remaining time for the request of a row at session time `elapsed`; None if unknown."""
     request = None if row is None else index.request(row)
     if request is None or index.client is None or index.side(request) != CLIENT:
         return None
@@ -59,27 +59,27 @@ def host_timeout(index: Index, row: int | None, elapsed: float) -> Piece | None:
         return None
     left = known.seconds - (elapsed - index.at[request])
     if left <= 0:
-        return f"{known.host} has given up", rows.BAD
-    return f"{known.host} gives up in {clock(left)}", rows.BAD if left < URGENT else rows.OPEN
+        return f"{known.host} has timed out", rows.BAD
+    return f"{known.host} times out in {clock(left)}", rows.BAD if left < URGENT else rows.OPEN
 
 
 def countdown(held: HeldMessage, now: float) -> Piece:
     left = held.until - now
-    return f"goes on in {clock(left)}", rows.BAD if left < URGENT else rows.QUIET
+    return f"auto-releases in {clock(left)}", rows.BAD if left < URGENT else rows.QUIET
 
 
 def bar(
     query: str | None, count: int, first: HeldMessage | None, host: Piece | None, *, now: float, width: int
 ) -> list[Piece]:
-    """Return the line about held messages, empty if there are none.
+    """Return the line about interception; empty without a filter and held messages.
 
-    `first` is the message it names, `host` when the host gives up on that.
+    `first` is the held message that the line names, `host` the host's timeout for it.
     """
     parts: list[tuple[int, Piece]] = []
     if query is not None:
         what = sanitize(query.strip())
         what = what if len(what) <= NAMED else f"{what[: NAMED - 1]}…"
-        parts.append((0, (f"holding {what or 'everything'}", "title")))
+        parts.append((0, (f"intercepting {what or 'all messages'}", "title")))
     if query is not None or count:
         parts.append((0, (f"{count} held", rows.OPEN if count else rows.QUIET)))
     if first is not None:
@@ -99,8 +99,8 @@ def bar(
 
 def unreachable(loader: SessionLoader) -> str:
     if len(loader.paths) > 1:
-        return "these are several sessions: open one alone to hold or send something"
-    return "the session is over: nothing can be held, and nobody is there to answer"
+        return "several sessions are open: open one alone to intercept or send messages"
+    return "the session has ended: cannot intercept or send messages"
 
 
 def _width(parts: Sequence[tuple[int, Piece]]) -> int:

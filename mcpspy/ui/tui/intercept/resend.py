@@ -1,7 +1,7 @@
-"""Sending a recorded request again, and finding its response.
+"""Resend a recorded request to a live session, and find its response.
 
-Method and params are taken from the recording; the session assigns the id and
-the progress token.
+Method and params come from the recording; the session assigns the id and the
+progress token.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ class ResendRequest(NamedTuple):
 
     @property
     def text(self) -> str | None:
-        """The request as text to edit; None if it has a lone surrogate."""
+        """The request as text to edit; None if it contains a lone surrogate."""
         fields = {"method": self.method} | ({} if self.params is None else {"params": self.params})
         return editable(json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
     def edited(self, text: str) -> ResendRequest:
-        """Return it with method and params of a valid edited text."""
+        """Return the request with the method and params of an edited text, which must be valid."""
         fields = loads(text.encode())
         return self._replace(method=fields["method"], params=fields.get("params"))
 
 
 def resend_request(model: SessionModel, row: int | None) -> ResendRequest | str:
-    """Return the request or notification of a row to send again, or the reason why there is none."""
+    """Return the request or notification to resend for a row, or the reason why there is none."""
     if row is None or row >= len(model):
-        return "there is no row to send again"
+        return "nothing to resend: no row is selected"
     index = model.index
-    place = row if index.kind(row) is RowKind.NOTIFICATION else index.request(row)
-    what = None if place is None else model.message(place)
-    if place is None or not isinstance(what, Request | Notification):
-        return "this row is no request, and belongs to none: nothing to send again"
-    params = loads(what.data).get("params") if isinstance(loads(what.data), dict) else None
+    source = row if index.kind(row) is RowKind.NOTIFICATION else index.request(row)
+    entry = None if source is None else model.message(source)
+    if source is None or not isinstance(entry, Request | Notification):
+        return "nothing to resend: this row belongs to no request"
+    params = loads(entry.data).get("params") if isinstance(loads(entry.data), dict) else None
     if not isinstance(params, dict | None):
-        return "its params are no object: mcpspy cannot send such a request"
+        return "cannot resend: params is not an object"
     return ResendRequest(
-        place, other(what.side), what.method, params, what.frame.stream, isinstance(what, Request)
+        source, other(entry.side), entry.method, params, entry.frame.stream, isinstance(entry, Request)
     )
 
 
@@ -107,15 +107,15 @@ class Resend:
             return
         original = wanted.text
         if original is None:
-            self._screen.flash_message("it cannot be edited: it has half a character (a lone surrogate)")
+            self._screen.flash_message("cannot edit: the request contains a lone surrogate")
             return
 
         async def send(text: str) -> None:
             self._screen.do(self._send(wanted.edited(text)))
 
         heading: list[Piece] = [
-            (f"send again, to the {wanted.to}: {sanitize(wanted.method)}", "title"),
-            (f"{BETWEEN}a new request, under an id of its own", "quiet"),
+            (f"resend to the {wanted.to}: {sanitize(wanted.method)}", "title"),
+            (f"{BETWEEN}{'a new request with a new id' if wanted.is_request else 'a notification'}", "quiet"),
         ]
         key = ("again", self._screen.loader.model.generation, wanted.row)
         self._drafts.edit(key, lambda: heading, original, request_problems, send)
@@ -128,7 +128,7 @@ class Resend:
         return self._originals[request], request
 
     def _wanted(self) -> ResendRequest | None:
-        """Return what to send again, or None after showing the reason."""
+        """Return the request to resend, or None after showing the reason why there is none."""
         screen = self._screen
         is_connected = self._held_rows.connection is not None
         wanted = (
@@ -145,25 +145,25 @@ class Resend:
         screen, connection = self._screen, self._held_rows.connection
         model, row = screen.loader.model, screen.listing.row
         assert connection is not None
-        what = (wanted.to, wanted.method, wanted.params, wanted.stream)
+        fields = (wanted.to, wanted.method, wanted.params, wanted.stream)
         if not wanted.is_request:
-            await connection.notify(*what)
-            return f"sent again, to the {wanted.to}: {sanitize(wanted.method)}"
+            await connection.notify(*fields)
+            return f"resent to the {wanted.to}: {sanitize(wanted.method)}"
         begin = len(model)
-        id_text = await connection.request(*what)
-        screen.flash_message(f"sent again, to the {wanted.to}; its answer is waited for …")
+        id_text = await connection.request(*fields)
+        screen.flash_message(f"resent to the {wanted.to}; waiting for the response …")
         new = await wait_for_response(
             model, id_text, begin, lambda: _error_of(connection.answers.get(id_text))
         )
         connection.answers.pop(id_text, None)
         if isinstance(new, str):
-            return f"no answer: {sanitize(new)}"
+            return f"no response: {sanitize(new)}"
         self._originals[new] = wanted.row
         is_here = screen.listing.row == row or screen.listing.follow
         if screen.accepts_screen and is_here:
             screen.compare(wanted.row, new)
-            return "sent again, and answered"
-        return "what was sent again is answered; d on it says what differs"
+            return "resent; response received"
+        return "the resent request has its response; press d on it to compare"
 
 
 def _error_of(answer: dict[str, Any] | None) -> str | None:

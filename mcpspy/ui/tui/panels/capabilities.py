@@ -1,7 +1,7 @@
-"""The tools, resources, templates and prompts that a server listed, and how the lists changed.
+"""The tools, resources, templates and prompts that a server listed, and changes between listings.
 
-Pages are read separately, so that a thread can do it. JSON schemas become rows
-of fields, with dotted names for nested objects; they are not validated. Pure.
+Pages are read separately, so that a thread can read them. JSON schemas become
+rows of fields, with dotted names for nested objects; they are not validated. Pure.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ def fields(schema: object) -> list[SchemaField]:
     found: list[SchemaField] = []
     for field in _fields(schema, "", 0):
         if len(found) == MOST:
-            found.append(SchemaField("…", "", False, f"there are more than {MOST:,}"))
+            found.append(SchemaField("…", "", False, f"more than {MOST:,} fields"))
             break
         found.append(field)
     return found
 
 
 def type_of(schema: object, depth: int = 0) -> str:
-    """Return a schema's type in a few words: `array of string`, `"a" | "b"`."""
+    """Return the type of a schema as short text: `array of string`, `"a" | "b"`."""
     if not isinstance(schema, dict) or depth > DEEP:
-        return "anything" if schema is True else ""
+        return "any" if schema is True else ""
     text = ""
     if "const" in schema:
         text = _value(schema["const"])
     elif isinstance(values := schema.get("enum"), list):
-        text = _either(_value(value) for value in values[:20])
+        text = _union(_value(value) for value in values[:20])
     elif isinstance(ref := schema.get("$ref"), str):
         text = ref.rpartition("/")[2]
     elif parts := _parts(schema):
-        text = _either(type_of(part, depth + 1) for part in parts[:20])
+        text = _union(type_of(part, depth + 1) for part in parts[:20])
     else:
         text = _plain(schema, depth)
     return text if len(text) <= TYPE_WIDTH else text[: TYPE_WIDTH - 1] + "…"
@@ -89,10 +89,10 @@ def _plain(schema: dict[str, Any], depth: int) -> str:
     types = [each for each in (named if isinstance(named, list) else [named]) if isinstance(each, str)]
     if types == ["array"] and (inner := type_of(schema.get("items"), depth + 1)):
         return f"array of {inner}"
-    return _either(types) or ("object" if "properties" in schema else "")
+    return _union(types) or ("object" if "properties" in schema else "")
 
 
-def _either(texts: Iterator[str] | list[str]) -> str:
+def _union(texts: Iterator[str] | list[str]) -> str:
     return " | ".join(text for text in texts if text)
 
 
@@ -110,24 +110,24 @@ LISTS = {
 """List methods → member of the result that holds the list."""
 
 TITLES = {
-    "tools/list": "tools",
-    "resources/list": "resources",
-    "resources/templates/list": "resource templates",
-    "prompts/list": "prompts",
+    "tools/list": "Tools",
+    "resources/list": "Resources",
+    "resources/templates/list": "Resource templates",
+    "prompts/list": "Prompts",
 }
 
 NAMED_BY = {"resources/list": "uri", "resources/templates/list": "uriTemplate"}
-"""Methods whose items are identified by another member than the name."""
+"""Methods whose items are identified by a member other than the name → that member."""
 
 LARGE = 32_000_000
-"""Bytes from which a page is not read."""
+"""Pages of more bytes are not read."""
 
-LARGE_THING = 2_000_000
-"""Bytes from which only the texts of an item are read."""
+LARGE_ITEM = 2_000_000
+"""Of items of more bytes, only the short texts are read."""
 
 TEXT_WIDTH = 1000
 KEPT = 50
-"""Listings per method that are compared: a server may be asked every second."""
+"""The number of listings compared per method: a client may list every second."""
 
 _member_decoder = Decoder(dict[str, Raw])
 _item_decoder = Decoder(list[Raw])
@@ -144,18 +144,18 @@ class ListPage(NamedTuple):
 
 class Capability(NamedTuple):
     key: str
-    """Its identity, as it was sent."""
+    """The identity of the item, as sent."""
     name: str
-    """Sanitized, like type and line: the thread does that for thousands at once."""
+    """Sanitized, as are type and line: the thread sanitizes thousands of items at once."""
     type: str
     line: str
     need: str
-    """How many arguments are required."""
+    """The number of required arguments: `1 required`, or empty."""
     about: str
     details: list[SchemaField]
-    """As they were sent."""
+    """Not sanitized."""
     data: bytes
-    """Its JSON, as it was sent."""
+    """The JSON of the item, as sent."""
 
 
 class PageContents(NamedTuple):
@@ -204,7 +204,7 @@ class ListPages(IncrementalBuild):
 
 
 def recent_pages(pages: Sequence[ListPage]) -> list[ListPage]:
-    """Return the pages without those of old listings."""
+    """Return the pages of the last `KEPT` listings of each method."""
     begun: dict[str, int] = {}
     kept = []
     for page in reversed(pages):
@@ -215,19 +215,19 @@ def recent_pages(pages: Sequence[ListPage]) -> list[ListPage]:
 
 
 def read(line: bytes, item: int, method: str) -> PageContents:
-    """Return the contents of a page from its line of the recording. May take a while."""
+    """Return the contents of a page from its line of the recording. Slow for large pages."""
     if len(line) > LARGE:
-        return PageContents([], False, f"{len(line):,} bytes: too large to be read here")
+        return PageContents([], False, f"{len(line):,} bytes: too large to read")
     entry = read_entry(line)
     messages = read_frame(entry) if isinstance(entry, Frame) else []
     message = messages[item] if item < len(messages) else None
     if not isinstance(message, Result):
-        return PageContents([], False, "the file does not hold it any more")
+        return PageContents([], False, "no longer in the file")
     try:
         members = _member_decoder.decode(message.raw_result)
         listed = _item_decoder.decode(members.get(LISTS[method], b"[]"))
     except (DecodeError, RecursionError) as error:
-        return PageContents([], False, f"not a list: {error}")
+        return PageContents([], False, f"invalid list: {error}")
     return PageContents([_read_capability(bytes(raw), method) for raw in listed], "nextCursor" in members)
 
 
@@ -243,7 +243,7 @@ class Capabilities:
 
     @property
     def changes(self) -> list[ListingChange]:
-        """How each list differs from the previous one, oldest first."""
+        """The changes from each listing to the next, oldest first."""
         now = [self._change_to(listing) for listing in self.last.values()]
         return sorted([*self._changes, *(change for change in now if change)], key=lambda change: change.at)
 
@@ -268,7 +268,7 @@ class Capabilities:
         self._of_stream[key] = listing
 
     def _settle(self, listing: CapabilityListing) -> None:
-        """Record the changes of a listing that another one has followed."""
+        """Record the changes of a listing once the next listing has begun."""
         if (change := self._change_to(listing)) is not None:
             self._changes.append(change)
             del self._changes[:-KEPT]
@@ -308,7 +308,7 @@ def _changed_keys(old: bytes, new: bytes) -> list[str]:
 
 
 def _read_capability(raw: bytes, method: str) -> Capability:
-    value = _dict(loads(Raw(raw))) if len(raw) <= LARGE_THING else _only_texts(raw)
+    value = _dict(loads(Raw(raw))) if len(raw) <= LARGE_ITEM else _only_texts(raw)
     name = _text(value, "name")
     key = _text(value, NAMED_BY.get(method, "name"))
     about = _text(value, "description") or _text(value, "title")
@@ -327,7 +327,7 @@ def _read_capability(raw: bytes, method: str) -> Capability:
         name=sanitize(name[:TEXT_WIDTH] or key[:TEXT_WIDTH] or "(no name)"),
         type=sanitize(_text(value, "mimeType")[:TEXT_WIDTH]),
         line=sanitize(about[:TEXT_WIDTH]),
-        need=f"{needed} needed" if needed else "",
+        need=f"{needed} required" if needed else "",
         about=about,
         details=details,
         data=raw,
@@ -341,7 +341,7 @@ def _only_texts(raw: bytes) -> dict[str, Any]:
     except (DecodeError, RecursionError):
         return {}
     texts = {key: loads(value) for key, value in members.items() if len(bytes(value)) < TEXT_WIDTH}
-    return {**texts, "description": f"{len(raw):,} bytes: too large to be laid out here"}
+    return {**texts, "description": f"{len(raw):,} bytes: too large to show"}
 
 
 def _output(tool: dict[str, Any]) -> Iterable[SchemaField]:

@@ -1,6 +1,6 @@
-"""The server panel: peers, capabilities, lists, and changes between lists.
+"""The capabilities panel: peers, their capabilities, lists, and changes between listings.
 
-Pages are read in a thread, one after the other.
+A thread reads the pages one by one.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from mcpspy.ui.tui.panels.capabilities import (
     recent_pages,
 )
 from mcpspy.ui.tui.panels.panel_screen import PanelScreen, leaving
+from mcpspy.ui.tui.session.labels import plural
 from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, wrap
 from mcpspy.ui.tui.widgets.virtual_list import MARGIN, VirtualList
 
@@ -36,7 +37,7 @@ LONG = 4000
 NAMES = 20
 
 Key = tuple[str, int]
-"""What can be folded: a method and the place of an item in its list, or -1 for the list."""
+"""Key of a foldable row: a method, and the position of an item in its list or -1 for the list itself."""
 
 
 class CapabilityRow(NamedTuple):
@@ -51,31 +52,33 @@ class CapabilityRow(NamedTuple):
     """True if the name takes the whole line."""
 
 
-Kept = dict[str, tuple[CapabilityListing, list[CapabilityRow]]]
-"""Method → its list, and its lines while all are folded."""
+FoldedRows = dict[str, tuple[CapabilityListing, list[CapabilityRow]]]
+"""Method → its listing, and the rows of that listing with all items folded."""
 
 
 def lines(
-    index: Index, offer: Capabilities, opened: Collection[Key], width: int, kept: Kept
+    index: Index, offer: Capabilities, opened: Collection[Key], width: int, cache: FoldedRows
 ) -> list[CapabilityRow]:
-    """Return all lines; only opened items take more than one."""
+    """Return all rows of the panel; only items in `opened` take more than one row."""
     return [
-        *_peers(index),
-        *(row for method in LISTS for row in _listing(method, offer, opened, width, kept)),
+        *_peers(index, width),
+        *(row for method in LISTS for row in _listing(method, offer, opened, width, cache)),
         *_changes(offer, width),
     ]
 
 
-def _peers(index: Index) -> Iterator[CapabilityRow]:
-    yield CapabilityRow("who", role="title", is_text=True)
+def _peers(index: Index, width: int) -> Iterator[CapabilityRow]:
+    yield CapabilityRow("Peers", role="title", is_text=True)
     for side, peer in (("server", index.server), ("client", index.client)):
-        yield _text(f"  {side:<9}{_clean(str(peer)) if peer else 'has not said who it is'}")
-    yield _text(f"  {'revision':<9}{_clean(index.revision or 'not known yet')}")
+        yield _text(f"  {side:<9}{_clean(str(peer)) if peer else 'not identified'}")
+    yield _text(f"  {'revision':<9}{_clean(index.revision or 'unknown')}")
+    yield CapabilityRow("Capabilities", role="title", is_text=True)
     for side, capabilities in (
         ("server", index.server_capabilities),
         ("client", index.client_capabilities),
     ):
-        yield _text(f"  {side} can: {_capabilities(capabilities)}")
+        for number, part in enumerate(_wrapped(_capabilities(capabilities), width - 11)):
+            yield _text(f"  {'' if number else side:<9}{part}")
 
 
 def _capabilities(capabilities: dict[str, Any]) -> str:
@@ -83,19 +86,19 @@ def _capabilities(capabilities: dict[str, Any]) -> str:
     for name, value in capabilities.items():
         inner = ", ".join(key for key, on in value.items() if on) if isinstance(value, dict) else ""
         parts.append(f"{name} ({inner})" if inner else name)
-    return _clean(", ".join(parts)) or "nothing that it said"
+    return ", ".join(parts) or "none declared"
 
 
 def _listing(
-    method: str, offer: Capabilities, opened: Collection[Key], width: int, kept: Kept
+    method: str, offer: Capabilities, opened: Collection[Key], width: int, cache: FoldedRows
 ) -> Iterator[CapabilityRow]:
     listing = offer.last.get(method)
     yield _text("")
     if listing is None:
-        yield CapabilityRow(f"{TITLES[method]}: never listed", role=rows.QUIET, is_text=True)
+        yield CapabilityRow(f"{TITLES[method]}: not listed", role=rows.QUIET, is_text=True)
         return
     key = (method, -1)
-    mark = FOLDED if key in opened else OPEN  # A list begins unfolded.
+    mark = FOLDED if key in opened else OPEN  # Lists start unfolded.
     yield CapabilityRow(
         f"{mark} {TITLES[method]} ({_heading(listing, offer)})", role="title", key=key, is_text=True
     )
@@ -103,7 +106,7 @@ def _listing(
         yield _text(f"  {_clean(listing.trouble)}", rows.BAD)
     if key in opened:
         return
-    folded, begin = _folded(listing, kept), 0
+    folded, begin = _folded(listing, cache), 0
     for place in sorted(place for of, place in opened if of == method and place < len(folded)):
         yield from folded[begin:place]
         yield from _opened((method, place), listing.capabilities[place], width)
@@ -111,10 +114,10 @@ def _listing(
     yield from folded[begin:]
 
 
-def _folded(listing: CapabilityListing, kept: Kept) -> list[CapabilityRow]:
-    known = kept.get(listing.method)
+def _folded(listing: CapabilityListing, cache: FoldedRows) -> list[CapabilityRow]:
+    known = cache.get(listing.method)
     if known is None or known[0] is not listing:
-        known = kept[listing.method] = (
+        known = cache[listing.method] = (
             listing,
             [
                 CapabilityRow(
@@ -133,15 +136,15 @@ def _folded(listing: CapabilityListing, kept: Kept) -> list[CapabilityRow]:
 
 
 def _heading(listing: CapabilityListing, offer: Capabilities) -> str:
-    parts = [f"{len(listing.capabilities):,}", f"listed at {rows.moment(listing.at)}"]
+    parts = [f"{len(listing.capabilities):,}", f"listed at {rows.moment(listing.at)} s"]
     if (count := offer.counts[listing.method]) > 1:
-        parts.append(f"{count:,} times listed")
+        parts.append(f"listed {count:,} times")
     if not listing.begins:
-        parts.append("its beginning was not recorded")
+        parts.append("first page not recorded")
     elif listing.has_more:
-        parts.append("more pages were not asked for")
+        parts.append("further pages not requested")
     if len(offer.streams) > 1:
-        parts.append(f"last asked by the HTTP session {_clean(listing.stream) or 'without a name'}")
+        parts.append(f"last requested by HTTP session {_clean(listing.stream) or '(no id)'}")
     return ", ".join(parts)
 
 
@@ -169,7 +172,7 @@ def _changes(offer: Capabilities, width: int) -> Iterator[CapabilityRow]:
         return
     yield _text("")
     yield CapabilityRow(
-        "changes between listings" if changes else "no list changed", role="title", is_text=True
+        "Changes between listings" if changes else "No changes between listings", role="title", is_text=True
     )
     for change in changes:
         for part in _wrapped(_change(change), width - 2):
@@ -177,7 +180,7 @@ def _changes(offer: Capabilities, width: int) -> Iterator[CapabilityRow]:
 
 
 def _change(change: ListingChange) -> str:
-    parts = [f"at {rows.moment(change.at)} {TITLES[change.method]}:"]
+    parts = [f"{TITLES[change.method]} at {rows.moment(change.at)} s:"]
     if change.added:
         parts.append(f"added {_names(change.added)};")
     if change.removed:
@@ -210,27 +213,27 @@ def _clean(text: str) -> str:
 
 
 CLIPBOARD = 256_000
-"""Bytes that terminals accept through OSC 52; tmux 3.3a refused 900 kB."""
+"""Maximum bytes that terminals accept over OSC 52; tmux 3.3a refused 900 kB."""
 
 UNFOLDED = 2000
 CAPABILITIES_COLUMNS = (
     Column("name", "name", 18, 44, 0),
     Column("type", "type", 10, 32, 2),
-    Column("need", "", 9, 9, 3),
-    Column("about", "about", 12, 400, 1),
+    Column("need", "", 11, 11, 3),
+    Column("about", "description", 12, 400, 1),
 )
 
 
 class CapabilitiesList(VirtualList, inherit_bindings=False):
     COLUMNS: ClassVar[tuple[Column, ...]] = CAPABILITIES_COLUMNS
 
-    # Space folds here instead of paging down.
+    # The space key folds here; in other lists it pages down.
     BINDINGS: ClassVar[list[BindingType]] = [
         *(key for key in VirtualList.BINDINGS if not (isinstance(key, Binding) and "pagedown" in key.key)),
-        Binding("pagedown", "page(1)", "a page down", show=False, id="server.page-down"),
+        Binding("pagedown", "page(1)", "page down", show=False, id="server.page-down"),
     ]
 
-    HELP_NAME = "in the list of the server"
+    HELP_NAME = "capabilities list"
 
     def __init__(self) -> None:
         super().__init__(id="server")
@@ -254,7 +257,7 @@ class CapabilitiesList(VirtualList, inherit_bindings=False):
 
 
 class CapabilitiesScreen(PanelScreen[None]):
-    NAME = "server"
+    NAME = "Capabilities"
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space,enter", "open", "fold", tooltip="fold or unfold", key_display="␣", id="server.fold"),
@@ -262,11 +265,11 @@ class CapabilitiesScreen(PanelScreen[None]):
         Binding("left,h", "unfold(False)", "fold", show=False, id="server.close"),
         Binding("+,=", "unfold_all(True)", "unfold all", show=False, id="server.unfold-all"),
         Binding("-", "unfold_all(False)", "fold all", show=False, id="server.fold-all"),
-        Binding("y", "copy", "copy", tooltip="copy its JSON", id="server.copy"),
+        Binding("y", "copy", "copy", tooltip="copy the JSON of the item", id="server.copy"),
         *leaving("server"),
     ]
 
-    HELP_NAME = "the server"
+    HELP_NAME = "capabilities"
 
     def __init__(self, model: SessionModel) -> None:
         self.source = self._pages = ListPages(model)
@@ -278,11 +281,11 @@ class CapabilitiesScreen(PanelScreen[None]):
         self._generation = self._pages.generation
         self._reading = ""
         self._notice = ""
-        self._kept: Kept = {}
+        self._cache: FoldedRows = {}
         self._shown: object = None
 
     def show(self) -> None:
-        """Show what is known, and start reading what is not."""
+        """Show the pages read so far, and start reading new ones."""
         pages = self._pages
         if pages.generation != self._generation:
             self._generation, self._taken, self._offer, self._shown = (
@@ -297,14 +300,14 @@ class CapabilitiesScreen(PanelScreen[None]):
             self.run_worker(self._read())
         self._fill()
         listed = sum(len(listing.capabilities) for listing in self._offer.last.values())
-        right: list[Piece] = [(f"{len(pages.pages):,} answers with lists", None)]
+        right: list[Piece] = [(plural(len(pages.pages), "list response"), None)]
         below: Piece = (self._notice, None)
         if self._reading:
             below = (self._reading, rows.QUIET)
         elif (behind := self.progress(pages.processed))[0]:
             below = behind
         elif not below[0] and not listed and not pages.pages:
-            below = ("nothing was listed", rows.QUIET)
+            below = ("no lists recorded", rows.QUIET)
         self.set_lines(right, [below], [(f"{self._list.cursor + 1:,}/{self._list.count:,}", rows.QUIET)])
 
     def action_open(self) -> None:
@@ -315,7 +318,7 @@ class CapabilitiesScreen(PanelScreen[None]):
     def action_unfold(self, on: bool) -> None:
         row = self._list.selected
         if row is not None and row.key is not None:
-            # Lists begin unfolded, their items folded.
+            # Lists start unfolded, their items folded.
             self._fold(row.key, {row.key} if on == (row.key[1] >= 0) else set())
 
     def action_unfold_all(self, on: bool) -> None:
@@ -334,21 +337,23 @@ class CapabilitiesScreen(PanelScreen[None]):
         if row is not None and row.key is not None:
             self._go(row.key)
         if not whole:
-            self._flash_message(f"unfolded the first {len(self._opened):,}: all at once would be too much")
+            self._flash_message(
+                f"unfolded the first {len(self._opened):,} items; the rest is too long to show"
+            )
 
     def action_copy(self) -> None:
         row = self._list.selected
         capability = row.capability if row is not None else None
         if capability is None:
-            self._flash_message("nothing to copy here: the cursor is on no tool, resource or prompt")
+            self._flash_message("nothing to copy: move the cursor to a tool, resource or prompt")
         elif len(capability.data) > CLIPBOARD:
             self._flash_message(
-                f"not copied: {rows.size(len(capability.data))}, and terminals take no more than 256k"
+                f"not copied: {rows.size(len(capability.data))}B is too large for the clipboard"
             )
         else:
             self.app.copy_to_clipboard(capability.data.decode("utf-8", "backslashreplace"))
             self._flash_message(
-                f"copied the JSON of {sanitize(capability.name[:100])}, {rows.size(len(capability.data))}"
+                f"copied the JSON of {sanitize(capability.name[:100])}, {rows.size(len(capability.data))}B"
             )
 
     def on_virtual_list_moved(self, event: VirtualList.Moved) -> None:
@@ -390,7 +395,7 @@ class CapabilitiesScreen(PanelScreen[None]):
         )
         if shown != self._shown:
             self._shown = shown
-            self._list.fill(lines(index, offer, self._opened, width, self._kept))
+            self._list.fill(lines(index, offer, self._opened, width, self._cache))
 
     def _fold(self, key: Key, opened: set[Key]) -> None:
         self._opened = (self._opened - {key}) | opened

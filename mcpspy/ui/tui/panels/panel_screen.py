@@ -1,7 +1,7 @@
-"""The base of the panels over a session, and of the models they show.
+"""Base classes of the panels over a session, and of the models they show.
 
-A panel processes the rows of the session in slices of time and looks for new
-rows ten times a second.
+A panel processes the rows of the session in time slices and checks for new rows
+ten times a second.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mcpspy.ui.tui.widgets.columns import Piece
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 PORTION = 512
-"""Rows processed between two looks at the clock."""
+"""Rows processed between two checks of the clock."""
 
 
 class IncrementalBuild:
@@ -41,7 +41,7 @@ class IncrementalBuild:
 
     @property
     def is_replaced(self) -> bool:
-        """True if the session began again: nothing here is valid any more."""
+        """True if the session was restarted, which invalidates the whole model."""
         return self._model_generation != self._model.generation
 
     @property
@@ -73,10 +73,10 @@ class IncrementalBuild:
 
 TICK = 0.1
 SLICE = 0.004
-"""Seconds of processing at a time, which a key waits at most."""
+"""Seconds of processing per slice: the longest time that a key press waits."""
 
 NARROW = 60
-"""Columns below which lines show only their left part."""
+"""Below this many columns, lines show only their left part."""
 
 
 def leaving(name: str) -> list[BindingType]:
@@ -141,7 +141,7 @@ class PanelScreen(Screen[ScreenResultType]):
         self._status.set_text(below, [] if is_narrow else beside)
 
     def progress(self, processed: int) -> Piece:
-        """Return the progress of the model; empty if it is complete."""
+        """Return the progress of the model as text; empty if the model is complete."""
         count = len(self._model)
         share = processed * 100 // count if count else 100
         return (f"reading … {share} %", rows.QUIET) if processed < count else ("", None)
@@ -158,7 +158,7 @@ class PanelScreen(Screen[ScreenResultType]):
         self.dismiss(None)
 
     async def _catch_up(self) -> None:
-        while not self._slice():  # noqa: ASYNC110 - nothing is waited for: others get their turn.
+        while not self._slice():  # noqa: ASYNC110 - this yields to other tasks, it does not wait.
             await asyncio.sleep(0)
         self._is_catching_up = False
         self.show()

@@ -15,26 +15,26 @@ from mcpspy.core.session.columns import NOTIFICATION, REQUEST, RowKind
 from mcpspy.core.session.exchange import State
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.panels.panel_screen import IncrementalBuild, PanelScreen, leaving
-from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn
+from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, cut_middle
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 BY_SUBJECT = {"tools/call": "tool", "prompts/get": "prompt", "resources/read": "uri"}
-"""Methods that are counted by subject, and the filter's field for that."""
+"""Methods that are counted per subject → the filter field of the subject."""
 
 MOST = 2000
-"""Maximum number of groups: any further ones are counted in one group per side."""
+"""Maximum number of groups; the rest is counted in one group per side and kind."""
 
 FAILED = frozenset({State.ERROR, State.TOOL_ERROR, State.REFUSED, State.UNANSWERED})
 
 
 class StatsGroup:
-    """Requests, or notifications, of one side that are alike."""
+    """The requests or notifications of one side with the same method and subject."""
 
     def __init__(self, side: str, kind: RowKind, method: str = "", subject: str = "", name: str = "") -> None:
         self.side = side
         self.kind = kind
         self.method = method
-        """Empty in groups of every method."""
+        """Empty in totals and in groups of the remaining methods."""
         self.subject = subject
         self.what = name or sanitize(f"{method} {subject}".rstrip())
         self.count = self.errors = self.pending = self.progress = 0
@@ -49,7 +49,7 @@ class StatsGroup:
         return self.answers.most
 
     def settle(self) -> None:
-        """Compute what is too slow to compute for every response."""
+        """Compute the quantiles, which is too slow to do for every response."""
         self.p50, self.p95 = self.answers.quantiles(0.5, 0.95)
 
 
@@ -62,16 +62,16 @@ class StatsModel(IncrementalBuild):
         self._groups: dict[tuple[int, int, int], StatsGroup] = {}
         self._stale: set[StatsGroup] = set()
         self._open: dict[int, bool] = {}
-        """Rows of requests that may still change → whether they are pending."""
+        """Row of a request whose outcome may still change → True if it is pending."""
 
     @property
     def is_behind(self) -> bool:
         return super().is_behind or bool(self._stale) or (self._index.is_over and bool(self._open))
 
     def advance(self, may_continue: Callable[[], bool]) -> None:
-        """Process new rows and update the changed groups, while there is time."""
+        """Process new rows and update changed groups until `may_continue` returns False."""
         super().advance(may_continue)
-        # Requests that the end left without a response change their state only now.
+        # Requests without a response change their state when the session ends.
         while self._index.is_over and self._open and not super().is_behind:
             self._settle(next(iter(self._open)))
             if not may_continue():
@@ -87,13 +87,13 @@ class StatsModel(IncrementalBuild):
         return [*(total for total in self.totals.values() if total.count), *groups]
 
     def filter(self, group: StatsGroup) -> str:
-        """Return the narrowest filter for a group's rows that can be typed."""
+        """Return the narrowest filter that matches the rows of a group and that a user can type."""
         parts, method = [f"is:{group.kind.name.lower()}"], group.method
         field = BY_SUBJECT.get(method)
         if method and (field in (None, "uri") or not group.subject):
-            parts.append(_wanted("method", method))
+            parts.append(_term("method", method))
         if field is not None:
-            parts.append(_wanted(field, group.subject) if group.subject else 'subject=""')
+            parts.append(_term(field, group.subject) if group.subject else 'subject=""')
         twins = (
             other
             for other in self._groups.values()
@@ -113,7 +113,7 @@ class StatsModel(IncrementalBuild):
                 self._add_notification(row, request)
             elif (
                 kind == REQUEST and index.request(row) is not None
-            ):  # A repeated request is not a second call.
+            ):  # A repeated request is not counted again.
                 self._add_request(row)
             if request is not None and request in is_open:
                 self._settle(request)
@@ -138,7 +138,7 @@ class StatsModel(IncrementalBuild):
                 self.totals[index.side(request)].progress += 1
 
     def _settle(self, request: int) -> None:
-        """Count the outcome of a request; keep it in mind if that may still change."""
+        """Count the outcome of a request; remember the request if its outcome may still change."""
         index = self._index
         was_pending = self._open.pop(request, True)
         state, answer = index.state(request), index.pair(request)
@@ -173,12 +173,12 @@ class StatsModel(IncrementalBuild):
         return group
 
 
-def _wanted(field: str, text: str) -> str:
-    """Return the filter term for a text, or for the longest part of it that can be shown."""
+def _term(field: str, text: str) -> str:
+    """Return the filter term for a text, or for the longest printable part of it."""
     part, op = text, "="
     if sanitize(text) != text:
-        shown = (character if sanitize(character) == character else "\n" for character in text)
-        part, op = max("".join(shown).split("\n"), key=len), ":"
+        printable = (character if sanitize(character) == character else "\n" for character in text)
+        part, op = max("".join(printable).split("\n"), key=len), ":"
     if not part.strip() and op == ":":
         return ""
     escaped = part.replace("\\", "\\\\").replace('"', '\\"')
@@ -188,7 +188,7 @@ def _wanted(field: str, text: str) -> str:
 LONG = 400
 STATS_COLUMNS = (
     Column("arrow", "", 1, 1, 0),
-    Column("what", "what", 20, 60, 1),
+    Column("what", "method", 30, 60, 1),
     Column("count", "count", 7, 9, 2, right=True),
     Column("errors", "errors", 7, 8, 3, right=True),
     Column("pending", "pending", 8, 8, 7, right=True),
@@ -196,38 +196,41 @@ STATS_COLUMNS = (
     Column("p95", "p95", 8, 8, 5, right=True),
     Column("most", "max", 8, 8, 6, right=True),
     Column("sent", "sent", 6, 7, 8, right=True),
-    Column("back", "back", 6, 7, 9, right=True),
+    Column("back", "received", 8, 8, 9, right=True),
     Column("progress", "progress", 9, 9, 10, right=True),
-    Column("", "", 0, 1000, 0),  # Takes the rest of the line, so that the others stay right-aligned.
+    Column("", "", 0, 1000, 0),  # Takes the rest of the line, so that the other columns stay together.
 )
 
 SORTABLE = [column.name for column in STATS_COLUMNS[1:-1]]
 
 DOWN, UP = "▾", "▴"
-"""Marks of the sorted column: descending, ascending."""
+"""Marks of the sort column: descending, ascending."""
 
 
 class StatsList(VirtualList):
-    HELP_NAME = "in the table"
+    HELP_NAME = "statistics table"
 
     def __init__(self) -> None:
         super().__init__(id="numbers")
         self.groups: list[StatsGroup] = []
         self.order = ("count", True)
-        """The sorted column, and whether the largest comes first."""
+        """The sort column, and True for descending order."""
 
     @property
     def columns(self) -> Sequence[Column]:
-        ruling, reverse = self.order
+        sort_column, reverse = self.order
         mark = DOWN if reverse else UP
         return [
-            column._replace(head=column.head + mark) if column.name == ruling else column
+            column._replace(head=column.head + mark) if column.name == sort_column else column
             for column in STATS_COLUMNS
         ]
 
     def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:
         group = self.groups[index]
-        return [(_cell(group, column.name), _role(group, column.name)) for column, _ in placed]
+        return [
+            (cut_middle(_cell(group, column.name), width), _role(group, column.name))
+            for column, width in placed
+        ]
 
     def fill(self, groups: list[StatsGroup]) -> None:
         held = self.groups[self.cursor] if self.cursor < len(self.groups) and self.cursor else None
@@ -239,18 +242,18 @@ class StatsList(VirtualList):
 
 
 class StatsScreen(PanelScreen[str | None]):
-    """The statistics; dismissed with the filter of a group."""
+    """The statistics screen; dismissed with the filter of the chosen group."""
 
-    NAME = "numbers"
+    NAME = "Statistics"
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "open", "show them", tooltip="filter the session by this", id="numbers.open"),
+        Binding("enter", "open", "filter", tooltip="filter the session by this row", id="numbers.open"),
         Binding("s", "sort", "sort", tooltip="sort by the next column", id="numbers.sort"),
-        Binding("S", "reverse", "reverse", tooltip="the other way round", id="numbers.reverse"),
+        Binding("S", "reverse", "reverse", tooltip="reverse the order", id="numbers.reverse"),
         *leaving("numbers"),
     ]
 
-    HELP_NAME = "the numbers"
+    HELP_NAME = "statistics"
 
     def __init__(self, model: SessionModel) -> None:
         self.source = self.numbers = StatsModel(model)
@@ -266,12 +269,12 @@ class StatsScreen(PanelScreen[str | None]):
         numbers, listing = self.numbers, self._list
         calls = sum(total.count for total in numbers.totals.values())
         counted = (
-            f"{calls:,} requests · {numbers.notifications:,} notifications, {numbers.progress:,} of progress"
+            f"{calls:,} requests · {numbers.notifications:,} notifications ({numbers.progress:,} progress)"
         )
-        ruling, reverse = listing.order
-        head = next(column.head for column in STATS_COLUMNS if column.name == ruling)
-        order = f"by {head}, {'largest' if reverse else 'least'} first"
-        below: list[Piece] = [("times: half of the answers took at most p50, 95 % at most p95", rows.QUIET)]
+        sort_column, reverse = listing.order
+        head = next(column.head for column in STATS_COLUMNS if column.name == sort_column)
+        order = f"sorted by {head}, {'descending' if reverse else 'ascending'}"
+        below: list[Piece] = [("p50, p95, max: latency of responses", rows.QUIET)]
         if (behind := self.progress(numbers.processed))[0]:
             below = [behind]
         self.set_lines([(counted, None)], below, [(order, rows.QUIET)])
@@ -281,14 +284,14 @@ class StatsScreen(PanelScreen[str | None]):
         self.dismiss(self.numbers.filter(groups[self._list.cursor]) if groups else None)
 
     def action_sort(self) -> None:
-        ruling = SORTABLE[(SORTABLE.index(self._list.order[0]) + 1) % len(SORTABLE)]
-        self._list.order = (ruling, ruling != "what")
+        sort_column = SORTABLE[(SORTABLE.index(self._list.order[0]) + 1) % len(SORTABLE)]
+        self._list.order = (sort_column, sort_column != "what")
         self._fill()
         self.show()
 
     def action_reverse(self) -> None:
-        ruling, reverse = self._list.order
-        self._list.order = (ruling, not reverse)
+        sort_column, reverse = self._list.order
+        self._list.order = (sort_column, not reverse)
         self._fill()
         self.show()
 
@@ -304,9 +307,9 @@ class StatsScreen(PanelScreen[str | None]):
         if shown == self._shown:
             return
         self._shown = shown
-        ruling, reverse = self._list.order
-        self._list.empty = [("no request yet", rows.QUIET)] if not self.is_behind else []
-        self._list.fill(self.numbers.ordered(ruling, reverse=reverse))
+        sort_column, reverse = self._list.order
+        self._list.empty = [("no requests yet", rows.QUIET)] if not self.is_behind else []
+        self._list.fill(self.numbers.ordered(sort_column, reverse=reverse))
 
 
 def _cell(group: StatsGroup, name: str) -> str:

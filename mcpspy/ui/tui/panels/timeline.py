@@ -1,4 +1,4 @@
-"""The timeline panel: exchanges as bars over a time axis, and how many were in flight."""
+"""The timeline panel: exchanges as bars on a time axis, and their concurrency."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class TimelineModel(IncrementalBuild):
     def _begin(self) -> None:
         self.rows = array("I")
         self.depths = array("I")
-        """How many were in flight when each began, itself included."""
+        """The number of exchanges in flight when each began, including itself."""
         self.peak = 0
-        """The maximum number in flight."""
+        """The peak concurrency."""
         self.peak_place = 0
-        """The exchange whose beginning reached the maximum."""
+        """The position of the exchange that reached the peak."""
         self._open: set[int] = set()
         self._stopped: dict[int, int] = {}
-        """Row of a request that ended without a response → row of what ended it."""
+        """Row of a request that ended without a response → the row that ended it."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -46,7 +46,7 @@ class TimelineModel(IncrementalBuild):
         return self._index.at[self.rows[place]]
 
     def end_of(self, place: int) -> float | None:
-        """Return when an exchange ended; None while it is open."""
+        """Return the time at which an exchange ended, in seconds; None while it is open."""
         index, row = self._index, self.rows[place]
         last = index.pair(row)
         if last is None:
@@ -89,7 +89,7 @@ BLOCKS = " ▏▎▍▌▋▊▉█"
 
 RIGHT_HALF, RIGHT_EIGHTH = "▐", "▕"
 
-GOES_ON, EARLIER, LATER = "▸", "◂", "▹"
+STILL_OPEN, EARLIER, LATER = "▸", "◂", "▹"
 """Ends of bars: still open; before the window; after it."""
 
 LEAST = 2e-5
@@ -106,7 +106,7 @@ class TimeWindow(NamedTuple):
         return self.left + self.span
 
     def zoomed(self, factor: float, around: float, total: float) -> TimeWindow:
-        """Return a window with another span in which the moment `around` stays in place."""
+        """Return a window whose span is scaled by `factor`; the moment `around` keeps its position."""
         around = min(max(around, self.left), self.right)
         share = (around - self.left) / self.span
         span = min(max(self.span * factor, LEAST), max(total, LEAST))
@@ -120,7 +120,7 @@ class TimeWindow(NamedTuple):
         return TimeWindow(max(min(self.left, total - span), 0.0), span)
 
     def showing(self, moment: float, total: float) -> TimeWindow:
-        """Return a window that contains a moment."""
+        """Return this window, or one near a moment that it does not contain."""
         if self.left <= moment <= self.right:
             return self
         return TimeWindow(moment - self.span / 10, self.span).within(total)
@@ -133,13 +133,13 @@ def around(begin: float, end: float, total: float) -> TimeWindow:
 
 
 def label(moment: float, span: float) -> str:
-    """Return a moment as exactly as the span needs: `12.4 s`."""
+    """Return a moment with the precision that the span needs: `12.4 s`."""
     digits = min(max(2 - floor(log10(max(span, LEAST))), 0), 6)
     return f"{moment:.{digits}f} s"
 
 
 def labels(window: TimeWindow, width: int) -> str:
-    """Return the axis: each label is behind its tick."""
+    """Return the time axis; each label follows its tick."""
     if width < 2:
         return " " * width
     step = _step(window.span * APART / width)
@@ -154,7 +154,7 @@ def labels(window: TimeWindow, width: int) -> str:
 
 
 def bar(window: TimeWindow, width: int, begin: float, end: float | None) -> str:
-    """Return the bar of a period; one without an end extends beyond the window."""
+    """Return the bar of a period; without an end, it extends to the edge of the window."""
     if width < 1:
         return ""
     scale = width / window.span
@@ -172,7 +172,7 @@ def bar(window: TimeWindow, width: int, begin: float, end: float | None) -> str:
     text = BLOCKS[8] * full + (BLOCKS[part] if part else "")
     if first - cell >= 0.5:
         text = RIGHT_HALF + text[1:] if full else text.replace(BLOCKS[1], RIGHT_EIGHTH)
-    return " " * cell + text + (GOES_ON if end is None else "")
+    return " " * cell + text + (STILL_OPEN if end is None else "")
 
 
 def _step(least: float) -> float:
@@ -182,7 +182,7 @@ def _step(least: float) -> float:
 
 
 SHORT = 60.0
-"""Seconds of a session that is shown whole at first; of a longer one, a page of requests is."""
+"""Sessions up to this many seconds are shown whole at first; longer ones start with a page of requests."""
 
 LONG = 200
 _MARKS = {
@@ -205,7 +205,7 @@ TIMELINE_COLUMNS = (
 
 
 class TimelineList(VirtualList):
-    HELP_NAME = "in the timeline's list"
+    HELP_NAME = "timeline list"
 
     def __init__(self, model: SessionModel, timeline: TimelineModel) -> None:
         super().__init__(id="timeline")
@@ -232,7 +232,7 @@ class TimelineList(VirtualList):
         timeline, columns = self._timeline, self._model.index
         if (
             index >= len(timeline) or timeline.is_replaced
-        ):  # It begins again, and the old rows are still shown.
+        ):  # The session was restarted, and the old rows are still on the screen.
             return [("", None)]
         row = timeline.rows[index]
         state = columns.state(row) or State.PENDING
@@ -266,30 +266,30 @@ class TimelineList(VirtualList):
 class TimelineScreen(PanelScreen[int | None]):
     """The exchanges of a session over time; dismissed with the row to go to."""
 
-    NAME = "timeline"
+    NAME = "Timeline"
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "open", "go there", tooltip="to this request in the session", id="timeline.open"),
-        Binding("+,=", "zoom(0.5)", "zoom", key_display="+", tooltip="a shorter time", id="timeline.zoom-in"),
-        Binding("-", "zoom(2)", "out", tooltip="a longer time", id="timeline.zoom-out"),
+        Binding("enter", "open", "go to", tooltip="go to this request in the session", id="timeline.open"),
+        Binding("+,=", "zoom(0.5)", "zoom in", key_display="+", id="timeline.zoom-in"),
+        Binding("-", "zoom(2)", "zoom out", id="timeline.zoom-out"),
         Binding("left,h", "pan(-0.25)", "earlier", show=False, id="timeline.earlier"),
         Binding("right,l", "pan(0.25)", "later", show=False, id="timeline.later"),
-        Binding("0", "whole", "whole", tooltip="the whole session", id="timeline.whole"),
-        Binding("z", "fit", "this", tooltip="this request, as large as can be", id="timeline.fit"),
-        Binding("a", "fit_all", "rows", tooltip="the requests that are in view", id="timeline.fit-rows"),
-        Binding("m", "peak", "most", tooltip="where most are in flight", id="timeline.peak"),
+        Binding("0", "whole", "all", tooltip="show the whole session", id="timeline.whole"),
+        Binding("z", "fit", "fit", tooltip="zoom to this request", id="timeline.fit"),
+        Binding("a", "fit_all", "fit rows", tooltip="zoom to the visible requests", id="timeline.fit-rows"),
+        Binding("m", "peak", "peak", tooltip="go to the peak concurrency", id="timeline.peak"),
         *leaving("timeline"),
     ]
 
-    HELP_NAME = "the timeline"
+    HELP_NAME = "timeline"
 
     def __init__(self, model: SessionModel, row: int | None = None) -> None:
-        """Begin at the request of this row."""
+        """Put the cursor on the request of `row`."""
         self.source = self.timeline = TimelineModel(model)
         self._list = TimelineList(model, self.timeline)
         super().__init__(model, self._list)
         self._is_whole: bool | None = None
-        """True if the whole session is shown; None until it was read once."""
+        """True if the whole session is shown; None until the session has been read."""
         self._wanted = row
         self._followed = 0
         self._drawn: object = None
@@ -306,7 +306,7 @@ class TimelineScreen(PanelScreen[int | None]):
         if timeline.generation != self._generation:
             self._generation, self._wanted, self._is_whole = timeline.generation, None, None
             listing.sync(0)
-        listing.empty = [("no request yet", rows.QUIET)] if not timeline.is_behind else []
+        listing.empty = [("no requests yet", rows.QUIET)] if not timeline.is_behind else []
         listing.sync(len(timeline))
         if not timeline.is_behind and self._is_whole is None and listing.size.height:
             self._begin()
@@ -395,12 +395,11 @@ class TimelineScreen(PanelScreen[int | None]):
         if len(timeline):
             cursor = self._list.cursor
             peak = label(timeline.begin_of(timeline.peak_place), span)
-            right = [(f"at most {timeline.peak:,} in flight (at {peak})", None), (" · ", rows.QUIET), *right]
+            right = [(f"peak concurrency {timeline.peak:,} (at {peak})", None), (" · ", rows.QUIET), *right]
             depth = timeline.depths[cursor]
-            text = f"{depth:,} in flight as it began" if depth > 1 else "nothing else in flight as it began"
-            below = [(f"at {label(timeline.begin_of(cursor), span)}: {text}", None)]
+            below = [(f"started at {label(timeline.begin_of(cursor), span)}, concurrency {depth:,}", None)]
         if (behind := self.progress(timeline.processed))[0]:
             below = [behind]
-        whole = "the whole session" if self._is_whole is not False else f"of {label(self._total, span)}"
-        beside = f"{label(window.left, span)} to {label(window.right, span)}, {whole}"
+        whole = " (whole session)" if self._is_whole is not False else f" of {label(self._total, span)}"
+        beside = f"{label(window.left, span)} to {label(window.right, span)}{whole}"
         self.set_lines(right, below, [(beside, rows.QUIET)])

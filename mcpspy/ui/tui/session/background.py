@@ -1,7 +1,7 @@
-"""Background work on the rows of a session: filtering and linting, a slice of time each.
+"""Filtering and linting of a session's rows in the background, in short slices of time.
 
-The linter reads the file again and keeps no message; merged recordings are
-linted one by one.
+The linter reads the file again and keeps no message. Merged recordings are
+linted separately.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding, Linter, StreamingSession
 
 LARGE = 1 << 17
-"""Bytes of a line that takes longer than a slice."""
+"""Bytes from which linting a line takes longer than a slice."""
 
 
 def prepare() -> None:
-    """Import what the linter needs; run in a thread, as it takes longer than a slice."""
+    """Import the linter. Run this in a thread: it takes longer than a slice."""
     import jsonschema_rs  # noqa: F401 - Imported by `analysis.lint.schemas` with the first schema.
 
     from mcpspy.analysis.lint import Linter
@@ -45,7 +45,7 @@ class _Source:
 
 class LintPass:
     def __init__(self, model: SessionModel, origin: Callable[[int], tuple[int, Header]]) -> None:
-        """`origin`: number of a file → number of its recording, and the header of that."""
+        """`origin` maps the number of a file to the number and the header of its recording."""
         self._model = model
         self._origin = origin
         self._news: list[int] = []
@@ -60,11 +60,11 @@ class LintPass:
 
     @property
     def is_large(self) -> bool:
-        """True if the next line takes longer than a slice, and so needs a thread."""
+        """True if linting the next line takes longer than a slice and therefore needs a thread."""
         return self.done < len(self._model) and self._model.index.where(self.done).length > LARGE
 
     def advance(self, seconds: float) -> list[int]:
-        """Lint for some seconds, at least one line and at most one large one; return the rows with new findings."""
+        """Lint for `seconds`, at least one line and at most one large line; return the rows with new findings."""
         end = time.perf_counter() + seconds
         if self._generation != self._model.generation:
             self._begin()
@@ -94,7 +94,9 @@ class LintPass:
         where = model.index.where(row)
         self.done = row + 1
         line = model.read(where.part, where.offset, where.length)
-        if where.item or len(line) < where.length:  # Linted with the first message; or the file was cut.
+        if (
+            where.item or len(line) < where.length
+        ):  # Linted with the first message of its batch, or truncated.
             return
         number, header = self._origin(where.part)
         source = self._sources.get(number)
@@ -113,14 +115,14 @@ class LintPass:
 
 
 LINTED = 50_000
-"""Rows up to which a session is linted without a request: that takes some ten seconds."""
+"""Maximum rows of a session that is linted automatically: that takes about ten seconds."""
 
 SLICE = 0.004
-"""Seconds of work at a time, which a key waits at most."""
+"""Seconds of work at a time: the longest delay of a key."""
 
 
 class BackgroundTasks:
-    """Two endless tasks that work in slices."""
+    """The filter task and the lint task, which run until the screen closes."""
 
     def __init__(
         self,
@@ -155,7 +157,7 @@ class BackgroundTasks:
             await self._is_behind.wait()
 
     async def lint(self) -> None:
-        """Lint the rows that were read, while nothing else is to do."""
+        """Lint the rows read so far, while there is no other work."""
         lint_pass = self._lint_pass
         while True:
             self._is_unlinted.clear()
@@ -191,13 +193,13 @@ class BackgroundTasks:
 
     @property
     def lint_share(self) -> str:
-        """The share that was linted; empty if all was."""
+        """The linted share of the rows; empty once all rows are linted."""
         lint_pass = self._lint_pass
         return f"{lint_pass.done * 100 // max(len(self._loader.model), 1)} %" if lint_pass.is_behind else ""
 
     @property
     def _may_lint(self) -> bool:
-        """True if there is something to lint, and nothing more urgent to do."""
+        """True if rows are left to lint and there is no more urgent work."""
         is_short = len(self._loader.model) <= LINTED
         busy = self._loader.is_behind or self._view.is_behind
         return self._lint_pass.is_behind and not busy and (is_short or self._is_forced)

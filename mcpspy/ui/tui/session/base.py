@@ -1,4 +1,4 @@
-"""The interface of the session screen for its parts, so that none of them imports the screen."""
+"""The interface of the session screen for its parts, which must not import the screen itself."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SessionBase(Screen[None]):
 
     @property
     def accepts_screen(self) -> bool:
-        """True if another screen may open without a key."""
+        """True if another screen may open without a key press."""
         raise NotImplementedError
 
     def flash_message(self, text: str) -> None:
@@ -33,12 +33,12 @@ class SessionBase(Screen[None]):
         raise NotImplementedError
 
     def do(self, work: Awaitable[str]) -> None:
-        """Await work in a worker, and show the result."""
+        """Await work in a worker and show its result."""
         raise NotImplementedError
 
     def compare(self, old: int, new: int) -> None:
         raise NotImplementedError
 
     def resent(self, row: int | None) -> tuple[int, int] | None:
-        """Return the rows of the original and of a resent request; None for other rows."""
+        """Return the rows of the original and the resent request; None for other rows."""
         raise NotImplementedError

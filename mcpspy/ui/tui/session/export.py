@@ -1,7 +1,7 @@
 """Export of rows as a recording or as Markdown.
 
-Knows which other lines a partial recording needs. Both formats are produced in
-pieces, so that the writer can yield to other tasks.
+A partial recording also gets the other lines that it needs. Both formats are
+produced in pieces, so that the writer can yield to other tasks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HTTP = ("http", "http-end")
 
 
 def jsonl(model: SessionModel, rows: Iterable[int]) -> Iterator[bytes]:
-    """Yield a recording of these rows, of their whole exchanges, and of the end of the session."""
+    """Yield a recording of these rows, their complete exchanges, and the end of the session."""
     index = model.index
     yield _header(model.header)
     wanted, requests, carriers = set(rows), set[int](), set[int]()
@@ -41,24 +41,26 @@ def jsonl(model: SessionModel, rows: Iterable[int]) -> Iterator[bytes]:
         if row % PAUSE == 0:
             yield b""
         if model.index is not index:
-            raise CannotStart("the recording was cut or replaced while it was exported", "try again")
+            raise CannotStart("the recording was truncated or replaced during the export", "try again")
         if not (row in wanted or index.request(row) in requests or _is_needed(index, row, carriers)):
             continue
         where = index.where(row)
-        # All messages of a batch are in one line. Notes of parts go: this file has no other part.
+        # A batch is one line. Notes of parts are left out: the exported file has no other part.
         if last == (where.part, where.offset) or _note(index, row) == "part":
             continue
         last = (where.part, where.offset)
         line = model.read(*where[:3])
         if len(line) < where.length:
-            raise CannotStart(f"row {row + 1:,} is not in the recording's file any more", "was it deleted?")
+            raise CannotStart(
+                f"row {row + 1:,} is missing from the recording file", "check whether it was deleted"
+            )
         yield line + b"\n"
 
 
 def markdown(
     model: SessionModel, rows: Iterable[int], notes: Mapping[int, str] | None = None
 ) -> Iterator[str]:
-    """Yield a document: a section for each row, with the user's note below it."""
+    """Yield a document with one section per row, each followed by the user's note."""
     found = ((model.get(row), (notes or {}).get(row, "")) for row in rows)
     return document(model.header, ((change, note) for change, note in found if change is not None))
 
@@ -70,11 +72,11 @@ async def saved(loader: SessionLoader, path: Path, rows: Sequence[int], notes: M
     elif path.suffix == ".jsonl" and len(loader.paths) == 1:
         pieces = jsonl(loader.model, rows)
     elif path.suffix == ".jsonl":
-        return "one recording cannot hold several sessions: .md can"
+        return "not saved: a .jsonl recording holds one session; use .md"
     else:
-        return "nothing was saved: the name should end in .jsonl or .md"
+        return "not saved: the file name must end in .jsonl or .md"
     size = await asyncio.to_thread(save, path, pieces)
-    return f"saved {size:,} bytes: {path}"
+    return f"saved {size:,} bytes to {path}"
 
 
 def _header(header: Header) -> bytes:
@@ -83,7 +85,7 @@ def _header(header: Header) -> bytes:
 
 
 def _is_needed(index: Index, row: int, carriers: set[int]) -> bool:
-    """Return whether a note is needed for the outcome of the exchanges or of the session."""
+    """Return whether the outcome of the exchanges or of the session depends on a note."""
     note = _note(index, row)
     return note == "exit" or (note in _HTTP and index.http(row) in carriers)
 

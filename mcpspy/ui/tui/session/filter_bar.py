@@ -1,4 +1,4 @@
-"""The filter line of a session. An invalid filter is reported and changes nothing."""
+"""The filter line of a session. An invalid filter is reported and not applied."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.tui.widgets.base import SplitLine
 
 SETTLE = 0.1
-"""Seconds after a letter before filtering: a million rows are not filtered for each."""
+"""Seconds from the last key to filtering, so that a million rows are not filtered for every letter."""
 
 EXAMPLE = "tool:echo status:err >200ms size>10kb -word"
 
@@ -25,16 +25,16 @@ EXAMPLE = "tool:echo status:err >200ms size>10kb -word"
 class FilterInput(Input):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
-            "enter,tab,down", "done", "rows", key_display="enter", tooltip="to the rows", id="filter.done"
+            "enter,tab,down", "done", "apply", key_display="enter", tooltip="apply filter", id="filter.done"
         ),
-        Binding("up,ctrl+p", "earlier", "before", tooltip="the filter before", id="filter.earlier"),
-        Binding("escape", "clear", "no filter", id="filter.clear"),
+        Binding("up,ctrl+p", "earlier", "previous", tooltip="previous filter", id="filter.earlier"),
+        Binding("escape", "clear", "clear filter", id="filter.clear"),
     ]
 
-    HELP_NAME = "in the filter"
+    HELP_NAME = "filter"
 
     class Left(Message):
-        """The filter was closed; `clear`: without keeping it."""
+        """The user left the filter line; `clear` drops the filter."""
 
         def __init__(self, *, clear: bool) -> None:
             super().__init__()
@@ -87,14 +87,14 @@ class FilterLine(Horizontal):
         self._sign.set_text([("/", "title")])
         self._show_error("")
 
-    def _show_error(self, what: str) -> None:
-        self._error_line.set_text([(what, rows.BAD)] if what else [])
-        self._error_line.styles.width = len(what) + 2 if what else 0
+    def _show_error(self, message: str) -> None:
+        self._error_line.set_text([(message, rows.BAD)] if message else [])
+        self._error_line.styles.width = len(message) + 2 if message else 0
 
 
 class FilterBar(FilterLine):
     class Changed(Message):
-        """Another filter is active."""
+        """The active filter has changed."""
 
         def __init__(self, query: Query) -> None:
             super().__init__()
@@ -118,7 +118,7 @@ class FilterBar(FilterLine):
         if not self._input.value and self._input.past:
             self._input.value = self._input.past[-1]
         self._input.cursor_position = len(self._input.value)
-        self.screen.set_focus(self._input)  # At once: the next key must not be a command.
+        self.screen.set_focus(self._input)  # Immediately: the next key must not run a command.
 
     def put(self, text: str) -> None:
         self._input.value = text
@@ -148,7 +148,7 @@ class FilterBar(FilterLine):
         self.screen.focus_next("MessageList")
 
     def _show(self, *, on: bool) -> None:
-        # Not by a class: that takes effect with the next frame, and a hidden widget cannot have the focus.
+        # Not by a CSS class: it takes effect in the next frame, and a hidden widget cannot take the focus.
         self.display = on
 
     def _send(self) -> None:

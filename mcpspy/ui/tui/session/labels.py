@@ -1,4 +1,4 @@
-"""Texts around the list: title, status line, and the header of a message. Pure, except StatusBar."""
+"""Texts around the list: title, status line, and message headers. Pure, except StatusBar."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TONES: dict[RecordingState, str | None] = {
 
 
 def moment(started: str, now: datetime) -> str:
-    """Return when a session began, as short as possible; local time."""
+    """Return the local start time of a session in its shortest form."""
     try:
         at = datetime.fromisoformat(started).astimezone(now.tzinfo)
     except ValueError:
@@ -68,8 +68,8 @@ def title(loader: SessionLoader, width: int) -> tuple[list[Piece], list[Piece]]:
     counts: list[tuple[int, Piece]] = [(2, (plural(session.messages, "message"), None))]
     if session.failed:
         counts.append((1, (plural(session.failed, "error"), rows.BAD)))
-    if session.odd:
-        counts.append((3, (f"{session.odd} odd", rows.ISSUE)))
+    if session.issues:
+        counts.append((3, (plural(session.issues, "protocol issue"), rows.ISSUE)))
     if model.findings.count:
         counts.append((4, (plural(model.findings.count, "finding"), rows.ISSUE)))
     if session.pending:
@@ -82,13 +82,13 @@ def title(loader: SessionLoader, width: int) -> tuple[list[Piece], list[Piece]]:
 
 
 def sentence(loader: SessionLoader) -> Piece:
-    """Return the state of the session, or its problem, as a sentence."""
+    """Return the state of the session, or its problem."""
     model, session = loader.model, loader.model.index
     if loader.trouble:
         return sanitize(loader.trouble), rows.BAD
     if loader.is_deleted:
-        more = "what its writer still appends is shown" if loader.is_live else "what was read of it is shown"
-        return f"the file was deleted while it was open: {more}", rows.ISSUE
+        more = "new messages are still shown" if loader.is_live else "the messages read before are shown"
+        return f"the file was deleted while open; {more}", rows.ISSUE
     if not model.is_over:
         if model.restarted:
             return sanitize(model.restarted), rows.ISSUE
@@ -96,14 +96,14 @@ def sentence(loader: SessionLoader) -> Piece:
             share = f" {min(loader.done * 100 // loader.size, 99)} %" if loader.size else ""
             return f"reading …{share}", rows.QUIET
         return ("waiting for the first message", rows.OPEN) if not session.messages else ("", None)
-    rest = f"; {plural(session.unanswered, 'request')} got no answer" if session.unanswered else ""
-    rest += "; the file was cut or replaced while it was open" if model.restarted else ""
-    rest += f"; its last line is torn ({loader.torn} bytes, left out)" if loader.torn else ""
+    rest = f"; {plural(session.unanswered, 'unanswered request')}" if session.unanswered else ""
+    rest += "; the file was truncated or replaced while open" if model.restarted else ""
+    rest += f"; incomplete last line skipped ({loader.torn} bytes)" if loader.torn else ""
     if session.exit is None:
-        return f"died: mcpspy was stopped before the server{rest}", rows.BAD
-    nothing = "" if session.messages else "; no message was sent"
+        return f"died: mcpspy was killed before the server exited{rest}", rows.BAD
+    empty = "" if session.messages else "; no messages"
     return (
-        f"ended: {rows.ending(session.exit)} after {rows.duration(session.last_at)}{nothing}{rest}",
+        f"ended: {rows.ending(session.exit)} after {rows.duration(session.last_at)}{empty}{rest}",
         rows.QUIET,
     )
 
@@ -111,19 +111,19 @@ def sentence(loader: SessionLoader) -> Piece:
 def position(
     loader: SessionLoader, view: FilteredView, cursor: int, *, follows: bool, new: int
 ) -> list[Piece]:
-    """Return the position of the cursor, the filter's progress, and whether new rows are followed."""
+    """Return the cursor position, the progress of the filter, and the follow state of a live session."""
     count = len(view)
     text = f"{cursor + 1:,}/{count:,}" if count else ""
     if view.options.query.text:
-        text = f"{text or 0} shown of {len(loader.model):,} rows"
+        text = f"{text or 0} matches in {plural(len(loader.model), 'row')}"
         if view.is_behind and len(loader.model):
-            text += f" · searching {view.processed * 100 // len(loader.model)} %"
+            text += f" · filtering {view.processed * 100 // len(loader.model)} %"
     place: list[Piece] = [(text, rows.QUIET)] if text else []
     if not loader.is_live:
         return place
     if follows:
         return [*place, ("  following", rows.OK)]
-    badge = f"  paused, +{new:,} new (End)" if new else "  paused (End follows)"
+    badge = f"  paused, +{new:,} new (End)" if new else "  paused (End to follow)"
     return [*place, (badge, rows.OPEN)]
 
 
@@ -151,7 +151,7 @@ FLASH = 2.5
 
 
 class StatusBar(SplitLine):
-    """A status line that can show a message for a while."""
+    """A status line that can show a temporary message."""
 
     def __init__(self) -> None:
         super().__init__(id="status", classes="-soft")
@@ -166,7 +166,7 @@ class StatusBar(SplitLine):
         self._flash, self._until = text, time.monotonic() + FLASH
 
     def show_status(self, sentence: Piece, where: list[Piece]) -> None:
-        """Show the status, unless a message is shown, and the position."""
+        """Show the temporary message or else the status, and the position."""
         if time.monotonic() > self._until:
             self._flash = ""
         self.set_text([(self._flash, None)] if self._flash else [sentence], where)
@@ -174,7 +174,7 @@ class StatusBar(SplitLine):
 
 TITLE = "title"
 CLIPBOARD = 256_000
-"""Bytes that terminals are known to accept: tmux took 500 kB, and not 900."""
+"""Maximum bytes to copy, which terminals are known to accept: tmux took 500 kB but not 900."""
 
 SEVERITY_ROLES = {"error": rows.BAD, "warning": rows.OPEN, "info": rows.QUIET}
 _KINDS = {
@@ -182,12 +182,12 @@ _KINDS = {
     Notification: "notification",
     Result: "response",
     Failure: "error response",
-    Malformed: "no message",
+    Malformed: "not a JSON-RPC message",
 }
 
 
 def message_header(change: Change, found: Sequence[RowFinding] = ()) -> list[Piece]:
-    """Return the header lines of a message, findings last."""
+    """Return the header lines of a message, with findings last."""
     lines = _header_lines(change)
     lines[-1:-1] = [
         (sanitize(f"{each.code} {each.severity}: {each.message}"), SEVERITY_ROLES[each.severity])
@@ -199,10 +199,10 @@ def message_header(change: Change, found: Sequence[RowFinding] = ()) -> list[Pie
 def _header_lines(change: Change) -> list[Piece]:
     what, exchange = change.what, change.exchange
     if isinstance(what, Damaged):
-        return [("damaged line of the file", TITLE), (sanitize(what.why), rows.ISSUE), ("", None)]
+        return [("damaged line in the recording", TITLE), (sanitize(what.why), rows.ISSUE), ("", None)]
     row_text = rows.row(change)
     if isinstance(what, Note):
-        return [(f"note: {row_text.method}", TITLE), (f"at {row_text.time} s", rows.QUIET), ("", None)]
+        return [(f"event: {row_text.method}", TITLE), (f"at {row_text.time} s", rows.QUIET), ("", None)]
     way = "client → server" if what.side == CLIENT else "server → client"
     title = f"{_KINDS[type(what)]} {row_text.method}"
     if not isinstance(what, Malformed) and row_text.subject:
@@ -214,33 +214,33 @@ def _header_lines(change: Change) -> list[Piece]:
         f"{len(what.data):,} bytes",
     ]
     if what.index is not None:
-        where.append(f"number {what.index + 1} of a batch")
+        where.append(f"batch item {what.index + 1}")
     lines: list[Piece] = [(title, TITLE), (" · ".join(part for part in where if part), rows.QUIET)]
     if exchange is not None:
         state, tone = rows.outcome(exchange)
-        after = f" after {rows.duration(exchange.latency)}" if exchange.latency is not None else ""
+        latency = f" in {rows.duration(exchange.latency)}" if exchange.latency is not None else ""
         if isinstance(what, Request):
-            lines.append((sanitize(f"answer: {state}{after}"), tone))
+            lines.append((sanitize(f"response: {state}{latency}"), tone))
         elif isinstance(what, Result | Failure):
-            lines.append((sanitize(f"answers its request{after}: {state}"), tone))
+            lines.append((sanitize(f"{state}{latency}"), tone))
         else:
-            lines.append(("belongs to a request: p goes there", rows.QUIET))
-    by = ["said by mcpspy in its name"] if what.frame.by is not None else []
+            lines.append(("p: go to its request", rows.QUIET))
+    by = ["injected by mcpspy"] if what.frame.by is not None else []
     effects = [*by, *([change.effect] if change.effect else [])]
     lines += [(sanitize(effect), rows.OPEN) for effect in effects]
     flaws = [*what.flaws, *([change.flaw] if change.flaw else [])]
-    lines += [(sanitize(f"odd: {flaw}"), rows.ISSUE) for flaw in flaws]
+    lines += [(sanitize(f"protocol issue: {flaw}"), rows.ISSUE) for flaw in flaws]
     return [*lines, ("", None)]
 
 
 def replacement(note: Note) -> tuple[list[Piece], bytes]:
-    """Return the header and the text of what was sent instead of a message."""
+    """Return the header and the bytes of the message that was forwarded instead of the original."""
     try:
         encoded = str(note.fields.get("sent_b64", ""))
         sent = a2b_base64(encoded) if encoded else str(note.fields.get("sent", "")).encode()
     except ValueError:  # Written by another program, or cut.
         sent = b""
-    return [("what went on in its place", TITLE), (f"{len(sent):,} bytes", rows.QUIET), ("", None)], sent
+    return [("forwarded instead", TITLE), (f"{len(sent):,} bytes", rows.QUIET), ("", None)], sent
 
 
 def headers(note: Note) -> list[Piece]:
@@ -258,7 +258,7 @@ def headers(note: Note) -> list[Piece]:
 
 
 def content(change: Change) -> bytes:
-    """Return the bytes that are shown and copied: the peer's own, or the content of a note."""
+    """Return the bytes to show and copy: those that the peer sent, or the content of a note."""
     what = change.what
     if not isinstance(what, Note):
         return what.data
@@ -268,16 +268,16 @@ def content(change: Change) -> bytes:
 
 
 def clipboard_text(change: Change) -> tuple[str | None, str]:
-    """Return the text for the clipboard, None if it is too long; and the message for the user."""
+    """Return the text for the clipboard, or None if it is too long, and the message for the user."""
     text = copy_text(change)
     length = len(text.encode())
     if length > CLIPBOARD:
-        return None, f"{rows.size(length)} is more than a clipboard takes from here; mcpspy show -v prints it"
+        return None, f"{rows.size(length)} is too large for the clipboard; use mcpspy show -v"
     return text, f"copied {length:,} bytes"
 
 
 def copy_text(change: Change) -> str:
-    """Return the text for the clipboard: JSON as it was on the wire, other text sanitized, as a shell might obey it."""
+    """Return the text for the clipboard: JSON as on the wire; other text sanitized, as a shell might execute it."""
     data = content(change)
     if BodyLines(data).is_json:
         return data.decode("utf-8", "backslashreplace")

@@ -1,8 +1,8 @@
-"""Reading one recording, or several merged by time, into a session model.
+"""Loaders that read one recording, or several merged by time, into a session model.
 
-Takes long files in slices and notices files that are torn, deleted, replaced or
-unreadable. A merged session names its streams after the recordings, and waits
-for any file that may still have an earlier entry.
+They read long files in slices and detect files that are incomplete, deleted,
+replaced or unreadable. A merged session names its streams after the recordings,
+and waits for any file that may still have an earlier entry.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.session.time_format import began
 
 PORTION = 256
-"""Lines per turn of the event loop, about 2 ms. A key takes several turns."""
+"""Lines read per turn of the event loop, about 2 ms. Handling a key takes several turns."""
 
 BLINK = 1_000_000
-"""Bytes that are read before anyone could notice the progress."""
+"""Bytes that are read too fast for progress to be noticed."""
 
 NAME_EVERY = 1.0
 
@@ -40,10 +40,10 @@ class SessionLoader:
         self.lines = LineReader()
         self.model = SessionModel(summary.header, self.lines.read)
         self.size = summary.size
-        """Bytes to read when it was opened; `done` counts those that were read."""
+        """Size of the file in bytes when it was opened; `done` counts the bytes read."""
         self.done = 0
         self.trouble = ""
-        """Why it cannot be read any more."""
+        """The error that stopped reading, if any."""
         self.is_deleted = False
         self.torn = 0
         """Bytes of an incomplete last line."""
@@ -58,7 +58,7 @@ class SessionLoader:
 
     @property
     def now(self) -> float:
-        """Seconds since the start; after the end, when that was."""
+        """Seconds since the start; for a session that is over, the time of its last entry."""
         if self._began is None or not self.is_live:
             return self.model.index.last_at
         return max(time.time() - self._began.timestamp(), self.model.index.last_at)
@@ -73,7 +73,7 @@ class SessionLoader:
         return not self.model.is_over and self.size - self.done > BLINK
 
     def origin(self, _: int) -> tuple[int, Header]:
-        """Return the recording that a file belongs to, by number, and its header."""
+        """Return the number and the header of the recording that a file belongs to."""
         return 0, self.model.header
 
     async def read(self) -> None:
@@ -90,12 +90,12 @@ class SessionLoader:
             await asyncio.sleep(NAME_EVERY)
 
     def close(self) -> None:
-        """Close the file: its rows stay, their messages are gone."""
+        """Close the file. Its rows stay, but their messages can no longer be read."""
         self.lines.close()
 
     async def _read(self) -> None:
         part: Path | None = None
-        # Closed as soon as the screen is left: an open file must not wait for the garbage collector.
+        # Close the file when the screen closes instead of leaving it to the garbage collector.
         async with aclosing(follow_lines(self.path)) as blocks:
             async for block in blocks:
                 if block.damaged is not None and block.damaged.why == RESTARTED:
@@ -104,7 +104,7 @@ class SessionLoader:
                     continue
                 if block.path != part:
                     part = block.path
-                    self.done += block.offset  # Its header.
+                    self.done += block.offset  # The header.
                     self.model.begin_part(self.lines.begin_part(part))
                 await self._take(block)
 
@@ -119,7 +119,7 @@ class SessionLoader:
             await asyncio.sleep(0)
 
     def _begin_again(self) -> None:
-        """Take the header of the file that now has the name, if it has one."""
+        """Start over with the header of the file that now has this name, if it can be read."""
         header = self.model.header
         with suppress(McpspyError):
             header = read_header_of(self.path)
@@ -129,7 +129,7 @@ class SessionLoader:
 
 
 HTTP_NUMBERS = 1 << 20
-"""Offset between files for numbers of HTTP exchanges, which begin at 1 in each."""
+"""Offset between files for the numbers of HTTP exchanges, which begin at 1 in every file."""
 
 
 class MergedSource:
@@ -138,10 +138,10 @@ class MergedSource:
         self.number = number
         self.name = name
         self.later = later
-        """Seconds by which it began after the first."""
+        """Seconds from the start of the first recording to the start of this one."""
         self.state = summary.state
         self.pending: deque[tuple[Entry, int, int]] = deque()
-        """Entries to be merged, each with its offset and length in the file."""
+        """Entries to merge, each with its offset and length in the file."""
         self.part: Path | None = None
         self.file = 0
         self.is_quiet = False
@@ -149,7 +149,7 @@ class MergedSource:
 
     @property
     def is_awaited(self) -> bool:
-        """True if it may still have an entry that is earlier than all others."""
+        """True if it may still have an entry that precedes all others."""
         return not (self.pending or self.is_quiet or self.is_over)
 
 
@@ -223,7 +223,7 @@ class MergedLoader(SessionLoader):
         self.done += offset - block.offset
 
     async def _merge(self) -> None:
-        """Add all entries that none can precede."""
+        """Add all entries that no unread entry can precede."""
         count, part = 0, -1
         while not any(source.is_awaited for source in self._sources):
             ready = [source for source in self._sources if source.pending]
@@ -274,7 +274,7 @@ def _next(blocks: AsyncGenerator[LineBlock, None]) -> asyncio.Task[LineBlock]:
 
 
 def _names(summaries: Sequence[Summary]) -> list[str]:
-    """Return a name for each session; those of one name get their ids."""
+    """Return one name per session; sessions with equal names also get their ids."""
     names = [summary.header.name or "session" for summary in summaries]
     return [
         name if names.count(name) == 1 else f"{name}-{summary.header.id[:4]}"
@@ -283,5 +283,5 @@ def _names(summaries: Sequence[Summary]) -> list[str]:
 
 
 def open_loader(summaries: Sequence[Summary]) -> SessionLoader:
-    """Return the loader for one recording, or for several."""
+    """Return the loader for one recording or for several merged ones."""
     return MergedLoader(summaries) if len(summaries) > 1 else SessionLoader(summaries[0])

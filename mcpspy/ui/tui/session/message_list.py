@@ -1,7 +1,7 @@
 """The list of exchanges or messages, the navigation in it, and its updates.
 
-The cursor stays on its row whatever is added or removed above it. New rows that
-are out of view are added in batches, as each new height costs a layout.
+The cursor stays on its row when rows are added or removed above it. New rows that
+are out of view are added in batches, as every change of height needs a layout.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from mcpspy.ui.tui.widgets.columns import EXCHANGES, MESSAGES, Column, Piece, Pl
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 OTHER = "▹"
-"""Mark of the row that belongs to the one under the cursor."""
+"""Mark of the request or response that matches the row under the cursor."""
 
 MARKED = "*"
 
 LETTERS = {"error": "E", "warning": "W", "info": "i"}
-"""Severity of a finding, the worst first → mark of its row."""
+"""Severity of a finding, worst first → mark of its row."""
 
 KEPT = 2000
-"""Rows whose text is cached: a few screens."""
+"""Maximum rows with cached text: a few screens."""
 
 LONG = 1000
-"""Characters of a cell that are shown: no screen is wider."""
+"""Maximum characters of a cell: no screen is wider."""
 
 MAY_CHANGE = (State.PENDING, State.CANCELLED)
 """States that a response changes."""
 
 BAR_FROM = 140
-"""Columns from which there is room for the latency bar."""
+"""Minimum columns of the list to show the latency bar."""
 
 
 class MessageList(VirtualList):
@@ -62,7 +62,7 @@ class MessageList(VirtualList):
         """The user's notes on rows; a row with a note is marked."""
         self.held: Mapping[int, HeldMessage] = {}
         self._row = 0
-        """The row the cursor is on, or moves to once that is shown again."""
+        """The row of the cursor, or the hidden row it returns to."""
         self._above = 0
         """Lines between the top of the list and the cursor."""
         self._is_settled = True
@@ -78,7 +78,7 @@ class MessageList(VirtualList):
         """The selected row of the model; None if the list is empty."""
         if self._is_settled and self._generation == self.view.generation:
             return self._under
-        # Its place is not known yet, or outdated.
+        # Its position is unknown or outdated.
         return self._row if self.count and self._row < len(self._model) else None
 
     @property
@@ -87,7 +87,7 @@ class MessageList(VirtualList):
 
     @property
     def columns(self) -> Sequence[Column]:
-        """The columns; the time is as wide as needed, and rare columns appear only with content."""
+        """The columns. The time is as wide as needed, and rare columns appear only if they have content."""
         index = self._model.index
         wide = width(self.time, index.last_at)
         columns = EXCHANGES if self.view.options.exchanges else MESSAGES
@@ -103,7 +103,7 @@ class MessageList(VirtualList):
         )
 
     def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:
-        if index >= len(self.view):  # The file was just cut, and the old rows are still shown.
+        if index >= len(self.view):  # The file was just truncated, and the old rows are still shown.
             return [("", None)]
         row = self.view.rows[index]
         if row >= len(self._model):
@@ -126,7 +126,7 @@ class MessageList(VirtualList):
         return super().mark(index) + own
 
     def sync(self, count: int) -> None:
-        """Show the rows that the view has now; the cursor stays on its row, and the row on its line."""
+        """Show the current rows of the view. The cursor stays on its row, and the row on its screen line."""
         view = self.view
         if self._is_settled:
             self._above = self.cursor - self.scroll_offset.y
@@ -143,7 +143,7 @@ class MessageList(VirtualList):
         if self._version != view.version:
             self._version = view.version
             self.refresh()
-        # While rows are still filtered, the wanted one may be yet to come.
+        # While filtering continues, the wanted row may still appear.
         row = self._under
         is_past = row is not None and not view.options.is_sorted and row >= self._row
         self._is_settled = row is not None and (self.follow or is_past or not view.is_behind)
@@ -163,13 +163,13 @@ class MessageList(VirtualList):
         self.move_to(self.view.place_of(row))
 
     def hold(self, rows: Mapping[int, HeldMessage]) -> None:
-        """Mark these rows, and no others, as held."""
+        """Mark these rows as held, and no others."""
         if rows != self.held:
             self.held = rows
             self.refresh()
 
     def renew(self) -> None:
-        """Draw rows again that wait for a response: their clock runs."""
+        """Redraw the rows that wait for a response, as their latency grows."""
         waiting, self._waiting = self._waiting, set()
         for index in waiting:
             super()._repaint(index)
@@ -211,7 +211,7 @@ class MessageList(VirtualList):
         return cut_middle(text, wide) if name == "method" else text, _role(name, label)
 
     def _row_text(self, row: int) -> rows.Row:
-        """Return the texts of a row, cached by what they depend on; a waiting request has a running clock."""
+        """Return the texts of a row, cached by all they depend on, except a pending request, whose latency grows."""
         index = self._model.index
         state = index.state(row)
         pair = index.pair(row)
@@ -244,7 +244,7 @@ def _role(column: str, text: rows.Row) -> str | None:
 
 
 PAUSED = 0.5
-"""Seconds between two growths of a list whose end is not visible."""
+"""Seconds between two extensions of a list whose end is not visible."""
 
 SORTED_EVERY = 1.0
 
@@ -255,14 +255,14 @@ class ListUpdates:
         self._view = view
         self._listing = listing
         self._seen = 0
-        """Rows of the session at the time it was last followed."""
+        """Number of rows when the list last followed the end."""
         self._shown_at = 0.0
         self._sorted_at = 0.0
         self._generation = 0
 
     @property
     def unseen(self) -> int:
-        """How many rows are new since then; rows that a filter lets in again are not new."""
+        """The number of rows added since then; rows that a filter shows again do not count."""
         view = self._view
         return 0 if view.options.is_sorted else len(view) - bisect_left(view.rows, self._seen)
 
@@ -287,7 +287,7 @@ class ListUpdates:
 
 
 class Navigation:
-    """Rows to move to from the cursor, None where there is none. A step is 1 or -1."""
+    """Targets of the navigation keys: a row, or None if there is none. A step is 1 or -1."""
 
     def __init__(self, model: SessionModel, view: FilteredView, listing: MessageList) -> None:
         self._model = model
@@ -295,7 +295,7 @@ class Navigation:
         self._listing = listing
 
     def next_of(self, some: Iterable[int], step: int) -> int | None:
-        """Return the next row in a set, or whose response is, which may belong to a request further up."""
+        """Return the next row in a set; a request also matches by its response, which may be much further down."""
         index, exchanges = self._model.index, self._view.options.exchanges
         wanted = set(some)
         for row in self._rows_from_cursor(step) if wanted else ():
@@ -308,9 +308,9 @@ class Navigation:
         if here is None:
             return None
         method, subject = index.method, index.subject
-        about = method[here], subject[here]
+        target = method[here], subject[here]
         return next(
-            (row for row in self._rows_from_cursor(step) if (method[row], subject[row]) == about), None
+            (row for row in self._rows_from_cursor(step) if (method[row], subject[row]) == target), None
         )
 
     def marked(self, step: int) -> int | None:
@@ -324,7 +324,7 @@ class Navigation:
         )
 
     def linked(self, step: int) -> int | None:
-        """Return the request that answers this one's `input_required`, or the one it answers."""
+        """Return the next request in an `input_required` chain, or the previous one."""
         index, here = self._model.index, self._listing.row
         request = None if here is None else index.request(here)
         links = index.continued_by if step > 0 else index.continues
@@ -337,38 +337,35 @@ class Navigation:
 
 
 MOST_SORTED = 200_000
-"""Rows that can be sorted without delaying keys."""
+"""Maximum rows that can be sorted without delaying keys."""
 
 ROW_KINDS = {
     "notifications": "notifications",
-    "events": "stderr and other asides",
+    "events": "stderr and events",
     "http": "HTTP exchanges",
 }
-"""Fields of ViewOptions that let rows in, and their labels."""
+"""Fields of ViewOptions that show kinds of rows, and their labels."""
 
 
 def changed_options(options: ViewOptions, what: str, count: int) -> tuple[ViewOptions, str]:
-    """Return options with one change, and the message about it; `count` is the number of rows."""
+    """Return options with one change, and the message to show; `count` is the number of rows."""
     if what in ROW_KINDS:
         on = not getattr(options, what)
-        return replace(options, **{what: on}), f"{ROW_KINDS[what]} are {'shown' if on else 'hidden'}"
+        return replace(options, **{what: on}), f"{ROW_KINDS[what]} {'shown' if on else 'hidden'}"
     if what == "exchanges":
         options = replace(options, exchanges=not options.exchanges)
-        return (
-            options,
-            "one row an exchange" if options.exchanges else "one row a message, in the order of the wire",
-        )
+        return options, "one row per exchange" if options.exchanges else "one row per message, in wire order"
     if what == "order":
         wanted = replace(options, order=options.order.following, reverse=False)
     else:
         wanted = replace(options, reverse=not options.reverse)
     if wanted.is_sorted and count > MOST_SORTED:
-        return options, f"more than {MOST_SORTED:,} rows: filter first, then sort"
+        return options, f"too many rows to sort (more than {MOST_SORTED:,}); filter first"
     return wanted, ordered(wanted)
 
 
 def ordered(options: ViewOptions) -> str:
     if not options.is_sorted:
-        return "in the order of time"
-    way = "last" if options.order is SortOrder.TIME else "smallest" if options.reverse else "largest"
+        return "sorted by time"
+    way = "latest" if options.order is SortOrder.TIME else "smallest" if options.reverse else "largest"
     return f"sorted by {options.order}, {way} first"

@@ -1,7 +1,7 @@
 """The list and the detail pane beside or below it.
 
-Decides how they share the space and when a row's document is built: once the
-cursor rests.
+They share the space according to the width of the screen. The document of a row
+is built once the cursor rests.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from mcpspy.ui.tui.widgets.columns import Piece
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 SETTLE = 0.06
-"""Seconds the cursor rests before its message is laid out: a held key must not open them all."""
+"""Seconds that the cursor rests before its message is laid out, so that a held key does not open every one."""
 
 SETTLE_LIVE = 0.3
-"""The same while the cursor follows the end."""
+"""The same, while the cursor follows the end."""
 
 NOTHING = Document([DocumentPart("message", [("", None)], b"")])
 
@@ -68,7 +68,7 @@ class Panes(Container):
         self.set_class(on and not detail, "-list")
 
     def swap(self) -> None:
-        """Move the focus, and the zoom with it, to the other pane."""
+        """Move the focus and the zoom to the other pane."""
         zoomed = self.is_zoomed
         self.zoom(on=False)
         (self.detail if self.listing.has_focus else self.listing).focus()
@@ -85,7 +85,7 @@ class Panes(Container):
         self.detail.focus()
 
     def look(self) -> None:
-        """Update the document if the message has changed, such as by its response."""
+        """Update the document if the message has changed, for example because its response arrived."""
         if self._settling is None:
             self._show()
 

@@ -1,7 +1,7 @@
 """The rows of a session that the list shows, and their order.
 
-Rows are filtered in portions, for as long as the caller's clock allows. Pure:
-row numbers in, row numbers out.
+Rows are filtered in portions until the caller's time is up. Pure: row numbers
+in, row numbers out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.session.time_format import Cycle
 
 PORTION = 512
-"""Rows filtered between two looks at the clock; a tenth of it if text has to be read."""
+"""Rows filtered between two checks of the clock; a tenth of that if message text has to be read."""
 
 HTTP = ("http", "http-end", "sse")
 
@@ -33,18 +33,18 @@ class SortOrder(Cycle):
 
 
 class ViewOptions(Struct, frozen=True):
-    """What the user wants to see."""
+    """The user's selection of rows, and their order."""
 
     exchanges: bool = True
     """One row per exchange instead of one per message."""
     notifications: bool = True
     events: bool = True
-    """Stderr, signals, the exit."""
+    """Stderr, signals and the exit."""
     http: bool = False
     query: Query = parse("")
     only_marked: bool = False
     order: SortOrder = SortOrder.TIME
-    """Slowest and largest first."""
+    """Latency and size sort the largest first."""
     reverse: bool = False
 
     @property
@@ -86,7 +86,7 @@ class FilteredView:
 
     @property
     def version(self) -> tuple[int, int]:
-        """Changes whenever a place shows another row."""
+        """A value that changes whenever a position shows another row."""
         return self.generation, self._changes
 
     @property
@@ -103,7 +103,7 @@ class FilteredView:
 
     @property
     def is_stale(self) -> bool:
-        """True if rows came or changed since the last sort."""
+        """True if rows were added or changed since the last sort."""
         return self.options.is_sorted and self._sorted_at != (self._length, self._changes)
 
     def sort(self) -> None:
@@ -124,7 +124,7 @@ class FilteredView:
         return place < len(self) and self.rows[place] == row
 
     def advance(self, may_continue: Callable[[], bool]) -> bool:
-        """Filter new rows while there is time; return whether the shown rows have changed."""
+        """Filter new rows while `may_continue`; return whether the shown rows have changed."""
         if self._model_generation != self._model.generation:
             self._begin()
             return True
@@ -138,11 +138,11 @@ class FilteredView:
             if not may_continue():
                 break
         if self._model.is_over and not self._was_over and not self.is_behind:
-            # Requests that the end left without a response change their state only now.
+            # Only at the end do requests without a response become unanswered.
             self._was_over = True
             if (
                 self.options.query.is_relative_to_end and self.options.query.end != self._model.index.last_at
-            ):  # Only now is the end known.
+            ):  # The end is known only now.
                 self._begin()
                 self._was_over = True
                 return True
@@ -153,7 +153,7 @@ class FilteredView:
         return len(self) != before or self._changes != changes
 
     def reconsider(self, rows: Iterable[int]) -> None:
-        """Filter rows again that have changed, and the requests of those that are responses."""
+        """Filter changed rows again, and the requests of changed responses."""
         index = self._model.index
         for row in () if self.options.is_all else rows:
             for one in {row, index.pair(row) if index.is_answer(row) else None}:
@@ -188,7 +188,7 @@ class FilteredView:
             bool(options.query.text),
         )
         fresh = self._fresh if filters else 0
-        # Of a million rows half are requests and half their responses: avoid a call for each.
+        # Of a million rows, half are requests and half are responses: avoid a call for each.
         request_kind = None if options.only_marked else REQUEST
         leaves_out = (
             options.exchanges and not fresh
@@ -259,7 +259,7 @@ class FilteredView:
         return float
 
     def _is_shown_by_request(self, row: int) -> bool:
-        """Return whether its request's row shows a notification: progress or cancellation without problems."""
+        """Return whether the row of its request shows a notification: progress or cancellation without issues."""
         index = self._model.index
         method = index.texts[index.method[row]]
         return (

@@ -1,4 +1,4 @@
-"""The screen of one session: what each key does, and how its parts work together."""
+"""The screen of one session: its parts, and the actions of its keys."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 WIDE = 110
 TICK = 0.1
-"""Seconds between two polls: more often costs a core and is not visible."""
+"""Seconds between two polls: polling more often uses a whole core and is not visible."""
 
 READING = 0.3
-"""Seconds between two updates while a long file is read, which each of them delays."""
+"""Seconds between two updates while a long file is read, as every update delays reading."""
 
 COMMANDS = {
     binding.action.partition("(")[0]
@@ -52,7 +52,7 @@ WAY = {1: "below", -1: "above"}
 
 
 class SessionScreen(SessionBase):
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - typed so by Screen.
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - Screen declares its type.
 
     # Not CSS: Textual would parse all styles again.
     DEFAULT_CSS = """
@@ -64,10 +64,10 @@ class SessionScreen(SessionBase):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings.before(SESSION_KEYS)
 
-    HELP_NAME = "the session"
+    HELP_NAME = "session"
 
     def __init__(self, *summaries: Summary, row: int | None = None) -> None:
-        """Show a session, or several merged; begin with the cursor on `row`."""
+        """Show one session, or several merged, with the cursor on `row`."""
         super().__init__()
         self._wanted = row
         self.loader = open_loader(summaries)
@@ -93,7 +93,7 @@ class SessionScreen(SessionBase):
         self._last_snapshot: object = None
 
     def compose(self) -> ComposeResult:
-        self.set_class(self.app.size.width >= WIDE, "-wide")  # The breakpoints come after the first frame.
+        self.set_class(self.app.size.width >= WIDE, "-wide")  # The breakpoints apply after the first frame.
         yield self._title
         yield self.held_rows.bar
         yield self.panes
@@ -102,7 +102,7 @@ class SessionScreen(SessionBase):
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        """Start reading, and connect to the session if it is live."""
+        """Start reading, and connect to a live session."""
         loader = self.loader
         self.listing.can_follow = self.listing.follow = loader.is_live
         self.listing.focus()
@@ -120,7 +120,7 @@ class SessionScreen(SessionBase):
         self._tick()
 
     async def on_unmount(self) -> None:
-        """Stop reading, and wait until the file is closed."""
+        """Stop reading and wait until the file is closed."""
         if not self._reading.is_cancelled:  # A second cancel would interrupt closing.
             self._reading.cancel()
         with suppress(WorkerError):
@@ -134,7 +134,7 @@ class SessionScreen(SessionBase):
     def on_filter_bar_changed(self, event: FilterBar.Changed) -> None:
         event.stop()
         row, model = self.listing.row, self.loader.model
-        if not event.query.text and row is not None:  # The last row of the filter may not be the last one.
+        if not event.query.text and row is not None:  # The last filtered row may not be the last row.
             self.listing.follow &= all(model.other(later) == row for later in range(row + 1, len(model)))
         self.want(replace(self.view.options, query=event.query))
 
@@ -167,7 +167,7 @@ class SessionScreen(SessionBase):
             self.flash_message(otherwise)
             return
         if not self.view.contains(row):
-            self.flash_message("that row is not shown now (v, o, a and h let more in, F puts the filter off)")
+            self.flash_message("that row is hidden (F toggles the filter; v, o, a and h show more rows)")
             return
         self.listing.follow = False
         self._list_updates.show(at_once=True)
@@ -184,7 +184,7 @@ class SessionScreen(SessionBase):
         self.run_worker(done())
 
     def want(self, options: ViewOptions) -> None:
-        """Show other rows; the cursor stays on its row, or the next one shown."""
+        """Show the rows of these options. The cursor stays on its row or moves to the next one shown."""
         self.listing.follow &= not options.is_sorted
         if options.query.asks_findings:
             self.background.force_lint()
@@ -208,18 +208,22 @@ class SessionScreen(SessionBase):
         self.listing.action_last()
 
     def action_error(self, step: int) -> None:
-        self.go(self._navigation.next_of(self.loader.model.index.wrong, step), f"no error {WAY[step]}")
+        self.go(
+            self._navigation.next_of(self.loader.model.index.wrong, step),
+            f"no error or protocol issue {WAY[step]}",
+        )
 
     def action_finding(self, step: int) -> None:
         self.background.force_lint()
         share = self.background.lint_share
-        yet = f", {share} of the rows were looked at" if share else ""
+        progress = f" ({share} of the rows linted)" if share else ""
         self.go(
-            self._navigation.next_of(self.loader.model.findings.rows, step), f"no finding {WAY[step]}{yet}"
+            self._navigation.next_of(self.loader.model.findings.rows, step),
+            f"no finding {WAY[step]}{progress}",
         )
 
     def action_same(self, step: int) -> None:
-        self.go(self._navigation.same_target(step), f"nothing of the same {WAY[step]}")
+        self.go(self._navigation.same_target(step), f"no call of the same tool or method {WAY[step]}")
 
     def action_other(self) -> None:
         """Go from a request to its response and back, or from progress to its request."""
@@ -231,15 +235,16 @@ class SessionScreen(SessionBase):
             self.panes.detail.action_other()
             return
         is_request = index.kind(row) is RowKind.REQUEST
-        self.go(other, "it has no answer" if is_request else "it belongs to no request")
+        self.go(other, "no response" if is_request else "no matching request")
 
     def action_chain(self, step: int) -> None:
         self.go(
-            self._navigation.linked(step), "no question was asked" if step > 0 else "it answers no question"
+            self._navigation.linked(step),
+            f"no {'next' if step > 0 else 'previous'} request: no input_required here",
         )
 
     def action_marked(self, step: int) -> None:
-        self.go(self._navigation.marked(step), f"no mark {WAY[step]} (m marks)")
+        self.go(self._navigation.marked(step), f"no marked row {WAY[step]} (m to mark)")
 
     def action_filter(self) -> None:
         self.filter.open()
@@ -248,7 +253,7 @@ class SessionScreen(SessionBase):
         if self.filter.text.strip():
             self._filter_off = self.filter.text
             self.filter.clear()
-            self.flash_message("the filter is off; F puts it back")
+            self.flash_message("filter off (F to restore)")
         elif self._filter_off:
             self.filter.put(self._filter_off)
 
@@ -260,10 +265,10 @@ class SessionScreen(SessionBase):
     def action_time(self) -> None:
         self.listing.time = self.listing.time.following
         self.listing.refresh()
-        self.flash_message(f"time {self.listing.time}")
+        self.flash_message(f"time: {self.listing.time}")
 
     def action_mark(self) -> None:
-        """Toggle the mark of the row; go to the next."""
+        """Toggle the mark of the row and go to the next row."""
         if (row := self.listing.row) is not None:
             self.listing.marked ^= {row}
             self.view.marked = self.listing.marked
@@ -273,7 +278,7 @@ class SessionScreen(SessionBase):
     def action_only_marked(self) -> None:
         options = self.view.options
         if not options.only_marked and not self.listing.marked:
-            self.flash_message("nothing is marked (m marks)")
+            self.flash_message("no marked rows (m to mark)")
             return
         self.want(replace(options, only_marked=not options.only_marked))
 
@@ -302,7 +307,7 @@ class SessionScreen(SessionBase):
         self.flash_message(f"copied: {command}")
 
     def action_held(self, what: str) -> None:
-        """Call the method of HeldActions that a key names."""
+        """Call a method of HeldActions by its name."""
         getattr(self.held_actions, what)()
 
     def action_resend(self, edited: bool) -> None:
@@ -322,7 +327,7 @@ class SessionScreen(SessionBase):
             await self.action_back()
 
     async def action_back(self) -> None:
-        """Go to the list of sessions, after a confirmation if messages are held from here."""
+        """Go to the list of sessions, after a confirmation if this viewer holds messages."""
         from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
 
         async def sure(yes: bool | None) -> None:
@@ -340,7 +345,7 @@ class SessionScreen(SessionBase):
         self.listing.refresh()
 
     def _poll(self) -> None:
-        """Update the screen if something is new and visible."""
+        """Update the screen if there is anything new to show."""
         self.background.look()
         top, listing = self.app.screen, self.listing
         if self.loader.is_behind and not listing.has_room and time.monotonic() < self._ticked + READING:
@@ -384,7 +389,8 @@ class SessionScreen(SessionBase):
     def _update_status(self) -> None:
         loader, view, listing = self.loader, self.view, self.listing
         if not len(view) and not view.is_behind and len(loader.model):
-            listing.empty = [("Nothing to show: esc clears the filter; v, o, a and h let more in.", None)]
+            hint = "Press esc to clear the filter, or v, o, a, h for more rows."
+            listing.empty = [("No matching rows.", None), (hint, None)]
         self._title.set_text(*title(loader, self.size.width - 2))
         unseen = self._list_updates.unseen
         self._status.show_status(

@@ -1,4 +1,4 @@
-"""Screens and prompts that keys open over a session. Each is imported on first use."""
+"""Screens and prompts that open over a session. Each is imported on first use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def timeline(screen: SessionBase) -> None:
 
 
 def numbers(screen: SessionBase) -> None:
-    """Open the statistics; filter by the group chosen there."""
+    """Open the statistics; then filter the rows by the group chosen there."""
     from mcpspy.ui.tui.panels.stats import StatsScreen
 
     def chosen(text: str | None) -> None:
@@ -34,7 +34,7 @@ def server(screen: SessionBase) -> None:
 
 
 def diff(screen: SessionBase) -> None:
-    """Compare this exchange with the marked one, else with the previous one like it."""
+    """Compare this exchange with the marked one, or with the previous call of the same tool or method."""
 
     async def chosen() -> None:
         from mcpspy.ui.tui.diff.comparison import choose_exchanges
@@ -57,7 +57,7 @@ def show_comparison(screen: SessionBase, old: int, new: int) -> None:
 
 
 def note(screen: SessionBase) -> None:
-    """Edit the note on the row; an empty one is removed."""
+    """Edit the note on the row; an empty text removes it."""
     from mcpspy.ui.tui.widgets.prompts import TextPrompt
 
     listing = screen.listing
@@ -74,12 +74,12 @@ def note(screen: SessionBase) -> None:
         screen.panes.look()
 
     if row is not None:
-        question = "A note on this row; it is saved with the rows (x):"
+        question = "Note on this row (exported with x):"
         screen.app.push_screen(TextPrompt(question, notes.get(row, "")), written)
 
 
 def export(screen: SessionBase) -> None:
-    """Save the marked rows, else all that are shown, under a name the user types."""
+    """Save the marked rows, or else all shown rows, under a file name that the user enters."""
     from mcpspy.ui.tui.session.export import saved
     from mcpspy.ui.tui.widgets.prompts import TextPrompt
 
@@ -93,7 +93,7 @@ def export(screen: SessionBase) -> None:
         if name:
             screen.do(saved(loader, Path(name).expanduser(), rows, listing.notes))
 
-    question = f"Save {what} as .jsonl (a recording) or .md (to read):"
+    question = f"Export {what} to .jsonl (recording) or .md (document):"
     screen.app.push_screen(TextPrompt(question, f"{slug(header.name)}-{header.id[:4]}.{kind}"), named)
 
 

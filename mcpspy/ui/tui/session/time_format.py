@@ -19,22 +19,22 @@ class Cycle(StrEnum):
 
 
 class TimeFormat(Cycle):
-    RELATIVE = "since the start"
-    ABSOLUTE = "of day"
-    DELTA = "since the row above"
+    RELATIVE = "relative to start"
+    ABSOLUTE = "absolute (time of day)"
+    DELTA = "delta to previous row"
 
 
 BLOCKS = "▏▎▍▌▋▊▉█"
 
 FASTEST = -4.0
-"""Decades of seconds at which a bar begins: 0.1 ms."""
+"""Decimal logarithm of the shortest latency with a bar, in seconds: 0.1 ms."""
 
 CELLS_A_DECADE = 4 / 3
 """A bar of eight cells is full at 100 s."""
 
 
 def shown(way: TimeFormat, at: float, before: float, started: datetime | None) -> str:
-    """Return a row's time; `before` is that of the previous row, `started` the wall clock at 0."""
+    """Return the time of a row at `at` seconds; `before` is the previous row's, `started` the wall clock at 0."""
     if way is TimeFormat.ABSOLUTE and started is not None:
         return (started + timedelta(seconds=at)).strftime("%H:%M:%S.%f")[:-3]
     if way is TimeFormat.DELTA:
@@ -48,7 +48,7 @@ def width(way: TimeFormat, last: float) -> int:
 
 @lru_cache(maxsize=64)
 def began(started: str) -> datetime | None:
-    """Return when a session began, in local time; None if its header does not say."""
+    """Return the local start time of a session; None if its header has no valid time."""
     try:
         return datetime.fromisoformat(started).astimezone()
     except ValueError:
@@ -56,7 +56,7 @@ def began(started: str) -> datetime | None:
 
 
 def bar(latency: float | None) -> str:
-    """Return a bar that grows with the decades of a latency."""
+    """Return a bar whose length is logarithmic in the latency (seconds)."""
     if latency is None or latency <= 0:
         return ""
     eighths = round((math.log10(latency) - FASTEST) * CELLS_A_DECADE * 8)

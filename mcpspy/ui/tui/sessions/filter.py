@@ -1,7 +1,7 @@
 """The filter of the sessions list, and its input line.
 
-A small relative of `core.query.parser`'s language: words, `-` for not, and four
-fields; all terms must match. An invalid filter changes nothing.
+The language is a small version of `core.query.parser`: words, `-` for not, and
+four fields. All terms must match. An invalid filter is not applied.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FIELDS = ("state", *_TEXTS)
 
 
 class SessionFilter:
-    """A parsed filter; raises QueryError with the position of a mistake."""
+    """A parsed filter. Raises QueryError with the position of an error."""
 
     def __init__(self, text: str) -> None:
         self.text = text.strip()
@@ -64,26 +64,27 @@ def _test(found: re.Match[str]) -> Test:
         near = difflib.get_close_matches(field, FIELDS, 1, 0.6)
         if near and not value.startswith("//"):
             raise QueryError(f"unknown field {field}: did you mean {near[0]}:?", *found.span("field"))
-        field, value = "", f"{found['field']}:{value}"  # A word: `http://x`, `localhost:80`.
+        field, value = "", f"{found['field']}:{value}"  # A word with a colon: `http://x`, `localhost:80`.
     if value.startswith('"') and (len(value) == 1 or not value.endswith('"')):
-        raise QueryError('" is never closed', *found.span("value"))
+        raise QueryError("unclosed quote", *found.span("value"))
     value = value.strip('"').lower()
     if not value:
-        what = f"{field}: what?" if field else "- what?" if found["no"] else "nothing between the quotes"
-        raise QueryError(f"{what} One of {STATES}" if field == "state" else what, *found.span())
+        after = f"expected a value after '{field}:'" if field else "expected a condition after '-'"
+        message = after if field or (found["no"] and not found["value"]) else "empty quotes: expected a value"
+        raise QueryError(f"{message} ({STATES})" if field == "state" else message, *found.span())
     if field == "state":
         return _state(value, found)
     if field:
         text = _TEXTS[field]
         return lambda summary: value in str(text(summary)).lower()
-    # An id matches by prefix, as everywhere: most ids contain any one or two letters.
+    # Ids match by prefix, as everywhere: almost any one or two letters occur in most ids.
     return lambda summary: summary.header.id.startswith(value) or value in _all_of(summary)
 
 
 def _state(value: str, found: re.Match[str]) -> Test:
-    wanted = {state for state in RecordingState if state.startswith(value)}  # Typed letter by letter.
+    wanted = {state for state in RecordingState if state.startswith(value)}  # Prefixes match while typing.
     if not wanted:
-        raise QueryError(f"{value} is no state: one of {STATES}", *found.span("value"))
+        raise QueryError(f'unknown state "{value}": use one of {STATES}', *found.span("value"))
     return lambda summary: summary.state in wanted
 
 
@@ -104,10 +105,10 @@ class SessionFilterBar(FilterLine):
     DEFAULT_CSS = "SessionFilterBar.-open { display: block; }"
 
     class Changed(Message):
-        """Another filter is active."""
+        """The active filter has changed."""
 
     class Left(Message):
-        """The filter was closed."""
+        """The user left the filter line."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The screen of all sessions: watches the folder, about every second, in a thread."""
+"""The screen of all sessions, which scans the folder about once per second in a thread."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FLASH = 4.0
 class SessionsScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = SESSIONS_KEYS
 
-    HELP_NAME = "the sessions"
+    HELP_NAME = "sessions"
 
     AUTO_FOCUS = "#list"
 
@@ -90,12 +90,12 @@ class SessionsScreen(Screen[None]):
             self._list.unmark()
 
     def action_diff(self) -> None:
-        """Compare two marked sessions, or this one with the one chosen before, or choose it."""
+        """Compare the two marked sessions, or this one with the chosen one; otherwise choose this one."""
         here, marked = self._list.chosen, self._list.marked
         other = next((one for one in self._sessions if one.path == self._list.compared), None)
         if len(marked) > 2:
             self._flash_message(
-                f"{len(marked)} are marked, and two are compared (space takes a mark away)", rows.BAD
+                f"{len(marked)} sessions marked; a diff needs two (space to unmark)", rows.BAD
             )
         elif len(marked) == 2:
             self._compare(*marked)
@@ -112,7 +112,7 @@ class SessionsScreen(Screen[None]):
         self._choose(None)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Let `escape` cancel a comparison before anything else."""
+        """Let `escape` cancel a pending diff before anything else."""
         return action != "forget" or self._list.compared is not None
 
     def _choose(self, session: Summary | None) -> None:
@@ -179,7 +179,7 @@ class SessionsScreen(Screen[None]):
         while True:
             began = time.monotonic()
             until = began + EVERY
-            # Textual calls a screen current that an opaque one covers; each update would draw both.
+            # Textual considers a screen current that an opaque one covers; each update would draw both.
             if self.is_current and (self.app.screen is self or self.app.screen.is_modal):
                 forced, self._force_reload = self._force_reload, False
                 self._sessions = await asyncio.to_thread(self._catalog.look, anew=forced)
@@ -193,7 +193,7 @@ class SessionsScreen(Screen[None]):
             self._wanted.clear()
 
     async def _count(self, until: float) -> None:
-        """Count the visible sessions and then the rest, while nothing else is to do."""
+        """Count the messages of the visible sessions, then of the others, while there is no other work."""
         is_done = False
         while not is_done and time.monotonic() < until and not self._wanted.is_set():
             before = self._counts.news
@@ -220,7 +220,7 @@ class SessionsScreen(Screen[None]):
     async def _record_demo(self) -> None:
         trouble = await record(str(self._catalog.folder))
         self._demo = None
-        self._flash_message(f"the demo failed: {trouble}", rows.BAD) if trouble else self._update_status()
+        self._flash_message(f"demo failed: {trouble}", rows.BAD) if trouble else self._update_status()
         self._wanted.set()
 
     def _copy(self, text: str) -> None:
@@ -249,14 +249,14 @@ class SessionsScreen(Screen[None]):
         self._status.set_text([self._status_line()], [] if is_choosing else about(self._list.chosen))
 
     def _status_line(self) -> Piece:
-        """Return the message, the problem, or the activity to show."""
+        """Return the message, problem or activity to show."""
         if self._flash is not None and time.monotonic() < self._flash_until:
             return self._flash
         if self._catalog.trouble:
             return sanitize(self._catalog.trouble), rows.BAD
         if (path := self._list.compared) is not None:
             name = next((sanitize(one.header.name) for one in self._sessions if one.path == path), "")
-            return f"compare {name or 'this session'} with …  d on another one, esc forgets it", rows.OPEN
+            return f"diff {name or 'this session'} with … (d on another session, esc to cancel)", rows.OPEN
         if self._demo is not None:
-            return "the demo is being recorded …", rows.OPEN
+            return "recording a demo session …", rows.OPEN
         return sanitize(f"watching {self._catalog.folder}"), rows.QUIET

@@ -1,6 +1,6 @@
 """The list of sessions, and the texts around it.
 
-Cursor and marks stay on their sessions when others appear, vanish or move.
+The cursor and the marks stay on their sessions when others appear, vanish or move.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from mcpspy.ui.tui.widgets.columns import SESSIONS, Column, Piece, PlacedColumn,
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 UNKNOWN = "…"
-"""For counts that are not known yet."""
+"""Placeholder for counts that are not known yet."""
 
 NEVER = "?"
-"""For counts of a session that is too large."""
+"""Placeholder for counts of a session that is too large."""
 
 
 class SessionRow(NamedTuple):
@@ -45,7 +45,7 @@ class SessionRow(NamedTuple):
 
 
 def session_row(summary: Summary, counts: SessionCounts | None, now: datetime) -> SessionRow:
-    """Return the cells of one session; `counts` is None until they are known."""
+    """Return the cells of one session; `counts` is None until counted."""
     header, note = summary.header, summary.exit
     messages, errors, pending = _counted(summary, counts)
     return SessionRow(
@@ -80,7 +80,7 @@ def _counted(summary: Summary, counts: SessionCounts | None) -> tuple[str, str, 
 MARKED = "*"
 
 COMPARED = "±"
-"""Mark of the session to compare with another."""
+"""Mark of the session chosen for a diff."""
 
 _MOVES = [
     replace(binding, key=binding.key.replace(",space", ""))
@@ -92,7 +92,7 @@ _MOVES = [
 class SessionList(VirtualList, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
         *_MOVES,
-        Binding("space", "mark", "mark, for enter, d and delete", show=False, id="sessions.mark"),
+        Binding("space", "mark", "mark or unmark session", show=False, id="sessions.mark"),
     ]
 
     COLUMNS: ClassVar[tuple[Column, ...]] = SESSIONS
@@ -103,7 +103,7 @@ class SessionList(VirtualList, inherit_bindings=False):
         self._sessions: list[Summary] = []
         self._marks: set[Path] = set()
         self.compared: Path | None = None
-        """The session to compare with another."""
+        """The session chosen for a diff."""
 
     @property
     def chosen(self) -> Summary | None:
@@ -115,11 +115,11 @@ class SessionList(VirtualList, inherit_bindings=False):
 
     @property
     def wanted(self) -> list[Summary]:
-        """The marked sessions, else the one under the cursor."""
+        """The marked sessions, or else the one under the cursor."""
         return self.marked or ([self.chosen] if self.chosen else [])
 
     def by_interest(self) -> list[Summary]:
-        """Return the sessions: the one under the cursor, those in view, the others."""
+        """Return the sessions in the order to count: under the cursor, in view, the others."""
         top = self.scroll_offset.y
         view = self._sessions[top : top + self.size.height]
         ordered = [*([self.chosen] if self.chosen else []), *view, *self._sessions]
@@ -170,19 +170,19 @@ class SessionList(VirtualList, inherit_bindings=False):
         cells: list[Piece] = []
         for column, width in placed:
             text = getattr(row_text, column.name)
-            # The last cell is left-aligned; in a narrow list it is a number.
+            # The list left-aligns the last cell, which is a number if the list is narrow.
             text = pad(text, width, right=True) if column.right else text
             cells.append((text, row_text.tones.get(column.name)))
         return cells
 
 
 EMPTY: list[Piece] = [
-    ("No session yet. Put mcpspy before a server, in your host's config or a shell:", None),
+    ("No sessions yet. Run a server through mcpspy, in your host's config or shell:", None),
     ("", None),
     ("    mcpspy run -- npx -y @modelcontextprotocol/server-memory", "title"),
     ("    mcpspy http --upstream http://localhost:3001/mcp", "title"),
     ("", None),
-    ("and it appears here by itself. See how it looks first: press D, or run", None),
+    ("Its sessions then appear here. To see a sample, press D or run:", None),
     ("", None),
     ("    mcpspy demo", "title"),
 ]
@@ -202,21 +202,25 @@ def title(shown: int, sessions: Sequence[Summary], marked: int) -> tuple[list[Pi
 
 
 def nothing(sessions: int) -> list[Piece]:
-    return [(f"0 of {plural(sessions, 'session')}: esc clears the filter", None)] if sessions else EMPTY
+    return (
+        [(f"0 of {plural(sessions, 'session')} match. Press esc to clear the filter.", None)]
+        if sessions
+        else EMPTY
+    )
 
 
 def about(summary: Summary | None) -> list[Piece]:
     """Return the details of a session that have no column."""
     if summary is None:
         return []
-    large = "too large to be counted · " if is_too_large(summary) else ""
+    large = "too large to count · " if is_too_large(summary) else ""
     end = f" · {rows.ending(summary.exit)}" if summary.exit else ""
     return [(f"{large}{sanitize(summary.header.id)} · {size(summary)}{end}", rows.QUIET)]
 
 
 def question(sessions: Sequence[Summary], files: int, live: int) -> str:
     """Return the question before deleting; `live` sessions are not deleted."""
-    stay = f" ({plural(live, 'live one')} will stay.)" if live else ""
+    stay = f" ({plural(live, 'live session')} will be kept.)" if live else ""
     if len(sessions) == 1:
         (one,) = sessions
         parts = f", {files} parts" if files > 1 else ""
@@ -228,13 +232,13 @@ def question(sessions: Sequence[Summary], files: int, live: int) -> str:
 
 def refusal(live: Sequence[Summary]) -> str:
     if len(live) == 1:
-        return f"{_name(live[0])} is live: it can be deleted once its server has stopped"
-    return f"all {len(live)} are live: they can be deleted once their servers have stopped"
+        return f"cannot delete {_name(live[0])}: it is live; stop its server first"
+    return f"cannot delete {len(live)} live sessions: stop their servers first"
 
 
 def command(summary: Summary, sessions: Sequence[Summary], folder: str) -> str:
     wanted = summary.header.id
-    if [other.header.id for other in sessions].count(wanted) != 1:  # There is a copy with the same id.
+    if [other.header.id for other in sessions].count(wanted) != 1:  # A copy has the same id.
         return shlex.join(["mcpspy", "show", str(summary.path)])
     elsewhere = [] if folder == sessions_folder() else ["--dir", folder]
     return shlex.join(["mcpspy", "show", sanitize(wanted), *elsewhere])

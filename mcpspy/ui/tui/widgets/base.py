@@ -1,8 +1,8 @@
 """Widgets that draw lines of text by role: base class, scrolling view, split line.
 
-Textual looks up border, tint, opacity and filters for each line; these widgets
-have none of the first three and cache the rest. Lines that stay visible are not
-drawn again, and a new number of lines causes no layout of the screen.
+Textual looks up border, tint, opacity and filters for every line. These widgets
+support none of the first three and cache the filters. Lines that stay visible are
+not drawn again, and a changed number of lines does not lay out the screen.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from mcpspy.ui.tui.widgets.columns import Piece, cells, fitted, steady
 
 
 class BaseWidget(Widget):
-    """A widget of styled text; the application must have the roles as component classes."""
+    """A widget that draws styled text; the application must define the roles as component classes."""
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
         self._drawn: dict[int, Strip] = {}
-        """Lines as they were last drawn."""
+        """Line number → the line as last drawn."""
         self._looks: dict[Style, dict[str | None, Style]] = {}
         """Background → role → style."""
         self._ground = Style()
@@ -65,10 +65,10 @@ class BaseWidget(Widget):
         return strips if (start, end) == (0, self.outer_size.width) else [s.crop(start, end) for s in strips]
 
     def prepare(self) -> None:
-        """Look up what all lines share."""
+        """Look up the styles that all lines share; called before lines are drawn."""
 
     def paint(self, pieces: list[Piece], width: int, ground: Style | None = None) -> list[Segment]:
-        """Return pieces as `width` columns, on the widget's background or another one."""
+        """Return `width` columns of segments for the pieces, on `ground` or the widget's own background."""
         base = self._ground if ground is None else ground
         looks = self._looks.setdefault(base, {})
         segments: list[Segment] = []
@@ -98,7 +98,7 @@ class BaseWidget(Widget):
         return Style(color=style.color, bold=style.bold, dim=style.dim, reverse=style.reverse)
 
     def filtered(self, style: Style) -> Style:
-        """Return a style as the terminal gets it."""
+        """Return a style with the line filters applied, as the terminal receives it."""
         segments = [Segment("x", style)]
         for each in self.get_line_filters():
             segments = each.apply(segments, self.background_colors[1])
@@ -113,7 +113,7 @@ STEPS = 8
 
 
 class ScrollTrack(ScrollBar, BaseWidget):
-    """A scrollbar whose lines are cached."""
+    """A scrollbar that caches its lines."""
 
     def render_lines(self, crop: Region) -> list[Strip]:
         height = self.outer_size.height
@@ -170,7 +170,7 @@ class LineScrollView(ScrollView, BaseWidget, inherit_bindings=False):
             self._drawn = moved
 
     def extend(self, lines: int) -> None:
-        # Setting the reactive would lay out the whole screen.
+        # Assigning to the reactive would lay out the whole screen.
         self.set_reactive(LineScrollView.virtual_size, Size(0, lines))
         self._move_bar()
         self.scroll_y = self.validate_scroll_y(self.scroll_y)
@@ -179,7 +179,7 @@ class LineScrollView(ScrollView, BaseWidget, inherit_bindings=False):
         self.scroll_to(y=top, animate=False, force=True)
 
     def _move_bar(self) -> None:
-        """Move the bar if that is visible: it has few cells for a million lines."""
+        """Move the scrollbar if the change is visible: it has few cells for a million lines."""
         if not self.show_vertical_scrollbar:
             return
         bar, lines, top = self.vertical_scrollbar, self.virtual_size.height, self.scroll_y
@@ -194,7 +194,7 @@ class LineScrollView(ScrollView, BaseWidget, inherit_bindings=False):
 
 
 class SplitLine(BaseWidget):
-    """A line with a left part and a right part; the left one is cut first."""
+    """A line with a left and a right part; the left part is truncated first."""
 
     DEFAULT_CSS = """
     SplitLine { height: 1; background: $panel; }

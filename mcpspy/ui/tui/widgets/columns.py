@@ -1,7 +1,7 @@
-"""Text of a known width, and how columns share a line. Pure.
+"""Text of known width, and the layout of columns on a line. Pure.
 
-Text is made steady first: terminals disagree on the width of joining and
-invisible characters, and one wrong guess shifts everything to its right.
+`steady` replaces joining and invisible characters first: terminals disagree on
+their width, and one wrong width shifts everything to its right.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _INVISIBLE = (
 
 _STEADY: dict[int, str | None] = {
     **{n: f"\\u{n:04x}" if n < 0x10000 else f"\\U{n:08x}" for n in _INVISIBLE},
-    0xFE0E: None,  # "As text", "as emoji": the one thing left out, since it moves columns and says nothing.
+    0xFE0E: None,  # Selectors of text or emoji style: removed, as they shift columns and carry no information.
     0xFE0F: None,
 }
 
@@ -69,7 +69,7 @@ def cut(text: str, width: int) -> str:
 
 
 def cut_middle(text: str, width: int) -> str:
-    """Cut in the middle: the end of `notifications/resources/updated` says more than the start."""
+    """Return a text cut in the middle: `notifications/resources/updated` is recognised by its end."""
     if width < 8 or not text.isascii() or len(text) <= width:
         return cut(text, width)
     tail = len(text) - text.find("/") if "/" in text else width
@@ -87,9 +87,9 @@ def pad(text: str, width: int, *, right: bool = False) -> str:
 
 
 def wrap(text: str, width: int, hang: int = 0) -> list[tuple[int, int]]:
-    """Return the spans of a text that make its rows, all but the first `hang` columns narrower.
+    """Return the spans of a text's rows; all rows after the first are `hang` columns narrower.
 
-    Breaks after a space, if there is one in the second half of the row.
+    A row breaks after a space if there is one in its second half.
     """
     rows: list[tuple[int, int]] = []
     start = 0
@@ -113,7 +113,7 @@ class Column(NamedTuple):
     least: int
     most: int
     rank: int
-    """The column with the highest rank is the first to go when space is short."""
+    """The column with the highest rank is removed first when space is short."""
     right: bool = False
 
 
@@ -132,7 +132,7 @@ def gap_at(width: int) -> int:
 
 
 def share(columns: Sequence[Column], width: int) -> list[PlacedColumn]:
-    """Return the columns that fit with their widths; the rest is shared evenly among those that can grow."""
+    """Return the columns that fit, with their widths; columns that can grow share the remaining space evenly."""
     gap = gap_at(width)
     kept = list(columns)
     while len(kept) > 1 and sum(c.least for c in kept) + gap * (len(kept) - 1) > width:
@@ -183,7 +183,7 @@ MESSAGES = (
     Column("finding", "", 1, 1, 0),
     Column("arrow", "", 1, 1, 0),
     Column("method", "method", 14, 30, 1),
-    Column("subject", "about", 8, 400, 2),
+    Column("subject", "target", 8, 400, 2),
     Column("id", "id", 4, 6, 5),
     Column("latency", "latency", 8, 8, 4, right=True),
     Column("size", "size", 6, 6, 7, right=True),
@@ -196,7 +196,7 @@ EXCHANGES = (
     Column("finding", "", 1, 1, 0),
     Column("arrow", "", 1, 1, 0),
     Column("method", "method", 14, 20, 1),
-    Column("subject", "about", 14, 400, 2),
+    Column("subject", "target", 14, 400, 2),
     Column("id", "id", 4, 6, 6),
     Column("latency", "latency", 9, 9, 4, right=True),
     Column("bar", "", 8, 8, 9),

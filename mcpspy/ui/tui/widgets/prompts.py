@@ -1,4 +1,4 @@
-"""Prompts over a screen: a text, a confirmation, and an error response."""
+"""Modal prompts: a line of text, a confirmation, and an error response."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from textual.widgets import Footer, Input, Static
 
 
 class TextPrompt(ModalScreen[str | None]):
-    """A question; dismissed with the text, or None if it was cancelled."""
+    """A prompt for a line of text; dismissed with the text, or None if the user cancels."""
 
     CSS = """
     TextPrompt { align: center middle; background: $background 60%; }
@@ -22,11 +22,9 @@ class TextPrompt(ModalScreen[str | None]):
     TextPrompt Input { border: none; padding: 0; height: 1; background: $surface; }
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", "leave", tooltip="leave it", id="ask.leave")
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "cancel", id="ask.leave")]
 
-    HELP_NAME = "in a question"
+    HELP_NAME = "prompt"
 
     def __init__(self, question: str, answer: str = "") -> None:
         super().__init__()
@@ -44,7 +42,7 @@ class TextPrompt(ModalScreen[str | None]):
 
 
 class ConfirmPrompt(ModalScreen[bool]):
-    """A yes/no question; takes sanitized text."""
+    """A yes/no question; the text must be sanitized."""
 
     CSS = """
     ConfirmPrompt { align: center middle; background: $background 60%; }
@@ -57,7 +55,7 @@ class ConfirmPrompt(ModalScreen[bool]):
         Binding("n,escape,q", "dismiss(False)", "no", id="confirm.no"),
     ]
 
-    HELP_NAME = "the question"
+    HELP_NAME = "confirmation"
 
     def __init__(self, question: str) -> None:
         super().__init__()
@@ -69,11 +67,11 @@ class ConfirmPrompt(ModalScreen[bool]):
 
 
 CODE, MESSAGE = -32603, "Internal error"
-"""JSON-RPC 2.0's error for a failing server, section 5.1."""
+"""Code and message of an internal error, by JSON-RPC 2.0, section 5.1."""
 
 
 class ErrorPrompt(ModalScreen[tuple[int, str] | None]):
-    """An error code and message; dismissed with both, or None if it was cancelled."""
+    """A prompt for an error code and message; dismissed with both, or None if the user cancels."""
 
     CSS = """
     ErrorPrompt { align: center middle; background: $background 60%; }
@@ -84,13 +82,13 @@ class ErrorPrompt(ModalScreen[tuple[int, str] | None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", "leave", tooltip="leave it held", id="refusal.leave"),
+        Binding("escape", "dismiss(None)", "cancel", tooltip="keep it held", id="refusal.leave"),
     ]
 
-    HELP_NAME = "in an answer"
+    HELP_NAME = "error response"
 
     def __init__(self, name: str) -> None:
-        """`name` is the request's name; sanitized."""
+        """`name` is the sanitized name of the request."""
         super().__init__()
         self._name = name
         self._code = Input(str(CODE), compact=True, id="code")
@@ -99,20 +97,20 @@ class ErrorPrompt(ModalScreen[tuple[int, str] | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="refusal"):
-            yield Static(f"Answer {self._name} with this error; its peer will not see it.", markup=False)
-            yield Static("code, a whole number:", classes="role--quiet", markup=False)
+            yield Static(f"Answer {self._name} with an error instead of forwarding it:", markup=False)
+            yield Static("code (integer):", classes="role--quiet", markup=False)
             yield self._code
             yield Static("message:", classes="role--quiet", markup=False)
             yield self._message
             yield self._error_line
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Go from the code to the message, and then close."""
+        """Move from the code to the message, then dismiss the prompt."""
         event.stop()
         try:
             code = int(self._code.value.strip())
         except ValueError:
-            self._error_line.update("the code is a whole number, as in -32603")
+            self._error_line.update("error code: not an integer (use a number such as -32603)")
             self._code.focus()
             return
         self._error_line.update("")

@@ -1,7 +1,7 @@
 """A list of any length that draws only its visible rows.
 
-Not a DataTable: that measures every cell and reads markup, and a row may hold
-anything a server sends.
+Not a DataTable, which measures every cell and interprets markup: a row may
+contain anything a server sends.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from mcpspy.ui.tui.widgets.base import LineScrollView
 from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, cut, heading, joined, share, steady
 
 SELECTED = "▸"
-"""Mark of the row under the cursor, which a colour alone would not show."""
+"""Mark of the row under the cursor, for terminals that do not show colours."""
 
 MARGIN = 3
-"""Columns of a line outside the cells: the mark, a space, and one at the end."""
+"""Columns outside the cells: the mark, a space, and one at the end of the line."""
 
 
 class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
@@ -38,23 +38,23 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "next row", show=False, id="list.down"),
         Binding("up,k", "move(-1)", "previous row", show=False, id="list.up"),
-        Binding("pagedown,space", "page(1)", "a page down", show=False, id="list.page-down"),
-        Binding("pageup", "page(-1)", "a page up", show=False, id="list.page-up"),
+        Binding("pagedown,space", "page(1)", "page down", show=False, id="list.page-down"),
+        Binding("pageup", "page(-1)", "page up", show=False, id="list.page-up"),
         Binding("home,g", "first", "first row", show=False, id="list.first"),
         Binding("end,G", "last", "last row", show=False, id="list.last"),
     ]
 
-    HELP_NAME = "in the list"
+    HELP_NAME = "list"
 
     HEADS = 1
 
     COLUMNS: ClassVar[tuple[Column, ...]] = ()
 
     class Moved(Message):
-        """The cursor is on another row, or its row has changed."""
+        """Posted when the cursor moves to another row, or its row changes."""
 
     class Opened(Message):
-        """The row under the cursor was opened."""
+        """Posted when the user opens the row under the cursor."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
@@ -79,7 +79,7 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
         return self.count < self.scroll_offset.y + self._page()
 
     def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:
-        """Return the cells of one row; if there are fewer than columns, the last may use the rest of the line."""
+        """Return the cells of a row; with fewer cells than columns, the last one may use the rest of the line."""
         raise NotImplementedError
 
     def line(self, index: int, width: int) -> list[Piece]:
@@ -89,7 +89,7 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
         return SELECTED if index == self.cursor else " "
 
     def sync(self, count: int) -> None:
-        """Set the number of rows. The cursor stays where it is, or at the end if it follows."""
+        """Set the number of rows. The cursor stays on its row, or on the last row while following."""
         before, self.count = self.count, count
         if count != before:
             self.extend(count + 1)
@@ -135,7 +135,7 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
 
     def on_resize(self) -> None:
         self.move_to(self.cursor)
-        # After growing, the target would be beyond the end, and the wheel would start from there.
+        # After the list has grown taller, the target is beyond the end, and the wheel would start from there.
         self.scroll_target_y = min(self.scroll_target_y, self.max_scroll_y)
 
     def on_click(self, event: events.Click) -> None:
@@ -163,7 +163,7 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
             self._of_heading = self._ground + self.get_component_rich_style("row--heading")
             self._drawn.clear()
             if was_placed and was_placed != placed:
-                self.refresh()  # The current frame may cover only one line.
+                self.refresh()  # The current frame may draw only one line.
 
     def render_line(self, y: int) -> Strip:
         width, ground = self._width, self._ground

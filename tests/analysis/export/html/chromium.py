@@ -1,7 +1,7 @@
-"""A real browser to open pages in: Chromium, driven by its own protocol (Chrome DevTools Protocol).
+"""Chromium, driven over the Chrome DevTools Protocol.
 
-It comes with the peers (`@sparticuz/chromium`, x86-64 Linux); elsewhere one that
-is installed serves. Without a window, without network, with a profile of its own.
+The browser comes with the peers (`@sparticuz/chromium`, x86-64 Linux); on other platforms an installed one is used.
+It runs headless, without network, in its own profile.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ INSTALLED = (
 )
 
 SECONDS = 30
-"""A bound for every answer. They come within milliseconds."""
+"""Limit for every response; they normally arrive within milliseconds."""
 
 OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars"),
@@ -41,7 +41,7 @@ KEYS = {"Enter": (13, "\r"), "Escape": (27, "")}
 
 
 class Page:
-    """One page, as who drives the browser sees it."""
+    """One page of the browser."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse, target: str) -> None:
         self._socket = socket
@@ -51,7 +51,7 @@ class Page:
         self._received: list[dict[str, Any]] = []
 
     async def attach(self) -> None:
-        """Begin to listen to everything that may go wrong."""
+        """Subscribe to all events that may report a problem."""
         attached = await self.send("Target.attachToTarget", targetId=self._target, flatten=True)
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network", "Audits"):
@@ -72,7 +72,7 @@ class Page:
         return result
 
     async def open(self, url: str) -> None:
-        """Load a page, and wait until its script has run; what was wrong with the last one is forgotten."""
+        """Load a page, and wait until its script has run; forget the problems of the previous page."""
         self._received.clear()
         loader = (await self.send("Page.navigate", url=url))["loaderId"]
         while not any(
@@ -83,7 +83,7 @@ class Page:
             self._received.append(await self._next())
 
     async def evaluate(self, expression: str) -> Any:
-        """Return the value of an expression; a promise is waited for, an exception fails."""
+        """Return the value of an expression; wait for a promise, fail on an exception."""
         done = await self.send(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )
@@ -91,7 +91,7 @@ class Page:
         return done["result"].get("value")
 
     async def until(self, expression: str) -> Any:
-        """Wait for an expression to be true, frame by frame; return its value."""
+        """Wait until an expression is true, frame by frame; return its value."""
         return await asyncio.wait_for(
             self.evaluate(
                 "new Promise((done) => { const look = () => { const found = "
@@ -109,11 +109,11 @@ class Page:
             await self.send("Input.dispatchKeyEvent", type="keyUp", **about)
 
     async def write(self, text: str) -> None:
-        """Write into what has the focus."""
+        """Insert text into the focused element."""
         await self.send("Input.insertText", text=text)
 
     async def look(self, width: int, height: int = 800, scheme: str = "light") -> None:
-        """Have a window of this size, and a system of this colour scheme."""
+        """Set the size of the window and the colour scheme of the system."""
         await self.send(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -126,7 +126,7 @@ class Page:
         )
 
     def wrong(self) -> list[str]:
-        """Return what went wrong since the page was opened: exceptions, complaints in the console, refused or failed requests."""
+        """Return problems since the page was opened: exceptions, console messages, blocked or failed requests."""
         bad = ("Runtime.exceptionThrown", "Log.entryAdded", "Network.loadingFailed", "Audits.issueAdded")
         return [
             json.dumps(received)
@@ -138,7 +138,7 @@ class Page:
         ]
 
     def requested(self) -> list[str]:
-        """Return every address that was asked for anything since then."""
+        """Return every address that was requested since then."""
         return [
             received["params"]["request"]["url"]
             for received in self._received
@@ -177,18 +177,18 @@ async def chromium(folder: Path) -> AsyncIterator[Page]:
 
 
 async def _address(process: asyncio.subprocess.Process) -> str:
-    """Return where it listens, which is among the first it says."""
+    """Return the address on which it listens, which is in the first lines of its output."""
     assert process.stderr is not None
-    said = b""
+    output = b""
     while line := await process.stderr.readline():
         if found := re.search(rb"ws://\S+", line):
             return found[0].decode()
-        said += line
-    pytest.fail(f"Chromium did not start: {said.decode()}", pytrace=False)
+        output += line
+    pytest.fail(f"Chromium did not start: {output.decode()}", pytrace=False)
 
 
 def _program() -> tuple[str, dict[str, str]]:
-    """Return the browser, and what of the environment it needs."""
+    """Return the browser, and the environment variables that it needs."""
     if sys.platform == "linux" and platform.machine() == "x86_64":
         if not (PEERS / "chromium").exists():
             pytest.fail("the peers are not installed: run make peers", pytrace=False)

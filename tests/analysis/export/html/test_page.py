@@ -1,4 +1,4 @@
-"""The page in Chromium: no text of a peer is more than text in it."""
+"""The page in Chromium: text of a peer is never interpreted."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from tests.analysis.export.sessions import (
     note,
     recorded,
     result,
-    said,
     server,
+    session_of,
 )
 
 in_chromium = pytest.mark.asyncio(loop_scope="module")
@@ -43,7 +43,7 @@ NASTY = """</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)> "
 
 
 class Reader(HTMLParser):
-    """What a parser sees of a page: its elements, and the texts of scripts and styles."""
+    """A page as a parser sees it: its elements, and the texts of scripts and styles."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -86,7 +86,7 @@ def nasty(text: str = NASTY) -> RecordedSession:
     )
     initialize = b"""{"jsonrpc":"2.0","id":"%b","method":"initialize","params":{"protocolVersion":"%b",
         "clientInfo":{"name":"%b","version":"%b"}}}""" % (quoted, quoted, quoted, quoted)
-    return said(
+    return session_of(
         client(0, initialize),
         call(1, 2, name=quoted),
         failure(2, 2, text=quoted),
@@ -108,17 +108,17 @@ async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pag
 
 
 async def opened(browser: Page, folder: Path, session: RecordedSession, anchor: str = "") -> str:
-    """Have a browser open the page of a session; return its address."""
+    """Open the page of a session in the browser; return its address."""
     path = folder / "page.html"
     path.write_text(made(session), encoding="utf-8", newline="\n")
-    await browser.open("about:blank")  # Or an address that differs by its hash only would load nothing.
+    await browser.open("about:blank")  # Else an address that differs only by its hash loads nothing.
     await browser.open(path.as_uri() + anchor)
     await browser.until("/row/.test(document.getElementById('found').textContent)")
     return path.as_uri()
 
 
 async def rows(browser: Page, count: int, of: int | None = None) -> list[str]:
-    """Wait until so many rows are found, of how many if there is a search or filter; return those in view."""
+    """Wait until `count` rows are found (of `of`, with a search or filter); return those in view."""
     words = f"{count:,} of {of:,} row" if of is not None else f"{count:,} row"
     await browser.until(f"document.getElementById('found').textContent.startsWith('{words}')")
     found: list[str] = await browser.evaluate(
@@ -194,7 +194,7 @@ def test_every_text_can_be_read_on_every_ground() -> None:
         return (light + 0.05) / (dark + 0.05)
 
     for scheme, name, ground in product(
-        (0, 1), ("text", "faint", "link", "ok", "bad", "open", "odd"), (*grounds, "cursor")
+        (0, 1), ("text", "faint", "link", "ok", "bad", "open", "issue"), (*grounds, "cursor")
     ):
         assert contrast(colours[name][scheme], colours[ground][scheme]) >= 4.5, (name, ground, scheme)
     for scheme in (0, 1):
@@ -202,7 +202,7 @@ def test_every_text_can_be_read_on_every_ground() -> None:
 
 
 def test_it_is_one_of_the_formats() -> None:
-    session = said(call(0), result(1))
+    session = session_of(call(0), result(1))
 
     assert "".join(FORMATS["html"].exporter()([session])) == made(session)
 
@@ -216,8 +216,7 @@ LAYOUT = """(() => {
     beside: new Set(all(".side").map((side) => side.getBoundingClientRect().top)).size < all(".side").length,
   };
 })()"""
-"""How wide the page is, how much of a message is out of sight sideways, how many rows are current, and whether
-request and answer are side by side."""
+"""Width of the page, elements cut off sideways, current rows, and True if request and response are side by side."""
 
 
 @in_chromium
@@ -262,12 +261,12 @@ async def test_real_sessions_fit_a_phone(browser: Page, tmp_path: Path) -> None:
 @in_chromium
 async def test_the_theme_is_switched_and_kept(browser: Page, tmp_path: Path) -> None:
     await browser.look(1600, scheme="light")
-    await opened(browser, tmp_path, said(call(0)))
+    await opened(browser, tmp_path, session_of(call(0)))
     await browser.press("t", "t")
     ground = "getComputedStyle(document.body).backgroundColor"
 
     assert await browser.evaluate(ground) == "rgb(21, 23, 28)"
-    await opened(browser, tmp_path, said(call(0)))
+    await opened(browser, tmp_path, session_of(call(0)))
     assert await browser.evaluate(ground) == "rgb(21, 23, 28)"
     await browser.press("t")
     assert await browser.evaluate(ground) == "rgb(251, 251, 248)"
@@ -276,7 +275,7 @@ async def test_the_theme_is_switched_and_kept(browser: Page, tmp_path: Path) -> 
 @in_chromium
 async def test_bodies_are_shown_as_they_were_sent(browser: Page, tmp_path: Path) -> None:
     text = rb'{"jsonrpc":"2.0","id":1,"method":"x","params":{"n":123456789012345678901234567890,"n":1.0,"n":1E5,"e":"\u00fc\"","o":{},"a":[ ]}}'
-    await opened(browser, tmp_path, said(client(0, text), server(1, b"{oops\x07}")))
+    await opened(browser, tmp_path, session_of(client(0, text), server(1, b"{oops\x07}")))
     await browser.press("j", "Enter")
 
     shown = await browser.evaluate(
@@ -293,7 +292,7 @@ async def test_a_large_body_is_laid_out_as_far_as_one_looks(browser: Page, tmp_p
     items = b",".join(b'{"i":%d,"name":"item %d"}' % (i, i) for i in range(20_000))
     inner = json.dumps(json.dumps({"deep": ["\n", 1]})).encode()
     answer = result(1, 1, b'"long":"%b","items":[%b],"text":%b' % (b"x" * 50_000, items, inner))
-    await opened(browser, tmp_path, said(call(0, 1), answer))
+    await opened(browser, tmp_path, session_of(call(0, 1), answer))
     await browser.press("j", "Enter")
     lines = "document.querySelectorAll('#detail .line').length"
 
@@ -307,14 +306,14 @@ async def test_a_large_body_is_laid_out_as_far_as_one_looks(browser: Page, tmp_p
     )
     assert before < await browser.evaluate(lines) < before + 1000
     await browser.evaluate(
-        "[...document.querySelectorAll('#detail .more')].find((more) => more.textContent === 'read').click()"
+        "[...document.querySelectorAll('#detail .more')].find((more) => more.textContent === 'decoded').click()"
     )
     assert '"deep"' in await browser.evaluate("document.querySelector('#detail .read').textContent")
     await browser.press("/")
     await browser.write("deep")
     await browser.until("CSS.highlights.get('found')?.size === 1")
     await browser.evaluate(
-        "[...document.querySelectorAll('#detail .more')].find((more) => more.textContent === 'read').click()"
+        "[...document.querySelectorAll('#detail .more')].find((more) => more.textContent === 'decoded').click()"
     )
     assert await browser.evaluate("CSS.highlights.get('found').size") == 2
     await browser.press("Escape")
@@ -328,7 +327,9 @@ async def test_a_large_body_is_laid_out_as_far_as_one_looks(browser: Page, tmp_p
 async def test_what_is_made_to_be_too_much_is_not(browser: Page, tmp_path: Path) -> None:
     deep = b'"deep":' + b"[" * 900 + b"]" * 900
     wide = b'"wide":"' + b"needle " * 300_000 + b'"'
-    await opened(browser, tmp_path, said(call(0, 1), result(1, 1, deep), call(2, 2), result(3, 2, wide)))
+    await opened(
+        browser, tmp_path, session_of(call(0, 1), result(1, 1, deep), call(2, 2), result(3, 2, wide))
+    )
     await browser.press("j", "Enter")
     depth = "document.querySelectorAll('#detail .side:last-child .line').length"
 
@@ -339,7 +340,7 @@ async def test_what_is_made_to_be_too_much_is_not(browser: Page, tmp_path: Path)
     await browser.write("needle")
     await rows(browser, 1, 2)
     await browser.press("Enter", "n")
-    await browser.until("document.getElementById('said').textContent.startsWith('1 of ')")
+    await browser.until("document.getElementById('announcement').textContent.startsWith('1 of ')")
     assert await browser.evaluate("document.getElementById('detail').textContent.length") < 10_000
     assert browser.wrong() == []
 
@@ -368,12 +369,12 @@ QUERIES = {
     ".*": [],
     "-": ["report"],
 }
-"""What is searched for, and the tools whose calls are found."""
+"""Query → tools whose calls match."""
 
 
 @in_chromium
 async def test_a_search_finds_words_in_methods_subjects_and_bodies(browser: Page, tmp_path: Path) -> None:
-    await opened(browser, tmp_path, said(*(entry for pair in SEARCHED for entry in pair)))
+    await opened(browser, tmp_path, session_of(*(entry for pair in SEARCHED for entry in pair)))
     for query, found in QUERIES.items():
         await browser.press("Escape", "Escape", "/")
         await browser.write(query)
@@ -384,7 +385,7 @@ async def test_a_search_finds_words_in_methods_subjects_and_bodies(browser: Page
 
 @in_chromium
 async def test_what_is_found_is_marked_and_can_be_walked_through(browser: Page, tmp_path: Path) -> None:
-    await opened(browser, tmp_path, said(*(entry for pair in SEARCHED for entry in pair)))
+    await opened(browser, tmp_path, session_of(*(entry for pair in SEARCHED for entry in pair)))
     await browser.press("/")
     await browser.write("snow")
     await rows(browser, 2, 2)
@@ -394,9 +395,9 @@ async def test_what_is_found_is_marked_and_can_be_walked_through(browser: Page, 
     assert await browser.evaluate(marked) == ["snow"]
     await browser.press("n")
     assert await browser.evaluate("[...CSS.highlights.get('current')].map(String)") == ["snow"]
-    assert await browser.evaluate("document.getElementById('said').textContent") == "1 of 1"
+    assert await browser.evaluate("document.getElementById('announcement').textContent") == "1 of 1"
     await browser.press("j")
-    assert await browser.evaluate(f"{marked}.length") == 2  # Of the status in the head, and of the body.
+    assert await browser.evaluate(f"{marked}.length") == 2  # In the status, and in the body.
     await browser.press("/", "Escape", "Escape")
     assert await browser.evaluate("CSS.highlights.has('found')") is False
 
@@ -404,7 +405,7 @@ async def test_what_is_found_is_marked_and_can_be_walked_through(browser: Page, 
 @in_chromium
 async def test_everything_is_reached_by_keys(browser: Page, tmp_path: Path) -> None:
     entries = [entry for i in range(1, 30) for entry in (call(i, i), result(i + 0.5, i))]
-    await opened(browser, tmp_path, said(*entries, call(40, 40), failure(41, 40)))
+    await opened(browser, tmp_path, session_of(*entries, call(40, 40), failure(41, 40)))
     current = "document.querySelector('#tall [aria-selected=true]')?.id"
 
     await browser.press("j", "j", "k")
@@ -436,7 +437,7 @@ async def test_a_link_leads_to_a_message(browser: Page, tmp_path: Path) -> None:
     progress = (
         b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}'
     )
-    session = said(
+    session = session_of(
         call(0, 1, more=b',"_meta":{"progressToken":7}', http=4), server(1, progress, http=4), result(2, 1, http=4),
         note(2, "http", http=4, method="POST", path="/mcp", status=200),
     )  # fmt: skip
@@ -455,7 +456,7 @@ async def test_a_link_leads_to_a_message(browser: Page, tmp_path: Path) -> None:
 async def test_chips_time_and_order_choose_the_rows(browser: Page, tmp_path: Path) -> None:
     await browser.look(1600)
     ping = b'{"jsonrpc":"2.0","method":"notifications/message","params":{}}'
-    session = said(
+    session = session_of(
         *(call(0, 1), result(4, 1), call(5, 2, name=b"quick"), failure(5.01, 2), server(6, ping)),
         *(note(7, "stderr", text="hm"), note(8, "http", http=9, method="GET", path="/", status=200)),
         call(9, 3, name=b"never"), note(10, "exit", code=0, signal=None),
@@ -497,13 +498,13 @@ async def test_chips_time_and_order_choose_the_rows(browser: Page, tmp_path: Pat
 @in_chromium
 async def test_a_message_is_copied_as_it_was_sent(browser: Page, tmp_path: Path) -> None:
     text = b'{"jsonrpc": "2.0", "id": 10000000000000000000001, "method":"\xe2\x80\xae"}'
-    await opened(browser, tmp_path, said(client(0, text)))
+    await opened(browser, tmp_path, session_of(client(0, text)))
     await browser.send(
         "Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"]
     )
     await browser.press("j", "Enter", "y")
 
-    await browser.until("document.getElementById('said').textContent === 'copied'")
+    await browser.until("document.getElementById('announcement').textContent === 'copied'")
     assert (await browser.evaluate("navigator.clipboard.readText()")).encode() == text
 
 
@@ -511,7 +512,7 @@ async def test_a_message_is_copied_as_it_was_sent(browser: Page, tmp_path: Path)
 async def test_a_big_session_is_a_few_elements(browser: Page, tmp_path: Path) -> None:
     pairs = ((call(i, i), result(i + 0.5, i, b'"n":"number %d"' % i)) for i in range(1, 10_001))
     await browser.look(1600)
-    await opened(browser, tmp_path, said(*(entry for pair in pairs for entry in pair)))
+    await opened(browser, tmp_path, session_of(*(entry for pair in pairs for entry in pair)))
 
     assert len(await rows(browser, 10_000)) < 100
     await browser.press("G")
@@ -526,7 +527,7 @@ async def test_a_big_session_is_a_few_elements(browser: Page, tmp_path: Path) ->
 
 @in_chromium
 async def test_on_paper_all_rows_are_there(browser: Page, tmp_path: Path) -> None:
-    session = said(*(entry for i in range(1, 300) for entry in (call(i, i), result(i + 0.5, i))))
+    session = session_of(*(entry for i in range(1, 300) for entry in (call(i, i), result(i + 0.5, i))))
     await browser.look(800, scheme="dark")
     await opened(browser, tmp_path, session)
     paper = b64decode((await browser.send("Page.printToPDF"))["data"])
@@ -539,7 +540,7 @@ async def test_on_paper_all_rows_are_there(browser: Page, tmp_path: Path) -> Non
 
 @in_chromium
 async def test_nothing_is_fetched_even_by_mistake(browser: Page, tmp_path: Path) -> None:
-    await opened(browser, tmp_path, said(call(0)))
+    await opened(browser, tmp_path, session_of(call(0)))
     refused = await browser.evaluate(
         "new Promise((done) => { addEventListener('securitypolicyviolation', (event) => "
         "done(event.effectiveDirective)); new Image().src = 'http://127.0.0.1:9/'; })"
@@ -555,7 +556,7 @@ async def test_nothing_is_fetched_even_by_mistake(browser: Page, tmp_path: Path)
 @in_chromium
 async def test_screen_readers_find_the_landmarks(browser: Page, tmp_path: Path) -> None:
     await browser.look(1600)
-    await opened(browser, tmp_path, said(call(0, 1), result(1, 1), server(2, b"nonsense")))
+    await opened(browser, tmp_path, session_of(call(0, 1), result(1, 1), server(2, b"nonsense")))
     await browser.press("j", "Enter")
     tree = (await browser.send("Accessibility.getFullAXTree"))["nodes"]
     named = [

@@ -1,4 +1,4 @@
-"""Rows, bodies and facts, as the page's script is given them."""
+"""Rows, bodies and facts, as passed to the page's script."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from tests.analysis.export.sessions import (
     note,
     recorded,
     result,
-    said,
     server,
+    session_of,
 )
 
 SCRIPT = Path(entries_module.__file__).with_name("session.js").read_text(encoding="utf-8")
 
 MEMBERS = re.findall(r'"(\w+)"', SCRIPT.partition("MEMBERS = [")[2].partition("]")[0])
-"""What the script calls the members of a row."""
+"""Names of a row's members in the script."""
 
 
 class Read:
-    """Entries, as a reader of the page would have them."""
+    """Entries, as the page decodes them."""
 
     def __init__(self, session: RecordedSession) -> None:
         self.entries = HtmlRows(session)
@@ -45,8 +45,8 @@ class Read:
         return found
 
 
-def test_a_request_and_its_answer_are_one_row() -> None:
-    read = Read(said(call(1.0, 1), result(1.25, 1, b'"ok":true')))
+def test_a_request_and_its_response_are_one_row() -> None:
+    read = Read(session_of(call(1.0, 1), result(1.25, 1, b'"ok":true')))
 
     (row,) = read.rows
     assert (row["number"], row["at"], row["end"], row["kind"], row["side"]) == (
@@ -72,11 +72,11 @@ def test_bodies_are_kept_to_the_digit() -> None:
         '{"jsonrpc":"2.0","id":1,"method":"ping","n":123456789012345678901234567890,"n":1.0,"n":"\\u00fc ü "}'
     )
 
-    assert Read(said(client(0, text.encode()))).bodies == [text]
+    assert Read(session_of(client(0, text.encode()))).bodies == [text]
 
 
 def test_bytes_that_are_no_text_are_escapes() -> None:
-    read = Read(said(server(0, b"\xff\xfe{")))
+    read = Read(session_of(server(0, b"\xff\xfe{")))
 
     assert read.bodies == ["\\xff\\xfe{"]
     assert read.row(kind="malformed")["flaws"] == ["not JSON", "not UTF-8"]
@@ -98,8 +98,8 @@ def test_bytes_that_are_no_text_are_escapes() -> None:
     ],
     ids=["stderr", "exit", "http", "damaged", "answer", "notification"],
 )
-def test_what_is_no_request_has_a_row_of_its_own(entry: Any, kind: str, body: str | None) -> None:
-    read = Read(said(entry))
+def test_other_messages_have_their_own_rows(entry: Any, kind: str, body: str | None) -> None:
+    read = Read(session_of(entry))
 
     assert [row["kind"] for row in read.rows] == [kind]
     assert read.bodies == [entry.data.decode() if body is None else body]
@@ -111,7 +111,7 @@ def test_progress_and_an_answered_question_know_their_request() -> None:
         b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}'
     )
     read = Read(
-        said(
+        session_of(
             call(0, 1, more=b',"_meta":{"progressToken":7}'),
             server(1, progress),
             result(2, 1, b'"resultType":"input_required","requestState":"s"'),
@@ -126,27 +126,27 @@ def test_progress_and_an_answered_question_know_their_request() -> None:
     assert second["tone"] == "bad"
 
 
-def test_a_call_that_was_called_off_ends_there() -> None:
+def test_a_cancelled_call_ends_at_its_cancellation() -> None:
     cancel = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}'
-    read = Read(said(call(0, 1), client(2.5, cancel)))
+    read = Read(session_of(call(0, 1), client(2.5, cancel)))
 
     assert (read.row(kind="request")["state"], read.row(kind="request")["end"]) == ("cancelled", 2.5)
 
 
 def test_flaws_of_both_messages_are_listed_once() -> None:
-    read = Read(said(client(0, b'{"id":1,"method":"ping"}'), server(1, b'{"id":1,"result":{}}')))
+    read = Read(session_of(client(0, b'{"id":1,"method":"ping"}'), server(1, b'{"id":1,"result":{}}')))
 
     assert read.rows[0]["flaws"] == ['jsonrpc is not "2.0"']
 
 
-def test_a_row_holds_nothing_that_turns_a_line_around() -> None:
-    read = Read(said(call(0, name="a\u202eb".encode())))
+def test_a_row_contains_no_bidirectional_controls() -> None:
+    read = Read(session_of(call(0, name="a\u202eb".encode())))
 
     assert read.rows[0]["subject"] == "a\\u202eb"
 
 
 def test_only_what_a_filter_keeps_is_in_the_page() -> None:
-    session = said(call(0, 1), result(1, 1), call(2, 2, name=b"other"), result(3, 2))
+    session = session_of(call(0, 1), result(1, 1), call(2, 2, name=b"other"), result(3, 2))
     read = Read(
         session._replace(keep=lambda change: change.exchange is not None and change.exchange.number == 1)
     )
@@ -164,7 +164,7 @@ def test_only_what_a_filter_keeps_is_in_the_page() -> None:
 
 def test_a_body_is_found_in_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entries_module, "BLOCK", 100)
-    read = Read(said(*(call(number, number) for number in range(1, 8))))
+    read = Read(session_of(*(call(number, number) for number in range(1, 8))))
 
     assert len(read.blocks) > 2
     assert read.entries.starts == [
@@ -177,7 +177,7 @@ def test_the_facts_have_the_peers_and_the_exit() -> None:
     initialize = b"""{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",
         "capabilities":{},"clientInfo":{"name":"host","version":"2"}}}"""
     read = Read(
-        said(
+        session_of(
             client(0, initialize),
             result(1, 1, b'"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"weather"}'),
             call(2, 2),
@@ -194,18 +194,18 @@ def test_the_facts_have_the_peers_and_the_exit() -> None:
 
 
 def test_a_session_without_an_end_is_marked() -> None:
-    facts = Read(said(call(0), is_over=False)).entries.facts()
+    facts = Read(session_of(call(0), is_over=False)).entries.facts()
 
-    assert (facts["ending"], facts["endingTone"]) == ("", "odd")
+    assert (facts["ending"], facts["endingTone"]) == ("", "issue")
 
 
 def test_a_command_can_be_pasted_and_nothing_in_a_header_is_interpreted() -> None:
     header = Header(mcpspy=1, id="i", started="s\x1b", command=["a b", "c\u202e"], cwd="\x07", redacted=True)
-    facts = Read(said(header=header)).entries.facts()
+    facts = Read(session_of(header=header)).entries.facts()
 
     assert (facts["target"], facts["started"], facts["cwd"]) == ("'a b' 'c\\u202e'", "s\\x1b", "\\x07")
     assert facts["redacted"] is True
-    assert Read(said(header=HEADER)).entries.facts()["redacted"] is None
+    assert Read(session_of(header=HEADER)).entries.facts()["redacted"] is None
 
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)

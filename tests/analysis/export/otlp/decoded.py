@@ -1,4 +1,4 @@
-"""OTLP/JSON, read by OpenTelemetry's own messages."""
+"""OTLP/JSON, decoded by OpenTelemetry's own message classes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 IDS = {"traceId": 16, "spanId": 8, "parentSpanId": 8}
-"""What OTLP/JSON has in hex digits, unlike the JSON of Protocol Buffers, and of how many bytes."""
+"""Members that OTLP/JSON writes as hex digits, unlike the JSON of Protocol Buffers, and their length in bytes."""
 
 
 def decoded(text: str | bytes) -> ExportTraceServiceRequest:
-    """Return the request; a member that its messages do not have is an error."""
+    """Return the request; fail for a member that the message classes do not define."""
     return json_format.ParseDict(_with_base64(json.loads(text)), ExportTraceServiceRequest())
 
 

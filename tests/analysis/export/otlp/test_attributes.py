@@ -13,7 +13,7 @@ from mcpspy.analysis.export.otlp.spans import (
     transport_attributes,
 )
 from mcpspy.core.protocol.message import Notification, Request, read_frame
-from tests.analysis.export.sessions import HEADER, call, client, result, said, server
+from tests.analysis.export.sessions import HEADER, call, client, result, server, session_of
 
 VERSION = b'"io.modelcontextprotocol/protocolVersion"'
 
@@ -86,9 +86,9 @@ def test_only_spans_of_the_client_have_the_address() -> None:
     assert transport_attributes(replace(header, upstream="http://[no"), "client")["server.address"] is None
 
 
-def test_an_error_without_a_code_is_of_no_known_type() -> None:
-    (exchange,) = said(call(0.1), server(0.2, b'{"jsonrpc":"2.0","id":1,"error":"no"}')).exchanges()
-    (good,) = said(call(0.1), result(0.2)).exchanges()
+def test_an_error_without_a_code_has_the_type_other() -> None:
+    (exchange,) = session_of(call(0.1), server(0.2, b'{"jsonrpc":"2.0","id":1,"error":"no"}')).exchanges()
+    (good,) = session_of(call(0.1), result(0.2)).exchanges()
 
     assert error_attributes(exchange) == ({"error.type": "_OTHER", "rpc.response.status_code": None}, "no")
     assert error_attributes(good) == ({}, None)

@@ -1,4 +1,4 @@
-"""Whose telemetry it is, and values as OTLP/JSON has them."""
+"""Resource attributes, and values in OTLP/JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_every_kind_of_value_is_read_as_what_it_is() -> None:
     assert [each.string_value for each in array.values] == ["a", "b"]
 
 
-def test_a_side_is_a_service_by_the_name_it_gave_itself() -> None:
+def test_the_service_name_is_the_declared_name_of_a_side() -> None:
     def named(peer: Peer | None, side: str) -> dict[str, object]:
         return read(json_format.ParseDict(resource(HEADER, peer, side), Resource()).attributes)
 

@@ -24,8 +24,8 @@ from tests.analysis.export.sessions import (
     note,
     recorded,
     result,
-    said,
     server,
+    session_of,
 )
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -41,7 +41,7 @@ GOOD = (State.OK, State.INPUT_REQUIRED, State.CLOSED)
 
 
 def made(*entries: Entry, **more: Any) -> list[Span]:
-    return [span for _, span in spans("".join(export([said(*entries, **more)])))]
+    return [span for _, span in spans("".join(export([session_of(*entries, **more)])))]
 
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
@@ -122,7 +122,7 @@ def test_a_request_that_still_waits_has_no_span() -> None:
     assert made(call(0.1, 1), is_over=False) == []
 
 
-def test_it_hangs_under_the_span_that_the_peer_names() -> None:
+def test_the_parent_is_the_span_that_the_peer_names() -> None:
     (span,) = made(call(0.1, more=THEIRS), result(0.2))
 
     assert (span.trace_id.hex(), span.parent_span_id.hex()) == (TRACE, PARENT)
@@ -130,7 +130,7 @@ def test_it_hangs_under_the_span_that_the_peer_names() -> None:
     assert span.flags == 0x301
 
 
-def test_progress_hangs_under_its_request_in_the_same_trace() -> None:
+def test_the_parent_of_progress_is_its_request() -> None:
     progress = (
         b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}'
     )
@@ -143,7 +143,7 @@ def test_progress_hangs_under_its_request_in_the_same_trace() -> None:
     assert reported.start_time_unix_nano == reported.end_time_unix_nano
 
 
-def test_what_comes_in_the_stream_of_a_post_hangs_under_its_request() -> None:
+def test_the_parent_of_messages_in_a_post_stream_is_its_request() -> None:
     ask = b'{"jsonrpc":"2.0","id":9,"method":"roots/list"}'
     header = replace(HEADER, transport="http", upstream="http://h:1/mcp")
     by_name = {
@@ -171,7 +171,7 @@ def test_both_sides_are_services_and_report_their_own_requests() -> None:
     text = "".join(
         export(
             [
-                said(
+                session_of(
                     client(
                         0.1,
                         b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{%b}}'
@@ -194,8 +194,8 @@ def test_both_sides_are_services_and_report_their_own_requests() -> None:
     assert {attributes(span.attributes)["mcp.protocol.version"] for _, span in spans(text)} == {"2025-11-25"}
 
 
-def test_batches_are_requests_of_their_own_and_hold_all_there_is() -> None:
-    sessions = [said(*(each for n in range(1, 8) for each in (call(n, n), result(n + 0.5, n))))]
+def test_batches_are_separate_requests_and_contain_all_spans() -> None:
+    sessions = [session_of(*(each for n in range(1, 8) for each in (call(n, n), result(n + 0.5, n))))]
     found = list(batches(sessions, 3))
 
     assert [count for count, _ in found] == [3, 3, 1]
@@ -206,8 +206,8 @@ def test_batches_are_requests_of_their_own_and_hold_all_there_is() -> None:
 
 
 def test_nothing_and_several_sessions_are_one_request() -> None:
-    two = decoded("".join(export([said(call(0.1), result(0.2)), said(call(0.1), result(0.2))])))
+    two = decoded("".join(export([session_of(call(0.1), result(0.2)), session_of(call(0.1), result(0.2))])))
 
     assert len(two.resource_spans) == 2
     assert json.loads("".join(export([]))) == {"resourceSpans": []}
-    assert not decoded("".join(export([said()]))).resource_spans
+    assert not decoded("".join(export([session_of()]))).resource_spans

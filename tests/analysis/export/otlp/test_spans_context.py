@@ -1,4 +1,4 @@
-"""Which trace a span belongs to."""
+"""Trace context of spans."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def received(meta: object) -> SpanContext | None:
 
 
 def test_the_trace_context_of_a_peer_is_kept() -> None:
-    said = {"traceparent": f"00-{TRACE}-{PARENT}-00", "tracestate": "a=b"}
+    session_of = {"traceparent": f"00-{TRACE}-{PARENT}-00", "tracestate": "a=b"}
 
-    assert received(said) == SpanContext(TRACE, PARENT, 0x300, "a=b")
-    assert received({**said, "tracestate": 7}) == SpanContext(TRACE, PARENT, 0x300, "")
+    assert received(session_of) == SpanContext(TRACE, PARENT, 0x300, "a=b")
+    assert received({**session_of, "tracestate": 7}) == SpanContext(TRACE, PARENT, 0x300, "")
     assert received({"traceparent": f"cc-{TRACE}-{PARENT}-01-later"}) == SpanContext(TRACE, PARENT, 0x301)
 
 
@@ -44,7 +44,7 @@ def test_the_trace_context_of_a_peer_is_kept() -> None:
         "[redacted:0123abcd]",
     ],
 )
-def test_what_is_no_context_is_none(traceparent: object) -> None:
+def test_an_invalid_trace_context_is_ignored(traceparent: object) -> None:
     assert received({"traceparent": traceparent}) is None
 
 

@@ -1,4 +1,4 @@
-"""Every rule is proved by its own examples."""
+"""Checks of every rule by its examples."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Makes the files of other tools that the tests of `mcpspy import` read, with the tools themselves.
+"""Create the files of other tools that the tests of `mcpspy import` read, by running those tools.
 
     .venv/bin/python tests/core/importers/files/make.py [NAME…]
 
-Owns which tool, which version, which client and which server; README.md says what came of it. Each tool gets an
-environment in the folder $TOOLS (default: .peers/import/). The server is tests/peers/servers/sdk_server.py, the client tests/peers/clients/sdk.py or,
-where a tool does not bear a question of the server's, the messages of `converse`. What a file says of the machine
-is written over: the path of the checkout, ports, process ids, the program that ran it.
+The script pins the tools, versions, clients and servers; README.md describes the results. Each tool gets an
+environment in the folder $TOOLS (default: .peers/import/). The server is tests/peers/servers/sdk_server.py. The client
+is tests/peers/clients/sdk.py or, for a tool that cannot handle requests of the server, `converse`. Details of the
+machine are replaced in the files: the path of the checkout, ports, process ids, the program that ran it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CLIENT = [str(PYTHON), str(ROOT / "tests" / "peers" / "clients" / "sdk.py"), "--
 EVERYTHING = PEERS / "node_modules" / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js"
 
 SECONDS = 60
-"""A bound for everything that is waited for."""
+"""Time limit of every wait."""
 
 TOOLS = {
     "mcp-rec": ["mcp-rec==0.1.1"],
@@ -45,11 +45,11 @@ TOOLS = {
     "mcphawk": ["mcphawk==1.0.0"],
     "mitmproxy": ["mitmproxy==11.0.2"],
 }
-"""What is installed for each; mcp-cassette needs Python 3.12."""
+"""Packages of each tool; mcp-cassette needs Python 3.12."""
 
 
 def tool(name: str, program: str = "") -> str:
-    """Return the program of a tool, installed now if it is not."""
+    """Return the program of a tool; install the tool if necessary."""
     home = ENVIRONMENTS / name
     if not (home / "bin" / (program or name)).exists():
         python = os.environ.get("PYTHON_312", "python3.12") if name == "mcp-cassette" else sys.executable
@@ -60,13 +60,13 @@ def tool(name: str, program: str = "") -> str:
 
 
 def play(*target: str, mode: str = "legacy") -> None:
-    """Play the script of the SDK's client against a command or an address."""
+    """Run the script of the SDK's client against a command or a URL."""
     command = [*CLIENT, "--mode", mode, "--", *target]
     subprocess.run(command, check=True, timeout=SECONDS, stdout=subprocess.DEVNULL, cwd=ROOT)
 
 
 def port() -> int:
-    """Return a port that is free."""
+    """Return a free port."""
     with closing(socket.socket()) as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
@@ -74,7 +74,7 @@ def port() -> int:
 
 @contextmanager
 def running(command: list[str], at: int, **environment: str) -> Iterator[None]:
-    """Run a program that listens at a port; end it with SIGINT, as a person does."""
+    """Run a program that listens on a port; end it with SIGINT, like Ctrl-C."""
     with subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + SECONDS
         while process.poll() is None and time.monotonic() < deadline:
@@ -90,7 +90,7 @@ def running(command: list[str], at: int, **environment: str) -> Iterator[None]:
 
 
 def converse(url: str, tool: str = "slow", **arguments: object) -> None:
-    """Say five things to a server over Streamable HTTP: hello, a call with progress, one that fails, and goodbye."""
+    """Send a handshake, a list request, a call with progress, a failing call and DELETE over Streamable HTTP."""
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     hello = {
         "protocolVersion": "2025-11-25",
@@ -136,12 +136,12 @@ def mcp_rec_modern(out: Path) -> None:
 
 
 def mcp_cassette(out: Path) -> None:
-    """Record a session on pipes."""
+    """Record a session over stdio."""
     play(tool("mcp-cassette"), "record", "--cassette", str(out), "--", *SERVER)
 
 
 def mcp_cassette_http(out: Path) -> None:
-    """Record a session over HTTP, with a question of the server's."""
+    """Record a session over HTTP, with a request of the server."""
     at = port()
     with http_server() as origin:
         command = [tool("mcp-cassette"), "record", "--cassette", str(out), "--url", f"{origin}/mcp"]
@@ -150,7 +150,7 @@ def mcp_cassette_http(out: Path) -> None:
 
 
 def mcp_recorder(out: Path) -> None:
-    """Record a session of a server on pipes."""
+    """Record a session of a stdio server."""
     at = port()
     command = [tool("mcp-recorder"), "record", "--target-stdio", " ".join(SERVER), "--output", str(out)]
     with running([*command, "--port", str(at)], at):
@@ -158,7 +158,7 @@ def mcp_recorder(out: Path) -> None:
 
 
 def mcp_recorder_http(out: Path) -> None:
-    """Record a session over HTTP; with server-everything, since the SDK refuses the Host that mcp-recorder sends."""
+    """Record a session over HTTP with server-everything, because the SDK rejects the Host that mcp-recorder sends."""
     at, upstream = port(), port()
     command = [tool("mcp-recorder"), "record", "--target", f"http://127.0.0.1:{upstream}"]
     with (
@@ -169,11 +169,11 @@ def mcp_recorder_http(out: Path) -> None:
 
 
 def mcphawk(out: Path) -> None:
-    """Record a session on pipes, and one over HTTP, into one database."""
+    """Record a session over stdio and one over HTTP into one database."""
     at = port()
     with tempfile.TemporaryDirectory() as home:
         os.environ.update(MCPHAWK_HOME=home, MCPHAWK_DB=str(out))
-        # A client gives a server hardly any of its environment.
+        # A client passes hardly any of its environment to a server.
         settings = [f"MCPHAWK_HOME={home}", f"MCPHAWK_DB={out}"]
         play("env", *settings, tool("mcphawk"), "wrap", "--name", "peer", "--", *SERVER)
         with http_server() as origin:
@@ -193,7 +193,7 @@ def mcphawk(out: Path) -> None:
 
 
 def mitmproxy(out: Path) -> None:
-    """Have mitmproxy write the archive of a session over HTTP."""
+    """Save the archive of a session over HTTP with mitmproxy."""
     at = port()
     with http_server() as origin, tempfile.TemporaryDirectory() as conf:
         options = ["--set", f"hardump={out}", "--set", f"confdir={conf}"]
@@ -219,7 +219,7 @@ def _without_ports(text: str) -> str:
 
 
 def main(names: list[str]) -> None:
-    """Make the files, or those that are named."""
+    """Create all files, or only the named ones."""
     for name in names or FILES:
         with tempfile.TemporaryDirectory() as folder:
             made = Path(folder) / name

@@ -1,4 +1,4 @@
-"""What a message says is told from how it is written."""
+"""The text view shows the content of a message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.ui.tui.detail.test_json_view_path import resolved
 
 
 def said(message: Any) -> list[tuple[str, str]]:
-    """Return the words and the text of each block."""
+    """Return the label and the text of each block."""
     return [
         (" ".join(text for text, _ in block.label), block.text.decode())
         for block in blocks(json.dumps(message).encode())
@@ -29,7 +29,7 @@ def test_text_is_text_with_its_newlines() -> None:
     assert said(result({"type": "text", "text": "# one\ntwo"})) == [("text", "# one\ntwo")]
 
 
-def test_json_in_a_text_is_laid_out() -> None:
+def test_json_in_a_text_is_formatted() -> None:
     (block,) = blocks(json.dumps(result({"type": "text", "text": '{"a": [1]}'})).encode())
 
     assert (block.kind, block.is_nested, block.text) == (JSON, True, b'{"a": [1]}')
@@ -45,7 +45,7 @@ def test_json_in_a_text_is_laid_out() -> None:
         ({"type": "resource_link", "uri": "a://b", "name": "c"}, "link · a://b · c"),
     ],
 )  # fmt: skip
-def test_what_is_no_text_is_named_by_type_and_size(item: Any, words: str) -> None:
+def test_binary_content_is_described_by_type_and_size(item: Any, words: str) -> None:
     assert said(result(item)) == [(words, "")]
 
 
@@ -56,11 +56,11 @@ def test_an_embedded_resource_is_its_text() -> None:
     assert said({"result": {"contents": [resource]}}) == [("file:///x · text/plain", "inside")]
 
 
-def test_structured_content_and_failure_are_reported() -> None:
+def test_structured_content_and_tool_errors_are_shown() -> None:
     rows = {"rows": [{"id": 1, "name": "a name that is long enough"}, {"id": 2, "name": "b"}]}
 
     assert said(result(isError=True, structuredContent=rows)) == [
-        ("the tool failed", ""),
+        ("tool error", ""),
         ("structuredContent:", json.dumps(rows)),
     ]
 
@@ -98,7 +98,7 @@ def test_an_unknown_block_stays_json() -> None:
     assert said(result({"type": "new", "x": 1})) == [("new", '{"type": "new", "x": 1}')]
 
 
-def test_what_is_no_message_is_the_text_it_is() -> None:
+def test_invalid_json_is_text() -> None:
     (block,) = blocks(b"DEBUG: \xff")
 
     assert (block.kind, block.text) == (TEXT, b"DEBUG: \xff")

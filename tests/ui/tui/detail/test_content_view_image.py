@@ -1,4 +1,4 @@
-"""The head of an image says how large it is."""
+"""Images are described from their first bytes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_an_image_has_a_width_and_a_height(data: bytes) -> None:
 
 
 @given(st.binary(max_size=60), st.sampled_from([b"", PNG[:8], b"GIF89a", b"\xff\xd8", b"RIFF....WEBPVP8L"]))
-def test_no_head_raises(data: bytes, start: bytes) -> None:
+def test_no_image_header_raises(data: bytes, start: bytes) -> None:
     dimensions(start + data)
 
 
@@ -39,7 +39,7 @@ def test_an_image_is_described_by_type_size_and_dimensions() -> None:
     assert describe_binary("", b"no base64!") == "unknown type, 7 B"
 
 
-def test_of_a_large_image_only_the_head_is_decoded() -> None:
+def test_only_the_start_of_a_large_image_is_decoded() -> None:
     assert len(head(b"A" * 10_000_000)) < 50_000
     assert head(b"\xff\xfe\x00") == b""
 

@@ -1,4 +1,4 @@
-"""Markdown is styled and otherwise left alone."""
+"""Markdown is styled and otherwise unchanged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mcpspy.ui.tui.detail.content_view import Markdown, styles
     [
         ("## Heading", [("## Heading", "title")]),
         ("#hashtag", []),
-        ("> said", [("> said", "quiet")]),
+        ("> quote", [("> quote", "quiet")]),
         ("- one `code` two", [("- ", "key"), ("`code`", "string")]),
         ("12. **bold** and __bold__", [("12. ", "key"), ("**bold**", "title"), ("__bold__", "title")]),
         ("- [x] done", [("- [x] ", "key")]),
@@ -29,7 +29,7 @@ def test_a_line_has_styles(line: str, styled: list[tuple[str, str]]) -> None:
     assert [(line[span.start : span.end], span.role) for span in styles(line)] == styled
 
 
-def test_what_is_fenced_is_code() -> None:
+def test_fenced_text_is_code() -> None:
     text = b"# a\n```py\n# b\n```\n# c\n~~~\n# d"
     markdown = Markdown(text)
     roles = []

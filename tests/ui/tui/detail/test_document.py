@@ -1,4 +1,4 @@
-"""What the detail pane is given."""
+"""The input of the detail pane."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from mcpspy.ui.tui.detail.document import Document, DocumentPart, Section
 from mcpspy.ui.tui.detail.views import json_section, text_section
 
 
-def test_a_document_on_stdio_has_no_heads_of_http() -> None:
+def test_a_document_on_stdio_has_no_http_headers() -> None:
     part = DocumentPart("message", [("a title", "title"), ("", None)], b"{}")
     document = Document([part])
 
     assert (document.parts, document.headers) == ([part], ())
 
 
-def test_a_section_is_the_whole_message_unless_shown_otherwise() -> None:
+def test_a_section_has_no_path_by_default() -> None:
     section = Section([("a title", None)], text_section([], b"a line\nand another").source)
 
     assert (section.folds, section.pointer, section.is_nested) == (None, "", False)

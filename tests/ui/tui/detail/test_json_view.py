@@ -1,4 +1,4 @@
-"""The structure of JSON is read off its layout."""
+"""The structure of JSON follows from its indentation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=5) | st.dictionaries(KEYS, inner, max_size=5),
     max_leaves=25,
 )
-"""Values whose keys and strings look like structure."""
+"""JSON values whose keys and strings look like structure."""
 
 
 def body_of(value: Any) -> BodyLines:
@@ -28,7 +28,7 @@ def body_of(value: Any) -> BodyLines:
 
 
 def by_hand(body: BodyLines) -> list[tuple[int | None, int | None]]:
-    """Return parent and closing line of every line, by a stack."""
+    """Return the parent and closing line of every line, computed with a stack."""
     found: list[tuple[int | None, int | None]] = []
     stack: list[int] = []
     for number, line in enumerate(body):
@@ -42,11 +42,11 @@ def by_hand(body: BodyLines) -> list[tuple[int | None, int | None]]:
 
 
 @given(VALUES, st.randoms())
-def test_parents_and_ends_are_those_that_a_stack_finds(value: Any, random: Any) -> None:
+def test_parents_and_closing_lines_match_a_stack(value: Any, random: Any) -> None:
     body = body_of(value)
     outline, expected = Outline(body), by_hand(body)
     lines = list(range(len(body)))
-    random.shuffle(lines)  # What is remembered must not depend on the order of asking.
+    random.shuffle(lines)  # The cache must not depend on the order of the queries.
 
     for line in lines:
         parent, close = expected[line]
@@ -61,7 +61,7 @@ def test_parents_and_ends_are_those_that_a_stack_finds(value: Any, random: Any) 
 
 
 @given(VALUES, st.randoms())
-def test_items_are_counted_as_a_parser_counts_them(value: Any, random: Any) -> None:
+def test_item_counts_match_a_parser(value: Any, random: Any) -> None:
     body = body_of(value)
     outline, expected = Outline(body), by_hand(body)
     seen: dict[int, int] = {}
@@ -72,7 +72,7 @@ def test_items_are_counted_as_a_parser_counts_them(value: Any, random: Any) -> N
             seen[parent] = seen.get(parent, 0) + 1
         if close is not None:
             text = msgspec.Raw(b"\n".join(line.encode() for line in [*body][line : close + 1]))
-            assert text  # The container has lines of its own.
+            assert text  # The container spans at least one line.
     random.shuffle(places)
 
     for line, parent, number in places:
@@ -82,7 +82,7 @@ def test_items_are_counted_as_a_parser_counts_them(value: Any, random: Any) -> N
             assert outline.members(body.start(line), body.start(close)) == seen[line]
 
 
-def test_what_is_far_away_is_found_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_distant_parent_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outline_module, "NEAR", 8)
     body = body_of({"rows": [{"n": number} for number in range(500)]})
 

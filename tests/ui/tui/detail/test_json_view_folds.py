@@ -22,17 +22,17 @@ def visible(folds: Folds) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "label"),
     [(0, " … 2 members }"), (2, " … 2 members }"), (3, " … 3 items ],"), (9, " … 1 member }")],
 )
-def test_a_fold_shows_what_it_holds(line: int, said: str) -> None:
+def test_a_fold_shows_its_number_of_items(line: int, label: str) -> None:
     folds = Folds(BodyLines(DATA))
     folds.fold(line)
 
-    assert folds.words(line) == said
+    assert folds.words(line) == label
 
 
-def test_of_what_is_too_large_to_count_the_size_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_container_too_large_to_count_shows_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_view, "COUNTED", 10)
     folds = Folds(BodyLines(DATA))
     folds.fold(3)
@@ -40,14 +40,14 @@ def test_of_what_is_too_large_to_count_the_size_is_reported(monkeypatch: pytest.
     assert folds.words(3) == " … 83 bytes ],"
 
 
-def test_a_line_belongs_to_what_it_opens_ends_or_is_in() -> None:
+def test_a_line_folds_at_its_container() -> None:
     folds = Folds(BodyLines(DATA))
 
     assert [folds.container(line) for line in (0, 1, 2, 4, 8, 12, 15)] == [0, 0, 2, 3, 5, 3, 0]
     assert [folds.around(line) for line in (0, 3, 4)] == [None, 2, 3]
 
 
-def test_what_was_folded_inside_stays_so() -> None:
+def test_inner_folds_stay_folded() -> None:
     folds = Folds(BodyLines(DATA))
     folds.fold(3)
     folds.fold(2)
@@ -60,7 +60,7 @@ def test_what_was_folded_inside_stays_so() -> None:
     assert visible(folds) == list(range(16))
 
 
-def test_folding_all_leaves_the_members_of_the_message() -> None:
+def test_folding_all_keeps_the_top_level_members_visible() -> None:
     folds = Folds(BodyLines(DATA))
     folds.fold_all()
 
@@ -80,7 +80,7 @@ def test_unfolding_all_gives_back_every_line(value: Any, lines: list[int]) -> No
     assert visible(folds) == list(range(len(folds.body)))
 
 
-def test_text_has_nothing_to_fold() -> None:
+def test_text_has_no_folds() -> None:
     folds = Folds(BodyLines(b"plain ["))
     folds.fold_all()
 

@@ -1,4 +1,4 @@
-"""What in a line of JSON has which colour."""
+"""The colours of a line of JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_keys_strings_numbers_and_words(line: str, found: list[tuple[str, str]])
     assert [(line[span.start : span.end], span.role) for span in spans(line)] == found
 
 
-def test_what_is_for_a_secret_is_above_whatever_colour_the_line_has() -> None:
+def test_redaction_placeholders_override_other_colours() -> None:
     line = '  "a": "x [redacted:00c0ffee] y", [redacted:x]'
     assert [(line[span.start : span.end], span.role) for span in redacted(line, spans(line))] == [
         ('"a"', "key"),

@@ -1,4 +1,4 @@
-"""A path leads to the value of its line."""
+"""The JSON Pointer of a line resolves to its value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.ui.tui.detail.test_json_view import VALUES, body_of
 
 
 def resolved(document: Any, path: str) -> Any:
-    """Follow a JSON pointer as RFC 6901 says."""
+    """Return the value of a JSON Pointer (RFC 6901)."""
     for part in path.split("/")[1:]:
         name = part.replace("\\n", "\n").replace("~1", "/").replace("~0", "~")
         document = document[int(part)] if isinstance(document, list) else document[name]
@@ -22,7 +22,7 @@ def resolved(document: Any, path: str) -> Any:
 
 
 @given(VALUES.filter(lambda value: "\\\\n" not in json.dumps(value)))
-def test_the_path_of_every_line_leads_to_its_value(document: Any) -> None:
+def test_the_path_of_every_line_resolves_to_its_value(document: Any) -> None:
     body = body_of(document)
     outline = Outline(body)
 
@@ -30,7 +30,7 @@ def test_the_path_of_every_line_leads_to_its_value(document: Any) -> None:
         assert json.loads(value(outline, line)) == resolved(document, pointer(outline, line))
 
 
-def test_a_value_is_written_as_on_the_wire() -> None:
+def test_a_value_is_unchanged_from_the_wire() -> None:
     outline = Outline(BodyLines(b'{"a": 1E5, "b": [ 1.0,2 ], "s": "\\u00e9"}'))
 
     assert [value(outline, line) for line in (0, 1, 2, 5, 6)] == [
@@ -42,7 +42,7 @@ def test_a_value_is_written_as_on_the_wire() -> None:
     ]
 
 
-def test_of_duplicate_keys_the_one_at_hand_is_meant() -> None:
+def test_duplicate_keys_have_their_own_values() -> None:
     outline = Outline(BodyLines(b'{"a":1,"a":2}'))
 
     assert [(pointer(outline, line), value(outline, line)) for line in (1, 2)] == [("/a", b"1"), ("/a", b"2")]
@@ -62,5 +62,5 @@ def test_a_string_is_its_text(found: bytes, text: str | None) -> None:
     assert string(found) == text
 
 
-def test_what_is_copied_cannot_act() -> None:
+def test_copied_text_is_sanitized() -> None:
     assert sanitize_lines("a\tb\n\x1b[2J\u202e") == "a\tb\n\\x1b[2J\\u202e"

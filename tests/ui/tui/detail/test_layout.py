@@ -1,4 +1,4 @@
-"""A section is rows: none lost, none too wide, folds left out."""
+"""The rows of a section: none lost, none too wide, folded lines hidden."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def shown(layout: RowLayout) -> list[str]:
 
 
 @given(VALUES, st.integers(4, 50), st.lists(st.integers(0, 40), max_size=4))
-def test_rows_and_lines_agree_whatever_is_folded(value: Any, width: int, lines: list[int]) -> None:
+def test_rows_and_lines_agree_with_any_folds(value: Any, width: int, lines: list[int]) -> None:
     section = json_section(HEAD, body_of(value).data)
     assert section.folds is not None
     layout = RowLayout(section, width)
@@ -57,7 +57,7 @@ def test_no_character_is_lost_and_no_row_is_too_wide(data: bytes, width: int) ->
     assert "".join(rows) == "".join([HEAD[0][0], *lines])
 
 
-def test_a_long_string_goes_on_in_the_next_row_under_itself() -> None:
+def test_a_long_string_continues_indented_in_the_next_row() -> None:
     layout = RowLayout(json_section([], b'{"text":"one two three four five"}'), 20)
 
     assert shown(layout) == ["{", '  "text": "one two ', '    three four five"', "}"]
@@ -117,7 +117,7 @@ def test_a_body_names_every_line_that_may_be_too_wide() -> None:
 
 
 @pytest.mark.parametrize("make", [json_section, text_section, raw])
-def test_what_is_for_a_secret_is_marked_in_every_view_and_in_what_is_reported(make: Any) -> None:
+def test_redaction_placeholders_are_marked_in_every_view_and_header(make: Any) -> None:
     secret = "[redacted:00c0ffee]"
     section = make([(f"authorization: {secret}", None)], f'{{"key":"Bearer {secret}"}}'.encode())
     for width in (14, 80):

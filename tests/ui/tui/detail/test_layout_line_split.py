@@ -1,4 +1,4 @@
-"""Lines of a bounded length lose no byte."""
+"""Splitting into lines of bounded length loses no byte."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def test_characters_stay_whole(text: str, bound: int) -> None:
 
 
 @given(DATA, st.integers(1, 60))
-def test_every_line_that_may_be_too_wide_is_named(data: bytes, width: int) -> None:
+def test_every_line_that_may_be_too_wide_is_returned(data: bytes, width: int) -> None:
     lines = LineSplit(data)
     wide = set(lines.wider_than(width))
 
     assert all(cell_len(steady(lines[n])) <= width for n in range(len(lines)) if n not in wide)
 
 
-def test_what_ends_in_a_newline_has_no_empty_line_more() -> None:
+def test_a_final_newline_adds_no_empty_line() -> None:
     lines = LineSplit(b"a\n\nb\n")
 
     assert [lines[line] for line in range(len(lines))] == ["a", "", "b"]
@@ -62,7 +62,7 @@ def test_a_large_text_is_cut_to_the_width_at_once(
     assert max(fitted.end(line) - fitted.start(line) for line in range(len(fitted))) <= bound
 
 
-def test_what_cannot_be_measured_is_cut_so_that_it_fits_unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_with_too_many_wide_lines_is_cut_to_fit_unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout, "LARGE", 100)
     fitted = LineSplit(b"\xff" * 5000).fitted(50, 10)
 

@@ -1,4 +1,4 @@
-"""A page is its sections, row by row, however large they are."""
+"""A page stacks the rows of its sections, of any size."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def shown(page: TextPage) -> list[str]:
     return ["".join(text for text, _ in page.draw(row)) for row in range(page.rows)]
 
 
-def test_a_body_is_the_lines_of_its_layout() -> None:
+def test_a_body_has_its_formatted_lines() -> None:
     body = BodyLines(b'{"a":[1,2],"b":"\x7f"}')
 
     assert list(body) == [body[index] for index in range(len(body))] == body[:]
@@ -34,14 +34,14 @@ def test_a_body_is_the_lines_of_its_layout() -> None:
 
 
 @given(st.binary(max_size=300), st.integers(1, 60))
-def test_a_body_names_every_line_that_may_be_too_wide(data: bytes, width: int) -> None:
+def test_a_body_returns_every_line_that_may_be_too_wide(data: bytes, width: int) -> None:
     body = BodyLines(data)
     wide = set(body.wider_than(width))
 
     assert all(cell_len(steady(line)) <= width for index, line in enumerate(body) if index not in wide)
 
 
-def test_sections_stand_under_each_other() -> None:
+def test_sections_are_stacked() -> None:
     page = TextPage(SECTIONS, 40)
 
     assert shown(page) == [
@@ -65,7 +65,7 @@ def test_sections_stand_under_each_other() -> None:
     assert [page.row_of(page.at(row)[0]) for row in range(page.rows)] == list(range(page.rows))
 
 
-def test_a_fold_has_a_mark_and_is_for_what_it_hides() -> None:
+def test_a_fold_has_a_mark_and_represents_its_hidden_lines() -> None:
     page = TextPage([json_section([("request", "title")], b'{"a":[1],"b":2}')], 40)
     assert [page.mark(row) for row in range(4)] == [" ", OPEN, OPEN, " "]
     folds = page.sections[0].folds
@@ -78,7 +78,7 @@ def test_a_fold_has_a_mark_and_is_for_what_it_hides() -> None:
     assert page.row_of(PagePosition(0, 2)) == 2
 
 
-def test_a_place_is_found_again_in_another_width() -> None:
+def test_a_position_is_found_in_another_width() -> None:
     wide, narrow = TextPage(SECTIONS, 40), TextPage(SECTIONS, 5)
     for row in range(wide.rows):
         place = wide.at(row)[0]
@@ -87,7 +87,7 @@ def test_a_place_is_found_again_in_another_width() -> None:
     assert narrow.place(1, 5) == PagePosition(1, -1)
 
 
-def test_a_page_without_a_line_has_a_place_all_the_same() -> None:
+def test_an_empty_page_has_a_position() -> None:
     page = TextPage([text_section([], b"")], 40)
 
     assert page.rows == 0

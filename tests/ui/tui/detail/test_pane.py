@@ -1,4 +1,4 @@
-"""One message, or a request and its response, in every view, by keys and mouse."""
+"""The detail pane in every view, with keys and mouse."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BOTH = Document([REQUEST, RESPONSE], [("POST /mcp HTTP/1.1", None)])
 
 
 class Reader(App[None]):
-    """The pane alone."""
+    """An application with only the detail pane."""
 
     CSS = theme.CSS
     COMPONENT_CLASSES: ClassVar[set[str]] = theme.COMPONENTS
@@ -63,7 +63,7 @@ class Reader(App[None]):
 
 
 class Screen:
-    """What is on it."""
+    """The application and its screen."""
 
     def __init__(self, app: Reader, pilot: Pilot[None]) -> None:
         self.app, self.pilot, self.press = app, pilot, pilot.press
@@ -79,7 +79,7 @@ class Screen:
 
     @property
     def cursor(self) -> str:
-        """The text of the line under the cursor, of the column that it is in."""
+        """The text of the line under the cursor, in its column."""
         return next(part for line in self.lines for part in line.split("│") if part.startswith(">"))[
             2:
         ].strip()
@@ -106,13 +106,13 @@ async def reading(document: Document = BOTH, size: tuple[int, int] = (80, 40)) -
         yield Screen(app, pilot)
 
 
-async def test_request_and_response_stand_under_each_other() -> None:
+async def test_request_and_response_are_stacked() -> None:
     async with reading() as screen:
         await screen.shows(
             "request tools/call", '"method": "tools/call"', "response tools/call", '"result": {'
         )
         await screen.on("{")
-        await screen.shows("the whole message", "1/17")
+        await screen.shows("(root)", "1/17")
 
 
 async def test_the_cursor_moves_and_its_path_is_reported() -> None:
@@ -147,7 +147,7 @@ async def test_pages_turn() -> None:
         await screen.until(lambda: '"line99"' not in screen.text)
 
 
-async def test_a_line_higher_than_the_pane_is_gone_through_row_by_row() -> None:
+async def test_a_line_higher_than_the_pane_scrolls_row_by_row() -> None:
     document = Document([DocumentPart("message", [], json.dumps({"a": "word " * 200, "b": 1}).encode())])
     async with reading(document, (40, 12)) as screen:
         await screen.press("j", *["j"] * 40)
@@ -169,7 +169,7 @@ async def test_four_views() -> None:
         await screen.shows("[1 pretty]", '"jsonrpc": "2.0"')
     async with reading(Document([REQUEST])) as screen:
         await screen.press("4")
-        await screen.shows("no HTTP here")
+        await screen.shows("no HTTP headers")
 
 
 async def test_a_view_keeps_its_place_and_the_next_message_its_view() -> None:
@@ -226,7 +226,7 @@ async def test_a_string_is_opened_and_closed() -> None:
         await screen.on('"q": "one\\ntwo",')
         assert not screen.app.has_left
         await screen.press("k", "o")
-        await screen.shows("no string here")
+        await screen.shows("not a string")
         await screen.press("escape")
         await screen.until(lambda: screen.app.has_left)
 
@@ -240,15 +240,15 @@ async def test_searching() -> None:
         await screen.press("n")
         await screen.shows("2/2")
         await screen.press("n")
-        await screen.shows("1/2", "from the start on")
+        await screen.shows("1/2", "search wrapped to the start")
         await screen.press("N")
-        await screen.shows("2/2", "from the end on")
+        await screen.shows("2/2", "search wrapped to the end")
         await screen.press("escape")
         await screen.until(lambda: "2/2" not in screen.text)
         assert not screen.app.has_left
 
 
-async def test_a_search_finds_what_is_folded_and_shows_what_is_wrong() -> None:
+async def test_a_search_finds_folded_text_and_reports_errors() -> None:
     async with reading() as screen:
         await screen.press("-", "n")
         await screen.until(lambda: type(screen.app.focused).__name__ == "SearchBox")
@@ -257,7 +257,7 @@ async def test_a_search_finds_what_is_folded_and_shows_what_is_wrong() -> None:
         await screen.press("ctrl+f", *"nowhere", "enter")
         await screen.shows("not found", "nowhere 0/0")
         await screen.press("ctrl+f", *"/(/", "enter")
-        await screen.shows("no regular expression")
+        await screen.shows("invalid regular expression")
         await screen.press("escape")
         await screen.until(lambda: screen.detail.has_focus)
 
@@ -265,7 +265,7 @@ async def test_a_search_finds_what_is_folded_and_shows_what_is_wrong() -> None:
 async def test_values_and_paths_are_copied() -> None:
     async with reading() as screen:
         await screen.press(*["j"] * 7, "c")
-        await screen.shows("copied the value, 7 bytes")
+        await screen.shows("copied value, 7 bytes")
         assert screen.app.clipboard == "one\ntwo"
         await screen.press("C")
         await screen.shows("copied /params/arguments/q")
@@ -273,18 +273,18 @@ async def test_values_and_paths_are_copied() -> None:
         await screen.press("j", "c")
         await screen.until(lambda: screen.app.clipboard == '{"a":[1,2]}')
         await screen.press("g", "C")
-        await screen.shows("the path of the whole message is empty")
+        await screen.shows("the path of the root is empty")
 
 
-async def test_a_clipboard_takes_so_much_and_no_more() -> None:
+async def test_a_value_too_large_for_the_clipboard_is_not_copied() -> None:
     document = Document([DocumentPart("message", [], json.dumps({"a": "x" * CLIPBOARD + "x"}).encode())])
     async with reading(document) as screen:
         await screen.press("j", "c")
-        await screen.shows("256.0k is more than a clipboard takes")
+        await screen.shows("256.0k is too large for the clipboard")
         assert screen.app.clipboard == ""
 
 
-async def test_side_by_side_and_from_one_to_the_other() -> None:
+async def test_side_by_side_and_switching_between_messages() -> None:
     async with reading(size=(120, 30)) as screen:
         await screen.press("j", "s")
         await screen.on("{")
@@ -298,15 +298,15 @@ async def test_side_by_side_and_from_one_to_the_other() -> None:
         await screen.until(lambda: "│" not in screen.text)
 
 
-async def test_too_narrow_and_too_few_for_side_by_side() -> None:
+async def test_side_by_side_needs_width_and_two_messages() -> None:
     async with reading() as screen:
         await screen.press("\\")
-        await screen.shows("side by side takes 100 columns")
+        await screen.shows("side by side needs 100 columns")
     async with reading(Document([REQUEST])) as screen:
         await screen.press("\\")
-        await screen.shows("there is one message only")
+        await screen.shows("only one message")
         await screen.press("s")
-        await screen.shows("there is one message only")
+        await screen.shows("only one message")
 
 
 async def test_a_click_reaches_the_other_column_and_a_resize_puts_them_together() -> None:
@@ -321,17 +321,17 @@ async def test_a_click_reaches_the_other_column_and_a_resize_puts_them_together(
         await screen.on('"result": {')
 
 
-async def test_an_answer_that_arrives_moves_nothing() -> None:
+async def test_a_new_response_does_not_move_the_cursor() -> None:
     async with reading(Document([REQUEST])) as screen:
         await screen.press(*["j"] * 8, "h", "k")
         before = screen.cursor
-        longer = [("request tools/call", "title"), ("answer: ok", "ok"), ("", None)]
+        longer = [("request tools/call", "title"), ("response: ok", "ok"), ("", None)]
         screen.detail.show(Document([REQUEST._replace(head=longer), RESPONSE]), 1)
-        await screen.shows("answer: ok", "response tools/call", '"deep": { … 1 member }')
+        await screen.shows("response: ok", "response tools/call", '"deep": { … 1 member }')
         await screen.on(before)
 
 
-async def test_what_a_peer_sent_is_sanitized() -> None:
+async def test_text_of_a_peer_is_sanitized() -> None:
     evil = "\x1b]0;title\x07[bold red]x[/bold red]\u202e\u200b\x9b2J"
     raw = b'{"a":"' + evil.encode() + b'"} \xff\x00'
     document = Document(
@@ -355,7 +355,7 @@ async def test_it_fits_every_terminal(size: tuple[int, int]) -> None:
         assert len(screen.lines) == size[1]
 
 
-async def test_a_large_message_opens_at_once_and_answers_keys() -> None:
+async def test_a_large_message_opens_at_once_and_stays_responsive() -> None:
     rows = [{"id": n, "name": f"row {n}", "tags": ["a", "b"], "ok": True} for n in range(80_000)]
     data = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"rows": rows}}).encode()
     async with reading() as screen:

@@ -1,4 +1,4 @@
-"""Words are found wherever they are, and not counted for ever."""
+"""Search queries, and hits up to the maximum count."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def test_case_matters_if_a_capital_was_typed(words: str, found: list[int]) -> No
     assert list(SearchQuery(words).find(text.encode())) == found
 
 
-def test_what_is_no_regular_expression_is_reported_to_be_none() -> None:
-    with pytest.raises(ValueError, match=r"no regular expression: .*unterminated"):
+def test_an_invalid_regular_expression_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"invalid regular expression: .*unterminated"):
         SearchQuery("/(a/")
 
 
-def test_markup_and_patterns_are_words() -> None:
+def test_markup_and_patterns_are_literal() -> None:
     assert list(SearchQuery("[b].*").find(b"[b].* [b]xx")) == [0]
     assert [(span.start, span.end) for span in SearchQuery("[b]").spans("a [B]", "hit")] == [(2, 5)]
 
@@ -44,7 +44,7 @@ def test_markup_and_patterns_are_words() -> None:
 @given(
     st.text(alphabet="abA", min_size=1, max_size=3), st.text(alphabet="abAB", max_size=60), st.integers(1, 9)
 )
-def test_windows_miss_nothing(words: str, text: str, window: int) -> None:
+def test_windows_miss_no_hit(words: str, text: str, window: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "WINDOW", window)
         found = set(SearchQuery(words).find(text.encode()))
@@ -56,7 +56,7 @@ def test_windows_miss_nothing(words: str, text: str, window: int) -> None:
     assert bool(found) is (words in seen)
 
 
-def test_hits_are_numbered_and_gone_through() -> None:
+def test_hits_are_numbered_and_iterated() -> None:
     hits = SearchHits(SearchQuery("a"), b"a.a.a")
 
     assert (len(hits), hits.is_more, hits.number(2), hits.number(1)) == (3, False, 2, 0)
@@ -64,7 +64,7 @@ def test_hits_are_numbered_and_gone_through() -> None:
     assert [hits.before(at) for at in (0, 1, 4, 5)] == [None, 0, 2, 4]
 
 
-def test_hits_beyond_the_count_are_found_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hits_beyond_the_count_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "MOST", 2)
     hits = SearchHits(SearchQuery("a"), b"a.a.a.a.a")
 

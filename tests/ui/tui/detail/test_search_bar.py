@@ -1,4 +1,4 @@
-"""The search is there while it is typed in."""
+"""The search line opens and closes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mcpspy.ui.tui.detail.search import SearchBox
 from tests.ui.tui.detail.test_pane import reading
 
 
-async def test_it_opens_with_the_last_words_and_closes() -> None:
+async def test_it_opens_with_the_last_query_and_closes() -> None:
     async with reading() as screen:
         box = screen.detail.query_one(SearchBox)
         assert not box.display
@@ -19,7 +19,7 @@ async def test_it_opens_with_the_last_words_and_closes() -> None:
             await screen.until(lambda: not box.display and screen.detail.has_focus)
 
 
-async def test_nothing_to_look_for_ends_the_search() -> None:
+async def test_an_empty_query_ends_the_search() -> None:
     async with reading() as screen:
         await screen.press("ctrl+f", *"tools", "enter")
         await screen.shows("tools 1/1")

@@ -1,4 +1,4 @@
-"""Hits are gone through from section to section."""
+"""The search continues from section to section."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def sections(*texts: bytes) -> list[Section]:
 COLUMNS = [sections(b"x.x", b"nothing"), sections(b"x")]
 
 
-def test_hits_come_one_after_the_other_and_begin_again() -> None:
+def test_hits_follow_each_other_and_wrap_around() -> None:
     finder, position, seen = HitFinder(SearchQuery("x"), COLUMNS), HitPosition(0, 0, 0), []
     for _ in range(4):
         found = finder.after(position)
@@ -30,7 +30,7 @@ def test_hits_come_one_after_the_other_and_begin_again() -> None:
     ]
 
 
-def test_and_backwards() -> None:
+def test_backward_search_wraps_around() -> None:
     finder, position, seen = HitFinder(SearchQuery("x"), COLUMNS), HitPosition(0, 1, 3), []
     for _ in range(3):
         found = finder.before(position)
@@ -41,7 +41,7 @@ def test_and_backwards() -> None:
     assert seen == [(0, 0, 2, False), (0, 0, 0, False), (1, 0, 0, True)]
 
 
-def test_what_is_nowhere_is_not_found() -> None:
+def test_missing_text_is_not_found() -> None:
     finder = HitFinder(SearchQuery("y"), COLUMNS)
 
     assert finder.after(HitPosition(0, 0, 0)) is None
@@ -49,5 +49,5 @@ def test_what_is_nowhere_is_not_found() -> None:
     assert finder.count(None) == "0/0"
 
 
-def test_a_place_above_the_text_counts_as_its_start() -> None:
+def test_a_position_in_the_header_counts_as_the_start() -> None:
     assert HitFinder(SearchQuery("x"), COLUMNS).after(HitPosition(0, 0, -2)) == (HitPosition(0, 0, 0), False)

@@ -1,4 +1,4 @@
-"""The cursor is seen where keys arrive, and what is looked at stays."""
+"""The cursor is visible with the focus, and the visible text stays in place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LINES = {f"line{number}": "word " * 12 for number in range(60)}
 LONG = Document([DocumentPart("message", [("head", None)], json.dumps(LINES).encode())])
 
 
-async def test_the_cursor_is_seen_while_keys_arrive() -> None:
+async def test_the_cursor_is_visible_with_the_focus() -> None:
     async with reading() as screen:
         await screen.on("{")
         screen.app.set_focus(None)

@@ -1,4 +1,4 @@
-"""A message can be looked at in four ways."""
+"""The four views of a message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RESPONSE = DocumentPart(
 
 
 @pytest.mark.parametrize("view", [PRETTY, TEXT, RAW])
-def test_each_part_begins_with_what_is_reported_about_it(view: str) -> None:
+def test_each_part_begins_with_its_header(view: str) -> None:
     request, response = sections(Document([REQUEST, RESPONSE]), view)
 
     assert request[0].head == REQUEST.head
@@ -34,7 +34,7 @@ def test_raw_is_the_bytes_and_pretty_their_layout() -> None:
     assert sections(document, PRETTY)[0][0].source[1] == '  "id": 1,'
 
 
-def test_what_is_no_json_and_a_note_are_text() -> None:
+def test_notes_and_invalid_json_are_text() -> None:
     noise = sections(Document([DocumentPart("message", [], b"DEBUG: hi")]), PRETTY)[0][0]
     (note,) = sections(Document([DocumentPart("note", [], b"one\ntwo")]), TEXT)[0]
 
@@ -43,7 +43,7 @@ def test_what_is_no_json_and_a_note_are_text() -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_an_answer_that_comes_leaves_the_request_as_it_was(view: str) -> None:
+def test_a_new_response_leaves_the_request_unchanged(view: str) -> None:
     before, answered = Document([REQUEST]), REQUEST._replace(head=[("asked", "title")])
     shown = sections(before, view)
     now = renewed(shown, before, Document([answered, RESPONSE]), view)

@@ -1,4 +1,4 @@
-"""Sessions that differ, for tests of the screens that say so."""
+"""Sessions that differ, for tests of the diff screen."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ ERROR = '{"jsonrpc":"2.0","id":%d,"error":{"code":-32603,"message":"timed out"}}
 
 
 def call(number: int, name: str, text: str | None, **arguments: Any) -> list[Said]:
-    """Return a call and its answer; without a text, an error."""
-    asked = CALL % (number, name, json.dumps(arguments))
-    answered = ERROR % number if text is None else RESULT % (number, json.dumps(text))
-    return [("client", asked.encode()), ("server", answered.encode())]
+    """Return a call and its response; an error response if `text` is None."""
+    request = CALL % (number, name, json.dumps(arguments))
+    response = ERROR % number if text is None else RESULT % (number, json.dumps(text))
+    return [("client", request.encode()), ("server", response.encode())]
 
 
 def conversation(wind: int, *, alerts: bool = True, words: str = "a\nb") -> list[Said]:
@@ -30,4 +30,4 @@ def conversation(wind: int, *, alerts: bool = True, words: str = "a\nb") -> list
 
 
 OLD, NEW = conversation(12), conversation(15, alerts=False, words="a\nB")
-"""Three changes: the wind, a line of the words, and alerts that break."""
+"""Sessions with three changes: the wind, a line of the words, and failing alerts."""

@@ -1,4 +1,4 @@
-"""Two sessions, or two exchanges, read whole; and the way from a difference to its row."""
+"""Tests of comparing two sessions or two exchanges, and of the rows of their changes."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ async def test_a_change_leads_to_its_row_on_both_sides(make_recording: Make) -> 
             assert (exchange.request.method, exchange.request.subject) == (case.method, case.subject)
             assert changes[rows[place]].what is exchange.request
     assert [case.subject for case in found.difference.changed] == ["echo", "forecast", "words", "alerts"]
-    assert found.warning == "the last line of tested is torn (10 bytes, left out)"
+    assert found.warning == "tested: incomplete last line skipped (10 bytes)"
 
 
-async def test_requests_of_one_batch_have_rows_of_their_own(make_recording: Make) -> None:
+async def test_requests_of_one_batch_have_separate_rows(make_recording: Make) -> None:
     batch = b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"roots/list"}]'
     answer = b'[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"%b":%b}]'
     old, new = (
@@ -64,13 +64,13 @@ async def test_requests_of_one_batch_have_rows_of_their_own(make_recording: Make
     assert found.new[case.new] == 1
 
 
-async def test_a_pair_shows_which_is_which_and_turns_round(make_recording: Make) -> None:
+async def test_a_pair_has_titles_and_can_be_reversed(make_recording: Make) -> None:
     pair = SessionPair(summary(make_recording(OLD, name="o\x1bld")), summary(make_recording(NEW, name="new")))
     assert [title.split()[0] for title in pair.titles] == ["o\\x1bld", "new"]
     assert [title.split()[0] for title in pair.reversed.titles] == ["new", "o\\x1bld"]
 
 
-async def test_a_file_that_is_gone_or_cannot_be_read_is_an_error_with_its_name(
+async def test_a_missing_or_unreadable_file_is_an_error_with_its_name(
     make_recording: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, other = make_recording(OLD), make_recording(NEW)
@@ -89,7 +89,7 @@ async def test_a_file_that_is_gone_or_cannot_be_read_is_an_error_with_its_name(
         await pair.compare(DiffOptions())
 
 
-async def test_nothing_more_is_read_once_no_one_waits(
+async def test_reading_stops_when_the_result_is_not_needed(
     make_recording: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(comparison, "COMPARISON_SLICE", 1)
@@ -103,12 +103,14 @@ async def test_nothing_more_is_read_once_no_one_waits(
 
     monkeypatch.setattr(Recording, "__iter__", counted)
     found = pair._compare(DiffOptions(), lambda: len(taken) < 3)
-    assert (found.difference.cases, len(taken)) == ((), 4), "the third of the one, the first of the other"
+    assert (found.difference.cases, len(taken)) == ((), 4), (
+        "the third entry of one file, the first of the other"
+    )
     assert pair.progress.startswith("reading tested, ")
 
 
 def exchanges() -> Lines:
-    """Two calls of one tool with other arguments, each with two words of progress."""
+    """Return two calls of one tool with different arguments, each with two progress notifications."""
     lines = Lines()
     for number, answer in ((1, b"one"), (2, b"two")):
         at, last = number / 10, 2 * number
@@ -120,7 +122,7 @@ def exchanges() -> Lines:
     return lines
 
 
-async def test_exchanges_differ_in_what_was_answered_too_and_in_all_their_progress() -> None:
+async def test_a_diff_of_exchanges_includes_results_and_all_progress() -> None:
     pair = ExchangePair(exchanges().log, 0, 4)
     assert pair.titles == ("at 0.100 s, id 1", "at 0.200 s, id 2")
     assert pair.reversed.titles == ("at 0.200 s, id 2", "at 0.100 s, id 1")
@@ -135,10 +137,10 @@ async def test_exchanges_differ_in_what_was_answered_too_and_in_all_their_progre
     assert (found.old[case.old], found.new[case.new]) == (0, 4)
 
 
-async def test_an_exchange_that_the_file_lost_is_an_error() -> None:
+async def test_an_exchange_missing_from_the_file_is_an_error() -> None:
     lines = exchanges()
     lines.data.clear()
-    with pytest.raises(CannotStart, match="does not hold it any more"):
+    with pytest.raises(CannotStart, match="no longer in the file"):
         await ExchangePair(lines.log, 0, 4).compare(DiffOptions())
     lines.log.begin_again(HEADER)
     with pytest.raises(CannotStart):

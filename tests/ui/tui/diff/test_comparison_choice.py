@@ -1,4 +1,4 @@
-"""Which two exchanges are compared."""
+"""Tests of the choice of the two exchanges to compare."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.ui.tui.panels.panels import Lines
 
 
 def log_of_calls() -> Lines:
-    """Rows: echo 0 and its answer 1, other 2 and 3, echo 4 and 5, the server's echo 6, a note 7."""
+    """Return rows: echo 0 and its response 1, other 2 and 3, echo 4 and 5, the server's echo 6, a note 7."""
     lines = Lines()
     lines.call(1, 0.1, 0.2)
     lines.call(2, 0.3, 0.4, name="oth\\u001ber")
@@ -32,14 +32,14 @@ def log_of_calls() -> Lines:
         (7, [4, 1], (0, 4)),
         (None, [2, 4], (2, 4)),
         (4, [2, 99], (2, 4)),
-        (2, [], "no tools/call oth\\x1ber before this one: mark another (m), then d"),
-        (6, [], "no tools/call echo before this one: mark another (m), then d"),
-        (7, [4], "this row is no request, and belongs to none: nothing to compare"),
-        (None, [], "this row is no request, and belongs to none: nothing to compare"),
-        (0, [0, 2, 4], "3 exchanges are marked, and two are compared (m takes a mark away)"),
+        (2, [], "no earlier tools/call oth\\x1ber: mark another exchange (m), then press d"),
+        (6, [], "no earlier tools/call echo: mark another exchange (m), then press d"),
+        (7, [4], "nothing to compare: this row belongs to no request"),
+        (None, [], "nothing to compare: this row belongs to no request"),
+        (0, [0, 2, 4], "3 exchanges are marked: mark two to compare (m removes a mark)"),
     ],
 )
-async def test_marks_come_first_and_then_the_one_before(
+async def test_marked_exchanges_come_before_the_previous_one(
     monkeypatch: pytest.MonkeyPatch, row: int | None, marked: list[int], found: tuple[int, int] | str
 ) -> None:
     monkeypatch.setattr(comparison, "CHOICE_SLICE", 3)

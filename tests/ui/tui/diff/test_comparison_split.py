@@ -1,4 +1,4 @@
-"""Work in a thread: its result, its fault, and that it is told when nobody waits any more."""
+"""Tests of work in a thread: its result, its exception, and its cancellation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mcpspy.ui.tui.diff.comparison import run_in_thread
 BOUND = 30.0
 
 
-async def test_the_loop_goes_on_while_the_work_is_done() -> None:
+async def test_the_event_loop_runs_while_the_work_is_done() -> None:
     may_end = threading.Event()
 
     def work(may_continue: Callable[[], bool]) -> int:
@@ -30,7 +30,7 @@ async def test_the_loop_goes_on_while_the_work_is_done() -> None:
     assert gc.isenabled()
 
 
-async def test_what_the_work_raises_is_raised_where_it_is_waited_for() -> None:
+async def test_an_exception_of_the_work_is_raised_by_the_caller() -> None:
     def work(may_continue: Callable[[], bool]) -> int:
         raise OSError(5, "Input/output error")
 
@@ -39,8 +39,8 @@ async def test_what_the_work_raises_is_raised_where_it_is_waited_for() -> None:
     assert gc.isenabled()
 
 
-async def test_work_that_no_one_waits_for_is_shown_and_holds_up_no_exit() -> None:
-    begun, told, done = threading.Event(), threading.Event(), threading.Event()
+async def test_cancelled_work_stops_and_does_not_delay_the_exit() -> None:
+    begun, stopped, done = threading.Event(), threading.Event(), threading.Event()
     threads: list[threading.Thread] = []
 
     def work(may_continue: Callable[[], bool]) -> None:
@@ -48,7 +48,7 @@ async def test_work_that_no_one_waits_for_is_shown_and_holds_up_no_exit() -> Non
         begun.set()
         while may_continue():
             done.wait(0.001)
-        told.set()
+        stopped.set()
 
     waiting = asyncio.create_task(run_in_thread(work))
     assert await asyncio.to_thread(begun.wait, BOUND)
@@ -58,5 +58,5 @@ async def test_work_that_no_one_waits_for_is_shown_and_holds_up_no_exit() -> Non
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    assert await asyncio.to_thread(told.wait, BOUND)
+    assert await asyncio.to_thread(stopped.wait, BOUND)
     await asyncio.to_thread(thread.join, BOUND)

@@ -1,4 +1,4 @@
-"""The lines of a difference: their order, what has room, what a filter leaves; all inert."""
+"""Tests of the lines of a diff: order, width, filter, and sanitizing."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def texts(width: int = 80, wanted: str = "") -> list[str]:
     return [row.text for row in diff_rows(DIFFERENCE, width, wanted)]
 
 
-def test_each_case_shows_what_changed_and_from_what_to_what() -> None:
+def test_each_case_lists_its_changes_with_old_and_new_value() -> None:
     assert texts()[:9] == [
         "breaking  tools/call forecast  · exchange 2 → 3, line 5 → 6",
         "  result        /result/wind  (different)  12 → 15",
@@ -78,7 +78,7 @@ def test_each_case_shows_what_changed_and_from_what_to_what() -> None:
     ]
 
 
-def test_a_change_begins_once_and_every_line_knows_what_it_is_about() -> None:
+def test_every_line_refers_to_its_case_and_a_change_begins_once() -> None:
     found = diff_rows(DIFFERENCE, 80)
     changes = [change for _, change in DIFFERENCE.changes]
     assert [row.change for row in found if row.begins] == changes
@@ -86,7 +86,7 @@ def test_a_change_begins_once_and_every_line_knows_what_it_is_about() -> None:
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 300])
-def test_no_line_has_a_control_character_and_cut_values_show_where_they_differ(width: int) -> None:
+def test_lines_have_no_control_characters_and_truncated_values_show_their_difference(width: int) -> None:
     found = diff_rows(DIFFERENCE, width)
     for row in found:
         assert row.text.isprintable()
@@ -115,13 +115,13 @@ def test_the_end_of_a_long_pointer_is_kept() -> None:
         ("nothing", 0),
     ],
 )
-def test_a_filter_leaves_the_changes_that_have_its_words(wanted: str, left: int) -> None:
+def test_a_filter_keeps_the_changes_that_contain_its_words(wanted: str, left: int) -> None:
     found = diff_rows(DIFFERENCE, 80, wanted)
     assert sum(row.begins for row in found) == left
     assert len({id(row.case) for row in found if row.change is None}) == len({id(row.case) for row in found})
 
 
-def test_what_is_copied_is_the_whole_value_or_else_the_line() -> None:
+def test_the_whole_value_or_else_the_line_is_copied() -> None:
     found = diff_rows(DIFFERENCE, 60)
     assert whole(found[-2]) == f'"{LONG}a"'
     assert whole(found[3]) == '{"a":1}'
@@ -130,17 +130,17 @@ def test_what_is_copied_is_the_whole_value_or_else_the_line() -> None:
     assert whole(found[0]).startswith("breaking  tools/call forecast")
 
 
-def test_the_tally_counts_by_weight_and_of_one_thing_shows_whether_it_is_the_same() -> None:
+def test_changes_are_counted_by_severity() -> None:
     assert (
         "".join(text for text, _ in change_counts(DIFFERENCE))
-        == "1 breaking · 2 different · 1 note · 1 of 3 alike"
+        == "1 breaking · 2 different · 1 note · 1 of 3 unchanged"
     )
-    assert change_counts(SessionDiff(DIFFERENCE.cases[:1])) == [("the same", "ok")]
+    assert change_counts(SessionDiff(DIFFERENCE.cases[:1])) == [("no differences", "ok")]
     assert "".join(text for text, _ in change_counts(SessionDiff(DIFFERENCE.cases[2:]))) == "1 note"
-    assert "".join(text for text, _ in change_counts(SessionDiff(()))) == "0 of 0 alike"
+    assert "".join(text for text, _ in change_counts(SessionDiff(()))) == "0 of 0 unchanged"
 
 
-def test_what_is_for_a_secret_is_marked() -> None:
+def test_placeholders_of_secrets_are_marked() -> None:
     change = DiffChange(
         kind=ChangeKind.RESULT, severity=DIFFERENT, pointer="/a", new=["x [redacted:00c0ffee]"]
     )
@@ -148,11 +148,11 @@ def test_what_is_for_a_secret_is_marked() -> None:
     assert ("[redacted:00c0ffee]", "redacted") in row.pieces
 
 
-def test_what_only_one_session_has_is_reported_where_a_pointer_would_stand() -> None:
+def test_a_missing_case_is_described_in_place_of_a_pointer() -> None:
     case = ComparedCase(
         method="ping",
         old=ChangePosition(2, 0),
         changes=(DiffChange(kind=ChangeKind.REMOVED, severity=DIFFERENT),),
     )
     *_, row = diff_rows(SessionDiff((case,)), 80)
-    assert row.text == "  removed       only the old session has it"
+    assert row.text == "  removed       only in the old session"

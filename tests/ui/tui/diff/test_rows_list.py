@@ -1,4 +1,4 @@
-"""The cursor stays on its change, and the two titles share the first line."""
+"""Tests of the list of changes: the cursor stays on its change, and both titles share the first line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.ui.tui.diff.test_screen import Fixed, shown_of
 from tests.ui.tui.panels.panels import alone
 
 
-async def test_the_cursor_goes_from_change_to_change_and_stays_on_one_when_others_go() -> None:
+async def test_the_cursor_moves_by_change_and_stays_when_others_are_filtered() -> None:
     screen = shown_of(Fixed(DIFFERENCE))
     async with alone(screen, (80, 24)) as shown:
         await shown.shows("▸   result        /result/wind")
@@ -29,7 +29,7 @@ async def test_the_cursor_goes_from_change_to_change_and_stays_on_one_when_other
 
 
 @pytest.mark.parametrize("width", [30, 60, 80, 200])
-async def test_both_titles_are_seen_at_every_width(width: int) -> None:
+async def test_both_titles_are_visible_at_every_width(width: int) -> None:
     screen = shown_of(Fixed(DIFFERENCE, titles=("old " * 20, "new " * 20)))
     async with alone(screen, (width, 24)) as shown:
         await shown.shows("breaking")

@@ -1,4 +1,4 @@
-"""What differs, on a screen: every key, and every state it can be in."""
+"""Tests of the diff screen: every key and every state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Make = Callable[..., Path]
 
 
 class Fixed:
-    """A pair whose difference is known."""
+    """A pair with a known diff."""
 
     summaries: tuple[Summary, Summary] | None = None
 
@@ -36,19 +36,19 @@ class Fixed:
         self.progress = ""
         self.asked: list[DiffOptions] = []
         self.was_left = False
-        self.may_go_on = asyncio.Event()
-        self.may_go_on.set()
+        self.may_continue = asyncio.Event()
+        self.may_continue.set()
 
     @property
     def reversed(self) -> Fixed:
-        changed_options = Fixed(*self._found, titles=self.titles[::-1])
-        changed_options.asked = self.asked
-        return changed_options
+        pair = Fixed(*self._found, titles=self.titles[::-1])
+        pair.asked = self.asked
+        return pair
 
     async def compare(self, options: DiffOptions) -> ComparisonRun:
         self.asked.append(options)
         try:
-            await self.may_go_on.wait()
+            await self.may_continue.wait()
         except asyncio.CancelledError:
             self.was_left = True
             raise
@@ -65,12 +65,12 @@ def shown_of(pair: Fixed) -> DiffScreen:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
-async def test_changes_stand_under_what_they_are_of_and_keys_go_from_one_to_the_next(
+async def test_changes_are_below_their_case_and_keys_move_between_them(
     size: tuple[int, int],
 ) -> None:
     async with alone(shown_of(Fixed(DIFFERENCE)), size) as shown:
         await shown.shows(
-            "1 breaking · 2 different · 1 note · 1 of 3 alike",
+            "1 breaking · 2 different · 1 note · 1 of 3 unchanged",
             "- the old   + the new",
             "breaking  tools/call forecast  · exchange 2 → 3, line 5 → 6",
             "  12 → 15",
@@ -90,7 +90,7 @@ async def test_changes_stand_under_what_they_are_of_and_keys_go_from_one_to_the_
         assert all(line.isprintable() for line in shown.lines)
 
 
-async def test_a_line_is_copied_a_value_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_line_is_copied_and_a_value_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     async with alone(shown_of(Fixed(DIFFERENCE))) as shown:
         await shown.shows("12 → 15")
         await shown.press("y", "G", "k")
@@ -100,11 +100,11 @@ async def test_a_line_is_copied_a_value_whole(monkeypatch: pytest.MonkeyPatch) -
         assert shown.app.copied[1] == f'"{LONG}a"'
         monkeypatch.setattr(screen, "CLIPBOARD", 10)
         await shown.press("y")
-        await shown.shows("not copied: 203B is more than a clipboard takes from here")
+        await shown.shows("not copied: 203B is too large for the clipboard")
         assert len(shown.app.copied) == 2
 
 
-async def test_a_filter_is_typed_kept_and_dropped() -> None:
+async def test_a_filter_is_typed_kept_and_cleared() -> None:
     async with alone(shown_of(Fixed(DIFFERENCE))) as shown:
         await shown.shows("12 → 15")
         await shown.press("slash", *"nothing")
@@ -125,22 +125,22 @@ async def test_a_filter_is_typed_kept_and_dropped() -> None:
     ("keys", "row"),
     [(["enter"], 60), (["o"], 5), (["G", "o"], 90), (["G", "enter"], 90), (["q"], None)],
 )
-async def test_enter_and_o_say_which_row_is_wanted_below(keys: list[str], row: int | None) -> None:
+async def test_enter_and_o_return_the_row_to_go_to(keys: list[str], row: int | None) -> None:
     async with alone(shown_of(Fixed(DIFFERENCE))) as shown:
         await shown.shows("12 → 15")
         await shown.press(*keys)
         await shown.until(lambda: shown.app.results == [row])
 
 
-async def test_what_has_no_place_is_not_gone_to() -> None:
+async def test_a_change_without_a_position_has_no_target() -> None:
     placeless = SessionDiff((ComparedCase(method="handshake", changes=DIFFERENCE.cases[1].changes[:1]),))
     async with alone(shown_of(Fixed(placeless))) as shown:
         await shown.shows("12 → 15", "1 different")
         await shown.press("enter")
-        await shown.shows("it stands for the whole session")
+        await shown.shows("this change concerns the whole session")
 
 
-async def test_the_same_is_reported_to_be_the_same() -> None:
+async def test_equal_sessions_have_no_differences() -> None:
     same = SessionDiff(
         (
             ComparedCase(method="ping", old=ChangePosition(2, 0), new=ChangePosition(2, 0)),
@@ -148,58 +148,58 @@ async def test_the_same_is_reported_to_be_the_same() -> None:
         )
     )
     async with alone(shown_of(Fixed(same))) as shown:
-        await shown.shows("They say the same.", "2 of 2 alike")
+        await shown.shows("No differences.", "2 of 2 unchanged")
         await shown.press("enter", "o", "y", "n", "j", "G")
         await shown.shows("no change below")
 
 
-async def test_it_shows_how_far_it_is_and_takes_keys_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_progress_is_shown_and_keys_work_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(screen, "TICK", 0.01)
     pair = Fixed(DIFFERENCE)
-    pair.may_go_on.clear()
+    pair.may_continue.clear()
     async with alone(shown_of(pair)) as shown:
         pair.progress = "reading weather, 12MB … 40 %"
         await shown.shows("reading weather, 12MB … 40 %")
         await shown.press("n", "enter", "y", "o", "j")
         await shown.shows("no change below")
-        pair.may_go_on.set()
+        pair.may_continue.set()
         await shown.shows("12 → 15")
 
 
-async def test_who_leaves_while_it_reads_does_not_wait() -> None:
+async def test_leaving_while_reading_does_not_wait() -> None:
     pair = Fixed(DIFFERENCE)
-    pair.may_go_on.clear()
+    pair.may_continue.clear()
     async with alone(shown_of(pair)) as shown:
         await shown.until(lambda: pair.asked)
         await shown.press("q")
         await shown.until(lambda: shown.app.results == [None] and pair.was_left)
 
 
-async def test_what_cannot_be_read_is_reported_and_read_again() -> None:
+async def test_unreadable_files_are_reported_and_can_be_reloaded() -> None:
     trouble = CannotStart("a\x1b.jsonl: No such file or directory", "look again with r")
     pair = Fixed(trouble, CannotStart("b.jsonl: Input/output error"), DIFFERENCE)
     async with alone(shown_of(pair)) as shown:
-        await shown.shows("a\\x1b.jsonl: No such file", "look again with r", "r reads both again")
+        await shown.shows("a\\x1b.jsonl: No such file", "look again with r", "r reloads both")
         await shown.press("enter", "n", "y", "r")
         await shown.shows("b.jsonl: Input/output error")
         await shown.press("r")
         await shown.shows("12 → 15")
 
 
-async def test_s_turns_it_round_and_t_leaves_dates_out() -> None:
+async def test_capital_s_swaps_the_sides_and_t_ignores_dates() -> None:
     pair = Fixed(DIFFERENCE)
     async with alone(shown_of(pair)) as shown:
         await shown.shows("- the old   + the new")
         await shown.press("S")
         await shown.shows("- the new   + the old", "12 → 15")
         await shown.press("t")
-        await shown.shows("dates and times in texts are not compared", "dates and times aside")
+        await shown.shows("dates and times are ignored", "· dates ignored")
         await shown.press("t")
         await shown.until(lambda: len(pair.asked) == 4)
         assert [options.dates for options in pair.asked] == [False, False, True, False]
 
 
-async def test_lines_are_made_again_when_the_window_changes() -> None:
+async def test_lines_are_built_again_when_the_window_is_resized() -> None:
     async with alone(shown_of(Fixed(DIFFERENCE)), (200, 24)) as shown:
         await shown.shows('xa"')
         assert all(line.index('xa"') > 60 for line in shown.lines if 'xa"' in line), "it would be cut at 60"
@@ -207,7 +207,7 @@ async def test_lines_are_made_again_when_the_window_changes() -> None:
         await shown.shows('xa"', "▸   result        /result/wind")
 
 
-async def test_d_on_one_and_on_another_compares_them(opened: Any, make_recording: Make) -> None:
+async def test_d_on_two_sessions_compares_them(opened: Any, make_recording: Make) -> None:
     make_recording(OLD, name="weather")
     make_recording(NEW, name="weather")
     same = make_recording(OLD, name="weather")
@@ -215,10 +215,12 @@ async def test_d_on_one_and_on_another_compares_them(opened: Any, make_recording
         await screen.shows("3 sessions")
         listed = screen.app.screen
         await screen.press("d")
-        await screen.shows("±", "compare weather with …  d on another one, esc forgets it", "esc forget")
+        await screen.shows(
+            "±", "diff weather with … (d on another session, esc to cancel)", "esc cancel diff"
+        )
         await screen.press("escape")
         await screen.shows("watching")
-        assert not any(word in screen.text for word in ("±", "esc forget"))
+        assert not any(word in screen.text for word in ("±", "esc cancel"))
         await screen.press("d", "d")
         await screen.shows("watching")
         chosen = {one.path: place for place, one in enumerate(listed._list._sessions)}
@@ -235,16 +237,16 @@ async def test_d_on_one_and_on_another_compares_them(opened: Any, make_recording
         await screen.press("escape")
         await screen.shows("2 marked")
         await screen.press("G", "space", "d")
-        await screen.shows("3 are marked, and two are compared")
+        await screen.shows("3 sessions marked; a diff needs two")
         await screen.press("escape", "d")
-        await screen.shows("compare weather with …")
+        await screen.shows("diff weather with …")
         listed._list.chosen.path.unlink()
         await screen.press("r")
         await screen.shows("2 sessions", "watching")
-        assert "esc forget" not in screen.text
+        assert "esc cancel" not in screen.text
 
 
-async def test_the_newer_session_is_opened_where_it_differs(opened: Any, make_recording: Make) -> None:
+async def test_enter_opens_the_newer_session_at_the_change(opened: Any, make_recording: Make) -> None:
     old = make_recording(OLD, name="old")
     new = make_recording([*NEW[:2], *call(9, "more", "x"), *NEW[2:]], name="new")
     async with opened(size=(120, 30)) as screen:
@@ -267,19 +269,17 @@ async def test_the_newer_session_is_opened_where_it_differs(opened: Any, make_re
         await screen.press("q")
         old.unlink()
         await screen.press("r")
-        await screen.shows(old.name, "r reads both again")
+        await screen.shows(old.name, "r reloads both")
 
 
-async def test_d_in_a_session_compares_with_the_one_before_and_enter_goes_there(
-    opened: Any, make_recording: Make
-) -> None:
+async def test_d_in_a_session_compares_with_the_previous_exchange(opened: Any, make_recording: Make) -> None:
     said = [*OLD, *call(20, "forecast", "calm", city="Rome")]
     async with opened(make_recording(said), size=(100, 30)) as screen:
         await screen.shows("ended: exit 0")
         await screen.press("d")
-        await screen.shows("no initialize before this one: mark another (m), then d")
+        await screen.shows("no earlier initialize: mark another exchange (m), then press d")
         await screen.press("j", "j", "j", "j", "d")
-        await screen.shows("of two exchanges", '"Oslo" → "Rome"', "calm", "id 10", "id 20")
+        await screen.shows("· two exchanges", '"Oslo" → "Rome"', "calm", "id 10", "id 20")
         await screen.press("o")
         await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
         await screen.until(lambda: screen.cursor == 1)
@@ -289,8 +289,8 @@ async def test_d_in_a_session_compares_with_the_one_before_and_enter_goes_there(
         await screen.until(lambda: isinstance(screen.app.screen, SessionScreen) and screen.cursor == 3)
 
 
-async def test_the_page_of_keys_has_those_of_the_difference() -> None:
+async def test_the_help_page_contains_the_keys_of_the_diff() -> None:
     from mcpspy.ui.tui.help import lines
 
     words = {what for _, what in lines([("", DiffScreen.BINDINGS)])}
-    assert {"next change", "previous change", "read both again"} <= words
+    assert {"next change", "previous change", "reload both"} <= words

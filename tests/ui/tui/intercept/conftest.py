@@ -1,4 +1,4 @@
-"""A session in memory that can be reached into: its desk, its recording, its socket, and nobody behind it."""
+"""A live session in memory for tests: interceptor, recording and control socket, without real peers."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ INITIALIZE = {
 
 
 def call(number: int, tool: str = "write_file", **arguments: object) -> bytes:
-    """Return a call of a tool."""
+    """Return a tool call."""
     params = {"name": tool, "arguments": arguments}
     message = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
     return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def result(number: object, text: str = "done") -> bytes:
-    """Return an answer to one."""
+    """Return a response to a tool call."""
     value = {"content": [{"type": "text", "text": text}]}
     return json.dumps({"jsonrpc": "2.0", "id": number, "result": value}, separators=(",", ":")).encode()
 
 
 class Reached:
-    """The session, as its two peers see it."""
+    """The session as seen by its two peers."""
 
     def __init__(self, folder: Path, *flags: str, hold_timeout: float = 300.0) -> None:
         fields: dict[str, Any] = {"transport": "stdio", "command": ["files"], "name": "files"}
@@ -53,7 +53,7 @@ class Reached:
         self._began = time.monotonic()
         self._is_over = False
         self.sent: list[tuple[str, bytes]] = []
-        """What went on, in the name of whom."""
+        """Forwarded messages, each with the side that sent it."""
         self.tell: Any = None
 
     @property
@@ -61,14 +61,14 @@ class Reached:
         return time.monotonic() - self._began
 
     def say(self, side: str, data: bytes) -> None:
-        """Let one side send a message."""
+        """Send a message from one side."""
         at = self.at
-        ruling = self.interceptor.process(at, side, data)
-        self._record(at, side, data, {"to": MCPSPY} if ruling.to_mcpspy else {})
-        self._perform(ruling.steps)
+        decision = self.interceptor.process(at, side, data)
+        self._record(at, side, data, {"to": MCPSPY} if decision.to_mcpspy else {})
+        self._perform(decision.steps)
 
     def begin(self) -> None:
-        """Shake hands."""
+        """Do the handshake."""
         hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": INITIALIZE}
         self.say("client", json.dumps(hello).encode())
         info = {"name": "files", "version": "1"}
@@ -77,15 +77,15 @@ class Reached:
         self.say("client", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
 
     def wake(self, later: float = 0.0) -> None:
-        """Let time pass, for the desk."""
+        """Run the due timers of the interceptor."""
         self._perform(self.interceptor.run_due(self.at + later))
 
     def taken(self) -> list[tuple[str, bytes]]:
-        """Return what went on since the last time."""
+        """Return the messages forwarded since the last call."""
         sent, self.sent = self.sent, []
         return sent
 
-    # What the control socket asks for.
+    # The interface for the control server.
 
     def hello(self) -> dict[str, Any]:
         return {
@@ -129,17 +129,17 @@ class Reached:
 
 
 async def hold(screen: Any, query: str) -> None:
-    """Have a filter, and hold what it wants."""
+    """Set a filter, and intercept the messages that match it."""
     await screen.shows("● LIVE")
     screen.session.filter.put(query)
     await screen.press("i")
-    await screen.shows(f"holding {query} · 0 held")
+    await screen.shows(f"intercepting {query} · 0 held")
 
 
 @pytest.fixture
 def reached(tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Begin a session that can be reached; it has shaken hands, and is over at the end of the block."""
-    # A message is on the screen until the next one: on a busy machine its time is over before a test looks.
+    """Return a context manager that runs a live session; its handshake is done."""
+    # Messages stay until the next one: on a busy machine they would expire before a test sees them.
     monkeypatch.setattr(labels, "FLASH", 60.0)
 
     @asynccontextmanager

@@ -1,4 +1,4 @@
-"""The way into a live session: found when it is there, told what happens, closed when it ends."""
+"""Tests of the connection to a live session: discovery, events, and its end."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tests.ui.tui.intercept.conftest import call
 
 async def until(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110 - what another task does sets no event.
+        while not condition():  # noqa: ASYNC110 - the other task sets no event.
             await asyncio.sleep(0.01)
 
 
-async def test_only_what_others_decided_is_shown_and_the_end_empties_it(reached: Any) -> None:
-    told: list[tuple[int, str]] = []
+async def test_only_decisions_of_others_are_reported_and_the_end_clears_the_messages(reached: Any) -> None:
+    reported: list[tuple[int, str]] = []
 
     def released(held: HeldMessage, why: str) -> None:
-        told.append((held.ticket, why))
+        reported.append((held.ticket, why))
 
     is_live = [True]
     async with reached("tool:other => hold") as session:
@@ -43,29 +43,27 @@ async def test_only_what_others_decided_is_shown_and_the_end_empties_it(reached:
         await until(lambda: len(connection.held) == 2)
         session.order("send", {"order": "release", "ticket": rule.ticket})
         await until(lambda: len(connection.held) == 1)
-        assert told == [(rule.ticket, "accepted")]
+        assert reported == [(rule.ticket, "accepted")]
         with pytest.raises(Exception, match="no message is held under ticket"):
             await connection.drop(held_here)
         assert await connection.accept_all() == 1
         await until(lambda: not connection.held)
-        assert told == [(rule.ticket, "accepted")]
+        assert reported == [(rule.ticket, "accepted")]
         assert other.data == call(3)
         is_live[0] = False
     await asyncio.wait_for(keeping, 30)
     assert (connection.is_open, connection.query) == (False, None)
-    with pytest.raises(CannotStart, match="cannot be reached: the session has ended"):
+    with pytest.raises(CannotStart, match="cannot reach the session: the session has ended"):
         await connection.hold("")
 
 
-async def test_it_tries_again_until_the_session_is_there(
-    reached: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_it_retries_until_the_session_exists(reached: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RETRY", 0.01)
     async with reached() as session:
         elsewhere = session.path.with_name("elsewhere.jsonl")
         connection = InterceptConnection(elsewhere, lambda _held, _why: None)
         keeping = asyncio.ensure_future(connection.keep(lambda: True))
-        with pytest.raises(CannotStart, match="cannot be reached: "):
+        with pytest.raises(CannotStart, match="cannot reach the session: "):
             await connection.accept_all()
         session.path.rename(elsewhere)
         await until(lambda: connection.is_open)

@@ -1,4 +1,4 @@
-"""What a session says of a held message."""
+"""Tests of reading held messages from control events."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def read(**other: Any) -> HeldMessage:
     return held
 
 
-def test_its_times_are_on_our_clock_whenever_it_was_held() -> None:
+def test_the_times_of_a_held_message_are_local() -> None:
     assert (read().since, read().until) == (100.0, 400.0)
     assert (read(age=30.0).since, read(age=30.0).until) == (70.0, 370.0)
 
 
-def test_it_is_called_what_it_is() -> None:
+def test_a_held_message_is_named_by_method_and_subject() -> None:
     assert (read().name, read().is_request) == ("tools/call write_file", True)
-    answer = read(text=result(1).decode(), **{"from": "server"})
-    assert (answer.name, answer.is_request) == ("answer to tools/call write_file", False)
+    response = read(text=result(1).decode(), **{"from": "server"})
+    assert (response.name, response.is_request) == ("response to tools/call write_file", False)
     assert read(text="[]", method="", subject="", id=None).name == "message"
 
 
-def test_bytes_that_are_no_text_are_kept() -> None:
+def test_bytes_that_are_not_text_are_kept() -> None:
     fields = {key: value for key, value in EVENT.items() if key != "text"}
     held = read_held({**fields, "b64": "/3t9"}, 0.0)
     assert held is not None
@@ -51,6 +51,6 @@ def test_bytes_that_are_no_text_are_kept() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"ticket": "x"}, {"at": None}, {"text": 3}, {"deadline": "soon"}, {"b64": "x"}], ids=str
 )
-def test_what_makes_no_sense_is_none(wrong: dict[str, Any]) -> None:
+def test_a_malformed_event_is_none(wrong: dict[str, Any]) -> None:
     assert read_held({**EVENT, **wrong}, 0.0) is None
     assert read_held({}, 0.0) is None

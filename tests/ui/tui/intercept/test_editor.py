@@ -1,4 +1,4 @@
-"""The editor: what is too much for it, what is sent only when asked for twice, and where else to edit."""
+"""Tests of the editor: invalid text, long text, and the external editor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.ui.tui.intercept.conftest import call
 
 
 class Alone(App[None]):
-    """An application with nothing but the editor."""
+    """An application with only the editor."""
 
     def __init__(self, original: str) -> None:
         super().__init__()
@@ -39,16 +39,16 @@ class Alone(App[None]):
         )
 
 
-async def test_what_is_no_json_is_sent_when_asked_for_twice() -> None:
+async def test_invalid_json_is_sent_after_a_second_ctrl_s() -> None:
     app = Alone(json.dumps(json.loads(call(1)), indent=2))
     async with app.run_test(size=(70, 20)) as pilot:
         screen = Screen(app, pilot)  # type: ignore[arg-type]
-        await screen.shows("a call", "nothing was changed")
+        await screen.shows("a call", "unchanged; ctrl-s sends")
         await screen.press("Q", "ctrl+s")
-        await screen.shows("no JSON: line 1, column 1: Expecting value", "ctrl-s once more")
+        await screen.shows("invalid JSON: line 1, column 1: Expecting value", "press ctrl-s again")
         assert app.sent == []
         await screen.press("x", "ctrl+s")
-        assert app.sent == [], "it is another text by now"
+        assert app.sent == [], "the text has changed"
         app.refuses = True
         await screen.press("ctrl+s")
         await screen.shows("no message is held under ticket 7")
@@ -58,25 +58,25 @@ async def test_what_is_no_json_is_sent_when_asked_for_twice() -> None:
         assert app.sent == ["Qx" + app.original]
 
 
-async def test_another_program_edits_what_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_text_is_edited_externally(monkeypatch: pytest.MonkeyPatch) -> None:
     original = json.dumps(json.loads(call(1, text="x" * LARGEST)), indent=2)
     app = Alone(original)
     monkeypatch.setattr(editor, "editor", lambda: "")
     async with app.run_test(size=(70, 20)) as pilot:
         screen = Screen(app, pilot)  # type: ignore[arg-type]
-        await screen.shows("characters are too many to edit here: set EDITOR")
+        await screen.shows("characters: too long to edit here; set EDITOR")
         await screen.press("ctrl+o")
-        await screen.shows("no editor was chosen")
+        await screen.shows("no editor: set EDITOR")
         monkeypatch.setattr(editor, "editor", lambda: "vi")
         await screen.press("ctrl+o")
-        await screen.shows("this terminal cannot be given to another program")  # Nor is it one.
+        await screen.shows("cannot run an editor: this terminal")  # The test has no terminal.
         monkeypatch.setattr(
             editor, "edit_outside", lambda _command, text, _suspended: text.replace("xx", "") + "\n"
         )
         await screen.press("ctrl+o")
-        await screen.shows("It was edited")
+        await screen.shows("The text was edited")
         await screen.press("ctrl+r")
-        await screen.until(lambda: "It was edited" not in screen.text)
+        await screen.until(lambda: "The text was edited" not in screen.text)
         await screen.press("ctrl+o", "ctrl+s")
         await screen.until(lambda: app.sent)
         assert app.sent == [original.replace("xx", "")]

@@ -1,4 +1,4 @@
-"""What was typed and not sent is there again."""
+"""Tests of drafts: unsent text appears again in the editor."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from mcpspy.ui.tui.intercept.editor import Drafts
 
 
 class Opened:
-    """A screen on which editors are opened, and left with a text."""
+    """A screen that opens editors, and leaves them with a text."""
 
     def __init__(self) -> None:
-        self.said: list[str] = []
+        self.messages: list[str] = []
         self.app = SimpleNamespace(push_screen=self._push)
         self.editor: Any = None
         self.leave: Callable[[str | None], None] = lambda text: None
 
     def flash_message(self, text: str) -> None:
-        self.said.append(text)
+        self.messages.append(text)
 
     def _push(self, editor: Any, left: Callable[[str | None], None]) -> None:
         self.editor, self.leave = editor, left
 
 
-def test_a_text_that_was_not_sent_is_kept_under_its_key_and_gone_once_sent() -> None:
+def test_an_unsent_text_is_kept_under_its_key_until_sent() -> None:
     screen: Any = Opened()
     drafts = Drafts(screen)
 
@@ -38,10 +38,10 @@ def test_a_text_that_was_not_sent_is_kept_under_its_key_and_gone_once_sent() -> 
 
     assert edit(1) == "original"
     screen.leave("original")
-    assert screen.said == []
+    assert screen.messages == []
     edit(1)
     screen.leave("typed")
-    assert screen.said == ["nothing was sent; what you typed is still there"]
+    assert screen.messages == ["not sent; the draft is kept"]
     assert (edit(2), edit(1)) == ("original", "typed")
     screen.leave(None)  # It was sent.
     assert edit(1) == "original"

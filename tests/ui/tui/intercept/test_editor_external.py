@@ -1,4 +1,4 @@
-"""Another program edits a text."""
+"""Tests of editing in an external editor."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def script(folder: Path, body: str) -> str:
     return f"'{path}' --wait"
 
 
-def test_the_editor_is_the_one_that_was_chosen() -> None:
+def test_the_editor_comes_from_the_environment() -> None:
     assert editor({"VISUAL": "code -w", "EDITOR": "vi"}) == "code -w"
     assert editor({"VISUAL": " ", "EDITOR": "vi"}) == "vi"
     assert editor({}) == ""
 
 
-def test_what_was_saved_comes_back_and_nothing_stays(tmp_path: Path) -> None:
+def test_the_saved_text_is_returned_and_the_file_deleted(tmp_path: Path) -> None:
     command = script(
         tmp_path, f'ls -l "$2" > "{tmp_path}/seen"; echo "$2" >> "{tmp_path}/seen"; printf "%s" new >> "$2"'
     )
@@ -41,12 +41,12 @@ def test_what_was_saved_comes_back_and_nothing_stays(tmp_path: Path) -> None:
     [("exit 3", "exit code 3"), (r'printf "\377" > "$2"', "not UTF-8"), ('rm "$2"', "No such file")],
     ids=["fails", "bytes", "deletes"],
 )
-def test_what_goes_wrong_is_reported(tmp_path: Path, body: str, why: str) -> None:
+def test_failures_of_the_editor_are_reported(tmp_path: Path, body: str, why: str) -> None:
     with pytest.raises(CannotStart, match=why):
         edit_outside(script(tmp_path, body), "x", nullcontext)
 
 
-def test_an_editor_that_is_not_there_is_reported() -> None:
+def test_a_missing_editor_is_reported() -> None:
     with pytest.raises(CannotStart, match="no-such-editor"):
         edit_outside("no-such-editor", "x", nullcontext)
     with pytest.raises(CannotStart, match="No closing quotation"):

@@ -1,4 +1,4 @@
-"""What is said of an edited message while it is typed."""
+"""Tests of the validation of an edited message."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from mcpspy.ui.tui.intercept.editor import editable, problems, request_problems
 from tests.ui.tui.intercept.conftest import call, result
 
 
-def said(text: str, original: bytes = b"", side: str = "client") -> list[tuple[str, bool]]:
-    return [(trouble.text, trouble.is_json) for trouble in problems(text, side, original)]
+def found(text: str, original: bytes = b"", side: str = "client") -> list[tuple[str, bool]]:
+    return [(problem.text, problem.is_json) for problem in problems(text, side, original)]
 
 
 @pytest.mark.parametrize(
@@ -19,51 +19,51 @@ def said(text: str, original: bytes = b"", side: str = "client") -> list[tuple[s
     [
         ('{\n  "a": 1\n  "b": 2}', "line 3, column 3: "),
         ("", "line 1, column 1: Expecting value"),
-        ('{"a": NaN}', "NaN is no JSON"),
+        ('{"a": NaN}', "NaN is not allowed"),
         ("[" * 100_000, "nested too deep"),
         ('{"a": "\ud800"}', "lone surrogate"),
     ],
     ids=["comma", "empty", "nan", "deep", "surrogate"],
 )
-def test_what_is_no_json_is_reported_with_its_place(text: str, why: str) -> None:
-    ((trouble, is_json),) = said(text)
-    assert why in trouble
+def test_invalid_json_is_reported_with_its_position(text: str, why: str) -> None:
+    ((problem, is_json),) = found(text)
+    assert why in problem
     assert not is_json
 
 
-def test_what_is_json_but_no_message_is_a_warning() -> None:
-    assert said(call(1).decode(), call(1)) == []
+def test_json_that_is_not_a_valid_message_is_a_warning() -> None:
+    assert found(call(1).decode(), call(1)) == []
     for text in (
         '{"id": 1, "method": "ping"}',
         "3",
         '{"jsonrpc": "2.0", "id": null, "method": "ping"}',
         "[]",
     ):
-        assert said(text), text
-        assert all(is_json for _, is_json in said(text)), text
+        assert found(text), text
+        assert all(is_json for _, is_json in found(text)), text
 
 
-def test_another_id_and_another_kind_are_warned_of() -> None:
-    assert said(call(2).decode(), call(1)) == [
-        ("its id was 1: with another one the answer goes to nobody", True)
+def test_a_changed_id_and_a_changed_kind_are_warnings() -> None:
+    assert found(call(2).decode(), call(1)) == [
+        ("id changed (was 1): the response will not match its request", True)
     ]
-    assert said(result(2).decode(), result(1), "server") == [
-        ("its id was 1: with another one nobody waits for it", True)
+    assert found(result(2).decode(), result(1), "server") == [
+        ("id changed (was 1): the response will not match its request", True)
     ]
-    ((kind, _),) = said('{"jsonrpc": "2.0", "method": "notifications/x"}', call(1))
-    assert kind == "it was a request: whoever sent it may wait for ever"
+    ((kind, _),) = found('{"jsonrpc": "2.0", "method": "notifications/x"}', call(1))
+    assert kind == "was a request: its sender may wait forever for the response"
 
 
-def test_a_request_to_be_sent_is_a_method_with_params() -> None:
+def test_a_request_to_send_has_a_method_and_params() -> None:
     assert request_problems('{"method": "ping"}') == []
     assert request_problems('{"method": "x", "params": {}}') == []
     for text in ("[]", '{"method": ""}', '{"params": {}}', '{"method": "x", "params": []}', "{"):
-        assert [trouble.is_json for trouble in request_problems(text)] == [False], text
-    (left_out,) = request_problems('{"method": "x", "id": 3}')
-    assert left_out == ("left out when it is sent: id", True)
+        assert [problem.is_json for problem in request_problems(text)] == [False], text
+    (ignored,) = request_problems('{"method": "x", "id": 3}')
+    assert ignored == ("ignored: id (only method and params are sent)", True)
 
 
-def test_text_to_edit_is_laid_out_and_means_the_same() -> None:
+def test_text_to_edit_is_indented_and_equivalent() -> None:
     data = '{"a":"caf\u00e9 \u009b31m \u202e\x7f","b":1E5,"b":1.0}'.encode()
     text = editable(data)
     assert text is not None

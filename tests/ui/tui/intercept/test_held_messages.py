@@ -1,4 +1,4 @@
-"""Which rows what is held is in, and what is said of it."""
+"""Tests of the rows of held messages, and of the line about them."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from tests.ui.tui.intercept.conftest import call, hold, result
 SIZE = (130, 18)
 
 
-async def test_an_answer_is_held_in_the_row_of_its_exchange_and_cannot_be_answered(
-    opened: Any, reached: Any
-) -> None:
-    async with reached() as session, opened(session.path, size=SIZE) as screen:
+async def test_a_response_is_held_on_the_row_of_its_exchange(opened: Any, reached: Any) -> None:
+    async with reached() as session, opened(session.path, size=(140, 18)) as screen:
         await hold(screen, "tool:write_file from:server")
         session.say("client", call(1))
         session.say("server", result(1))
-        await screen.shows("HELD 0:0", "answer to tools/call write_file", "Cline gives up")
+        await screen.shows("HELD 0:0", "response to tools/call write_file", "Cline times out")
         assert session.taken() == [("client", call(1))]
         await screen.press("e")
-        await screen.shows("only a request can be answered")
+        await screen.shows("only requests can be answered")
         await screen.press("v")
         await screen.processed()
         await screen.until(lambda: "held (tui)" in screen.text)
-        await screen.press("G", "a")  # On the note that says it is held.
+        await screen.press("G", "a")  # On the note about holding it.
         await screen.until(lambda: session.taken() == [("server", result(1))])
 
 
-async def test_what_a_rule_holds_is_there_at_once_and_goes_on_by_itself(opened: Any, reached: Any) -> None:
+async def test_a_message_held_by_a_rule_is_shown_at_once_and_released_by_timeout(
+    opened: Any, reached: Any
+) -> None:
     async with reached("tool:write_file from:client => hold") as session:
         session.say("client", call(1))
         async with opened(session.path, size=SIZE) as screen:
             await screen.shows("1 held · tools/call write_file · by rule 1", "HELD")
-            assert "holding" not in screen.text
-            assert screen.session.leave_question == "", "it does not depend on us"
+            assert "intercepting" not in screen.text
+            assert screen.session.leave_question == "", "this viewer does not hold it"
             session.wake(301.0)
-            await screen.shows("tools/call write_file went on by itself: nobody decided in time")
+            await screen.shows("tools/call write_file: auto-released (timeout)")
             await screen.until(lambda: "1 held" not in screen.text)
             assert session.taken() == [("client", call(1))]
 
 
-async def test_messages_that_are_alike_and_came_in_one_chunk_are_each_held_in_a_row_of_their_own(
+async def test_equal_messages_of_one_chunk_are_held_in_separate_rows(
     opened: Any, reached: Any, monkeypatch: Any
 ) -> None:
     changed = b'{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}'
@@ -54,7 +54,7 @@ async def test_messages_that_are_alike_and_came_in_one_chunk_are_each_held_in_a_
         held = dict(screen.session.listing.held)
         first, second, third = sorted(held)
         assert held[first].ticket < held[second].ticket < held[third].ticket
-        await screen.press("g", "j", "d")  # The second of them, and no other.
+        await screen.press("g", "j", "d")  # Only the second of them.
         await screen.shows("2 held")
         await screen.until(lambda: set(screen.session.listing.held) == {first, third}, "the others")
         await screen.press("A")

@@ -1,4 +1,4 @@
-"""Messages of a live session held, edited, dropped and answered from its screen, through a real socket."""
+"""Tests of holding, editing, dropping and answering messages from the screen, over a real control socket."""
 
 from __future__ import annotations
 
@@ -12,58 +12,56 @@ from tests.ui.tui.intercept.conftest import call, hold, result
 SIZE = (130, 18)
 
 
-async def test_a_call_is_held_edited_and_let_go(opened: Any, reached: Any) -> None:
+async def test_a_call_is_held_edited_and_forwarded(opened: Any, reached: Any) -> None:
     async with reached() as session, opened(session.path, size=(130, 34)) as screen:
         await hold(screen, "tool:write_file from:client")
-        await screen.shows("what comes from now on is held until you decide")
+        await screen.shows("matching messages are held")
         session.say("client", call(1, path="a.txt", text="one"))
         assert session.taken() == []
-        await screen.shows("HELD 0:", "· 1 held", "goes on in 4:", "Cline gives up in 0:")
+        await screen.shows("HELD 0:", "· 1 held", "auto-releases in 4:", "Cline times out in 0:")
         assert "HELD" in screen.selected
         await screen.press("enter")
-        await screen.shows("tools/call write_file · Cline gives up", "nothing was changed; ctrl-s sends it")
+        await screen.shows("tools/call write_file · Cline times out", "unchanged; ctrl-s sends")
         area = screen.app.screen.query_one("TextArea")
         good = area.text.replace('"one"', '"two"')
         area.text = good.replace('"two"', "two")
-        await screen.shows("no JSON: line 9, column 15: Expecting value")
+        await screen.shows("invalid JSON: line 9, column 15: Expecting value")
         area.text = good.replace('"id": 1', '"id": 2')
-        await screen.shows("its id was 1: with another one the answer goes to nobody")
+        await screen.shows("id changed (was 1): the response will not match its request")
         area.text = good
         await screen.press("escape")
-        await screen.shows("nothing was sent; what you typed is still there", "1 held")
+        await screen.shows("not sent; the draft is kept", "1 held")
         await screen.press("enter")
         await screen.until(lambda: isinstance(screen.app.screen, EditorScreen))
         assert screen.app.screen.text == good
         await screen.press("ctrl+s")
-        await screen.shows("went on as edited", "0 held", "edited after", "what went on in its place")
+        await screen.shows("forwarded as edited", "0 held", "edited after", "forwarded instead")
         ((side, sent),) = session.taken()
         assert (side, json.loads(sent)) == ("client", json.loads(call(1, path="a.txt", text="two")))
         session.say("server", result(1))
         assert session.taken() == [("server", result(1))]
-        await screen.shows("answer: ok after")
+        await screen.shows("response: ok in")
 
 
-async def test_the_keys_of_a_held_row_do_what_they_say_and_are_the_usual_ones_elsewhere(
-    opened: Any, reached: Any
-) -> None:
+async def test_interception_keys_apply_on_held_rows_only(opened: Any, reached: Any) -> None:
     async with reached() as session, opened(session.path, size=SIZE) as screen:
         await hold(screen, "tool:write_file from:client")
         for number in range(1, 7):
             session.say("client", call(number))
-        await screen.shows("6 held", "6/6 shown")
-        await screen.shows("⏎ edit", "e answer", "a accept", "d drop", "A all H held")
+        await screen.shows("6 held", "6/6 matches")
+        await screen.shows("⏎ edit", "e answer", "a forward", "d drop", "A forward all")
         await screen.press("g", "d")
         await screen.shows("tools/call write_file: dropped", "5 held")
         assert session.taken() == []
         await screen.press("d")
-        await screen.shows("no tools/call write_file before this one")  # What `d` is on every other row.
+        await screen.shows("no earlier tools/call write_file")  # The meaning of `d` on every other row.
         await screen.press("H", "a")
-        await screen.shows("tools/call write_file: let go", "4 held")
+        await screen.shows("tools/call write_file: released", "4 held")
         assert session.taken() == [("client", call(2))]
         await screen.press("H", "e")
-        await screen.shows("Answer tools/call write_file with this error")
+        await screen.shows("Answer tools/call write_file with an error")
         await screen.press("home", "x", "enter")
-        await screen.shows("the code is a whole number")
+        await screen.shows("error code: not an integer")
         await screen.press("home", "delete", "enter", "end", *" x", "enter")
         await screen.shows("answered with error -32603", "3 held")
         ((side, answer),) = session.taken()
@@ -73,36 +71,36 @@ async def test_the_keys_of_a_held_row_do_what_they_say_and_are_the_usual_ones_el
         )
         await screen.shows("error -32603")
         await screen.press("H", "enter")
-        await screen.shows("nothing was changed")
+        await screen.shows("unchanged; ctrl-s sends")
         await screen.press("ctrl+s")
-        await screen.shows("let go as it came", "2 held")
+        await screen.shows("forwarded unchanged", "2 held")
         assert session.taken() == [("client", call(4))]
         await screen.press("A")
-        await screen.shows("let go: 2 messages", "0 held")
+        await screen.shows("released 2 messages", "0 held")
         assert session.taken() == [("client", call(number)) for number in (5, 6)]
         await screen.press("a")
-        await screen.shows("stderr and other asides are hidden")
+        await screen.shows("stderr and events hidden")
 
 
-async def test_leaving_asks_first_and_lets_go(opened: Any, reached: Any) -> None:
+async def test_leaving_asks_first_and_releases(opened: Any, reached: Any) -> None:
     async with reached() as session, opened(session.path, size=SIZE) as screen:
         await screen.shows("● LIVE")
         await screen.press("i")
-        await screen.shows("Hold which messages?")
+        await screen.shows("Filter of messages to intercept")
         await screen.press("enter")
-        await screen.shows("holding everything")
+        await screen.shows("intercepting all messages")
         session.say("client", call(1))
         await screen.shows("1 held")
         await screen.press("Q")
-        await screen.shows("1 message is held here and will go on. Leave?  y/n")
+        await screen.shows("Leave and release 1 held message?  y/n")
         await screen.press("n", "q")
-        await screen.shows("Leave?  y/n")
+        await screen.shows("held message?  y/n")
         assert session.taken() == []
         await screen.press("n", "i")
-        await screen.shows("nothing is held any more; let go: 1 message")
+        await screen.shows("interception off; released 1 message")
         assert session.taken() == [("client", call(1))]
         await screen.press("i", "enter")
-        await screen.shows("holding everything")
+        await screen.shows("intercepting all messages")
         session.say("client", call(2))
         await screen.shows("1 held")
         await screen.press("q", "y")

@@ -1,4 +1,4 @@
-"""The words for what is held."""
+"""Tests of the texts about held messages."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def index_of(*frames: tuple[float, str, bytes]) -> Index:
     return index
 
 
-def said(query: str | None, count: int, width: int = 200, seconds: float = 110.0) -> str:
+def line(query: str | None, count: int, width: int = 200, seconds: float = 110.0) -> str:
     first = read(rule="", viewer="tui") if count else None
-    host = ("Cline gives up in 0:48", None) if count else None
+    host = ("Cline times out in 0:48", None) if count else None
     return "".join(text for text, _ in bar(query, count, first, host, now=seconds, width=width))
 
 
@@ -32,41 +32,41 @@ def test_a_clock_counts_down_to_zero() -> None:
     ]
 
 
-def test_the_row_has_the_age_and_the_line_the_time_that_is_left() -> None:
+def test_the_row_shows_the_age_and_the_line_the_remaining_time() -> None:
     assert cell(read(), 112.5)[0] == "HELD 0:12"
-    assert countdown(read(), 112.5) == ("goes on in 4:47", "quiet")
-    assert countdown(read(), 390.0) == ("goes on in 0:10", "bad")
+    assert countdown(read(), 112.5) == ("auto-releases in 4:47", "quiet")
+    assert countdown(read(), 390.0) == ("auto-releases in 0:10", "bad")
 
 
-def test_the_line_shows_what_matters_most_for_as_long_as_there_is_room() -> None:
-    whole = "holding tool:x · 1 held · tools/call write_file · goes on in 4:50 · Cline gives up in 0:48"
-    assert said("tool:x", 1) == whole
-    assert said("tool:x", 1, len(whole)) == whole
+def test_the_line_drops_the_least_important_parts_first() -> None:
+    whole = "intercepting tool:x · 1 held · tools/call write_file · auto-releases in 4:50 · Cline times out in 0:48"
+    assert line("tool:x", 1) == whole
+    assert line("tool:x", 1, len(whole)) == whole
     assert (
-        said("tool:x", 1, len(whole) - 1)
-        == "holding tool:x · 1 held · goes on in 4:50 · Cline gives up in 0:48"
+        line("tool:x", 1, len(whole) - 1)
+        == "intercepting tool:x · 1 held · auto-releases in 4:50 · Cline times out in 0:48"
     )
-    assert said("tool:x", 1, 50) == "holding tool:x · 1 held · Cline gives up in 0:48"
-    assert said("tool:x", 1, 10) == "holding tool:x · 1 held"
-    assert said("", 0) == "holding everything · 0 held"
-    assert said(None, 0) == ""
+    assert line("tool:x", 1, 60) == "intercepting tool:x · 1 held · Cline times out in 0:48"
+    assert line("tool:x", 1, 10) == "intercepting tool:x · 1 held"
+    assert line("", 0) == "intercepting all messages · 0 held"
+    assert line(None, 0) == ""
 
 
-def test_what_peers_sent_is_sanitized_and_short() -> None:
+def test_text_of_peers_is_sanitized_and_truncated() -> None:
     assert short_name(read(subject="\x1b]0;x")) == "tools/call \\x1b]0;x"
     assert len(short_name(read(subject="x" * 100))) == 40
-    assert "\x1b" not in said("tool:\x1b", 0)
+    assert "\x1b" not in line("tool:\x1b", 0)
 
 
-def test_a_host_gives_up_so_long_after_its_request() -> None:
+def test_a_host_times_out_a_known_time_after_its_request() -> None:
     hello = str(INITIALIZE).replace("'", '"').encode()
     index = index_of(
         (0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":%b}' % hello),
         (2.0, "client", call(1)),
         (3.0, "server", b'{"jsonrpc":"2.0","id":5,"method":"roots/list"}'),
     )
-    assert host_timeout(index, 1, 12.0) == ("Cline gives up in 0:50", "open")
-    assert host_timeout(index, 1, 52.0) == ("Cline gives up in 0:10", "bad")
-    assert host_timeout(index, 1, 62.5) == ("Cline has given up", "bad")
+    assert host_timeout(index, 1, 12.0) == ("Cline times out in 0:50", "open")
+    assert host_timeout(index, 1, 52.0) == ("Cline times out in 0:10", "bad")
+    assert host_timeout(index, 1, 62.5) == ("Cline has timed out", "bad")
     assert host_timeout(index, 2, 12.0) is None, "the server waits, not the host"
     assert host_timeout(index, None, 12.0) is None

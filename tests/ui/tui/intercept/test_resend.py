@@ -1,4 +1,4 @@
-"""Requests of a live session sent again from its screen, through a real socket."""
+"""Tests of resending requests from the screen of a live session, over a real control socket."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from tests.ui.tui.intercept.conftest import call, result
 SIZE = (130, 18)
 
 
-async def test_a_request_is_sent_again_and_its_answer_lands_beside_the_first(
-    opened: Any, reached: Any
-) -> None:
+async def test_a_request_is_resent_and_compared_with_the_original(opened: Any, reached: Any) -> None:
     async with reached() as session, opened(session.path, size=SIZE) as screen:
         await screen.shows("● LIVE")
         session.say("client", call(1, path="a.txt"))
@@ -22,59 +20,63 @@ async def test_a_request_is_sent_again_and_its_answer_lands_beside_the_first(
         await screen.shows("3/3")
         session.taken()
         await screen.press("r")
-        await screen.shows("sent again, to the server; its answer is waited for")
+        await screen.shows("resent to the server; waiting for the response")
         ((side, sent),) = session.taken()
-        ours = json.loads(sent)
+        resent = json.loads(sent)
         assert side == "client"
-        assert ours.pop("id").startswith("mcpspy-test-")
-        assert ours == {key: value for key, value in json.loads(call(1, path="a.txt")).items() if key != "id"}
+        assert resent.pop("id").startswith("mcpspy-test-")
+        assert resent == {
+            key: value for key, value in json.loads(call(1, path="a.txt")).items() if key != "id"
+        }
         session.say("server", result(json.loads(sent)["id"], "two"))
         await screen.until(lambda: isinstance(screen.app.screen, DiffScreen))
         await screen.shows('"one" → "two"', "id 1", 'id "mcpspy-test-1"')
-        assert session.taken() == [], "the host never hears of it"
+        assert session.taken() == [], "the host does not receive the response"
         await screen.press("q")
         await screen.shows("4/4", "sent (tui)")
         await screen.press("g", "j", "j", "R")
-        await screen.shows("send again, to the server: tools/call", "a new request, under an id of its own")
+        await screen.shows("resend to the server: tools/call", "a new request with a new id")
         area = screen.app.screen.query_one("TextArea")
         area.text = '{"method": 1}'
-        await screen.shows('an object with "method", a text')
+        await screen.shows('not a request: use an object with a "method" string')
         area.text = '{"method": "tools/call", "params": {"name": "read_file"}}'
         await screen.press("ctrl+s")
         await screen.until(lambda: session.sent)
         ((_, sent),) = session.taken()
-        ours = json.loads(sent)
-        assert (ours["method"], ours["params"]) == ("tools/call", {"name": "read_file"})
-        await screen.press("slash", "x")  # Busy with something else when the answer comes.
-        session.say("server", result(ours["id"], "three"))
-        await screen.shows("what was sent again is answered; d on it says what differs")
+        resent = json.loads(sent)
+        assert (resent["method"], resent["params"]) == ("tools/call", {"name": "read_file"})
+        await screen.press("slash", "x")  # The user types a filter when the response arrives.
+        session.say("server", result(resent["id"], "three"))
+        await screen.shows("the resent request has its response; press d on it to compare")
         await screen.press("escape", "G", "d")
         await screen.until(lambda: isinstance(screen.app.screen, DiffScreen))
         await screen.shows('"one" → "three"', "id 1")
 
 
-async def test_what_cannot_be_reached_shows_so_in_a_line(
+async def test_an_unreachable_session_is_reported_in_the_status_line(
     opened: Any, reached: Any, make_recording: Any, live: Any
 ) -> None:
     async with opened(make_recording(), size=(100, 24)) as screen:
         await screen.shows("ended: exit 0")
         for key in ("i", "r", "R"):
             await screen.press(key)
-            await screen.shows("the session is over: nothing can be held")
+            await screen.shows("the session has ended: cannot intercept or send")
     live.say("client", call(1))
-    async with opened(live.path, size=(100, 24)) as screen:  # Recorded, with nobody to answer for it.
+    async with opened(
+        live.path, size=(100, 24)
+    ) as screen:  # Recorded, but no process serves its control socket.
         await screen.shows("● LIVE", "1/1")
         await screen.press("r")
-        await screen.shows("the session cannot be reached:", "nobody answers for this session")
+        await screen.shows("cannot reach the session:", "not a live session")
     async with reached() as session, opened(session.path, size=(100, 24)) as screen:
         await screen.shows("● LIVE")
         screen.session.filter.put("is:finding")
         await screen.press("i")
         await screen.shows("hold: ")
-        assert "holding" not in screen.text
+        assert "intercepting" not in screen.text
         screen.session.filter.put("")
         await screen.press("g", "r")
-        await screen.shows("sent again")
+        await screen.shows("resent to")
         session.end()
         await screen.until(lambda: screen.session.loader.state is RecordingState.ENDED)
-        await screen.shows("no answer: the session has ended")
+        await screen.shows("no response: the session has ended")

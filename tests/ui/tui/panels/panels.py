@@ -1,4 +1,4 @@
-"""A screen that is put over a session, with no session below it: helpers of its tests."""
+"""Helpers for tests of panels, which run here without a session screen below them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.theme import COMPONENTS, CSS, DARK
 
 BOUND = 30.0
-"""Seconds that anything a test waits for may take, on a busy machine."""
+"""Maximum seconds to wait for a condition, on a busy machine."""
 
 RECORDINGS = Path(__file__).resolve().parents[4] / "recordings"
 
@@ -27,7 +27,7 @@ HEADER = Header(mcpspy=1, id="ab12cd34", started="2026-01-01T00:00:00.000Z", nam
 
 
 class Lines:
-    """A file of lines, and the log that is made of it."""
+    """The lines of a recording, and the session model built from them."""
 
     def __init__(self, header: Header = HEADER) -> None:
         self.data = bytearray()
@@ -35,32 +35,32 @@ class Lines:
         self.log.begin_part()
 
     def add(self, line: bytes) -> None:
-        """Take one more line, without its LF."""
+        """Append a line, given without its LF."""
         offset = len(self.data)
         self.data += line + b"\n"
         self.log.add(read_entry(line), offset, len(line))
 
     def say(self, at: float, side: str, message: bytes) -> None:
-        """Let one side send a line."""
+        """Record a message from one side."""
         fed = FrameEncoder(side).feed(at, message + b"\n")
         self.add((fed if isinstance(fed, bytes) else b"".join(fed)).rstrip(b"\n"))
 
     def call(
         self, number: int, begin: float, end: float | None = None, *, name: str = "echo", error: bool = False
     ) -> None:
-        """Let the client call a tool, and the server answer; out of order if the caller likes."""
-        asked = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%b"}}'
-        self.say(begin, "client", asked % (number, name.encode()))
+        """Record a tool call, and its response unless `end` is None."""
+        request = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%b"}}'
+        self.say(begin, "client", request % (number, name.encode()))
         if end is not None:
             self.answer(number, end, error=error)
 
     def answer(self, number: int, at: float, *, error: bool = False) -> None:
-        """Let the server answer."""
+        """Record a response of the server."""
         outcome = b'"error":{"code":-32602,"message":"no"}' if error else b'"result":{}'
         self.say(at, "server", b'{"jsonrpc":"2.0","id":%d,%b}' % (number, outcome))
 
     def end(self) -> None:
-        """Nothing more will come."""
+        """End the session."""
         self.log.end()
 
     def _read(self, part: int, offset: int, length: int) -> bytes:
@@ -68,7 +68,7 @@ class Lines:
 
 
 def recorded(data: bytes) -> Lines:
-    """Return the log of a whole recording."""
+    """Return the lines of a complete recording."""
     header, *lines = data.split(b"\n")[:-1]
     read = Lines(read_header(header))
     for line in lines:
@@ -78,12 +78,12 @@ def recorded(data: bytes) -> Lines:
 
 
 def every_recording() -> Iterable[Path]:
-    """Return the real sessions."""
+    """Return the paths of the real sessions."""
     return sorted(RECORDINGS.glob("*.jsonl"))
 
 
 class Alone(App[None]):
-    """An application of one screen."""
+    """An application with a single screen."""
 
     CSS = CSS
     COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS
@@ -95,20 +95,20 @@ class Alone(App[None]):
         self.theme = DARK.name
         self.aside = aside
         self.results: list[Any] = []
-        """What it was dismissed with."""
+        """The results that the screen was dismissed with."""
         self.copied: list[str] = []
 
     def on_mount(self) -> None:
-        """Show it."""
+        """Show the screen."""
         self.push_screen(self.aside, self.results.append)
 
     def copy_to_clipboard(self, text: str) -> None:
-        """Keep it."""
+        """Store the text."""
         self.copied.append(text)
 
 
 class Shown:
-    """What the application shows."""
+    """The visible content of an application."""
 
     def __init__(self, app: Alone, pilot: Pilot[None]) -> None:
         self.app = app
@@ -122,7 +122,7 @@ class Shown:
 
     @property
     def text(self) -> str:
-        """All that is on it."""
+        """The text of the screen."""
         return "\n".join(self.lines)
 
     @property
@@ -131,22 +131,22 @@ class Shown:
         return next(line for line in self.lines if line.startswith("▸"))
 
     async def until(self, condition: Callable[[], object], what: str = "") -> None:
-        """Wait for a condition; fail with the screen if it never comes."""
+        """Wait for a condition; on timeout, fail and print the screen."""
         deadline = time.monotonic() + BOUND
         while not condition():
             if time.monotonic() > deadline:
-                pytest.fail(f"{what or 'the condition'} did not come:\n{self.text}")
+                pytest.fail(f"timeout waiting for {what or 'the condition'}:\n{self.text}")
             await self.pilot.pause(0.01)
 
     async def shows(self, *texts: str) -> None:
-        """Wait until these can be read."""
+        """Wait until these texts are on the screen."""
         for text in texts:
             await self.until(lambda text=text: text in self.text, repr(text))  # type: ignore[misc]
 
 
 @asynccontextmanager
 async def alone(aside: Screen[Any], size: tuple[int, int] = (100, 24)) -> AsyncIterator[Shown]:
-    """Show a screen."""
+    """Run an application with this screen."""
     app = Alone(aside)
     async with app.run_test(size=size) as pilot:
         shown = Shown(app, pilot)

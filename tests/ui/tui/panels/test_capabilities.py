@@ -1,4 +1,4 @@
-"""What a server listed last, page after page, and how its lists changed."""
+"""Tests of the last listings of a server, their pages, and changes between listings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.ui.tui.panels.panels import Lines, every_recording, recorded
 
 
 class Session(Lines):
-    """A session in which things are listed."""
+    """A session with list requests."""
 
     number = 0
 
@@ -25,7 +25,7 @@ class Session(Lines):
         more: str | None = None,
         stream: str | None = None,
     ) -> None:
-        """Have a page asked for and answered."""
+        """Record a request for a page, and its response."""
         self.number += 1
         params = {"cursor": cursor} if cursor is not None else {}
         result: dict[str, Any] = {module.LISTS[method]: list(capabilities)}
@@ -55,7 +55,7 @@ def tool(name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "inputSchema": {"type": "object"}, **more}
 
 
-def test_the_pages_of_a_listing_are_one() -> None:
+def test_the_pages_of_a_listing_are_joined() -> None:
     session = Session()
     session.list(tool("a"), more="2")
     session.list(tool("b"), cursor="2", more="3")
@@ -66,7 +66,7 @@ def test_the_pages_of_a_listing_are_one() -> None:
     assert (offer.last["tools/list"].is_whole, offer.changes) == (True, [])
 
 
-def test_a_request_without_a_cursor_begins_again_and_the_last_listing_wins() -> None:
+def test_a_request_without_a_cursor_starts_a_new_listing() -> None:
     session = Session()
     session.list(tool("a"), more="2")
     session.list(tool("b"), cursor="2")
@@ -75,7 +75,7 @@ def test_a_request_without_a_cursor_begins_again_and_the_last_listing_wins() -> 
     assert names(offered(session)) == ["c"]
 
 
-def test_what_changed_is_reported_by_name_and_by_key() -> None:
+def test_a_change_lists_names_and_changed_members() -> None:
     session = Session()
     session.list(tool("same"), tool("gone"), tool("other", description="before", title="t"))
     session.list(tool("same"), tool("new"), tool("other", description="after", title="t"))
@@ -85,7 +85,7 @@ def test_what_changed_is_reported_by_name_and_by_key() -> None:
     assert change.changed == [("other", ["description"])]
 
 
-def test_keys_in_another_order_are_no_change() -> None:
+def test_members_in_another_order_are_not_a_change() -> None:
     session = Session()
     session.list({"name": "a", "description": "d"})
     session.list({"description": "d", "name": "a"})
@@ -93,7 +93,7 @@ def test_keys_in_another_order_are_no_change() -> None:
     assert offered(session).changes == []
 
 
-def test_a_listing_of_which_pages_lack_is_compared_with_nothing() -> None:
+def test_an_incomplete_listing_is_not_compared() -> None:
     session = Session()
     session.list(tool("a"), tool("b"))
     session.list(tool("a"), more="2")
@@ -103,7 +103,7 @@ def test_a_listing_of_which_pages_lack_is_compared_with_nothing() -> None:
     assert (change.added, change.removed) == (["c"], [])
 
 
-def test_a_listing_whose_beginning_was_not_recorded_shows_so() -> None:
+def test_a_listing_without_its_first_page_is_incomplete() -> None:
     session = Session()
     session.list(tool("b"), cursor="2")
     listing = offered(session).last["tools/list"]
@@ -153,7 +153,7 @@ def test_the_texts_of_a_line_are_sanitized() -> None:
     assert (capability.name, capability.line, capability.type) == ("file:///\\x1b[1m", "A\\x07", "\\u202e")
 
 
-def test_a_tools_json_is_kept_as_it_was_sent() -> None:
+def test_the_json_of_a_tool_is_kept_as_sent() -> None:
     session = Session()
     raw = b'{"name":"a", "n":1.0,"n":1E5,  "inputSchema":{"properties":{"x":{"type":"string"}},"required":["x"]}}'
     session.say(0.1, "client", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
@@ -169,14 +169,14 @@ def test_a_tools_json_is_kept_as_it_was_sent() -> None:
 @pytest.mark.parametrize(
     "result", [b"[]", b'{"tools":7}', b'{"tools":{}}', b'{"other":1}', b'{"tools":[1,null,{"name":2}]}']
 )
-def test_a_result_that_is_no_list_is_reported_and_no_crash(result: bytes) -> None:
+def test_a_result_that_is_not_a_list_causes_no_crash(result: bytes) -> None:
     session = Session()
     session.say(0.1, "client", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
     session.say(0.2, "server", b'{"jsonrpc":"2.0","id":1,"result":%b}' % result)
     offered(session)
 
 
-def test_a_page_that_is_too_large_is_reported_and_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_too_large_page_is_reported_and_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LARGE", 100)
     session = Session()
     session.list(tool("a" * 100))
@@ -184,8 +184,8 @@ def test_a_page_that_is_too_large_is_reported_and_not_read(monkeypatch: pytest.M
     assert "too large" in offered(session).last["tools/list"].trouble
 
 
-def test_of_a_very_large_tool_the_name_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LARGE_THING", 100)
+def test_only_the_name_of_a_very_large_tool_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LARGE_ITEM", 100)
     session = Session()
     session.list(tool("huge", description="x" * 2000), tool("small"))
     huge, small = offered(session).last["tools/list"].capabilities
@@ -194,11 +194,11 @@ def test_of_a_very_large_tool_the_name_is_read(monkeypatch: pytest.MonkeyPatch) 
     assert "too large" in huge.about
 
 
-def test_a_line_that_is_gone_is_trouble() -> None:
-    assert "any more" in read(b'{"t":1,"from":"serv', 0, "tools/list").trouble
+def test_a_missing_line_is_a_problem() -> None:
+    assert "no longer" in read(b'{"t":1,"from":"serv', 0, "tools/list").trouble
 
 
-def test_of_many_listings_the_last_ones_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_last_of_many_listings_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "KEPT", 3)
     session = Session()
     session.list({"name": "p"}, method="prompts/list")
@@ -210,7 +210,7 @@ def test_of_many_listings_the_last_ones_are_read(monkeypatch: pytest.MonkeyPatch
     assert names(offer, "prompts/list") == ["p"]
 
 
-def test_real_servers_offer_what_they_listed() -> None:
+def test_the_lists_of_real_servers_are_read() -> None:
     listed = {path.stem: offered(recorded(path.read_bytes())).last for path in every_recording()}
     assert "echo" in [
         capability.name for capability in listed["everything-sdk-auto"]["tools/list"].capabilities

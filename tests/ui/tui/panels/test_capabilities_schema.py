@@ -1,4 +1,4 @@
-"""A schema is read as far as it goes, and says its types in few words."""
+"""Tests of the fields of a JSON schema, and of the short text for a type."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ JSON = st.recursive(
         ),
         ({"$ref": "#/$defs/City"}, "City"),
         ({"properties": {}}, "object"),
-        (True, "anything"),
+        (True, "any"),
         ({}, ""),
         (7, ""),
     ],
 )
-def test_a_type_is_reported_in_few_words(schema: object, said: str) -> None:
+def test_a_type_is_described_in_short_text(schema: object, said: str) -> None:
     assert type_of(schema) == said
 
 
@@ -55,7 +55,7 @@ def test_a_long_type_is_cut() -> None:
     assert len(type_of({"enum": [str(n) * 30 for n in range(20)]})) == TYPE_WIDTH
 
 
-def test_properties_have_a_name_a_type_and_whether_they_are_needed() -> None:
+def test_properties_have_a_name_a_type_and_a_required_flag() -> None:
     schema: dict[str, Any] = {
         "type": "object",
         "required": ["city"],
@@ -70,25 +70,25 @@ def test_properties_have_a_name_a_type_and_whether_they_are_needed() -> None:
     ]
 
 
-def test_objects_within_are_named_by_their_path() -> None:
+def test_nested_objects_are_named_by_their_path() -> None:
     inner = {"type": "object", "properties": {"x": {"type": "number"}}}
     schema = {"properties": {"at": inner, "all": {"type": "array", "items": inner}}}
 
     assert [field.name for field in fields(schema)] == ["at", "at.x", "all", "all[].x"]
 
 
-def test_there_is_an_end_to_properties() -> None:
+def test_the_number_of_fields_is_limited() -> None:
     schema: dict[str, Any] = {"properties": {f"p{n}": {} for n in range(MOST + 5)}}
-    assert (len(fields(schema)), fields(schema)[-1].about) == (MOST + 1, "there are more than 300")
+    assert (len(fields(schema)), fields(schema)[-1].about) == (MOST + 1, "more than 300 fields")
 
 
-def test_a_schema_that_holds_itself_deep_within_ends() -> None:
+def test_a_recursive_schema_is_read_to_a_maximum_depth() -> None:
     schema: dict[str, Any] = {}
     schema.update(type="object", properties={"a": schema})
     assert [field.name for field in fields(schema)] == ["a", "a.a", "a.a.a", "a.a.a.a"]
 
 
 @given(JSON)
-def test_no_schema_is_a_crash(schema: object) -> None:
+def test_no_schema_causes_a_crash(schema: object) -> None:
     type_of(schema)
     fields(schema)

@@ -1,4 +1,4 @@
-"""The lines about a server are inert, in order, and folded until they are wanted."""
+"""Tests of the rows of the capabilities screen: sanitized, in order, and folded at first."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ TOOL = Capability(
     key="echo",
     name="echo",
     type="",
-    line="says\\nit",
-    need="1 needed",
-    about="says\nit \x1b[31magain",
+    line="writes\\nit",
+    need="1 required",
+    about="writes\nit \x1b[31magain",
     details=[SchemaField("text\x07", "string", True, "what")],
     data=b"{}",
 )
@@ -33,48 +33,51 @@ def text(found: Capabilities, opened: set[Key] | None = None, width: int = 80) -
 
 def test_a_tool_is_one_line_until_it_is_opened() -> None:
     folded = text(offer(PageContents([TOOL], False)))
-    assert "  ▸ echo 1 needed says\\nit" in folded
-    assert not any("required" in line for line in folded)
+    assert "  ▸ echo 1 required writes\\nit" in folded
+    assert not any("string required" in line for line in folded)
 
     opened = text(offer(PageContents([TOOL], False)), {("tools/list", 0)})
     place = opened.index("  ▾ echo")
     assert opened[place + 1 : place + 4] == [
-        "      says",
+        "      writes",
         "      it \\x1b[31magain",
         "      text\\x07 string required what",
     ]
 
 
-def test_a_list_can_be_folded_as_a_whole() -> None:
+def test_a_folded_list_hides_its_items() -> None:
     assert not any("echo" in line for line in text(offer(PageContents([TOOL], False)), {("tools/list", -1)}))
 
 
-def test_what_was_never_listed_shows_so() -> None:
-    assert "prompts: never listed" in text(Capabilities())
+def test_a_missing_list_is_reported() -> None:
+    assert "Prompts: not listed" in text(Capabilities())
 
 
-def test_a_list_shows_when_and_what_lacks() -> None:
-    assert "▾ tools (1, listed at 0.500, more pages were not asked for)" in text(
+def test_a_list_shows_its_time_and_missing_pages() -> None:
+    assert "▾ Tools (1, listed at 0.500 s, further pages not requested)" in text(
         offer(PageContents([TOOL], True))
     )
     assert "  too large" in text(offer(PageContents([], False, "too large")))
 
 
-def test_what_changed_is_one_sentence_and_wrapped() -> None:
+def test_a_change_is_one_wrapped_sentence() -> None:
     other = TOOL._replace(key="new", name="new")
     found = offer(PageContents([TOOL], False), PageContents([other], False))
     said = text(found)
-    assert said[-2:] == ["changes between listings", "  at 0.500 tools: added new; removed echo"]
+    assert said[-2:] == ["Changes between listings", "  Tools at 0.500 s: added new; removed echo"]
     assert all(len(line) <= 30 for line in text(found, width=30)[-3:])
 
 
-def test_that_nothing_changed_is_reported_if_it_was_listed_twice() -> None:
-    assert text(offer(PageContents([TOOL], False), PageContents([TOOL], False)))[-1] == "no list changed"
-    assert "no list changed" not in text(offer(PageContents([TOOL], False)))
+def test_equal_listings_are_reported_as_unchanged() -> None:
+    assert (
+        text(offer(PageContents([TOOL], False), PageContents([TOOL], False)))[-1]
+        == "No changes between listings"
+    )
+    assert "No changes between listings" not in text(offer(PageContents([TOOL], False)))
 
 
 def test_several_http_sessions_are_shown() -> None:
     found = Capabilities()
     for stream in ("s1", "s2"):
         found.take(PAGE._replace(stream=stream), PageContents([TOOL], False))
-    assert any("last asked by the HTTP session s2" in line for line in text(found))
+    assert any("last requested by HTTP session s2" in line for line in text(found))

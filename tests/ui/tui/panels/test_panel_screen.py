@@ -1,4 +1,4 @@
-"""What all screens over a session do: catch up in slices, look again, and leave."""
+"""Tests of the base screen of panels: it catches up in slices, polls, and can be left."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.ui.tui.panels.panels import Lines, alone
 
 
 class Counting(PanelScreen[int | None]):
-    """Counts rows, one a slice."""
+    """A panel that counts one row per slice."""
 
     NAME = "counting"
     BINDINGS = [*leaving("counting")]  # noqa: RUF012 - typed so by Screen.
@@ -36,7 +36,7 @@ class Counting(PanelScreen[int | None]):
         self.dismiss(self.counted)
 
 
-async def test_rows_are_taken_in_slices_and_new_ones_are_noticed() -> None:
+async def test_rows_are_processed_in_slices_including_new_ones() -> None:
     lines = Lines()
     for number in range(5):
         lines.call(number, number, number + 0.5)

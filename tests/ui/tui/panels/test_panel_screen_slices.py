@@ -1,4 +1,4 @@
-"""A fold over the rows stops in time, goes on where it was, and begins anew with the log."""
+"""Tests of incremental builds: they stop in time, resume, and restart with the session."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.ui.tui.panels.panels import HEADER, Lines
 
 
 class Seen(IncrementalBuild):
-    """The rows that were taken."""
+    """A model of the processed rows."""
 
     def _begin(self) -> None:
         self.rows: list[int] = []
@@ -36,14 +36,14 @@ def test_every_row_is_taken_once_in_order() -> None:
     assert seen.rows == list(range(PORTION + 11))
 
 
-def test_it_stops_after_a_portion_when_its_time_is_up() -> None:
+def test_it_stops_after_a_portion_when_time_is_up() -> None:
     seen = Seen(filled(PORTION + 10).log)
     seen.advance(lambda: False)
 
     assert (seen.processed, len(seen.rows), seen.is_behind) == (PORTION, PORTION, True)
 
 
-def test_it_begins_again_with_the_log() -> None:
+def test_it_restarts_with_the_session() -> None:
     lines = filled(20)
     seen = Seen(lines.log)
     seen.advance(lambda: True)

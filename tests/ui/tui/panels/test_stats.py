@@ -1,4 +1,4 @@
-"""Calls are counted in groups, and each group has a filter that shows just its rows."""
+"""Tests of the groups that calls are counted in, and of the filter of each group."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def found(log: SessionModel, text: str) -> list[int]:
 
 
 def members(log: SessionModel, group: StatsGroup) -> list[int]:
-    """Return the rows of a group, by its definition."""
+    """Return the rows of a group, computed from its definition."""
     index = log.index
 
     def belongs(row: int) -> bool:
@@ -52,7 +52,7 @@ def members(log: SessionModel, group: StatsGroup) -> list[int]:
     return [row for row in range(len(index)) if belongs(row)]
 
 
-def test_a_group_has_its_counts_times_and_bytes() -> None:
+def test_a_group_has_counts_latencies_and_bytes() -> None:
     lines = Lines()
     for number, took in enumerate((0.3, 0.1, 0.2)):
         lines.call(number, float(number), number + took, name="forecast", error=number == 1)
@@ -77,7 +77,7 @@ def test_the_total_of_a_side_is_over_all_its_requests() -> None:
     assert (server.side, server.count, server.pending) == ("server", 1, 1)
 
 
-def test_what_comes_later_counts_as_if_it_had_been_there() -> None:
+def test_statistics_built_line_by_line_equal_those_built_at_once() -> None:
     for path in every_recording():
         whole = recorded(path.read_bytes())
         header, *rest = path.read_bytes().split(b"\n")[:-1]
@@ -168,7 +168,7 @@ def test_the_filter_of_a_group_shows_its_rows_and_no_others(path: Path) -> None:
         assert found(log, numbers.filter(group)) == members(log, group), numbers.filter(group)
 
 
-def test_a_filter_takes_names_as_they_are_whatever_is_in_them() -> None:
+def test_a_filter_matches_names_with_any_characters() -> None:
     lines, number = Lines(), 0
     for method, field in (("tools/call", b"name"), ("prompts/get", b"name"), ("resources/read", b"uri")):
         for name in NASTY:
@@ -191,7 +191,7 @@ def test_a_filter_takes_names_as_they_are_whatever_is_in_them() -> None:
         assert found(lines.log, numbers.filter(group)) == members(lines.log, group), numbers.filter(group)
 
 
-def test_a_name_that_cannot_be_shown_is_looked_for_by_what_can() -> None:
+def test_the_filter_of_an_unprintable_name_uses_its_printable_part() -> None:
     lines = Lines()
     lines.call(1, 0.1, name="a\\u001b]0;title")
     (group,) = groups(counted(lines.log)).values()
@@ -201,7 +201,7 @@ def test_a_name_that_cannot_be_shown_is_looked_for_by_what_can() -> None:
     assert found(lines.log, text) == [0]
 
 
-def test_there_is_an_end_to_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_groups_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST", 3)
     lines = Lines()
     for number in range(10):
@@ -227,7 +227,7 @@ def test_groups_are_in_the_order_of_a_column(column: str) -> None:
         assert values == sorted(values, reverse=reverse)
 
 
-def test_another_file_begins_other_numbers() -> None:
+def test_a_restarted_session_clears_the_statistics() -> None:
     lines = Lines()
     lines.call(1, 0.1, 0.2)
     numbers = counted(lines.log)

@@ -1,4 +1,4 @@
-"""The table of numbers: its order, its cursor and the filter it leaves."""
+"""Tests of the statistics screen: sort order, cursor, and the filter it returns."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def order(lines: list[str]) -> list[str]:
     return [line.lstrip("▸").split()[2] for line in lines if "tools/call" in line]
 
 
-async def test_groups_have_their_numbers_below_the_total() -> None:
-    async with alone(StatsScreen(called().log), (120, 12)) as shown:
+async def test_groups_are_listed_below_the_total() -> None:
+    async with alone(StatsScreen(called().log), (140, 12)) as shown:
         await shown.shows("3 requests · 0 notifications")
         head, total, often, slow = shown.lines[1:5]
         assert head.split() == [
-            "what",
+            "method",
             "count▾",
             "errors",
             "pending",
@@ -34,7 +34,7 @@ async def test_groups_have_their_numbers_below_the_total() -> None:
             "p95",
             "max",
             "sent",
-            "back",
+            "received",
             "progress",
         ]
         assert total.split()[:6] == ["▸", "→", "all", "requests", "3", "1"]
@@ -42,19 +42,19 @@ async def test_groups_have_their_numbers_below_the_total() -> None:
         assert slow.split()[1:5] == ["tools/call", "slow", "1", "1"]
 
 
-async def test_s_sorts_by_the_next_column_and_capital_s_turns_it_round() -> None:
+async def test_s_sorts_by_the_next_column_and_capital_s_reverses() -> None:
     screen = StatsScreen(called().log)
     async with alone(screen, (120, 12)) as shown:
-        await shown.shows("by count, largest first")
+        await shown.shows("sorted by count, descending")
         assert order(shown.lines) == ["often", "slow"]
         await shown.press("s")
-        await shown.shows("errors▾", "by errors, largest first")
+        await shown.shows("errors▾", "sorted by errors, descending")
         assert order(shown.lines) == ["slow", "often"]
         await shown.press("S")
-        await shown.shows("errors▴", "by errors, least first")
+        await shown.shows("errors▴", "sorted by errors, ascending")
         assert order(shown.lines) == ["often", "slow"]
         await shown.press(*["s"] * (len(SORTABLE) - 1))
-        await shown.shows("by count, largest first")
+        await shown.shows("sorted by count, descending")
 
 
 async def test_the_cursor_stays_with_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ async def test_the_cursor_stays_with_its_group(monkeypatch: pytest.MonkeyPatch) 
     ("keys", "text"),
     [((), "is:request dir:client"), (("j",), 'is:request tool="often"'), (("G",), 'is:request tool="slow"')],
 )
-async def test_enter_leaves_the_filter_of_a_group(keys: tuple[str, ...], text: str) -> None:
+async def test_enter_returns_the_filter_of_a_group(keys: tuple[str, ...], text: str) -> None:
     async with alone(StatsScreen(called().log)) as shown:
         await shown.shows("3 requests")
         await shown.press(*keys, "enter")
@@ -90,14 +90,14 @@ async def test_it_can_be_left_without_a_filter(key: str) -> None:
         await shown.until(lambda: shown.app.results == [None])
 
 
-async def test_a_session_without_requests_shows_so() -> None:
+async def test_a_session_without_requests_has_an_empty_table() -> None:
     async with alone(StatsScreen(Lines().log)) as shown:
-        await shown.shows("no request yet")
+        await shown.shows("no requests yet")
         await shown.press("s", "S", "j", "enter")
         await shown.until(lambda: shown.app.results == [None])
 
 
-async def test_a_file_that_begins_again_begins_new_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_replaced_file_restarts_the_statistics(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(panel_screen, "TICK", 0.01)
     lines = called()
     async with alone(StatsScreen(lines.log)) as shown:
@@ -106,7 +106,7 @@ async def test_a_file_that_begins_again_begins_new_numbers(monkeypatch: pytest.M
         lines.data.clear()
         lines.log.begin_again(HEADER)
         lines.log.begin_part()
-        await shown.shows("no request yet")
+        await shown.shows("no requests yet")
         lines.call(1, 0.1, 0.2, name="after")
         await shown.shows("tools/call after")
 

@@ -1,4 +1,4 @@
-"""Which exchanges overlap is known from the rows alone."""
+"""Tests of the timeline model: begin, end and concurrency of exchanges, from the rows alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def processed(lines: Lines) -> TimelineModel:
     return timeline
 
 
-def test_it_is_known_how_many_were_in_flight_as_each_began() -> None:
+def test_each_exchange_has_the_concurrency_at_its_beginning() -> None:
     lines = Lines()
     lines.call(1, 0.1)
     lines.call(2, 0.2)
@@ -32,7 +32,7 @@ def test_it_is_known_how_many_were_in_flight_as_each_began() -> None:
     assert (timeline.peak, timeline.peak_place) == (3, 3)
 
 
-def test_an_exchange_lasts_until_its_answer() -> None:
+def test_an_exchange_lasts_until_its_response() -> None:
     lines = Lines()
     lines.call(1, 0.1, 0.4)
     lines.call(2, 0.5)
@@ -42,7 +42,7 @@ def test_an_exchange_lasts_until_its_answer() -> None:
     assert timeline.end_of(1) is None
 
 
-def test_one_that_is_cancelled_is_over_with_that() -> None:
+def test_a_cancelled_exchange_ends_with_the_cancellation() -> None:
     lines = Lines()
     lines.call(1, 0.1)
     lines.say(0.2, "client", CANCEL % 1)
@@ -52,7 +52,7 @@ def test_one_that_is_cancelled_is_over_with_that() -> None:
     assert (timeline.end_of(0), list(timeline.depths)) == (0.2, [1, 1])
 
 
-def test_one_without_an_answer_lasts_until_the_session_ends() -> None:
+def test_an_unanswered_exchange_lasts_until_the_session_ends() -> None:
     lines = Lines()
     lines.call(1, 0.1)
     lines.call(2, 0.5, 0.6)
@@ -62,7 +62,7 @@ def test_one_without_an_answer_lasts_until_the_session_ends() -> None:
     assert timeline.end_of(0) == 0.6
 
 
-def test_the_requests_of_both_sides_are_there() -> None:
+def test_the_timeline_contains_requests_of_both_sides() -> None:
     lines = Lines()
     lines.call(1, 0.1)
     lines.say(0.2, "server", b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
@@ -72,18 +72,20 @@ def test_the_requests_of_both_sides_are_there() -> None:
 
 def test_progress_ends_nothing() -> None:
     lines = Lines()
-    asked = (
+    request = (
         b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":7}}}'
     )
-    said = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}'
-    lines.say(0.1, "client", asked)
-    lines.say(0.2, "server", said)
+    progress = (
+        b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}'
+    )
+    lines.say(0.1, "client", request)
+    lines.say(0.2, "server", progress)
     lines.call(2, 0.3)
 
     assert list(processed(lines).depths) == [1, 2]
 
 
-def test_a_session_that_is_read_bit_by_bit_shows_the_same() -> None:
+def test_a_timeline_built_line_by_line_equals_one_built_at_once() -> None:
     for path in every_recording():
         whole = recorded(path.read_bytes())
         lines = Lines(whole.log.header)
@@ -98,7 +100,7 @@ def test_a_session_that_is_read_bit_by_bit_shows_the_same() -> None:
         assert ends == [at_once.end_of(place) for place in range(len(at_once))]
 
 
-def test_a_row_leads_to_its_place_or_the_next() -> None:
+def test_a_row_maps_to_its_position_or_the_next() -> None:
     lines = Lines()
     for number in range(3):
         lines.call(number, number / 10, number / 10 + 0.05)
@@ -107,7 +109,7 @@ def test_a_row_leads_to_its_place_or_the_next() -> None:
     assert [timeline.place_of(row) for row in range(6)] == [0, 1, 1, 2, 2, 2]
 
 
-def test_another_file_begins_another_timeline() -> None:
+def test_a_restarted_session_clears_the_timeline() -> None:
     lines = Lines()
     lines.call(1, 0.1, 0.2)
     timeline = processed(lines)

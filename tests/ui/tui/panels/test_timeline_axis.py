@@ -1,4 +1,4 @@
-"""Time as columns: bars lie where they belong, labels stand over their moments."""
+"""Tests of the mapping from time to columns: bars, labels, and the visible window."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ TIMES = st.floats(0, 1e5, allow_nan=False)
         (5.0, 50.0, "     █████"),
     ],
 )
-def test_a_bar_lies_where_its_time_is(begin: float, end: float | None, drawn: str) -> None:
+def test_a_bar_is_at_the_columns_of_its_period(begin: float, end: float | None, drawn: str) -> None:
     assert bar(TEN, 10, begin, end) == drawn
 
 
-def test_what_was_over_before_the_window_is_marked_at_its_left() -> None:
+def test_a_period_before_the_window_is_marked_at_the_left_edge() -> None:
     assert bar(TimeWindow(5.0, 10.0), 10, 1.0, 2.0) == "◂"
     assert bar(TimeWindow(5.0, 10.0), 10, 1.0, 6.0) == "█"
 
@@ -51,12 +51,12 @@ def test_no_bar_and_no_line_of_labels_is_wider_than_its_column(
     assert cell_len(labels(window, width)) == width
 
 
-def test_labels_stand_over_round_moments() -> None:
+def test_labels_are_at_round_moments() -> None:
     assert labels(TEN, 40) == "╷0 s                ╷5 s                "
     assert labels(TimeWindow(0.1, 0.01), 50).split() == ["╷0.100", "s", "╷0.105", "s"]
 
 
-def test_a_label_is_as_exact_as_its_window() -> None:
+def test_the_precision_of_a_label_depends_on_its_window() -> None:
     assert [label(1.23456, span) for span in (1000.0, 1.0, 0.01)] == ["1 s", "1.23 s", "1.2346 s"]
 
 
@@ -82,13 +82,13 @@ def test_a_window_never_leaves_the_session(left: float, span: float, share: floa
     assert window.right <= max(total, LEAST) * (1 + 1e-9)
 
 
-def test_a_window_follows_a_moment_only_if_that_is_out_of_view() -> None:
+def test_a_window_moves_only_to_a_moment_out_of_view() -> None:
     window = TimeWindow(2.0, 2.0)
     assert window.showing(3.0, 10.0) is window
     assert window.showing(7.0, 10.0) == pytest.approx(TimeWindow(6.8, 2.0))
     assert window.showing(0.1, 10.0).left == 0.0
 
 
-def test_a_stretch_can_be_seen_whole_with_room() -> None:
+def test_a_window_around_a_period_has_margins() -> None:
     window = around(4.0, 5.0, 10.0)
     assert (window.left < 4.0, window.right > 5.0) == (True, True)

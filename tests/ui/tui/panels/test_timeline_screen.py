@@ -1,4 +1,4 @@
-"""The timeline on a screen: rows, bars, the window and where enter leads."""
+"""Tests of the timeline screen: rows, bars, the window, and the target of enter."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def overlapping() -> Lines:
     return lines
 
 
-async def test_each_exchange_is_a_bar_over_the_axis() -> None:
+async def test_each_exchange_is_a_bar_below_the_axis() -> None:
     async with alone(TimelineScreen(overlapping().log), (80, 12)) as shown:
-        await shown.shows("at most 2 in flight (at 2.0 s) · 3 requests", "the whole session")
+        await shown.shows("peak concurrency 2 (at 2.0 s) · 3 requests", "(whole session)")
         axis, first, second, third = shown.lines[1:5]
         left = axis.index("╷0 s")
         width = len(first.rstrip()) - left
@@ -50,9 +50,9 @@ async def test_it_can_be_left(key: str) -> None:
         await shown.until(lambda: shown.app.results == [None])
 
 
-async def test_enter_where_there_is_nothing_goes_nowhere() -> None:
+async def test_enter_in_an_empty_timeline_returns_no_row() -> None:
     async with alone(TimelineScreen(Lines().log)) as shown:
-        await shown.shows("no request yet")
+        await shown.shows("no requests yet")
         await shown.press("z", "a", "m", "plus", "left", "enter")
         await shown.until(lambda: shown.app.results == [None])
 
@@ -74,17 +74,17 @@ async def test_keys_move_the_window(keys: tuple[str, ...], window: TimeWindow) -
     lines.end()
     screen = TimelineScreen(lines.log)
     async with alone(screen) as shown:
-        await shown.shows("the whole session")
+        await shown.shows("(whole session)")
         await shown.press(*keys)
         assert screen.window == pytest.approx(window)
 
 
-async def test_a_window_that_was_moved_away_stays_until_the_cursor_moves() -> None:
+async def test_a_moved_window_stays_until_the_cursor_moves() -> None:
     lines = overlapping()
     lines.end()
     screen = TimelineScreen(lines.log)
     async with alone(screen) as shown:
-        await shown.shows("the whole session")
+        await shown.shows("(whole session)")
         await shown.press("plus", "right", "right")
         moved = screen.window
         screen.look()
@@ -127,7 +127,7 @@ async def test_a_live_session_grows_and_is_followed(monkeypatch: pytest.MonkeyPa
         assert screen.listing.cursor == 0
 
 
-async def test_a_file_that_begins_again_begins_a_new_timeline(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_replaced_file_restarts_the_timeline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(panel_screen, "TICK", 0.01)
     lines = overlapping()
     async with alone(TimelineScreen(lines.log)) as shown:
@@ -135,7 +135,7 @@ async def test_a_file_that_begins_again_begins_a_new_timeline(monkeypatch: pytes
         lines.data.clear()
         lines.log.begin_again(HEADER)
         lines.log.begin_part()
-        await shown.shows("no request yet")
+        await shown.shows("no requests yet")
         lines.call(1, 0.1, 0.2, name="after")
         await shown.shows("tools/call after")
 
@@ -147,7 +147,7 @@ async def test_names_of_peers_are_sanitized() -> None:
         await shown.shows("tools/call a\\x1b[31m\\u202e")
 
 
-async def test_many_rows_are_taken_without_a_pause() -> None:
+async def test_many_rows_are_processed_without_blocking() -> None:
     lines = Lines()
     for number in range(20_000):
         lines.call(number, number / 1000, number / 1000 + 0.0005)

@@ -1,4 +1,4 @@
-"""What is done with rows while nobody waits: when, and for how long at a time."""
+"""Filtering and linting in the background: when it runs, and for how long at a time."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.ui.test_session_model import File
 from tests.ui.tui.session.test_row_filter import ASK
 
 
-class Looked:
-    """A pass over a log that takes no time."""
+class InstantPass:
+    """A lint pass that takes no time."""
 
     is_large = False
 
@@ -34,11 +34,11 @@ class Looked:
         return [self.done - 1]
 
 
-def parts(count: int, linted: int = 0) -> tuple[Any, FilteredView, Looked, list[str], BackgroundTasks]:
-    """Return what works on a log of so many rows, and what it has said."""
+def parts(count: int, linted: int = 0) -> tuple[Any, FilteredView, InstantPass, list[str], BackgroundTasks]:
+    """Return the background tasks of a session with `count` rows, their parts, and the list of their callbacks."""
     file, found = File(), list[str]()
     file.add(*(ASK % (number, b"x") for number in range(count)))
-    view, lint_pass = FilteredView(file.log), Looked(linted)
+    view, lint_pass = FilteredView(file.log), InstantPass(linted)
     loader: Any = SimpleNamespace(model=file.log, is_behind=False)
     some: Any = lint_pass
     return loader, view, lint_pass, found, _background(loader, view, some, found)
@@ -60,28 +60,28 @@ async def while_running(work: Any, turns: int = 20) -> None:
         await task
 
 
-async def test_rows_are_filtered_a_portion_at_a_time_until_all_are(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_rows_are_filtered_in_portions_until_all_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "SLICE", 0.0)
     _, view, _, said, work = parts(3 * PORTION)
     work.filter_slice()
-    assert view.processed == PORTION, "no longer than a slice"
+    assert view.processed == PORTION, "one portion per slice"
     await while_running(work.filter_rows())
     assert view.processed == 3 * PORTION
-    assert said == ["filtered"], "at once, and once"
+    assert said == ["filtered"], "immediately and once"
     loader, _, _, said, work = parts(PORTION)
     loader.is_behind = True
     await while_running(work.filter_rows())
-    assert said == [], "while the file is read this is no end"
+    assert said == [], "the file is still being read"
 
 
-async def test_findings_are_looked_for_once_nothing_else_is_to_be_done() -> None:
+async def test_linting_waits_for_reading_and_filtering() -> None:
     loader, _, lint_pass, found, work = parts(3, linted=3)
     await while_running(work.lint())
-    assert (lint_pass.done, found) == (1, []), "rows are still to be judged"
+    assert (lint_pass.done, found) == (1, []), "rows are still to be filtered"
     work.filter_slice()
     loader.is_behind = True
     await while_running(work.lint())
-    assert (lint_pass.done, found) == (1, []), "the file is still read"
+    assert (lint_pass.done, found) == (1, []), "the file is still being read"
     loader.is_behind = False
     await while_running(work.lint())
     assert (lint_pass.done, found, work.lint_share) == (3, ["found"] * 2, "")

@@ -1,4 +1,4 @@
-"""Findings on the rows of a log: the pass over it, and what is kept."""
+"""Findings on the rows of a session: the lint pass, and the findings kept."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tests.ui.tui.panels.panels import RECORDINGS, recorded
 READY = ("client", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
 HELLO = ("server", CONVERSATION[1][1].replace(b'"capabilities":{}', b'"capabilities":{"tools":{}}'))
 TALK = [CONVERSATION[0], HELLO, READY, *CONVERSATION[2:]]
-"""With a line on stdout that is no message; and the server ends though nobody closed its stdin."""
+"""A session with a stdout line that is not a message, whose server exits before its stdin is closed."""
 
 
 def looked(log: SessionModel, seconds: float = 60.0) -> list[int]:
-    """Look at all of a log, so long at a time; return the rows with news."""
+    """Lint a whole session, `seconds` at a time; return the rows with new findings."""
     lint_pass, news = LintPass(log, lambda _: (0, log.header)), list[int]()
     while lint_pass.is_behind:
         news += lint_pass.advance(seconds)
@@ -32,7 +32,7 @@ def looked(log: SessionModel, seconds: float = 60.0) -> list[int]:
 
 
 @pytest.mark.parametrize("name", ["peer-sdk-legacy", "peer-ts-auto", "everything-sdk-modern"])
-def test_the_pass_finds_what_lint_finds_where_it_finds_it(name: str) -> None:
+def test_the_pass_has_the_findings_and_rows_of_lint(name: str) -> None:
     data = (RECORDINGS / f"{name}.jsonl").read_bytes()
     log = recorded(data).log
     session, linter = Session(log.header), Linter(log.header)
@@ -53,7 +53,7 @@ def test_the_pass_finds_what_lint_finds_where_it_finds_it(name: str) -> None:
         assert finding.code in {found.code for found in log.findings.of(finding.number)}
 
 
-def test_a_log_that_begins_again_is_looked_at_again(make_recording: Make) -> None:
+def test_a_replaced_recording_is_linted_again(make_recording: Make) -> None:
     log = recorded(make_recording(TALK).read_bytes()).log
     lint_pass = LintPass(log, lambda _: (0, log.header))
     lint_pass.advance(60.0)
@@ -79,7 +79,7 @@ def test_a_large_line_ends_a_slice_and_shows_so(
     assert slices == sum(lengths[1:]) + 1
 
 
-def test_of_a_rule_that_finds_without_end_the_words_are_not_kept() -> None:
+def test_the_messages_of_a_rule_with_very_many_findings_are_not_kept() -> None:
     findings = Findings()
     for row in range(2 * MOST):
         findings.add(
@@ -93,7 +93,9 @@ def test_of_a_rule_that_finds_without_end_the_words_are_not_kept() -> None:
     assert (findings.count, findings.of(None), findings.of(2 * MOST)) == (2 * MOST, (), ())
 
 
-async def test_a_row_is_marked_and_the_detail_shows_why(opened: Any, make_recording: Make) -> None:
+async def test_a_finding_marks_its_row_and_appears_in_the_detail_pane(
+    opened: Any, make_recording: Make
+) -> None:
     async with opened(make_recording(TALK), linted=True) as screen:
         await screen.shows("2 findings")
         await screen.press("w")
@@ -105,20 +107,20 @@ async def test_a_row_is_marked_and_the_detail_shows_why(opened: Any, make_record
         await screen.shows("no finding below")
 
 
-async def test_findings_come_as_the_session_does_and_are_filtered_by(opened: Any, live: Any) -> None:
+async def test_findings_of_a_live_session_appear_and_can_be_filtered(opened: Any, live: Any) -> None:
     for side, line in TALK[:3]:
         live.say(side, line)
     live.calls(5, 6)
     async with opened(live.path, linted=True, size=(160, 24)) as screen:
         await screen.shows("2 findings", "following")  # No content in either result.
         await screen.press("slash", *"lint:ENV", "enter")
-        await screen.shows("0 shown of 7 rows")
+        await screen.shows("0 matches in 7 rows")
         live.say("server", b"oops \x1b[2J")
         await screen.until(lambda: screen.count == 1)
         await screen.shows("ENV101 error: not JSON")
         live.say("client", b'{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"x"}}')
         live.say("server", b'{"id":9,"result":{"content":[]}}')
-        await screen.until(lambda: screen.count == 2, "a request whose answer has a finding")
+        await screen.until(lambda: screen.count == 2, "a request whose response has a finding")
         assert " E → tools/call " in screen.places[1]
 
 
@@ -130,12 +132,12 @@ async def test_a_long_session_is_linted_once_requested(
         await screen.processed()
         assert not screen.session.lint_pass.done
         await screen.press("w")
-        await screen.shows("no finding below, 0 % of the rows were looked at", "2 findings")
+        await screen.shows("no finding below (0 % of the rows linted)", "2 findings")
         await screen.press("w")
         await screen.shows("ENV101 error")
 
 
-async def test_sessions_that_are_merged_are_linted_each_by_itself(
+async def test_merged_sessions_are_linted_separately(
     opened: Any, make_recording: Make, tmp_path: Path
 ) -> None:
     listed = b'{"jsonrpc":"2.0","id":%d,"result":{"tools":[{"name":"%b","description":"d","inputSchema":{"type":"object"}}]}}'

@@ -1,4 +1,4 @@
-"""What the parts of a session's screen may ask of it."""
+"""The interface of the session screen for its parts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.session.screen import SessionScreen
 
 
-def test_the_screen_does_all_that_its_parts_ask() -> None:
-    asked = {"accepts_screen", "flash_message", "go", "do", "compare", "resent"}
+def test_the_screen_implements_the_interface() -> None:
+    members = {"accepts_screen", "flash_message", "go", "do", "compare", "resent"}
 
-    assert asked <= vars(SessionBase).keys()
-    assert asked <= vars(SessionScreen).keys()
+    assert members <= vars(SessionBase).keys()
+    assert members <= vars(SessionScreen).keys()

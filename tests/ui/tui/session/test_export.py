@@ -1,4 +1,4 @@
-"""What is exported reads as it did in the session."""
+"""Exported rows read back as in the session."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def read_again(tmp_path: Path, log: SessionModel, rows: list[int]) -> Session:
     return session
 
 
-def told(session: Session) -> dict[str, Said]:
-    """Return what is said of each exchange, by its bytes and its time."""
+def outcomes(session: Session) -> dict[str, Said]:
+    """Return the state, latency, response and progress of each exchange, by its time and bytes."""
     found: dict[str, Said] = {}
     for exchange in session.exchanges:
         answer, request = exchange.answer, exchange.request
@@ -45,26 +45,26 @@ def told(session: Session) -> dict[str, Said]:
 
 
 @pytest.mark.parametrize("path", every_recording(), ids=lambda path: path.stem)
-def test_each_exchange_shows_the_same_in_the_export(tmp_path: Path, path: Path) -> None:
+def test_each_exchange_is_the_same_in_the_export(tmp_path: Path, path: Path) -> None:
     lines = recorded(path.read_bytes())
     original, recording = Session(lines.log.header), Recording(path)
     for entry in recording:
         original.add(entry)
     original.end()
     index = lines.log.index
-    every = told(original)
+    every = outcomes(original)
     requests = [row for row in range(len(index)) if index.request(row) == row]
     for chosen in (requests, requests[::2], requests[1::2]):
         again = read_again(tmp_path, lines.log, chosen)
-        said = told(again)
+        exported = outcomes(again)
         wanted = {f"{index.at[row]}{lines.log.message(row).data!r}" for row in chosen}  # type: ignore[union-attr]
-        assert {key: value for key, value in said.items() if key in wanted} == {
+        assert {key: value for key, value in exported.items() if key in wanted} == {
             key: value for key, value in every.items() if key in wanted
         }
 
 
 @pytest.mark.parametrize("path", every_recording(), ids=lambda path: path.stem)
-def test_all_rows_make_the_same_file_but_for_its_header(path: Path) -> None:
+def test_all_rows_make_the_same_file_except_its_header(path: Path) -> None:
     data = path.read_bytes()
     log = recorded(data).log
     exported = b"".join(jsonl(log, range(len(log))))
@@ -73,16 +73,18 @@ def test_all_rows_make_the_same_file_but_for_its_header(path: Path) -> None:
     assert recorded(exported).log.header == log.header
 
 
-def test_an_answer_brings_its_request_and_its_progress() -> None:
+def test_a_response_includes_its_request_and_progress() -> None:
     lines = Lines()
-    asked = (
+    request = (
         b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":7}}}'
     )
-    said = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":%d}}'
-    lines.say(0.1, "client", asked)
-    lines.say(0.2, "server", said % 1)
+    progress = (
+        b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":%d}}'
+    )
+    lines.say(0.1, "client", request)
+    lines.say(0.2, "server", progress % 1)
     lines.call(2, 0.3, 0.4)
-    lines.say(0.5, "server", said % 2)
+    lines.say(0.5, "server", progress % 2)
     lines.answer(1, 0.6)
     exported = b"".join(jsonl(lines.log, [5])).split(b"\n")
 
@@ -111,7 +113,7 @@ def test_a_note_that_names_another_file_is_left_out_and_the_exit_is_not() -> Non
     assert exported.endswith(b'"exit","code":0,"signal":null}\n')
 
 
-def test_a_header_keeps_all_it_shows() -> None:
+def test_a_header_keeps_its_fields() -> None:
     header = Header(
         mcpspy=1,
         id="ab12cd34",
@@ -125,7 +127,7 @@ def test_a_header_keeps_all_it_shows() -> None:
     assert recorded(b"".join(jsonl(Lines(header).log, []))).log.header == header
 
 
-def test_it_does_not_keep_its_writer_for_long_without_a_piece() -> None:
+def test_it_yields_to_its_writer_regularly() -> None:
     lines = Lines()
     for number in range(5000):
         lines.call(number, number / 1000)
@@ -134,21 +136,21 @@ def test_it_does_not_keep_its_writer_for_long_without_a_piece() -> None:
     assert pieces.count(b"") == 2
 
 
-def test_a_line_that_the_file_lost_is_an_error() -> None:
+def test_a_line_missing_from_the_file_is_an_error() -> None:
     lines = Lines()
     lines.call(1, 0.1, 0.2)
     lines.data.clear()
-    with pytest.raises(CannotStart, match="not in the recording's file any more"):
+    with pytest.raises(CannotStart, match="is missing from the recording file"):
         list(jsonl(lines.log, [0]))
 
 
-def test_a_log_that_begins_again_meanwhile_is_an_error() -> None:
+def test_a_recording_replaced_during_the_export_is_an_error() -> None:
     lines = Lines()
     lines.call(1, 0.1, 0.2)
     pieces = jsonl(lines.log, [0])
     next(pieces)
     lines.log.begin_again(HEADER)
-    with pytest.raises(CannotStart, match="cut or replaced"):
+    with pytest.raises(CannotStart, match="truncated or replaced"):
         list(pieces)
 
 
@@ -171,7 +173,7 @@ def test_a_document_has_a_section_for_each_row() -> None:
     assert "\n> look\n> here\n" in text
 
 
-def test_nothing_in_a_document_gets_out_of_its_fence() -> None:
+def test_no_text_escapes_its_code_fence() -> None:
     lines = Lines()
     lines.say(0.1, "client", b'{"jsonrpc":"2.0","id":1,"method":"x`y","params":{"a":"````\\n# no"}}')
     lines.say(0.2, "server", b"````` \x1b[31m")
@@ -183,7 +185,7 @@ def test_nothing_in_a_document_gets_out_of_its_fence() -> None:
     assert "\x1b" not in text
 
 
-def test_a_large_body_is_cut_and_that_is_reported() -> None:
+def test_a_large_body_is_truncated_and_reported() -> None:
     lines = Lines()
     lines.say(
         0.1,
@@ -196,7 +198,7 @@ def test_a_large_body_is_cut_and_that_is_reported() -> None:
     assert "\nCut: the first " in text
 
 
-def test_what_waits_and_what_no_one_shown_have_a_section_too() -> None:
+def test_pending_requests_notes_and_damaged_lines_have_sections() -> None:
     lines = Lines()
     lines.call(1, 0.1)
     lines.add(b'{"t":0.2,"note":"stderr","text":"a ``` word"}')
@@ -208,7 +210,7 @@ def test_what_waits_and_what_no_one_shown_have_a_section_too() -> None:
     assert text.count("\n## ") == 3
 
 
-def test_half_an_export_is_not_left(tmp_path: Path) -> None:
+def test_a_failed_export_leaves_no_file(tmp_path: Path) -> None:
     lines = Lines()
     lines.call(1, 0.1, 0.2)
     lines.data.clear()
@@ -217,7 +219,7 @@ def test_half_an_export_is_not_left(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_words_of_a_document_are_those_of_the_list() -> None:
+def test_a_document_uses_the_texts_of_the_list() -> None:
     lines = Lines()
     lines.call(1, 0.1, 0.3)
     change = lines.log.get(1)

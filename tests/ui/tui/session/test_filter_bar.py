@@ -1,4 +1,4 @@
-"""The line in which a filter is typed, and the rows that it leaves."""
+"""The filter line, and the rows that match its filter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RESULT = b'{"jsonrpc":"2.0","id":%d,"result":{%b}}'
 
 @pytest.fixture
 def tools(live: Any) -> Any:
-    """A session of a hundred calls: ten of each tool, in turn, each answered."""
+    """A session of a hundred answered calls, ten per tool, in turn."""
     for number in range(100):
         live.say("client", CALL % (number, b"tool%d" % (number % 10)))
         live.say("server", RESULT % (number, b'"n":"answer %d"' % number))
@@ -28,11 +28,11 @@ def tools(live: Any) -> Any:
 
 
 def typed(screen: Any) -> str:
-    """Return what is typed."""
+    """Return the text of the filter line."""
     return str(screen.session.filter.text)
 
 
-async def test_rows_are_filtered_as_it_is_typed(opened: Any, tools: Any) -> None:
+async def test_rows_are_filtered_while_typing(opened: Any, tools: Any) -> None:
     tools.end()
     async with opened(tools.path) as screen:
         await screen.until(lambda: screen.count == 101)
@@ -40,15 +40,15 @@ async def test_rows_are_filtered_as_it_is_typed(opened: Any, tools: Any) -> None
         await screen.shows("tool:echo status:err")
         await screen.press(*"tool:tool3")
         await screen.until(lambda: screen.count == 10)
-        await screen.shows("/ tool:tool3", "1/10 shown of 201 rows")
+        await screen.shows("/ tool:tool3", "1/10 matches in 201 rows")
         assert screen.focused == "FilterInput"
         assert all("tool3" in line for line in screen.places)
         await screen.press("enter")
         assert screen.focused == "MessageList"
-        await screen.shows("/ tool:tool3", "1/10 shown of 201 rows")
+        await screen.shows("/ tool:tool3", "1/10 matches in 201 rows")
 
 
-async def test_what_is_typed_at_once_after_the_slash_is_no_command(opened: Any, tools: Any) -> None:
+async def test_keys_right_after_the_slash_are_not_commands(opened: Any, tools: Any) -> None:
     async with opened(tools.path) as screen:
         await screen.shows("100/100  following")
         screen.session.action_filter()
@@ -57,7 +57,7 @@ async def test_what_is_typed_at_once_after_the_slash_is_no_command(opened: Any, 
         assert typed(screen) == "text:9"
 
 
-async def test_what_is_wrong_with_it_is_reported_and_the_rows_stay(opened: Any, tools: Any) -> None:
+async def test_an_invalid_filter_is_reported_and_the_rows_stay(opened: Any, tools: Any) -> None:
     tools.end()
     async with opened(tools.path) as screen:
         await screen.until(lambda: screen.count == 101)
@@ -77,7 +77,7 @@ async def test_what_is_wrong_with_it_is_reported_and_the_rows_stay(opened: Any, 
         await screen.until(lambda: not said.text and screen.count == 10)
 
 
-async def test_filters_of_before_come_back(opened: Any, tools: Any) -> None:
+async def test_previous_filters_can_be_recalled(opened: Any, tools: Any) -> None:
     tools.end()
     async with opened(tools.path) as screen:
         await screen.until(lambda: screen.count == 101)
@@ -89,7 +89,7 @@ async def test_filters_of_before_come_back(opened: Any, tools: Any) -> None:
         assert typed(screen) == "tool:tool3"
         await screen.until(lambda: "tool3" in screen.places[0])
         await screen.press("escape", "slash")
-        assert typed(screen) == "tool:tool3", "the last one is there again"
+        assert typed(screen) == "tool:tool3", "the last filter returns"
 
 
 async def test_escape_clears_it_and_the_cursor_stays_on_its_row(opened: Any, tools: Any) -> None:
@@ -109,7 +109,7 @@ async def test_escape_clears_it_and_the_cursor_stays_on_its_row(opened: Any, too
         await screen.shows("mcpspy · sessions")
 
 
-async def test_escape_keeps_the_row_of_a_session_that_is_followed_too(opened: Any, tools: Any) -> None:
+async def test_escape_keeps_the_row_of_a_followed_session(opened: Any, tools: Any) -> None:
     async with opened(tools.path, size=(120, 24)) as screen:
         await screen.shows("following")
         await screen.press("slash", *"tool:tool7", "enter")
@@ -128,30 +128,30 @@ async def test_escape_keeps_the_row_of_a_session_that_is_followed_too(opened: An
         await screen.shows("following")
 
 
-async def test_the_last_line_shows_what_keys_do_while_a_filter_is_typed(opened: Any, tools: Any) -> None:
+async def test_the_footer_shows_the_keys_of_the_filter_line(opened: Any, tools: Any) -> None:
     async with opened(tools.path, size=(120, 24)) as screen:
         await screen.until(lambda: "follow" in screen.lines[-1])
         await screen.press("slash")
-        await screen.until(lambda: "no filter" in screen.lines[-1] and "follow" not in screen.lines[-1])
+        await screen.until(lambda: "clear filter" in screen.lines[-1] and "follow" not in screen.lines[-1])
         await screen.press("enter")
         await screen.until(lambda: "follow" in screen.lines[-1])
 
 
-async def test_the_row_is_found_again_after_a_filter_that_left_none(opened: Any, tools: Any) -> None:
+async def test_the_row_is_restored_after_a_filter_without_matches(opened: Any, tools: Any) -> None:
     tools.end()
     async with opened(tools.path, size=(120, 24)) as screen:
         await screen.until(lambda: screen.count == 101)
         await screen.press("G", *"kkkkkkkkk")
         row, selected = screen.session.listing.row, screen.selected[:60]
         await screen.press("slash", *"no-such-word")
-        await screen.shows("0 shown of 201 rows", "Nothing to show: esc clears the filter")
+        await screen.shows("0 matches in 201 rows", "No matching rows.", "Press esc to clear the filter")
         await screen.press("escape")
         await screen.until(lambda: screen.count == 101)
         await screen.processed()
         assert (screen.session.listing.row, screen.selected[:60]) == (row, selected)
 
 
-async def test_the_row_is_found_again_in_a_list_that_takes_long(
+async def test_the_row_is_restored_in_a_long_list(
     opened: Any, live: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background, "SLICE", 0.0)
@@ -170,7 +170,7 @@ async def test_the_row_is_found_again_in_a_list_that_takes_long(
         assert screen.session.listing.scroll_offset.y == top
 
 
-async def test_what_is_read_goes_with_the_rows(opened: Any, tools: Any) -> None:
+async def test_the_detail_pane_is_empty_without_rows(opened: Any, tools: Any) -> None:
     tools.end()
     async with opened(tools.path, size=(120, 24)) as screen:
         await screen.shows("request tools/call")
@@ -180,7 +180,7 @@ async def test_what_is_read_goes_with_the_rows(opened: Any, tools: Any) -> None:
         await screen.shows("request tools/call")
 
 
-async def test_shift_f_puts_it_aside_and_in_force_again(opened: Any, tools: Any) -> None:
+async def test_shift_f_toggles_the_filter(opened: Any, tools: Any) -> None:
     tools.end()
     async with opened(tools.path) as screen:
         await screen.until(lambda: screen.count == 101)
@@ -191,7 +191,7 @@ async def test_shift_f_puts_it_aside_and_in_force_again(opened: Any, tools: Any)
         await screen.press("j")
         row = screen.session.listing.row
         await screen.press("F")
-        await screen.shows("the filter is off; F puts it back")
+        await screen.shows("filter off (F to restore)")
         await screen.until(lambda: screen.count == 101)
         await screen.press("F")
         await screen.until(lambda: screen.count == 10)
@@ -199,7 +199,7 @@ async def test_shift_f_puts_it_aside_and_in_force_again(opened: Any, tools: Any)
         assert screen.session.listing.row == row
 
 
-async def test_a_search_shows_how_far_it_is_until_it_is_done(
+async def test_a_slow_filter_shows_its_progress(
     opened: Any, tools: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background, "SLICE", 0.0)
@@ -216,63 +216,61 @@ async def test_a_search_shows_how_far_it_is_until_it_is_done(
 
         monkeypatch.setattr(
             SplitLine, "set_text", listen
-        )  # On a busy machine a key takes longer than the search.
+        )  # On a busy machine a key takes longer than filtering.
         await screen.press("slash", *'text:"answer 9"')
         await screen.until(lambda: screen.count == 11)
         await screen.processed()
-        assert any("searching" in line for line in said), said
-        await screen.until(lambda: "searching" not in screen.text)
-        await screen.shows("1/11 shown of 201 rows")
+        assert any("filtering" in line for line in said), said
+        await screen.until(lambda: "filtering" not in screen.text)
+        await screen.shows("1/11 matches in 201 rows")
 
 
-async def test_what_comes_is_filtered_and_followed(opened: Any, tools: Any) -> None:
+async def test_new_rows_are_filtered_and_followed(opened: Any, tools: Any) -> None:
     async with opened(tools.path) as screen:
         await screen.shows("100/100  following")
         await screen.press("slash", *"tool:tool3", "enter")
-        await screen.shows("10/10 shown of 200 rows  following")
+        await screen.shows("10/10 matches in 200 rows  following")
         tools.say("client", CALL % (203, b"tool3"), CALL % (204, b"tool4"))
-        await screen.shows("11/11 shown of 202 rows  following")
+        await screen.shows("11/11 matches in 202 rows  following")
         assert "tool3" in screen.selected
         await screen.press("k")
         tools.say("client", CALL % (213, b"tool3"), CALL % (223, b"tool3"))
-        await screen.shows("10/13 shown of 204 rows  paused, +2 new (End)")
+        await screen.shows("10/13 matches in 204 rows  paused, +2 new (End)")
 
 
-async def test_rows_that_come_and_go_above_do_not_move_the_selection(opened: Any, live: Any) -> None:
+async def test_rows_that_appear_and_vanish_above_do_not_move_the_selection(opened: Any, live: Any) -> None:
     live.calls(1, 30)
     live.say("client", *[CALL % (number, b"waits") for number in range(100, 160)])
     async with opened(live.path, size=(120, 24)) as screen:
         await screen.press("slash", *"is:pending", "enter")
-        await screen.shows("60/60 shown of 120 rows  following")
+        await screen.shows("60/60 matches in 120 rows  following")
         await screen.press(*["k"] * 25)
-        await screen.shows("35/60 shown")
+        await screen.shows("35/60 matches")
         row, lines = screen.session.listing.row, screen.lines[2:]
         place = next(place for place, line in enumerate(lines) if line.startswith("▸"))
         live.say("server", *[RESULT % (number, b"") for number in range(100, 110)])
-        await screen.shows("25/50 shown of 130 rows")
+        await screen.shows("25/50 matches in 130 rows")
         assert screen.session.listing.row == row
         assert screen.lines[2 + place].startswith("▸")
         assert [line.split()[1:6] for line in screen.places if line.startswith("▸")]
         shown = [line[2:60].split()[2:4] for line in screen.lines[2 : 2 + place]]
-        assert shown == [line[2:60].split()[2:4] for line in lines[:place]], "nothing moved on the screen"
+        assert shown == [line[2:60].split()[2:4] for line in lines[:place]], "no row moved on the screen"
         live.say("server", RESULT % (134, b""))
-        await screen.shows("25/49 shown of 131 rows")
-        assert screen.session.listing.row == row + 1, "the row itself went: the next one that is shown"
+        await screen.shows("25/49 matches in 131 rows")
+        assert screen.session.listing.row == row + 1, "the row is hidden: the next one is selected"
         assert screen.lines[2 + place].startswith("▸")
 
 
-async def test_a_row_that_the_filter_lets_in_later_does_not_move_the_selection(
-    opened: Any, live: Any
-) -> None:
+async def test_a_row_that_matches_later_does_not_move_the_selection(opened: Any, live: Any) -> None:
     live.say("client", *[CALL % (number, b"waits") for number in range(100, 110)])
     live.calls(1, 40)
     async with opened(live.path, size=(120, 24)) as screen:
         await screen.press("slash", *"status:ok", "enter")
-        await screen.shows("40/40 shown of 90 rows")
+        await screen.shows("40/40 matches in 90 rows")
         await screen.press("k")
         row, place = screen.session.listing.row, screen.lines.index(_selected(screen))
         live.say("server", *[RESULT % (number, b"") for number in range(100, 110)])
-        await screen.shows("49/50 shown of 100 rows")
+        await screen.shows("49/50 matches in 100 rows")
         assert screen.session.listing.row == row
         assert screen.lines.index(_selected(screen)) == place
 
@@ -282,13 +280,13 @@ def _selected(screen: Any) -> str:
     return next(line for line in lines if line.startswith("▸"))
 
 
-async def test_a_file_that_is_cut_replaced_or_deleted_is_filtered_on(opened: Any, tools: Any) -> None:
+async def test_a_truncated_or_deleted_file_is_still_filtered(opened: Any, tools: Any) -> None:
     async with opened(tools.path, size=(140, 30)) as screen:
         await screen.press("slash", *"tool:tool3", "enter")
-        await screen.shows("10/10 shown of 200 rows")
+        await screen.shows("10/10 matches in 200 rows")
         head = tools.path.read_bytes().split(b"\n")[0]
         tools.path.write_bytes(head + b"\n")
-        await screen.shows("the file was cut or replaced", "0 shown of 0 rows")
+        await screen.shows("the file was truncated or replaced", "0 matches in 0 rows")
         tools.say("client", CALL % (203, b"tool3"), CALL % (204, b"tool4"))
         await screen.until(lambda: screen.count == 1 and "tool3" in "".join(screen.places))
         tools.path.unlink()
@@ -298,5 +296,5 @@ async def test_a_file_that_is_cut_replaced_or_deleted_is_filtered_on(opened: Any
         await screen.until(lambda: screen.count == 3)
 
 
-def test_it_settles_before_a_million_rows_are_filtered() -> None:
+def test_filtering_waits_until_typing_pauses() -> None:
     assert 0 < filter_bar.SETTLE < 0.3

@@ -1,4 +1,4 @@
-"""What the lines around the lists say, and what goes when there is no room."""
+"""The texts around the list, and the parts that are dropped if space is short."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def said(pieces: tuple[list[tuple[str, str | None]], list[tuple[str, str | None]
         ("yester\x1bday", "yester\\x1bday"),
     ],
 )
-def test_a_moment_is_as_short_as_today_allows(started: str, shown: str) -> None:
+def test_a_start_time_has_its_shortest_form(started: str, shown: str) -> None:
     assert moment(started, NOW) == shown
 
 
@@ -59,42 +59,41 @@ def test_a_live_session_waits_for_its_first_message(loader: SessionLoader) -> No
     assert fed(loader, PING) == ""
 
 
-def test_a_long_session_shows_how_much_of_it_was_read(loader: SessionLoader) -> None:
+def test_a_long_session_shows_the_reading_progress(loader: SessionLoader) -> None:
     loader.size, loader.done = 4_000_000, 1_000_000
     assert fed(loader, PING) == "reading … 25 %"
     loader.done = 3_990_000
     assert fed(loader) == ""
 
 
-def test_an_ended_session_shows_how(loader: SessionLoader) -> None:
-    assert fed(loader, PING, ended(), over=True) == "ended: exit 0 after 2.00 s; 1 request got no answer"
+def test_an_ended_session_shows_its_exit(loader: SessionLoader) -> None:
+    assert fed(loader, PING, ended(), over=True) == "ended: exit 0 after 2.00 s; 1 unanswered request"
 
 
-def test_a_session_that_was_killed_shows_so(loader: SessionLoader) -> None:
+def test_a_killed_session_shows_the_signal(loader: SessionLoader) -> None:
     assert (
-        fed(loader, ended(None, "SIGKILL"), over=True)
-        == "ended: killed by SIGKILL after 2.00 s; no message was sent"
+        fed(loader, ended(None, "SIGKILL"), over=True) == "ended: killed by SIGKILL after 2.00 s; no messages"
     )
 
 
-def test_a_dead_one_shows_so_and_that_its_last_line_is_torn(loader: SessionLoader) -> None:
+def test_a_died_session_reports_its_incomplete_last_line(loader: SessionLoader) -> None:
     loader.torn = 17
     assert (
         fed(loader, over=True)
-        == "died: mcpspy was stopped before the server; its last line is torn (17 bytes, left out)"
+        == "died: mcpspy was killed before the server exited; incomplete last line skipped (17 bytes)"
     )
 
 
-def test_what_became_of_the_file_comes_first(loader: SessionLoader) -> None:
+def test_problems_of_the_file_come_first(loader: SessionLoader) -> None:
     loader.model.begin_again(loader.model.header)
     assert fed(loader).startswith(RESTARTED)
     loader.is_deleted = True
-    assert fed(loader) == "the file was deleted while it was open: what its writer still appends is shown"
+    assert fed(loader) == "the file was deleted while open; new messages are still shown"
     loader.trouble = "x.jsonl: no\x1b"
     assert fed(loader) == "x.jsonl: no\\x1b"
 
 
-def test_a_title_gives_up_the_least_important_first(loader: SessionLoader) -> None:
+def test_a_title_drops_the_least_important_parts_first(loader: SessionLoader) -> None:
     hello = b'"protocolVersion":"2025-11-25","capabilities":{}'
     fed(
         loader,
@@ -106,14 +105,17 @@ def test_a_title_gives_up_the_least_important_first(loader: SessionLoader) -> No
 
     assert said(title(loader, 120)) == (
         "live · weather 1 · host · 2025-11-25 · ● LIVE",
-        "4 messages · 2 odd · 1 pending",
+        "4 messages · 2 protocol issues · 1 pending",
     )
-    assert said(title(loader, 60)) == ("live · weather 1 · ● LIVE", "4 messages · 2 odd · 1 pending")
+    assert said(title(loader, 70)) == (
+        "live · weather 1 · ● LIVE",
+        "4 messages · 2 protocol issues · 1 pending",
+    )
     assert said(title(loader, 40)) == ("live · ● LIVE", "4 messages")
     assert said(title(loader, 5)) == ("live", "")
 
 
-def test_a_position_shows_whether_it_follows_and_what_is_new(loader: SessionLoader) -> None:
+def test_a_position_shows_the_follow_state_and_new_rows(loader: SessionLoader) -> None:
     fed(loader, PING)
     view = FilteredView(loader.model)
     view.advance(lambda: True)
@@ -127,17 +129,17 @@ def test_a_position_shows_whether_it_follows_and_what_is_new(loader: SessionLoad
     assert shown(follows=False, new=0) == "1/1"
 
 
-def test_a_position_shows_how_much_a_filter_leaves_and_how_far_it_is(loader: SessionLoader) -> None:
+def test_a_position_shows_the_matches_and_the_filter_progress(loader: SessionLoader) -> None:
     fed(loader, *[PING] * 2000, over=True)
     view = FilteredView(loader.model, ViewOptions(query=parse("text:ping")))
 
     def shown() -> str:
         return "".join(text for text, _ in position(loader, view, 0, follows=False, new=0))
 
-    assert shown() == "0 shown of 2,000 rows · searching 0 %"
-    view.want(ViewOptions(query=parse("is:odd")))
+    assert shown() == "0 matches in 2,000 rows · filtering 0 %"
+    view.want(ViewOptions(query=parse("is:issue")))
     view.advance(lambda: True)
-    assert shown() == "1/1,999 shown of 2,000 rows"
+    assert shown() == "1/1,999 matches in 2,000 rows"
     view.want(ViewOptions(query=parse("tool:x")))
     view.advance(lambda: True)
-    assert shown() == "0 shown of 2,000 rows"
+    assert shown() == "0 matches in 2,000 rows"

@@ -1,4 +1,4 @@
-"""What is said of a message above its body, and what is copied."""
+"""The header lines of a message, and the text that is copied."""
 
 from __future__ import annotations
 
@@ -19,50 +19,50 @@ CALL = Frame(0.25, "client", b'{"jsonrpc":"2.0","id":1,"method":"tools/call","pa
 ANSWER = Frame(0.5, "server", b'{"jsonrpc":"2.0","id":1,"result":{}}')
 
 
-def test_a_request_shows_who_asked_whom_and_what_became_of_it() -> None:
+def test_a_request_shows_its_direction_and_outcome() -> None:
     assert said(last(CALL)) == [
         "request tools/call · [b]x",
         "client → server · at 0.250 s · id 1 · 71 bytes",
-        "answer: pending",
+        "response: pending",
     ]
     session = Session().add_all([CALL, ANSWER])
-    assert said(session.changes[0])[2] == "answer: ok after 250.0 ms"
+    assert said(session.changes[0])[2] == "response: ok in 250.0 ms"
 
 
-def test_an_answer_shows_what_it_answers() -> None:
-    assert said(last(CALL, ANSWER))[2] == "answers its request after 250.0 ms: ok"
+def test_a_response_shows_its_outcome_and_latency() -> None:
+    assert said(last(CALL, ANSWER))[2] == "ok in 250.0 ms"
 
 
-def test_what_is_wrong_with_a_message_is_reported_in_full() -> None:
-    assert said(last(ANSWER))[-1] == "odd: nobody asked"
+def test_a_protocol_issue_is_shown() -> None:
+    assert said(last(ANSWER))[-1] == "protocol issue: unsolicited response"
 
 
-def test_text_of_a_peer_is_sanitized_in_the_facts() -> None:
+def test_text_of_a_peer_is_sanitized_in_the_header() -> None:
     error = b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"\\u001b]0;x\\u0007\\u202e"}}'
 
     assert "\\x1b]0;x\\x07\\u202e" in said(last(CALL, Frame(0.5, "server", error)))[2]
 
 
-def test_a_note_shows_its_text_or_what_it_holds() -> None:
+def test_a_note_shows_its_text_or_fields() -> None:
     assert content(last(Note(0.1, "stderr", {"text": "a\tword"}))) == b"a\tword"
     assert content(last(Note(0.1, "exit", {"code": 3}))) == b'{"code":3}'
-    assert said(last(Note(0.1, "exit", {"code": 3}))) == ["note: exit", "at 0.100 s"]
+    assert said(last(Note(0.1, "exit", {"code": 3}))) == ["event: exit", "at 0.100 s"]
 
 
-def test_a_damaged_line_shows_why() -> None:
+def test_a_damaged_line_shows_the_reason() -> None:
     change = last(Damaged(b"{oops", "not JSON"))
 
-    assert said(change) == ["damaged line of the file", "not JSON"]
+    assert said(change) == ["damaged line in the recording", "not JSON"]
     assert content(change) == b"{oops"
 
 
-def test_json_is_copied_as_it_was_and_anything_else_harmless() -> None:
+def test_json_is_copied_unchanged_and_other_text_sanitized() -> None:
     assert copy_text(last(CALL)) == CALL.data.decode()
     assert copy_text(last(Frame(0.1, "server", b"DEBUG \x1b[201~rm\r"))) == "DEBUG \\x1b[201~rm\\r"
 
 
-def test_what_went_on_in_place_of_a_message_is_its_own_bytes() -> None:
+def test_a_replacement_has_its_exact_bytes() -> None:
     head, data = replacement(Note(1.0, "rule", {"action": "release", "sent": '{"a": 1}'}))
-    assert ([text for text, _ in head[:2]], data) == (["what went on in its place", "8 bytes"], b'{"a": 1}')
+    assert ([text for text, _ in head[:2]], data) == (["forwarded instead", "8 bytes"], b'{"a": 1}')
     assert replacement(Note(1.0, "rule", {"sent_b64": "/3t9"}))[1] == b"\xff{}"
-    assert replacement(Note(1.0, "rule", {"sent_b64": "x"}))[1] == b"", "cut, or not from us"
+    assert replacement(Note(1.0, "rule", {"sent_b64": "x"}))[1] == b"", "cut, or not written by mcpspy"

@@ -1,4 +1,4 @@
-"""The last line, lent to the answer of a key."""
+"""The status line, which shows temporary messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mcpspy.ui.tui.session import labels
 from mcpspy.ui.tui.session.labels import StatusBar
 
 
-def test_an_answer_is_in_place_of_the_sentence_until_its_time_is_over(
+def test_a_message_replaces_the_status_until_it_expires(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [100.0]
@@ -20,6 +20,6 @@ def test_an_answer_is_in_place_of_the_sentence_until_its_time_is_over(
     line.show_status(("ended", None), [("4/9", None)])
     assert (line.text, line.is_flashing) == ("copied  4/9", True)
     now[0] += labels.FLASH + 0.1
-    assert line.is_flashing, "somebody has to draw it anew"
+    assert line.is_flashing, "it needs to be redrawn"
     line.show_status(("ended", None), [("4/9", None)])
     assert (line.text, line.is_flashing) == ("ended  4/9", False)

@@ -1,4 +1,4 @@
-"""A recording is read while the screen goes on."""
+"""A recording is read while the screen stays responsive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Make = Callable[..., Path]
 
 @pytest.fixture
 def open_loader() -> Iterator[Callable[[Path], SessionLoader]]:
-    """Make feeds, and have them let go of their files."""
+    """Create loaders, and close their files after the test."""
     feeds: list[SessionLoader] = []
 
     def make(path: Path) -> SessionLoader:
@@ -37,14 +37,14 @@ async def test_an_ended_session_is_read_to_its_end(make_recording: Make, open_lo
     assert (loader.state, len(loader.model), loader.torn, loader.trouble) == (RecordingState.ENDED, 6, 0, "")
 
 
-async def test_a_dead_one_shows_so_and_what_is_torn(make_recording: Make, open_loader: Any) -> None:
+async def test_a_died_session_has_an_incomplete_last_line(make_recording: Make, open_loader: Any) -> None:
     loader = open_loader(make_recording(exit_code=None, torn=b'{"t":0.5,"from":"cl'))
     await loader.read()
 
     assert (loader.state, loader.torn) == (RecordingState.DIED, 19)
 
 
-async def test_a_live_one_is_over_when_it_ends(live: Any, open_loader: Any) -> None:
+async def test_a_live_session_is_read_until_it_ends(live: Any, open_loader: Any) -> None:
     loader = open_loader(live.path)
     reading = asyncio.create_task(loader.read())
     async with asyncio.timeout(30):
@@ -57,7 +57,7 @@ async def test_a_live_one_is_over_when_it_ends(live: Any, open_loader: Any) -> N
     assert loader.state is RecordingState.ENDED
 
 
-async def test_a_long_file_lets_others_go_on(
+async def test_reading_a_long_file_yields_to_other_tasks(
     live: Any, monkeypatch: pytest.MonkeyPatch, open_loader: Any
 ) -> None:
     monkeypatch.setattr(module, "PORTION", 1)
@@ -73,7 +73,7 @@ async def test_a_long_file_lets_others_go_on(
     assert len(seen) > 500
 
 
-async def test_a_file_that_is_gone_is_trouble_not_a_crash(make_recording: Make, open_loader: Any) -> None:
+async def test_a_missing_file_is_reported(make_recording: Make, open_loader: Any) -> None:
     path = make_recording()
     loader = open_loader(path)
     path.unlink()
@@ -82,7 +82,7 @@ async def test_a_file_that_is_gone_is_trouble_not_a_crash(make_recording: Make, 
     assert "no such file" in loader.trouble
 
 
-async def test_a_file_that_loses_its_name_is_noticed(
+async def test_a_deleted_file_is_detected(
     live: Any, monkeypatch: pytest.MonkeyPatch, open_loader: Any
 ) -> None:
     monkeypatch.setattr(module, "NAME_EVERY", 0.0)
@@ -90,7 +90,7 @@ async def test_a_file_that_loses_its_name_is_noticed(
     watching = asyncio.create_task(loader.watch_name())
     live.path.unlink()
     async with asyncio.timeout(30):
-        while not loader.is_deleted:  # noqa: ASYNC110 - nothing tells.
+        while not loader.is_deleted:  # noqa: ASYNC110 - it has no event.
             await asyncio.sleep(0)
     loader.model.end()
     await watching

@@ -1,4 +1,4 @@
-"""Several recordings are read as one, by time, live ones too."""
+"""Several recordings, including live ones, are merged by time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Merge = Callable[..., SessionLoader]
 
 @pytest.fixture
 def merge() -> Iterator[Merge]:
-    """Merge files, and let go of them."""
+    """Merge files, and close them after the test."""
     feeds: list[SessionLoader] = []
 
     def make(*paths: Path) -> SessionLoader:
@@ -37,7 +37,7 @@ def merge() -> Iterator[Merge]:
 
 
 def two(folder: Path) -> tuple[Path, Path]:
-    """Write two sessions that overlap, the second begun a second later."""
+    """Write two overlapping sessions, the second of which starts one second later."""
     one = write(
         folder / "one.jsonl",
         frame(0.5, "client", ASK),
@@ -58,14 +58,16 @@ def two(folder: Path) -> tuple[Path, Path]:
     return one, other
 
 
-async def test_entries_come_in_the_order_of_time_and_are_distinguished(tmp_path: Path, merge: Merge) -> None:
+async def test_entries_are_sorted_by_time_and_labelled_with_their_session(
+    tmp_path: Path, merge: Merge
+) -> None:
     one, other = two(tmp_path)
     loader = merge(other, one)
     async with asyncio.timeout(30):
         await loader.read()
     index = loader.model.index
-    said = [(index.at[row], index.texts[index.stream[row]]) for row in range(len(index))]
-    assert said == [
+    merged = [(index.at[row], index.texts[index.stream[row]]) for row in range(len(index))]
+    assert merged == [
         (0.5, "one"),
         (1.5, "other"),
         (1.75, "other"),
@@ -81,7 +83,7 @@ async def test_entries_come_in_the_order_of_time_and_are_distinguished(tmp_path:
     )
 
 
-async def test_ids_of_one_are_not_answered_by_the_other(tmp_path: Path, merge: Merge) -> None:
+async def test_requests_are_not_matched_across_sessions(tmp_path: Path, merge: Merge) -> None:
     loader = merge(*two(tmp_path))
     await loader.read()
     index = loader.model.index
@@ -102,7 +104,7 @@ async def test_a_row_is_read_again_from_its_own_file(tmp_path: Path, merge: Merg
     assert (last.at, last.fields["stream"]) == (5.0, "other")
 
 
-async def test_sessions_of_one_name_are_distinguished_by_their_ids(tmp_path: Path, merge: Merge) -> None:
+async def test_sessions_with_equal_names_get_their_ids(tmp_path: Path, merge: Merge) -> None:
     paths = [
         write(tmp_path / f"{n}.jsonl", note(1, "exit", code=0), name="x", id=f"{n}{n}{n}{n}") for n in "ab"
     ]
@@ -110,17 +112,17 @@ async def test_sessions_of_one_name_are_distinguished_by_their_ids(tmp_path: Pat
     assert loader.model.header.name == "x-aaaa + x-bbbb"
 
 
-async def test_a_quiet_live_one_does_not_hold_up_the_other(tmp_path: Path, merge: Merge) -> None:
+async def test_an_idle_live_session_does_not_delay_the_other(tmp_path: Path, merge: Merge) -> None:
     one, other = Live(tmp_path, "one"), Live(tmp_path, "other")
     loader = merge(one.path, other.path)
     reading = asyncio.create_task(loader.read())
     try:
         async with asyncio.timeout(30):
             one.calls(1, 1)
-            while loader.model.index.messages < 2:  # noqa: ASYNC110 - nothing tells.
+            while loader.model.index.messages < 2:  # noqa: ASYNC110 - it has no event.
                 await asyncio.sleep(0)
             other.calls(1, 2)
-            while loader.model.index.messages < 6:  # noqa: ASYNC110 - nothing tells.
+            while loader.model.index.messages < 6:  # noqa: ASYNC110 - it has no event.
                 await asyncio.sleep(0)
             assert loader.is_live
             one.end()
@@ -135,7 +137,7 @@ async def test_a_quiet_live_one_does_not_hold_up_the_other(tmp_path: Path, merge
     assert index.unanswered == 0
 
 
-async def test_several_are_opened_from_the_command_line_as_one(opened: Any, tmp_path: Path) -> None:
+async def test_several_sessions_open_from_the_command_line_as_one(opened: Any, tmp_path: Path) -> None:
     async with opened(list(two(tmp_path))) as screen:
         await screen.until(lambda: screen.count)
         await screen.shows("one + other", "client")

@@ -21,7 +21,7 @@ PROGRESS = (
 )
 
 
-async def test_messages_stand_in_the_order_of_the_wire(opened: Any, make_recording: Make) -> None:
+async def test_messages_are_in_wire_order(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(), size=(100, 30)) as screen:
         await screen.shows("ended: exit 0")
         await screen.wire()
@@ -33,11 +33,11 @@ async def test_messages_stand_in_the_order_of_the_wire(opened: Any, make_recordi
             "← tools/call echo",
             "· exit exit",
         ]
-        assert "5 messages · 1 error · 1 odd" in screen.lines[0]
+        assert "5 messages · 1 error · 1 protocol issue" in screen.lines[0]
         assert "○ ended exit 0" in screen.lines[0]
 
 
-async def test_the_pair_of_what_is_selected_is_marked(opened: Any, make_recording: Make) -> None:
+async def test_the_match_of_the_selected_message_is_marked(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording()) as screen:
         await screen.shows("ended: exit 0")
         await screen.wire()
@@ -46,7 +46,7 @@ async def test_the_pair_of_what_is_selected_is_marked(opened: Any, make_recordin
         assert [line[0] for line in screen.lines[2:6]] == ["▹", "▸", " ", " "]
 
 
-async def test_an_exchange_is_one_row_and_shows_what_came_of_it(opened: Any, make_recording: Make) -> None:
+async def test_an_exchange_is_one_row_with_its_outcome(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(), size=(250, 30)) as screen:
         await screen.shows("ended: exit 0")
         assert screen.places == [
@@ -57,24 +57,24 @@ async def test_an_exchange_is_one_row_and_shows_what_came_of_it(opened: Any, mak
         ]
 
 
-async def test_a_call_that_waits_shows_how_long_already_and_how_far_it_is(opened: Any, live: Any) -> None:
+async def test_a_pending_call_shows_its_latency_and_progress(opened: Any, live: Any) -> None:
     live.say("client", ASKED)
     async with opened(live.path, size=(200, 24)) as screen:
         await screen.until(lambda: screen.places)
         await screen.until(lambda: "… " in screen.places[0] and screen.places[0].endswith("pending"))
         before = screen.places[0]
-        await screen.until(lambda: screen.places[0] != before, "a clock that runs")
+        await screen.until(lambda: screen.places[0] != before, "the latency to grow")
         live.say("server", PROGRESS % 1)
         await screen.until(lambda: screen.places[0].endswith("pending: 1/3 packing"))
         live.say("server", PROGRESS % 2)
         await screen.until(lambda: screen.places[0].endswith("pending: 2/3 packing"))
-        assert screen.count == 1, "progress is told by the row of its call"
+        assert screen.count == 1, "progress is shown in the row of its request"
         live.say("server", b'{"jsonrpc":"2.0","id":7,"result":{}}')
         await screen.until(lambda: screen.places[0].endswith(" ok"))
         assert "3.0 ms" in screen.places[0]
 
 
-async def test_an_answer_is_shown_in_a_full_list_that_is_not_followed(opened: Any, live: Any) -> None:
+async def test_a_response_updates_a_full_list_that_is_not_followed(opened: Any, live: Any) -> None:
     live.say("client", ASKED)
     live.calls(10, 100)
     async with opened(live.path, size=(100, 24)) as screen:
@@ -82,10 +82,10 @@ async def test_an_answer_is_shown_in_a_full_list_that_is_not_followed(opened: An
         await screen.press("g", "j")
         await screen.until(lambda: screen.places[0].endswith("pending"))
         live.say("server", b'{"jsonrpc":"2.0","id":7,"result":{}}')
-        await screen.until(lambda: screen.places[0].endswith(" ok"), "the answer")
+        await screen.until(lambda: screen.places[0].endswith(" ok"), "the response")
 
 
-async def test_clients_are_distinguished_only_where_there_are_several(opened: Any, live: Any) -> None:
+async def test_the_client_column_appears_only_with_several_clients(opened: Any, live: Any) -> None:
     call = (
         b'{"t":0.1,"from":"client","stream":"%b","http":%d,"msg":{"jsonrpc":"2.0","id":%d,"method":"ping"}}\n'
     )
@@ -101,7 +101,7 @@ async def test_clients_are_distinguished_only_where_there_are_several(opened: An
         assert " an\\x1b" in screen.places[1]
 
 
-async def test_latencies_are_drawn_where_there_is_room(opened: Any, make_recording: Make) -> None:
+async def test_latency_bars_appear_if_the_list_is_wide(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(), size=(280, 24)) as screen:
         await screen.shows("ended: exit 0", "█")
         await screen.pilot.resize_terminal(120, 24)

@@ -1,4 +1,4 @@
-"""Where the keys lead that go from row to row."""
+"""The targets of the navigation keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.ui.tui.session.test_row_filter import ASK, HELLO, OK, all_of
 
 @pytest.fixture
 def navigation() -> Any:
-    """Return the jumps from a row, over four calls of which the answers come last."""
+    """Return a factory of Navigation from a row, over four calls whose responses come last."""
     file = File()
     file.add(*(ASK % (number, b"xyxx"[number - 1 : number]) for number in range(1, 5)))
     file.add(HELLO, *(OK % number for number in range(1, 5)))
@@ -29,7 +29,7 @@ def navigation() -> Any:
     return from_
 
 
-def test_the_next_of_the_same_tool_passes_others_by(navigation: Any) -> None:
+def test_the_next_call_of_the_same_tool_skips_others(navigation: Any) -> None:
     assert [navigation(0).same_target(1), navigation(2).same_target(1), navigation(2).same_target(-1)] == [
         2,
         3,
@@ -40,10 +40,10 @@ def test_the_next_of_the_same_tool_passes_others_by(navigation: Any) -> None:
         None,
         None,
     ]
-    assert navigation(3, exchanges=False).same_target(1) == 5, "its answers are about the same"
+    assert navigation(3, exchanges=False).same_target(1) == 5, "its responses have the same target"
 
 
-def test_a_request_is_for_its_answer_where_each_exchange_has_one_row(navigation: Any) -> None:
+def test_a_request_matches_by_its_response_in_the_exchange_view(navigation: Any) -> None:
     assert navigation(0).next_of([6], 1) == 1
     assert navigation(0, exchanges=False).next_of([6], 1) == 6
     assert navigation(2).next_of([6], 1) is None
@@ -51,11 +51,11 @@ def test_a_request_is_for_its_answer_where_each_exchange_has_one_row(navigation:
     assert navigation(0).next_of([], 1) is None
 
 
-def test_the_nearest_mark_is_the_next(navigation: Any) -> None:
+def test_the_next_mark_is_the_nearest(navigation: Any) -> None:
     marked = {0, 2, 3}
     assert [navigation(0, marked=marked).marked(1), navigation(3, marked=marked).marked(-1)] == [2, 2]
     assert [navigation(3, marked=marked).marked(1), navigation(0, marked=marked).marked(-1)] == [None, None]
 
 
-def test_without_a_chain_there_is_nowhere_to_go(navigation: Any) -> None:
+def test_without_a_chain_there_is_no_target(navigation: Any) -> None:
     assert [navigation(0).linked(1), navigation(0).linked(-1), navigation(4).linked(1)] == [None, None, None]

@@ -1,4 +1,4 @@
-"""When a list is given the rows that have come."""
+"""The times at which new rows are added to the list."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_what_comes_out_of_sight_waits_and_is_counted_as_unseen(clock: list[float]) -> None:
+def test_new_rows_out_of_view_wait_and_count_as_unseen(clock: list[float]) -> None:
     file, listing = File(), Shown()
     view, loader = FilteredView(file.log), SimpleNamespace(is_live=True)
     showing: Any = listing
@@ -59,13 +59,13 @@ def test_what_comes_out_of_sight_waits_and_is_counted_as_unseen(clock: list[floa
     all_of(view)
     listing.has_room = True
     arriving.show()
-    assert listing.count == 4, "what would be seen is shown at once"
+    assert listing.count == 4, "visible rows are shown at once"
     loader.is_live = False
     arriving.show()
     assert (arriving.unseen, listing.can_follow) == (0, False)
 
 
-def test_a_growing_list_is_sorted_now_and_then(clock: list[float]) -> None:
+def test_a_growing_list_is_sorted_at_intervals(clock: list[float]) -> None:
     file, listing = File(), Shown()
     view = FilteredView(file.log)
     showing: Any = listing

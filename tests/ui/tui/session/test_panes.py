@@ -1,4 +1,4 @@
-"""The list and the message share the room."""
+"""The list and the detail pane share the screen."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def test_enter_and_tab_move_between_the_list_and_the_message(opened: Any, 
             assert screen.focused == "MessageList"
 
 
-async def test_z_gives_a_pane_all_the_room_and_takes_it_back(opened: Any, make_recording: Make) -> None:
+async def test_z_toggles_the_zoom_of_a_pane(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(), size=(160, 30)) as screen:
         await screen.shows("request initialize", "latency")
         await screen.press("z")
@@ -62,17 +62,17 @@ async def test_escape_leaves_the_zoom_then_the_message_then_the_session(
         await screen.shows("mcpspy · sessions")
 
 
-async def test_an_answer_changes_the_row_and_the_message_of_its_request(opened: Any, live: Any) -> None:
+async def test_a_response_updates_the_row_and_the_detail_pane(opened: Any, live: Any) -> None:
     live.say("client", REQUEST % 1)
     async with opened(live.path) as screen:
-        await screen.shows("answer: pending")
+        await screen.shows("response: pending")
         await screen.press("k")
         live.say("server", ERROR % 1)
-        await screen.shows("answer: error -32602", "1 error")
+        await screen.shows("response: error -32602", "1 error")
         await screen.until(lambda: "pending" not in screen.text)
 
 
-async def test_an_exchange_is_read_as_request_and_response_and_a_message_alone(
+async def test_an_exchange_shows_both_messages_and_a_message_only_itself(
     opened: Any, make_recording: Make
 ) -> None:
     async with opened(make_recording(), size=(160, 45)) as screen:
@@ -83,7 +83,7 @@ async def test_an_exchange_is_read_as_request_and_response_and_a_message_alone(
         await screen.until(lambda: "response initialize" in screen.text and "request ini" not in screen.text)
 
 
-async def test_the_heads_of_an_http_exchange_are_the_fourth_view(opened: Any, live: Any) -> None:
+async def test_the_http_headers_are_the_fourth_view(opened: Any, live: Any) -> None:
     with live.path.open("ab") as file:
         file.write(HTTP)
     async with opened(live.path, size=(160, 45)) as screen:
@@ -95,7 +95,7 @@ def heading(document: Document) -> list[str]:
     return [f"{part.name} {part.head[0][0]}" for part in document.parts]
 
 
-def test_what_is_read_of_a_row_depends_on_what_it_is() -> None:
+def test_the_document_of_a_row_depends_on_its_kind() -> None:
     file = File()
     file.add(CALL, PROGRESS, FAILED, b'{"t":1,"note":"stderr","text":"a word"}', b"{broken")
     shown = [heading(document(file.log, row, exchanges=True)) for row in range(5)]
@@ -103,13 +103,13 @@ def test_what_is_read_of_a_row_depends_on_what_it_is() -> None:
         ["request request tools/call · x", "response error response tools/call · x"],
         ["message notification notifications/progress · 1"],
         ["response error response tools/call · x"],
-        ["note note: stderr"],
-        ["message damaged line of the file"],
+        ["note event: stderr"],
+        ["message damaged line in the recording"],
     ]
     assert heading(document(file.log, 0, exchanges=False)) == ["request request tools/call · x"]
 
 
-def test_one_head_of_http_is_shown_for_request_and_response_together() -> None:
+def test_the_headers_of_one_http_exchange_appear_once() -> None:
     file = File()
     file.add(*HTTP.splitlines())
     headers = [text for text, _ in document(file.log, 0, exchanges=True).headers]
@@ -129,7 +129,7 @@ async def test_it_fits_every_terminal(opened: Any, make_recording: Make, size: t
         assert beside or detail.y >= listing.bottom
 
 
-async def test_a_tiny_terminal_is_no_crash(opened: Any, make_recording: Make) -> None:
+async def test_a_tiny_terminal_does_not_crash(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(), size=(12, 5)) as screen:
         await screen.shows("tested")
         await screen.press("j", "enter", "j", "z", "escape")

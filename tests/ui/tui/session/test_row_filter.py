@@ -1,4 +1,4 @@
-"""Which rows are shown: by the way to read them, by toggles, by the filter, in portions, live."""
+"""The rows of the list: by view, toggles and filter, in portions, and in live sessions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CANCEL = b'"client","msg":{"jsonrpc":"2.0","method":"notifications/cancelled","p
 
 
 def all_of(view: FilteredView) -> list[int]:
-    """Return the rows that are shown once all were judged."""
+    """Return the shown rows once all are filtered."""
     view.advance(lambda: True)
     return list(view.rows)
 
@@ -61,15 +61,15 @@ def file() -> File:
         (ViewOptions(query=parse("text:word")), [4]),
     ],
 )
-def test_a_set_of_options_lets_its_rows_through(file: File, options: ViewOptions, rows: list[int]) -> None:
+def test_options_select_rows(file: File, options: ViewOptions, rows: list[int]) -> None:
     assert all_of(FilteredView(file.log, options)) == rows
 
 
-def test_an_answer_that_no_one_requested_has_a_row_of_its_own(file: File) -> None:
+def test_an_unsolicited_response_has_its_own_row(file: File) -> None:
     assert 8 in all_of(FilteredView(file.log))
 
 
-def test_marked_rows_alone_are_shown_if_that_is_wanted(file: File) -> None:
+def test_only_marked_rows_are_shown_on_request(file: File) -> None:
     view = FilteredView(file.log, ViewOptions(only_marked=True))
     view.marked = {3, 6}
     assert all_of(view) == [3, 6]
@@ -85,7 +85,7 @@ def test_marked_rows_alone_are_shown_if_that_is_wanted(file: File) -> None:
         ViewOptions(exchanges=False, notifications=False, events=False, query=parse("nothing-like-it")),
     ],
 )
-def test_a_held_row_is_shown_whatever_else_is_left_out(file: File, options: ViewOptions) -> None:
+def test_a_held_row_is_always_shown(file: File, options: ViewOptions) -> None:
     before = FilteredView(file.log, options)
     before.held = {0, 3}
     assert all_of(before) == [0, 3]
@@ -111,12 +111,12 @@ def test_a_held_request_stays_when_its_answer_no_longer_matches_the_filter() -> 
     assert all_of(view) == [0]
 
 
-def test_progress_and_cancellation_have_their_own_row_only_if_something_is_wrong_with_them() -> None:
+def test_progress_and_cancellation_have_rows_only_if_they_have_issues() -> None:
     flawed = PROGRESS.replace(b'"jsonrpc":"2.0",', b"")
     unknown = PROGRESS.replace(b":7", b":8")
     file = File()
     log = file.add(CALL, PROGRESS, flawed, CANCEL, unknown, PROGRESS)
-    assert all_of(FilteredView(log)) == [0, 2, 4]  # The one breaks a rule, the other is for an unknown token.
+    assert all_of(FilteredView(log)) == [0, 2, 4]  # Row 2 lacks "jsonrpc"; row 4 has an unknown token.
     assert all_of(FilteredView(log, ViewOptions(notifications=False))) == [0]
     assert all_of(FilteredView(log, ViewOptions(exchanges=False))) == list(range(6))
 
@@ -178,17 +178,17 @@ def test_rule_notes_are_hidden_beside_exchanges_and_lost_entries_and_errors_are_
         {"order": SortOrder.SIZE},
     ],
 )
-def test_a_set_of_options_that_leaves_nothing_out_is_recognised(fields: dict[str, Any]) -> None:
+def test_options_that_hide_nothing_are_recognised(fields: dict[str, Any]) -> None:
     everything = ViewOptions(exchanges=False, http=True)
     assert everything.is_all
     assert not replace(everything, **fields).is_all
 
 
-def test_the_orders_follow_each_other_in_a_circle() -> None:
+def test_the_sort_orders_cycle() -> None:
     assert [order.following for order in SortOrder] == [SortOrder.LATENCY, SortOrder.SIZE, SortOrder.TIME]
 
 
-def test_judging_reports_whether_the_rows_changed() -> None:
+def test_filtering_reports_whether_the_rows_changed() -> None:
     file = File()
     view = FilteredView(file.add(ASK % (1, b"a")), ViewOptions(query=parse("is:pending")))
     assert view.advance(lambda: True)
@@ -197,11 +197,11 @@ def test_judging_reports_whether_the_rows_changed() -> None:
     assert not view.advance(lambda: True)
     version = view.version
     file.add(OK % 1, ASK % (2, b"b"))
-    assert view.advance(lambda: True)  # One row left and one came: as many as before.
+    assert view.advance(lambda: True)  # One row vanished and one appeared: the count is the same.
     assert (list(view.rows), view.version != version) == ([3], True)
 
 
-def test_a_filter_that_reads_the_file_judges_a_tenth_at_a_time() -> None:
+def test_a_filter_that_reads_the_file_uses_smaller_portions() -> None:
     file = File()
     file.add(*[STDERR] * 600)
     for text, portions in (("kind:stderr", [512, 600]), ("text:word", [51, 102])):
@@ -213,7 +213,7 @@ def test_a_filter_that_reads_the_file_judges_a_tenth_at_a_time() -> None:
         assert (processed, len(view)) == (portions, portions[-1])
 
 
-def test_a_time_counted_back_from_the_end_is_filtered_again_when_the_end_is_known() -> None:
+def test_a_time_relative_to_the_end_is_filtered_again_once_the_end_is_known() -> None:
     file = File()
     options = ViewOptions(query=parse("since:-0.2"))
     view = FilteredView(
@@ -241,7 +241,7 @@ def test_rows_are_filtered_in_portions_as_time_allows(file: File) -> None:
     assert len(view) == 1006
 
 
-def test_an_answer_changes_what_the_filter_shows_of_its_request() -> None:
+def test_a_response_changes_whether_its_request_matches() -> None:
     file = File()
     view = FilteredView(file.add(ASK % (1, b"a"), ASK % (2, b"b")), ViewOptions(query=parse("is:pending")))
     assert all_of(view) == [0, 1]
@@ -253,7 +253,7 @@ def test_an_answer_changes_what_the_filter_shows_of_its_request() -> None:
     assert all_of(done) == [0, 1]
 
 
-def test_what_the_end_leaves_without_an_answer_is_found_then() -> None:
+def test_unanswered_requests_match_after_the_end() -> None:
     file = File()
     view = FilteredView(file.add(ASK % (1, b"a")), ViewOptions(query=parse("status:noanswer")))
     assert all_of(view) == []
@@ -268,10 +268,10 @@ def test_what_the_end_leaves_without_an_answer_is_found_then() -> None:
         max_size=14,
     ),
     st.integers(0, 14),
-    st.sampled_from(["", "status:ok", "is:pending", "-status:ok", "status:err", "is:odd", "tool:a"]),
+    st.sampled_from(["", "status:ok", "is:pending", "-status:ok", "status:err", "is:issue", "tool:a"]),
     st.booleans(),
 )
-def test_rows_that_came_live_are_those_of_the_whole(
+def test_live_rows_equal_those_of_the_finished_session(
     lines: list[bytes], cut: int, text: str, exchanges: bool
 ) -> None:
     options = ViewOptions(exchanges=exchanges, query=parse(text))
@@ -284,7 +284,7 @@ def test_rows_that_came_live_are_those_of_the_whole(
     assert all_of(live) == all_of(FilteredView(file.log, options))
 
 
-def test_another_set_of_options_begins_again_and_the_same_one_does_not(file: File) -> None:
+def test_only_changed_options_filter_again(file: File) -> None:
     view = FilteredView(file.log)
     all_of(view)
     view.want(ViewOptions())
@@ -294,7 +294,7 @@ def test_another_set_of_options_begins_again_and_the_same_one_does_not(file: Fil
     assert all_of(view) == [0, 1, 2, 3, 4, 6, 7, 8]
 
 
-def test_a_log_that_began_again_is_filtered_again(file: File) -> None:
+def test_a_replaced_recording_is_filtered_again(file: File) -> None:
     view = FilteredView(file.log)
     all_of(view)
     file.log.begin_again(file.log.header)
@@ -307,7 +307,7 @@ def test_a_log_that_began_again_is_filtered_again(file: File) -> None:
 @pytest.mark.parametrize(
     "options", [ViewOptions(), ViewOptions(exchanges=False, http=True), ViewOptions(order=SortOrder.SIZE)]
 )
-def test_a_row_that_is_not_shown_has_the_place_of_the_next(file: File, options: ViewOptions) -> None:
+def test_a_hidden_row_has_a_position(file: File, options: ViewOptions) -> None:
     view = FilteredView(file.log, options)
     for row in all_of(view):
         assert view.contains(row)
@@ -316,12 +316,12 @@ def test_a_row_that_is_not_shown_has_the_place_of_the_next(file: File, options: 
     assert view.place_of(99) == (0 if options.is_sorted else len(view) - 1)
 
 
-def test_a_row_that_is_left_out_is_not_shown_and_has_the_place_of_the_next_one(file: File) -> None:
+def test_a_hidden_row_has_the_position_of_the_next_one(file: File) -> None:
     view = FilteredView(file.log)
     assert all_of(view) == [0, 3, 4, 6, 7, 8]
     assert [view.contains(row) for row in (0, 1, 2, 3, 5, 8)] == [True, False, False, True, False, True]
     assert [view.place_of(row) for row in (0, 1, 2, 3, 5, 6)] == [0, 1, 1, 1, 3, 3]
-    assert FilteredView(file.log).place_of(3) == 0  # Nothing is shown yet.
+    assert FilteredView(file.log).place_of(3) == 0  # No row is shown yet.
 
 
 def test_the_size_of_an_exchange_includes_its_response() -> None:
@@ -330,7 +330,7 @@ def test_the_size_of_an_exchange_includes_its_response() -> None:
     assert all_of(FilteredView(file.log, ViewOptions(order=SortOrder.SIZE))) == [0, 1]
 
 
-def test_requests_without_an_answer_come_last_and_equals_keep_the_order_of_the_wire() -> None:
+def test_requests_without_a_response_come_last_and_ties_keep_wire_order() -> None:
     file = File()
     file.add(ASK % (1, b"a"), ASK % (2, b"b"), ASK % (3, b"c"), b'{"t":0.9,"from":' + OK % 2)
     assert all_of(FilteredView(file.log, ViewOptions(order=SortOrder.LATENCY))) == [1, 0, 2]
@@ -356,7 +356,7 @@ def test_a_sorted_list_is_stale_when_a_row_enters_it_later() -> None:
     assert (list(view.rows), view.is_stale, view.version != version) == ([1], False, True)
 
 
-def test_rows_are_sorted_by_what_is_wanted() -> None:
+def test_rows_are_sorted_by_the_chosen_order() -> None:
     file = File()
     file.add(ASK % (1, b"a"), ASK % (2, b"a longer name"))
     file.add(b'{"t":0.9,"from":' + OK % 1, b'{"t":0.7,"from":' + OK % 2)
@@ -371,7 +371,7 @@ def test_rows_are_sorted_by_what_is_wanted() -> None:
         assert all_of(FilteredView(file.log, replace(ViewOptions(), **fields))) == rows
 
 
-def test_a_sorted_list_is_stale_until_what_came_has_its_place() -> None:
+def test_a_sorted_list_is_stale_until_new_rows_are_sorted() -> None:
     file = File()
     view = FilteredView(file.add(ASK % (1, b"a")), ViewOptions(order=SortOrder.SIZE))
     assert (all_of(view), view.is_stale) == ([0], False)

@@ -1,4 +1,4 @@
-"""What is opened over a session, and what comes of what is chosen there."""
+"""Screens that open over a session, and the use of their results."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ def test_each_has_a_key() -> None:
     assert {f"show('{what}')" for what in SUBSCREENS} <= actions
 
 
-async def test_each_comes_over_the_session_and_gives_back_what_was_chosen(
-    opened: Any, make_recording: Make
-) -> None:
+async def test_each_opens_over_the_session_and_returns_its_result(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording()) as screen:
         await screen.processed()
         session = screen.session
@@ -40,9 +38,9 @@ async def test_each_comes_over_the_session_and_gives_back_what_was_chosen(
         assert session.listing.marked == set(session.listing.notes)
 
 
-async def test_what_has_no_format_is_not_saved(opened: Any, make_recording: Make) -> None:
+async def test_an_unknown_file_format_is_not_saved(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording()) as screen:
         screen.session.action_show("export")
         await screen.until(lambda: isinstance(screen.app.screen, TextPrompt))
         screen.app.screen.dismiss("rows.txt")
-        await screen.shows("nothing was saved: the name should end in .jsonl or .md")
+        await screen.shows("not saved: the file name must end in .jsonl or .md")

@@ -1,4 +1,4 @@
-"""The time of a row, in three ways; and the bar."""
+"""Time formats, and the latency bar."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ NOON = datetime.fromisoformat("2026-01-01T12:00:00.500")
     ("way", "text"),
     [(TimeFormat.RELATIVE, "62.250"), (TimeFormat.ABSOLUTE, "12:01:02.750"), (TimeFormat.DELTA, "+2.250")],
 )
-def test_a_time_is_reported_in_the_way_that_is_wanted(way: TimeFormat, text: str) -> None:
+def test_a_time_is_shown_in_the_chosen_format(way: TimeFormat, text: str) -> None:
     assert shown(way, 62.25, 60.0, NOON) == text
 
 
-def test_the_ways_follow_each_other_round() -> None:
+def test_the_formats_cycle() -> None:
     assert TimeFormat.RELATIVE.following.following.following is TimeFormat.RELATIVE
 
 
-def test_without_a_start_the_time_of_day_is_not_made_up() -> None:
+def test_without_a_start_time_the_time_is_relative() -> None:
     assert began("yesterday") is None
     assert shown(TimeFormat.ABSOLUTE, 1.5, 0.0, began("yesterday")) == "1.500"
 
@@ -37,12 +37,12 @@ def test_no_time_is_wider_than_its_column(way: TimeFormat, one: float, two: floa
 
 
 @given(st.floats(1e-6, 1e5), st.floats(1e-6, 1e5))
-def test_a_longer_latency_never_has_the_shorter_bar(one: float, two: float) -> None:
+def test_a_longer_latency_never_has_a_shorter_bar(one: float, two: float) -> None:
     short, long = sorted((one, two))
     assert bar(short) <= bar(long) or len(bar(short)) <= len(bar(long))
     assert 1 <= len(bar(long)) <= 8
 
 
-def test_what_has_no_latency_has_no_bar() -> None:
+def test_no_latency_has_no_bar() -> None:
     assert (bar(None), bar(0.0)) == ("", "")
     assert (bar(0.001), bar(1.0), bar(100.0)) == ("█▍", "█████▍", "████████")

@@ -1,4 +1,4 @@
-"""The filter of the list of sessions finds what is meant, and says what it cannot."""
+"""The filter of the session list: matches and errors."""
 
 from __future__ import annotations
 
@@ -34,34 +34,34 @@ SESSIONS = [
         "weather", RecordingState.LIVE, "weather-server", "Claude", command=["npx", "-y", "@acme/weather"]
     ),
     session("memory", RecordingState.ENDED, "memory-server", "Inspector", command=["uvx", "mem"]),
-    session("odd one", RecordingState.DIED, "", "", upstream="http://localhost:3001/mcp"),
+    session("old one", RecordingState.DIED, "", "", upstream="http://localhost:3001/mcp"),
 ]
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("", "weather memory odd_one"),
-        ("   ", "weather memory odd_one"),
+        ("", "weather memory old_one"),
+        ("   ", "weather memory old_one"),
         ("WEATHER", "weather"),
         ("server", "weather memory"),
         ("server claude", "weather"),
-        ("-server", "odd_one"),
+        ("-server", "old_one"),
         ("server -memory", "weather"),
         ("2025-11", "weather memory"),
         ("@acme", "weather"),
         ("memory01", "memory"),
         ("emory01", ""),
-        ("http://localhost", "odd_one"),
-        ("localhost:3001", "odd_one"),
-        ('"odd one"', "odd_one"),
-        ('-"odd one"', "weather memory"),
+        ("http://localhost", "old_one"),
+        ("localhost:3001", "old_one"),
+        ('"old one"', "old_one"),
+        ('-"old one"', "weather memory"),
         ("state:live", "weather"),
-        ("STATE:Died", "odd_one"),
+        ("STATE:Died", "old_one"),
         ("state:l", "weather"),
-        ("-state:live", "memory odd_one"),
+        ("-state:live", "memory old_one"),
         ("name:memory", "memory"),
-        ('name:"odd one"', "odd_one"),
+        ('name:"old one"', "old_one"),
         ("name:server", ""),
         ("server:weather", "weather"),
         ("server:2.0", "weather memory"),
@@ -79,17 +79,19 @@ def test_sessions_are_found(text: str, found: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message", "at"),
     [
-        ("state:", "state: what? One of live, ended, died", (0, 6)),
-        ("x state:gone", "gone is no state: one of live, ended, died", (8, 12)),
-        ("name:", "name: what?", (0, 5)),
+        ("state:", "expected a value after 'state:' (live, ended, died)", (0, 6)),
+        ("x state:gone", 'unknown state "gone": use one of live, ended, died', (8, 12)),
+        ("name:", "expected a value after 'name:'", (0, 5)),
         ("stat:live", "unknown field stat: did you mean state:?", (0, 4)),
-        ("a -", "- what?", (2, 3)),
-        ('name:"x', '" is never closed', (5, 7)),
-        ('"', '" is never closed', (0, 1)),
-        ('""', "nothing between the quotes", (0, 2)),
+        ("a -", "expected a condition after '-'", (2, 3)),
+        ('name:"x', "unclosed quote", (5, 7)),
+        ('"', "unclosed quote", (0, 1)),
+        ('""', "empty quotes: expected a value", (0, 2)),
     ],
 )
-def test_a_bad_filter_shows_what_is_wrong_and_where(text: str, message: str, at: tuple[int, int]) -> None:
+def test_an_invalid_filter_reports_the_error_and_its_position(
+    text: str, message: str, at: tuple[int, int]
+) -> None:
     with pytest.raises(QueryError) as caught:
         SessionFilter(text)
 

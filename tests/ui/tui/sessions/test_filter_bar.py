@@ -1,4 +1,4 @@
-"""The filter of the sessions is typed, corrected, left and taken back."""
+"""The filter line of the session list."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Make = Callable[..., Path]
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look at the folder more often than a person needs."""
+    """Scan the folder more often than a user needs."""
     monkeypatch.setattr(module, "EVERY", 0.05)
 
 
@@ -45,7 +45,7 @@ def listed(screen: Any) -> list[str]:
 
 
 @pytest.mark.usefixtures("three")
-async def test_it_filters_while_it_is_typed(opened: Any) -> None:
+async def test_it_filters_while_typing(opened: Any) -> None:
     async with opened() as screen:
         await screen.shows("3 sessions")
         assert not bar(screen).display
@@ -57,7 +57,7 @@ async def test_it_filters_while_it_is_typed(opened: Any) -> None:
 
 
 @pytest.mark.usefixtures("three")
-async def test_enter_keeps_it_in_force_and_escape_drops_it_but_not_the_selected_session(opened: Any) -> None:
+async def test_enter_keeps_the_filter_and_escape_clears_it_but_keeps_the_selection(opened: Any) -> None:
     async with opened() as screen:
         await screen.shows("3 sessions")
         await screen.press("slash", *"-gamma", "enter")
@@ -72,7 +72,7 @@ async def test_enter_keeps_it_in_force_and_escape_drops_it_but_not_the_selected_
 
 
 @pytest.mark.usefixtures("three")
-async def test_escape_while_typing_drops_it_too(opened: Any) -> None:
+async def test_escape_while_typing_clears_the_filter(opened: Any) -> None:
     async with opened() as screen:
         await screen.shows("3 sessions")
         await screen.press("slash", *"beta", "escape")
@@ -82,21 +82,21 @@ async def test_escape_while_typing_drops_it_too(opened: Any) -> None:
 
 
 @pytest.mark.usefixtures("three")
-async def test_a_bad_filter_is_reported_and_what_was_found_stays(opened: Any) -> None:
+async def test_an_invalid_filter_is_reported_and_the_matches_stay(opened: Any) -> None:
     async with opened() as screen:
         await screen.shows("3 sessions")
         await screen.press("slash", *'beta "')
-        await screen.shows('" is never closed')
+        await screen.shows("unclosed quote")
         assert listed(screen) == ["beta"]
         await screen.press("backspace", *"state:x")
-        await screen.shows("x is no state: one of live, ended, died")
+        await screen.shows('unknown state "x": use one of live, ended, died')
         await screen.press("backspace", "e")
-        await screen.until(lambda: "no state" not in screen.text)
+        await screen.until(lambda: "unknown state" not in screen.text)
         assert listed(screen) == ["beta"]
 
 
 @pytest.mark.usefixtures("three")
-async def test_the_filters_before_come_back(opened: Any) -> None:
+async def test_previous_filters_can_be_recalled(opened: Any) -> None:
     async with opened() as screen:
         await screen.shows("3 sessions")
         for word in ("alpha", "gamma"):
@@ -108,17 +108,17 @@ async def test_the_filters_before_come_back(opened: Any) -> None:
 
 
 @pytest.mark.usefixtures("three")
-async def test_what_hides_all_shows_how_to_see_them(opened: Any) -> None:
+async def test_a_filter_without_matches_shows_how_to_clear_it(opened: Any) -> None:
     async with opened(size=(80, 24)) as screen:
         await screen.shows("3 sessions")
         await screen.press("slash", *"zzz", "enter")
-        await screen.shows("0 of 3 sessions: esc clears the filter")
+        await screen.shows("0 of 3 sessions match. Press esc to clear the filter.")
         await screen.press("enter", "d", "c", "y", "space", "escape")
         await screen.until(lambda: len(listed(screen)) == 3)
 
 
 @pytest.mark.usefixtures("three")
-async def test_a_session_that_appears_is_filtered_too(opened: Any, make_recording: Make) -> None:
+async def test_a_new_session_is_filtered(opened: Any, make_recording: Make) -> None:
     async with opened() as screen:
         await screen.shows("3 sessions")
         await screen.press("slash", *"beta", "enter")

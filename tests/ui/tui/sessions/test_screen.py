@@ -1,4 +1,4 @@
-"""The list of sessions goes on by itself."""
+"""The session list and its actions."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Make = Callable[..., Path]
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look at the folder more often than a person needs."""
+    """Scan the folder more often than a user needs."""
     monkeypatch.setattr(module, "EVERY", 0.05)
 
 
 @pytest.fixture
 def clipboard(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was copied."""
+    """Collect copied texts."""
     copied: list[str] = []
     monkeypatch.setattr("textual.app.App.copy_to_clipboard", lambda _, text: copied.append(text))
     return copied
@@ -44,14 +44,16 @@ def is_asking(screen: Any) -> bool:
     return isinstance(screen.app.screen, ConfirmPrompt)
 
 
-async def test_an_empty_folder_shows_what_to_do(opened: Any, tmp_path: Path) -> None:
+async def test_an_empty_folder_shows_instructions(opened: Any, tmp_path: Path) -> None:
     async with opened(size=(80, 24)) as screen:
         await screen.shows("mcpspy run -- npx", "mcpspy demo", f"watching {tmp_path}"[:70], "0 sessions")
         await screen.press("enter", "j", "k", "G", "g", "e", "d", "c", "y", "space", "escape")
         assert not isinstance(screen.app.screen, SessionScreen)
 
 
-async def test_sessions_appear_change_and_go_by_themselves(opened: Any, tmp_path: Path, live: Any) -> None:
+async def test_sessions_appear_change_and_vanish_automatically(
+    opened: Any, tmp_path: Path, live: Any
+) -> None:
     async with opened() as screen:
         await screen.shows("● live", "1 session · 1 live")
         live.calls(1, 3)
@@ -60,16 +62,16 @@ async def test_sessions_appear_change_and_go_by_themselves(opened: Any, tmp_path
         await screen.shows("○ ended", "exit 3")
         assert f"{live.path.name[-14:-6]} · " in screen.text
         live.path.unlink()
-        await screen.shows("No session yet")
+        await screen.shows("No sessions yet")
 
 
-async def test_a_dead_session_has_a_word_and_a_glyph(opened: Any, make_recording: Make) -> None:
+async def test_a_died_session_has_a_label_and_a_glyph(opened: Any, make_recording: Make) -> None:
     make_recording(exit_code=None)
     async with opened() as screen:
         await screen.shows("✗ died")
 
 
-async def test_enter_opens_and_q_or_escape_come_back_and_q_quits(opened: Any, make_recording: Make) -> None:
+async def test_enter_opens_q_or_escape_return_and_q_quits(opened: Any, make_recording: Make) -> None:
     make_recording()
     async with opened() as screen:
         await screen.shows("1 session")
@@ -91,7 +93,7 @@ async def test_a_second_click_opens(opened: Any, make_recording: Make) -> None:
         await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
 
 
-async def test_enter_opens_all_that_are_marked_as_one(opened: Any, make_recording: Make) -> None:
+async def test_enter_opens_all_marked_sessions_as_one(opened: Any, make_recording: Make) -> None:
     for name in "abc":
         make_recording(name=name)
     async with opened() as screen:
@@ -101,9 +103,7 @@ async def test_enter_opens_all_that_are_marked_as_one(opened: Any, make_recordin
         assert len(screen.session.loader.paths) == 2
 
 
-async def test_a_session_named_on_the_command_line_lies_above_the_list(
-    opened: Any, make_recording: Make
-) -> None:
+async def test_a_session_of_the_command_line_opens_above_the_list(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording()) as screen:
         await screen.shows("ended: exit 0")
         await screen.press("q")
@@ -117,7 +117,7 @@ async def test_a_folder_that_cannot_be_read_is_reported(opened: Any, tmp_path: P
 
 
 @pytest.mark.parametrize("key", ["backspace", "delete"])
-async def test_a_session_is_deleted_after_a_yes(opened: Any, make_recording: Make, key: str) -> None:
+async def test_a_session_is_deleted_after_confirmation(opened: Any, make_recording: Make, key: str) -> None:
     kept = make_recording(name="kept")
     gone = make_recording(name="gone")
     async with opened() as screen:
@@ -146,34 +146,34 @@ async def test_all_parts_of_a_session_are_deleted(opened: Any, tmp_path: Path) -
         await screen.press("delete")
         await screen.shows(f", {files} parts)?")
         await screen.press("y")
-        await screen.shows("No session yet")
+        await screen.shows("No sessions yet")
         assert not os.listdir(tmp_path)
 
 
-async def test_those_that_are_marked_are_deleted_and_live_ones_stay(
+async def test_marked_sessions_are_deleted_except_live_ones(
     opened: Any, make_recording: Make, live: Any
 ) -> None:
     marked = [make_recording(name="a"), make_recording(name="b")]
     async with opened(size=(140, 30)) as screen:
         await screen.shows("3 sessions · 1 live")
         await screen.press("space", "space", "space", "delete")
-        await screen.shows("Delete 2 sessions (", "(1 live one will stay.)")
+        await screen.shows("Delete 2 sessions (", "(1 live session will be kept.)")
         await screen.press("y")
         await screen.shows("deleted 2 sessions", "1 session · 1 live")
         assert not any(path.exists() for path in marked)
         assert live.path.exists()
 
 
-async def test_a_live_session_is_refused(opened: Any, live: Any) -> None:
+async def test_a_live_session_is_not_deleted(opened: Any, live: Any) -> None:
     async with opened() as screen:
         await screen.shows("1 live")
         await screen.press("delete")
-        await screen.shows("live is live: it can be deleted once its server has stopped")
+        await screen.shows("cannot delete live: it is live; stop its server first")
         assert not is_asking(screen)
         assert live.path.exists()
 
 
-async def test_what_cannot_be_deleted_is_reported(
+async def test_a_failed_deletion_is_reported(
     opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = make_recording()
@@ -201,7 +201,7 @@ async def test_a_session_that_is_deleted_while_it_is_asked_for_is_no_trouble(
         await screen.until(lambda: is_asking(screen))
         path.unlink()
         await screen.press("y")
-        await screen.shows("deleted tested", "No session yet")
+        await screen.shows("deleted tested", "No sessions yet")
 
 
 async def test_c_copies_the_path_and_y_the_command(
@@ -217,9 +217,7 @@ async def test_c_copies_the_path_and_y_the_command(
         assert clipboard == [str(path), f"mcpspy show {chosen(screen).header.id} --dir {tmp_path}"]
 
 
-async def test_r_looks_again_at_once(
-    opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_r_reloads_at_once(opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "EVERY", 3600.0)
     make_recording()
     async with opened() as screen:
@@ -229,7 +227,7 @@ async def test_r_looks_again_at_once(
         await screen.shows("2 sessions")
 
 
-async def test_the_demo_is_recorded_once_while_the_screen_shows_so(
+async def test_the_demo_is_recorded_once_and_shown_in_the_status_line(
     opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     may_end, runs = asyncio.Event(), []
@@ -244,7 +242,7 @@ async def test_the_demo_is_recorded_once_while_the_screen_shows_so(
     async with opened() as screen:
         await screen.shows("press D")
         await screen.press("D", "D")
-        await screen.shows("the demo is being recorded …")
+        await screen.shows("recording a demo session …")
         may_end.set()
         await screen.shows("weather", "1 session", "watching")
         assert len(runs) == 1
@@ -257,7 +255,7 @@ async def test_a_demo_that_fails_is_reported(opened: Any, monkeypatch: pytest.Mo
     monkeypatch.setattr(module, "record", record)
     async with opened() as screen:
         await screen.press("D")
-        await screen.shows("the demo failed: no python")
+        await screen.shows("demo failed: no python")
 
 
 async def test_the_real_demo_appears(opened: Any) -> None:
@@ -287,14 +285,12 @@ async def test_a_demo_ends_with_the_screen(opened: Any, monkeypatch: pytest.Monk
     assert became == ["begun", "stopped"]
 
 
-async def test_the_page_of_keys_has_them_all(opened: Any, make_recording: Make) -> None:
+async def test_the_help_screen_has_all_keys(opened: Any, make_recording: Make) -> None:
     make_recording()
     async with opened(size=(100, 60)) as screen:
         await screen.shows("1 session")
         await screen.press("question_mark")
-        await screen.shows(
-            "the sessions", "in the list", "asks first", "mark, for enter, d and", "record a sample"
-        )
+        await screen.shows("filter sessions", "next row", "asks first", "mark or unmark", "record a demo")
 
 
 async def test_a_click_selects_and_the_wheel_scrolls(opened: Any, make_recording: Make) -> None:

@@ -1,4 +1,4 @@
-"""The rows of the list of sessions."""
+"""The rows of the session list."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Make = Callable[..., Path]
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look at the folder more often than a person needs."""
+    """Scan the folder more often than a user needs."""
     monkeypatch.setattr(module, "EVERY", 0.05)
 
 
@@ -32,7 +32,7 @@ def chosen(screen: Any) -> str:
     return "" if summary is None else str(summary.path)
 
 
-async def test_who_spoke_and_what_came_of_it_is_listed(opened: Any, make_recording: Make) -> None:
+async def test_the_columns_show_peers_counts_and_exit(opened: Any, make_recording: Make) -> None:
     make_recording()
     async with opened(size=(160, 20)) as screen:
         await screen.shows("○ ended", "tested 2", "2025-11-25", "exit 0")
@@ -42,7 +42,7 @@ async def test_who_spoke_and_what_came_of_it_is_listed(opened: Any, make_recordi
         await screen.until(lambda: screen.lines[2].split()[-5:] == ["5", "1", "0", "exit", "0"])
 
 
-async def test_numbers_stand_under_their_heads_in_80_columns(opened: Any, make_recording: Make) -> None:
+async def test_numbers_align_with_their_headings_in_80_columns(opened: Any, make_recording: Make) -> None:
     make_recording()
     async with opened(size=(80, 24)) as screen:
         await screen.until(lambda: screen.lines[2].split()[-3:] == ["5", "1", "0"])
@@ -51,7 +51,7 @@ async def test_numbers_stand_under_their_heads_in_80_columns(opened: Any, make_r
         assert head.index("errors") + len("errors") == line.index(" 1 ") + 2
 
 
-async def test_what_is_not_counted_yet_shows_so(
+async def test_unknown_counts_have_a_placeholder(
     opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_recording()
@@ -106,7 +106,7 @@ async def test_the_session_under_the_cursor_and_those_in_view_are_counted_first(
         assert order[8] is shown[0]
 
 
-async def test_space_marks_and_goes_on(opened: Any, make_recording: Make) -> None:
+async def test_space_marks_and_moves_down(opened: Any, make_recording: Make) -> None:
     for name in ("a", "b", "c"):
         make_recording(name=name)
     async with opened() as screen:
@@ -121,7 +121,7 @@ async def test_space_marks_and_goes_on(opened: Any, make_recording: Make) -> Non
         await screen.until(lambda: "marked" not in screen.text)
 
 
-async def test_a_mark_goes_with_its_session(opened: Any, make_recording: Make) -> None:
+async def test_a_mark_vanishes_with_its_session(opened: Any, make_recording: Make) -> None:
     path = make_recording(name="a")
     make_recording(name="b")
     async with opened() as screen:

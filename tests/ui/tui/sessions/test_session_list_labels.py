@@ -1,4 +1,4 @@
-"""What is said around the list of sessions, and asked before a deletion."""
+"""The texts around the session list, and the confirmation of a deletion."""
 
 from __future__ import annotations
 
@@ -28,37 +28,37 @@ def test_a_title_counts() -> None:
     assert said(title(0, [], 0)[1]) == "0 sessions"
 
 
-def test_an_empty_list_shows_what_to_do() -> None:
+def test_an_empty_list_shows_instructions() -> None:
     assert nothing(0) is EMPTY
-    assert said(nothing(12)) == "0 of 12 sessions: esc clears the filter"
+    assert said(nothing(12)) == "0 of 12 sessions match. Press esc to clear the filter."
     assert max(len(text) for text, _ in EMPTY) <= 77
 
 
-def test_what_has_no_column_is_reported_below() -> None:
+def test_details_without_a_column_are_in_the_status_line() -> None:
     assert about(None) == []
     assert said(about(LIVE)) == "weather01 · 1B"
     ended = msgspec.structs.replace(
         ENDED, exit=Note(1.0, "exit", {"code": 3, "signal": None}), size=LARGEST + 1
     )
-    assert said(about(ended)) == "too large to be counted · memory01 · 67.1MB · exit 3"
+    assert said(about(ended)) == "too large to count · memory01 · 67.1MB · exit 3"
 
 
-def test_one_session_is_asked_for_by_its_name_size_and_parts() -> None:
+def test_the_confirmation_names_a_session_its_size_and_parts() -> None:
     assert question([ENDED], 1, 0) == "Delete memory (memory01, 1B)?"
     assert question([ENDED], 3, 0) == "Delete memory (memory01, 1B, 3 parts)?"
-    assert question([ENDED], 1, 2) == "Delete memory (memory01, 1B)? (2 live ones will stay.)"
+    assert question([ENDED], 1, 2) == "Delete memory (memory01, 1B)? (2 live sessions will be kept.)"
 
 
-def test_several_are_asked_for_by_some_of_their_names() -> None:
+def test_the_confirmation_names_some_of_several_sessions() -> None:
     assert question([ENDED, DIED], 3, 1) == (
-        "Delete 2 sessions (memory, odd one; 2B, 3 files)? (1 live one will stay.)"
+        "Delete 2 sessions (memory, old one; 2B, 3 files)? (1 live session will be kept.)"
     )
     assert "memory, memory, memory, memory, memory, …; 7B" in question([ENDED] * 7, 7, 0)
 
 
-def test_live_ones_are_refused_with_a_reason() -> None:
-    assert refusal([LIVE]) == "weather is live: it can be deleted once its server has stopped"
-    assert refusal([LIVE, LIVE]) == "all 2 are live: they can be deleted once their servers have stopped"
+def test_live_sessions_are_refused_with_a_reason() -> None:
+    assert refusal([LIVE]) == "cannot delete weather: it is live; stop its server first"
+    assert refusal([LIVE, LIVE]) == "cannot delete 2 live sessions: stop their servers first"
 
 
 def test_a_command_shows_the_session_from_anywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_command_shows_the_session_from_anywhere(monkeypatch: pytest.MonkeyPat
     assert command(ENDED, SESSIONS, "/else where") == "mcpspy show memory01 --dir '/else where'"
 
 
-def test_a_command_names_the_file_where_the_id_would_not_do() -> None:
+def test_a_command_names_the_file_if_the_id_is_ambiguous() -> None:
     copy = msgspec.structs.replace(ENDED, path=Path("copy.jsonl"))
     assert command(copy, [*SESSIONS, copy], sessions_folder()) == "mcpspy show copy.jsonl"
 

@@ -1,4 +1,4 @@
-"""What a row of the list of sessions says."""
+"""The cells of the session list."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def summary_of(path: Path) -> Summary:
     return summarize(path, read_header_of(path))
 
 
-def test_who_spoke_and_how_it_ended_is_reported(make_recording: Make) -> None:
+def test_a_row_has_peers_and_exit(make_recording: Make) -> None:
     row = session_row(summary_of(make_recording(exit_code=3)), None, NOW)
 
     assert (row.state, row.name, row.exit) == ("○ ended", "tested", "exit 3")
@@ -32,7 +32,7 @@ def test_who_spoke_and_how_it_ended_is_reported(make_recording: Make) -> None:
     assert row.tones["exit"] == rows.BAD
 
 
-def test_a_live_and_a_dead_one_have_a_word_and_a_glyph(live: Any, make_recording: Make) -> None:
+def test_live_and_died_sessions_have_a_label_and_a_glyph(live: Any, make_recording: Make) -> None:
     assert session_row(summary_of(live.path), None, NOW).state == "● live"
     assert session_row(summary_of(make_recording(exit_code=None)), None, NOW).state == "✗ died"
 
@@ -45,7 +45,7 @@ def test_a_live_and_a_dead_one_have_a_word_and_a_glyph(live: Any, make_recording
         (SessionCounts(12, 3, 1), ("12", "3", "1"), (None, rows.BAD, rows.OPEN)),
     ],
 )
-def test_what_is_counted_is_shown_and_what_is_not_yet_is_reported(
+def test_counts_are_shown_or_have_a_placeholder(
     make_recording: Make, counts: SessionCounts | None, cells: tuple[str, ...], tones: tuple[str | None, ...]
 ) -> None:
     row = session_row(summary_of(make_recording()), counts, NOW)
@@ -54,7 +54,7 @@ def test_what_is_counted_is_shown_and_what_is_not_yet_is_reported(
     assert tuple(row.tones[name] for name in SessionCounts._fields) == tones
 
 
-def test_a_session_that_is_too_large_shows_about_how_much_it_is(make_recording: Make) -> None:
+def test_a_session_too_large_to_count_shows_an_estimate(make_recording: Make) -> None:
     summary = msgspec.structs.replace(summary_of(make_recording()), size=LARGEST + 1)
     row = session_row(summary, None, NOW)
 

@@ -1,4 +1,4 @@
-"""Lines are drawn in their colours, and again only where something has changed."""
+"""Tests of the base widget: colours, and drawing only changed lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mcpspy.ui.tui.widgets.base import BaseWidget
 
 
 class Counted(BaseWidget):
-    """Lines that say how often they were drawn."""
+    """A widget that counts how often each line is drawn."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ def colours(lines: BaseWidget) -> list[str]:
     return [segment.style.color.name for segment in painted if segment.style and segment.style.color]
 
 
-async def test_a_line_is_drawn_again_only_if_its_region_is() -> None:
+async def test_a_line_is_drawn_again_only_if_its_region_is_refreshed() -> None:
     async with (app := Canvas()).run_test(size=(12, 4)) as pilot:
         before = list(app.lines.times)
         app.lines.refresh(Region(0, 2, 12, 1))
@@ -58,7 +58,7 @@ async def test_a_line_is_drawn_again_only_if_its_region_is() -> None:
         assert app.lines.times == [count + 1 + (y == 2) for y, count in enumerate(before)]
 
 
-async def test_another_theme_draws_all_lines_in_its_colours() -> None:
+async def test_a_theme_change_draws_all_lines_in_the_new_colours() -> None:
     async with (app := Canvas()).run_test(size=(12, 4)) as pilot:
         before, dark = list(app.lines.times), colours(app.lines)
         app.theme = LIGHT.name
@@ -70,7 +70,7 @@ async def test_another_theme_draws_all_lines_in_its_colours() -> None:
         assert colours(app.lines) == dark
 
 
-async def test_pieces_that_look_the_same_are_one_and_a_line_has_its_width() -> None:
+async def test_pieces_of_one_style_are_joined_and_a_line_has_its_width() -> None:
     async with (app := Canvas()).run_test(size=(12, 4)):
         assert [
             segment.text for segment in app.lines.paint([("bad", "bad"), ("plain", None), ("er", None)], 12)
@@ -83,7 +83,7 @@ async def test_pieces_that_look_the_same_are_one_and_a_line_has_its_width() -> N
         assert [segment.style.reverse for segment in crossed if segment.style] == [True, True]
 
 
-async def test_what_textual_filters_is_filtered(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_line_filters_of_textual_apply(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     app = Canvas()
     async with app.run_test(size=(12, 4)):
@@ -93,7 +93,7 @@ async def test_what_textual_filters_is_filtered(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("theme", [DARK.name, LIGHT.name])
-async def test_what_is_for_a_secret_is_in_reverse_and_not_only_in_another_colour(theme: str) -> None:
+async def test_placeholders_of_secrets_are_in_reverse_video(theme: str) -> None:
     async with (app := Canvas()).run_test(size=(12, 4)) as pilot:
         app.theme = theme
         await pilot.pause()

@@ -1,4 +1,4 @@
-"""A line gives up what is on its left."""
+"""Tests of the split line, which truncates its left part first."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class OneLine(App[None]):
         (8, " 1/2 p… "),
     ],
 )
-async def test_what_is_on_the_right_stays(width: int, shown: str) -> None:
+async def test_the_right_part_is_kept(width: int, shown: str) -> None:
     app = OneLine()
     async with app.run_test(size=(width, 1)) as pilot:
         app.query_one(SplitLine).set_text(

@@ -1,4 +1,4 @@
-"""Lines that scroll are moved, not drawn again, and the bar says where one is."""
+"""Tests of scrolling: visible lines are moved instead of drawn again, and the scrollbar follows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcpspy.ui.tui.widgets.base import LineScrollView
 
 
 class Numbers(LineScrollView):
-    """A heading, and a number a line."""
+    """A heading, and one number per line."""
 
     HEADS = 1
 
@@ -55,7 +55,7 @@ async def test_lines_that_stay_in_view_are_drawn_once(steps: tuple[int, ...]) ->
             seen = {-1, *range(top, top + 5)}
 
 
-async def test_the_bar_moves_where_that_is_seen_and_reaches_both_ends() -> None:
+async def test_the_scrollbar_moves_if_visible_and_reaches_both_ends() -> None:
     async with (app := Page()).run_test(size=(10, 6)) as pilot:
         numbers, bar = app.numbers, app.numbers.vertical_scrollbar
         numbers.extend(1_000_001)
@@ -63,7 +63,7 @@ async def test_the_bar_moves_where_that_is_seen_and_reaches_both_ends() -> None:
         numbers.jump(1)
         first = bar.position
         numbers.jump(2)
-        assert bar.position == first, "nobody would see it"
+        assert bar.position == first, "the change is not visible"
         numbers.jump(500_000)
         assert bar.position == 500_000
         numbers.jump(2_000_000)

@@ -1,4 +1,4 @@
-"""Columns share the width there is."""
+"""Tests of columns sharing the available width."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def names(columns: tuple[Column, ...], width: int) -> list[str]:
 
 
 @pytest.mark.parametrize("columns", [EXCHANGES, MESSAGES, SESSIONS])
-def test_they_never_take_more_than_there_is(columns: tuple[Column, ...]) -> None:
+def test_columns_never_exceed_the_width(columns: tuple[Column, ...]) -> None:
     for width in [*range(130), 250, 1000]:
         placed = share(columns, width)
         taken = sum(wide for _, wide in placed) + gap_at(width) * (len(placed) - 1)
@@ -36,7 +36,7 @@ def test_a_full_list_fits_80_columns() -> None:
     ]
 
 
-def test_what_matters_least_leaves_first() -> None:
+def test_the_least_important_columns_are_removed_first() -> None:
     assert names(MESSAGES, 62) == ["time", "finding", "arrow", "method", "subject", "id", "latency", "status"]
     assert names(MESSAGES, 52) == ["finding", "arrow", "method", "subject", "id", "latency", "status"]
     assert names(MESSAGES, 20) == ["finding", "arrow", "method"]
@@ -60,7 +60,7 @@ def test_the_state_of_a_session_is_always_shown() -> None:
         (0, ""),
     ],
 )
-def test_a_line_of_pieces_is_cut_where_it_ends_and_that_is_seen(width: int, shown: str) -> None:
+def test_a_line_of_pieces_is_truncated_with_an_ellipsis(width: int, shown: str) -> None:
     pieces: list[Piece] = [("one ", "title"), ("", None), ("漢字 ", None), ("two", "quiet")]
     assert "".join(text for text, _ in fitted(pieces, width)) == shown
     assert fitted(pieces, 12) == [piece for piece in pieces if piece[0]]

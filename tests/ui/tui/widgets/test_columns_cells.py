@@ -1,4 +1,4 @@
-"""Text has the width it is said to have."""
+"""Tests of text with a given width: cut, padded and wrapped."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TEXTS = st.text(max_size=60).map(sanitize).map(steady)
         ("x" * 1_000_000, 4, "xxx…"),
     ],
 )
-def test_what_does_not_fit_ends_in_an_ellipsis(text: str, width: int, shown: str) -> None:
+def test_truncated_text_ends_with_an_ellipsis(text: str, width: int, shown: str) -> None:
     assert cut(text, width) == shown
 
 
@@ -40,32 +40,32 @@ def test_what_does_not_fit_ends_in_an_ellipsis(text: str, width: int, shown: str
         ("an-extension-of-somebody", "an-e…-somebody"),
     ],
 )
-def test_a_method_keeps_its_end(method: str, shown: str) -> None:
+def test_a_truncated_method_keeps_its_end(method: str, shown: str) -> None:
     assert cut_middle(method, 14) == shown
 
 
-def test_what_joins_or_hides_is_written_out() -> None:
+def test_joining_and_invisible_characters_are_escaped() -> None:
     assert steady("a\u200bb\u200dc\u00add\U000e0041") == "a\\u200bb\\u200dc\\u00add\\U000e0041"
 
 
-def test_how_an_emoji_wants_to_look_is_the_one_thing_left_out() -> None:
+def test_variation_selectors_are_removed() -> None:
     assert steady("\u26a0\ufe0f") == "\u26a0"
 
 
 @given(TEXTS, st.integers(0, 40), st.booleans())
-def test_a_padded_text_is_exactly_as_wide_as_it_should_be(text: str, width: int, right: bool) -> None:
+def test_a_padded_text_has_exactly_the_given_width(text: str, width: int, right: bool) -> None:
     assert cell_len(pad(text, width, right=right)) == width
 
 
 @given(TEXTS, st.integers(2, 30), st.integers(0, 20))
-def test_wrapped_rows_fit_and_lose_nothing(text: str, width: int, hang: int) -> None:
+def test_wrapped_rows_fit_and_contain_the_whole_text(text: str, width: int, hang: int) -> None:
     rows = wrap(text, width, min(hang, width - 2))
 
     assert "".join(text[start:end] for start, end in rows) == text
     assert all(cell_len(text[start:end]) <= width for start, end in rows)
 
 
-def test_rows_break_behind_a_blank_if_one_is_near() -> None:
+def test_rows_break_after_a_nearby_space() -> None:
     text = "one two three four"
 
     assert [text[start:end] for start, end in wrap(text, 9)] == ["one two ", "three ", "four"]

@@ -1,4 +1,4 @@
-"""A question of one line."""
+"""Tests of the text prompt."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from mcpspy.ui.tui.widgets.prompts import TextPrompt
         (["ctrl+u", "enter"], ""),
     ],
 )
-async def test_a_question_is_answered_or_left(keys: list[str], answer: str | None) -> None:
+async def test_a_text_prompt_returns_the_text_or_none(keys: list[str], answer: str | None) -> None:
     app: App[None] = App()
-    said: list[str | None] = []
+    results: list[str | None] = []
     async with app.run_test() as pilot:
-        await app.push_screen(TextPrompt("A name [for it]:", "name.md"), said.append)
+        await app.push_screen(TextPrompt("A name [for it]:", "name.md"), results.append)
         await pilot.pause()
         await pilot.press(*keys)
         await pilot.pause()
-    assert said == [answer]
+    assert results == [answer]

@@ -1,4 +1,4 @@
-"""Only y is a yes."""
+"""Tests of the confirmation: only y confirms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
 
 
 @pytest.mark.parametrize(("key", "answer"), [("y", True), ("n", False), ("escape", False), ("q", False)])
-async def test_a_question_is_answered(key: str, answer: bool) -> None:
+async def test_a_confirmation_returns_true_only_for_y(key: str, answer: bool) -> None:
     answers: list[bool | None] = []
     app: App[None] = App()
     async with app.run_test() as pilot:

@@ -1,4 +1,4 @@
-"""The question for an error."""
+"""Tests of the prompt for an error response."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from mcpspy.ui.tui.widgets.prompts import ErrorPrompt
 from tests.ui.tui.conftest import Screen
 
 
-async def test_enter_takes_the_defaults_and_escape_leaves_it() -> None:
+async def test_enter_accepts_the_defaults_and_escape_cancels() -> None:
     app = App[None]()
     left: list[tuple[int, str] | None] = []
     async with app.run_test(size=(60, 16)) as pilot:
         screen = Screen(app, pilot)  # type: ignore[arg-type]
         app.push_screen(ErrorPrompt("tools/call [b]x"), left.append)
-        await screen.shows("Answer tools/call [b]x with this error")
+        await screen.shows("Answer tools/call [b]x with an error")
         await screen.press("enter", "enter")
         await screen.until(lambda: left == [(-32603, "Internal error")])
         app.push_screen(ErrorPrompt("ping"), left.append)

@@ -1,4 +1,4 @@
-"""A list of any length: its cursor, its end, the mouse."""
+"""Tests of the virtual list: cursor, following, and mouse."""
 
 from __future__ import annotations
 
@@ -126,9 +126,7 @@ def _wheel() -> Any:
 
 
 @pytest.mark.parametrize("size", [(160, 60), (90, 14)])
-async def test_another_size_of_the_window_does_not_pause(
-    opened: Any, live: Any, size: tuple[int, int]
-) -> None:
+async def test_resizing_does_not_pause(opened: Any, live: Any, size: tuple[int, int]) -> None:
     live.calls(1, 100)
     async with opened(live.path, size=(100, 20)) as screen:
         await screen.wire()
