@@ -210,10 +210,10 @@ def is_suspect(raw: bytes, hit: Hit, rules: RedactionRules) -> bool:
         name = raw[start:end]
         return rules.verdict(name) != patterns.NameVerdict.NOTHING and (
             b"--" in name
-            or _NAMED_BY.search(raw, max(0, start - _BEFORE), start) is not None
-            or raw.rfind(b"login", max(0, start - _BEFORE), start) >= 0
             or _SUSPECT.match(raw, end) is not None
             or (raw[start - 1 : start] in _QUOTES and _ENDED.match(raw, end) is not None)
+            or raw.rfind(b"login", max(0, start - _BEFORE), start) >= 0
+            or _NAMED_BY.search(raw, max(0, start - 24), start) is not None
         )
     if literal == AT:
         return _password(raw, place) is not None
@@ -317,7 +317,9 @@ def _assigned(text: bytes, start: int, end: int, strength: int) -> SecretSpan | 
         if is_cell and not patterns.is_random(value, 6):
             return None
         return _checked(text, name, strength, *found.span("value"))
-    sign = b"=" if found.re is _PAIR else found["sign"]
+    # Behind the name of a pair, or the login of `.netrc`, even a word is the value.
+    is_given = found.re is _PAIR or (found.re is _BLANK and not name.startswith(b"--"))
+    sign = b"=" if is_given else found["sign"]
     at, quote = found.end(), found["quote"]
     if quote:
         end = _closing(text, quote, at)
