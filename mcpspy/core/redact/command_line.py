@@ -44,17 +44,14 @@ def command(
         data = word.encode("utf-8", "surrogateescape")
         before = words[number - 1] if number else ""
         is_header = before in _HEADERS
-        option = (
-            _HEADER.fullmatch(data) if is_header else _OPTION.fullmatch(data) or _SETTING.fullmatch(data)
-        )
+        option = _HEADER.fullmatch(data) if is_header else _OPTION.fullmatch(data) or _SETTING.fullmatch(data)
         if option is not None and rules.verdict(option["name"]) == NameVerdict.NOTHING:
             option = None
         programs = [word.rpartition("/")[2] for word in words[:number]] if before in _PROGRAMS else []
+        is_password = any(name in programs for name in _PASSWORDS.get(before, ()))
         if _LOGINS.get(before) in programs and b":" in data:
             found = [SecretSpan(data.index(b":") + 1, len(data), "argv")]
-        elif any(name in programs for name in _PASSWORDS.get(before, ())):
-            found = [SecretSpan(0, len(data), "argv")]
-        elif expected and not _NOT_SECRET.match(data) and not is_harmless(data):
+        elif is_password or (expected and not _NOT_SECRET.match(data) and not is_harmless(data)):
             found = [SecretSpan(0, len(data), "argv")]
         elif not expected and option is not None and not is_harmless(option["value"]):
             found = [SecretSpan(option.start("value"), option.end("value"), "argv")]

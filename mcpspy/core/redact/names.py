@@ -61,7 +61,8 @@ CONTEXTS = (
 FRAGMENTS = """
     pass pwd auth secret token redential ookie verifier _key -key .key ikey pkey skey tkey ekey gkey nkey rkey dkey hkey
     sig= ture= code= key= hmac= jwt= sas= dentified redis-cli -user thin: kty
-""".split() + [" key", "er login"]
+""".split()
+FRAGMENTS += (" key", "er login")
 """Parts that many literals share: the prefilter searches these first."""
 
 

@@ -23,7 +23,7 @@ _SEPARATOR = "(?:_{1,2}|[-. ])?"
 
 
 def _any(names: list[str]) -> str:
-    return "(?:%s)" % "|".join(name.replace("-", _SEPARATOR) for name in names)
+    return f"(?:{'|'.join(name.replace('-', _SEPARATOR) for name in names)})"
 
 
 _SUFFIX = f"(?:{_SEPARATOR}{_any(SUFFIXES)})?(?:{_SEPARATOR}[0-9]{{1,3}})?"
@@ -79,7 +79,9 @@ def verdict(name: bytes) -> int:
     end = name[-80:]
     if _STRONG.search(end):
         return NameVerdict.STRONG
-    if _SHORT_NAME.search(end) or (_WEAK.search(end) and not _PAGES.search(_NOT_LETTERS.sub(b"", end.lower()))):
+    if _SHORT_NAME.search(end) or (
+        _WEAK.search(end) and not _PAGES.search(_NOT_LETTERS.sub(b"", end.lower()))
+    ):
         return NameVerdict.WEAK
     return NameVerdict.NOTHING
 

@@ -41,14 +41,17 @@ _OPTION = re.compile(
     rb"(?:sshpass|docker login|redis-cli)(?:[ ]{1,4}[^\s\"']{1,80}){0,8}?[ ]{1,4}(?:-[pa])[ ]{0,4}\\{0,15}[\"']?([^\s'\"\\-][^\s'\"\\]{0,255})"
 )
 _JDBC = re.compile(rb"thin:[\w$#.]{1,60}/\\{0,15}\"?([^\s@\"'\\]{1,128})\\{0,15}\"?@")
-_PGPASS = re.compile(rb":(?:[0-9]{4}|\*):[^\s:]{1,128}:[^\s:]{1,128}:((?:\\:|[^\s:\\\"'])++)(?=\s|\Z|\\|\"|')")
+_PGPASS = re.compile(
+    rb":(?:[0-9]{4}|\*):[^\s:]{1,128}:[^\s:]{1,128}:((?:\\:|[^\s:\\\"'])++)(?=\s|\Z|\\|\"|')"
+)
 _PGPASS_HOST = re.compile(rb"[\w.*/-]{1,255}")
 _MEMBER = re.compile(
     rb"""\\{0,15}["'](d|p|q|dp|dq|qi|k)\\{0,15}["']\s{0,8}:\s{0,8}\\{0,15}["']([A-Za-z0-9+/_=-]{8,8192})\\{0,15}["']"""
 )
 _SIGNATURE = re.compile(rb"(?i)signature=\\{0,15}[\"']?([A-Za-z0-9+/_%-]{32,1024}={0,2})")
 _PARAMETER = re.compile(
-    rf"(?i)(?:{'|'.join(map(re.escape, QUERY_STARTS))})([\w-]+)=".encode() + rb"([^\s\"'`<>&#;(){}\[\]|\\\x00-\x1f,]++)"
+    rf"(?i)(?:{'|'.join(map(re.escape, QUERY_STARTS))})([\w-]+)=".encode()
+    + rb"([^\s\"'`<>&#;(){}\[\]|\\\x00-\x1f,]++)"
 )
 _RULER = re.compile(rb"[ \t]{0,8}\|(?:[ \t]{0,40}:?-{1,200}:?[ \t]{0,40}\|){1,50}[ \t]{0,40}\r?\n")
 _AROUND_CELL = b" \t\r*_`"

@@ -87,7 +87,8 @@ class Redactor:
     def header(self, fields: Mapping[str, Value]) -> dict[str, Value]:
         """Return the fields of a header, redacted: mainly the server's command."""
         values = [
-            " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value) for value in fields.values()
+            " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            for value in fields.values()
         ]
         words = "\n".join(values).encode("utf-8", "surrogateescape")
         if self._custom_rules is None and not self._prefilter.hits(words):

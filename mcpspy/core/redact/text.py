@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from typing import NamedTuple
 
-from mcpspy.core.redact import patterns, places
+from mcpspy.core.redact import connectors, patterns, places
 from mcpspy.core.redact.names import ENDS, NAMED, PLACED, QUERIED
 from mcpspy.core.redact.prefilter import AT, B64, CUSTOM, ESCAPE, URL
 
@@ -98,38 +98,6 @@ _BACKSLASH = ord("\\")
 _HIDDEN = re.compile(rb"\\u00(?!2[267]|3[cCeE]|60|7[fF])[2-7]")
 _CREDENTIAL = re.compile(rb"[A-Za-z0-9+/\\._~=-]{6}")
 
-_COLOUR = r"\x1b\[[0-9;]{0,12}m"
-_CLOSED = rf"(?P<closed> (?: \\{{0,15}}[\"'`] | \] | [*_]{{1,3}} | {_COLOUR} ){{0,4}} )"
-_QUOTE = rf"(?: (?: [*_]{{1,3}}[ \t]{{0,4}} | (?:{_COLOUR}){{1,3}}[ \t]{{0,4}} | ![a-z!]{{2,12}}[ ] )? (?: [bBrRuUfFlL@$]{{1,2}} (?=[\"'`]) )? (?P<quote> \\{{0,15}}[\"'`] )? )"
-
-
-def _sign(pattern: str) -> re.Pattern[bytes]:
-    return re.compile(f"(?x) {_CLOSED} {pattern} {_QUOTE}".encode())
-
-
-_SET = _sign(r"[ \t]{0,40} (?P<sign> => | :=? | [?+]?= ) (?: [ \t]{0,4} [|>][+-]? [ \t]{0,4} \r?\n )? [ \t]{0,40}")
-_TYPED = _sign(
-    r"""(?: [ ]?\??:[ ]{0,2} [&A-Za-z]['A-Za-z.\[\]| ?]{0,40} | [ ] string [ ]? ) (?P<sign> = ) [ \t]{0,4} (?=[a-zA-Z@]{0,2}["'`])"""
-)
-_PAIR = _sign(
-    r"""[ \t\r\n,;]{1,80} \\{0,15}["']? (?i: (?:parameter)?value | data | content ) \\{0,15}["']? [ \t]{0,4} (?P<sign> [:=] ) [ \t]{0,4}"""
-)
-_CALL = _sign(r"(?<=[\"'`]) [ ]{0,4} (?P<sign> , ) [ ]{0,4} (?=[a-zA-Z@]{0,2}\\{0,15}[\"'`])")
-_BLANK = _sign(r"[ \t]{1,4} (?P<sign>) (?: \\\r?\n [ \t]{0,40} )? (?=[^\s=:|,>-])")
-_CELL = re.compile(rb"[*_`]{0,3}[ \t]{0,40}\|[ \t*_`]{0,40}(?P<value>[^|\s`*]{1,1024})[ \t*_`]{0,40}(?:\||\r?\n|\Z)")
-_ELEMENT = re.compile(
-    rb"[\"']?(?:[ ][^<>\n]{0,100})?>\s{0,8}(?:<!\[CDATA\[)?(?P<value>[^<>\s\[\]]{1,1024})(?:\]\]>)?\s{0,8}</"
-)
-_NAMED_BY = re.compile(rb"(?i)(?:name|key|id|variable)\\{0,15}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\{0,15}[\"']?\Z")
-_CALLED = re.compile(
-    rb"(?i)(?:define|setenv|putenv|header|append|add|set|put|property|item)\w{0,12}[ ]{0,2}\([ ]{0,4}[a-z]?\\{0,15}[\"'`]\Z"
-)
-_TAG = re.compile(rb"<(?:[\w.-]{1,40}:|[\w.:-]{1,40}[ ][^<>]{0,80}(?:name|key|id)=\\{0,15}[\"'])?\Z")
-_ROW_START = re.compile(rb"\|[ \t]{0,40}[*_`]{0,3}\Z")
-_NETRC = re.compile(rb"login[ \t\r\n]{1,16}\S{1,128}[ \t\r\n]{1,16}\Z")
-_SQL = re.compile(rb"(?i)(?:with|encrypted|login|superuser|(?:user|role)[ ]{1,4}\S{1,64})[ \r\n]{1,4}\Z")
-_BEFORE = 200
-"""Bytes read in front of a name."""
 _SUSPECT = re.compile(
     rb"""(?x)
     (?: \\{0,15} (?: ["'`\]*_] | [nrt] | u001[bB] \[ [0-9;]{0,12} m | u00[0-9a-fA-F]{2} ) | [ \t\r\n*_"'`\]] | \x1b\[[0-9;]{0,12}m ){0,48}
@@ -150,7 +118,9 @@ _SCHEME = re.compile(rb"(?i:bearer|basic|digest|token|apikey|negotiate)[ ]{1,4}"
 _PARAMETERS = re.compile(rb"[A-Za-z][\w-]{2,30}[ ]{1,4}(?=[\w-]{1,40}=)")
 _LINE = re.compile(rb"[^\"'`\\\r\n\x1b]++")
 _WHOLE_LINE = re.compile(rb"[^'\\\r\n\x1b]++")
-_USER = re.compile(rb"(?://|\\/)(?P<user>[^\s\"'@:/\\]*(?:@[^\s\"'@:/\\]*(?=:))?)(?::(?P<password>[^\s\"'@/\\]{1,256}))?\Z")
+_USER = re.compile(
+    rb"(?://|\\/)(?P<user>[^\s\"'@:/\\]*(?:@[^\s\"'@:/\\]*(?=:))?)(?::(?P<password>[^\s\"'@/\\]{1,256}))?\Z"
+)
 _DATABASE = re.compile(
     rb"(?P<scheme>(?i:postgres(?:ql)?|mysql2?|mariadb|mongodb|redis|rediss|amqps?|mssql|sqlserver|oracle|clickhouse|db2|ldaps?|smtps?|s?ftp)"
     rb"(?:\+[a-z0-9]{1,16})?):(?://|\\/\\/)(?P<user>[^\s\"'@:/\\]*):(?P<password>[^\s\"'\\<>?]{1,256})\Z"
@@ -212,8 +182,8 @@ def is_suspect(raw: bytes, hit: Hit, rules: RedactionRules) -> bool:
             b"--" in name
             or _SUSPECT.match(raw, end) is not None
             or (raw[start - 1 : start] in _QUOTES and _ENDED.match(raw, end) is not None)
-            or raw.rfind(b"login", max(0, start - _BEFORE), start) >= 0
-            or _NAMED_BY.search(raw, max(0, start - 24), start) is not None
+            or raw.rfind(b"login", max(0, start - connectors.BEFORE), start) >= 0
+            or connectors.NAMED_BY.search(raw, max(0, start - 24), start) is not None
         )
     if literal == AT:
         return _password(raw, place) is not None
@@ -224,7 +194,7 @@ def is_suspect(raw: bytes, hit: Hit, rules: RedactionRules) -> bool:
     if literal in _QUERIED:
         return _GIVEN.match(raw, place + len(literal)) is not None
     if literal in _PLACED:
-        return raw.rfind(b"curl", max(0, place - 2 * places.COMMAND), place) >= 0 if b"-u" in literal else True
+        return b"-u" not in literal or raw.rfind(b"curl", max(0, place - 2 * places.COMMAND), place) >= 0
     shape = patterns.SHAPES.get(literal)
     if shape is None:
         return literal != B64
@@ -267,7 +237,9 @@ def _at(text: bytes, place: int, literal: bytes, rules: RedactionRules, *, is_ur
         return [SecretSpan(*span, "query") for span in places.parameter(text, place)]
     elif literal in _PLACED:
         found = places.BY_LITERAL[literal](text, place)
-        return [SecretSpan(*span, "assigned") for span in found if not patterns.is_harmless(text[slice(*span)])]
+        return [
+            SecretSpan(*span, "assigned") for span in found if not patterns.is_harmless(text[slice(*span)])
+        ]
     else:
         start, end = _name(text, place, literal)
         strength = rules.verdict(text[start:end])
@@ -308,18 +280,13 @@ def _assigned(text: bytes, start: int, end: int, strength: int) -> SecretSpan | 
     name = text[start:end]
     if text[start - 1 : start] in _QUERY_SIGNS and (query := _QUERY_VALUE.match(text, end)) is not None:
         return _checked(text, name, strength, *query.span(1))
-    found = _TYPED.match(text, end) or _SET.match(text, end) or _other(text, start, end)
+    found = connectors.connector(text, start, end)
     if found is None:
         return None
     if "value" in found.re.groupindex:
-        value = found["value"]
-        is_cell = found.re is _CELL
-        if is_cell and not patterns.is_random(value, 6):
+        if found.re is connectors.CELL and not patterns.is_random(found["value"], 6):
             return None
         return _checked(text, name, strength, *found.span("value"))
-    # Behind the name of a pair, or the login of `.netrc`, even a word is the value.
-    is_given = found.re is _PAIR or (found.re is _BLANK and not name.startswith(b"--"))
-    sign = b"=" if is_given else found["sign"]
     at, quote = found.end(), found["quote"]
     if quote:
         end = _closing(text, quote, at)
@@ -328,23 +295,33 @@ def _assigned(text: bytes, start: int, end: int, strength: int) -> SecretSpan | 
             quote = None
         elif b"\n" in value or (b" " in value and not found["closed"] and not _SCHEME.match(value)):
             return None
-    if name.lower().endswith(b"cookie") and (line := _LINE.match(text, at)) is not None and b"=" in line[0]:
-        return SecretSpan(at, line.end(), "cookie")
+    if line := _header(text, start, name, at, quote):
+        return line
     if (scheme := _SCHEME.match(text, at)) is not None:
         at = scheme.end()
-    elif not quote and (scheme := _PARAMETERS.match(text, at)) is not None and name.lower().endswith(b"authorization"):
-        line = (_LINE if text[start - 1 : start] in _QUOTES else _WHOLE_LINE).match(text, scheme.end())
-        return None if line is None else SecretSpan(*line.span(), "assigned")
     if not quote:
         run = _RUN.match(text, at)
         if run is None:
             return None
         end = run.end()
-        value = run[0]
-        is_number = bool(found["closed"]) and _NUMBER.fullmatch(value) is not None
-        if not is_number and not _is_given(text, name, sign, value, end):
+        is_number = bool(found["closed"]) and _NUMBER.fullmatch(run[0]) is not None
+        # Behind the name of a pair, or the login of `.netrc`, even a word is the value.
+        is_pair = found.re is connectors.PAIR or (found.re is connectors.BLANK and not name.startswith(b"--"))
+        if not is_number and not _is_given(text, name, b"=" if is_pair else found["sign"], run[0], end):
             return None
     return _checked(text, name, strength, at, end)
+
+
+def _header(text: bytes, start: int, name: bytes, at: int, quote: bytes | None) -> SecretSpan | None:
+    """Return the rest of a header whose value has parameters: cookies, `Digest username="ada", …`."""
+    if name.lower().endswith(b"cookie"):
+        line = _LINE.match(text, at)
+        return SecretSpan(at, line.end(), "cookie") if line is not None and b"=" in line[0] else None
+    scheme = _PARAMETERS.match(text, at) if not quote and name.lower().endswith(b"authorization") else None
+    if scheme is None:
+        return None
+    line = (_LINE if text[start - 1 : start] in _QUOTES else _WHOLE_LINE).match(text, scheme.end())
+    return None if line is None else SecretSpan(*line.span(), "assigned")
 
 
 def _checked(text: bytes, name: bytes, strength: int, start: int, end: int) -> SecretSpan | None:
@@ -357,26 +334,6 @@ def _checked(text: bytes, name: bytes, strength: int, start: int, end: int) -> S
     ):
         return None
     return SecretSpan(start, end, "assigned")
-
-
-def _other(text: bytes, start: int, end: int) -> re.Match[bytes] | None:
-    """Return the match of a value after something else than a sign, which depends on the text before the name."""
-    name = text[start:end]
-    base = max(0, start - _BEFORE)
-    if name.startswith(b"--"):
-        return _BLANK.match(text, end)
-    if (found := _PAIR.match(text, end)) is not None and _NAMED_BY.search(text, base, start):
-        return found
-    if (found := _CALL.match(text, end)) is not None and _CALLED.search(text, base, start):
-        return found
-    if (found := _CELL.match(text, end)) is not None and _ROW_START.search(text, base, start):
-        return found
-    if (found := _ELEMENT.match(text, end)) is not None and _TAG.search(text, base, start):
-        return found
-    if name.lower() == b"password" and (found := _BLANK.match(text, end)) is not None:
-        before = _SQL if found["quote"] else _NETRC
-        return found if before.search(text, base, start) else None
-    return None
 
 
 def _closing(text: bytes, quote: bytes, at: int) -> int:
@@ -395,4 +352,4 @@ def _is_given(text: bytes, name: bytes, sign: bytes, value: bytes, end: int) -> 
         return True
     is_followed = text[end : end + 1] in b" \t\r\n&\\\"'`"
     is_value = name.startswith(b"--") or _PLAIN.fullmatch(value) is None or is_followed
-    return sign == b"=" and len(value) >= 4 and is_value and value != name
+    return sign == b"=" and len(value) >= 4 and is_value and not name.endswith(value)

@@ -32,7 +32,7 @@ Reset password? Forgot password? Change password, {w}.|**Password:** at least {n
 | Option | Token | {w} |
 - [ ] rotate the secret key of the {w}|--password is required by {w}|use --token to {w}|set --api-key or {w}
 login {w} password reset|The password is not {w}.|Password (optional): none|secret: <your {w}>|see API keys → {w}
-""".strip().replace("\n", "\x00").replace("|\x00", "\x00")
+""".strip()
 
 CODE = """
 password = get_{w}()|const token = await {w}.token();|if (password === {w}) {{ {w}(); }}|def login(self, password: str, secret: str = None) -> {W}:
@@ -62,7 +62,9 @@ def texts(seed: int = 21) -> Iterator[str]:
     made = random.Random(seed)
 
     def filled(text: str) -> str:
-        while "{" in text.replace("{{", "").replace("}}", "") and any(m in text for m in ("{w}", "{W}", "{U}", "{n}")):
+        while "{" in text.replace("{{", "").replace("}}", "") and any(
+            m in text for m in ("{w}", "{W}", "{U}", "{n}")
+        ):
             for mark, value in (
                 ("{w}", made.choice(WORDS)),
                 ("{W}", made.choice(WORDS).title()),
@@ -72,20 +74,19 @@ def texts(seed: int = 21) -> Iterator[str]:
                 text = text.replace(mark, value, 1)
         return text.replace("{{", "{").replace("}}", "}")
 
-    patterns = [
-        *(line for part in PROSE.split("\x00") for line in ([part] if part.startswith("| ") else part.split("|"))),
-        *CODE.replace("\\n", "\n").replace("\n['", "|['").split("|"),
-        *URLS.replace("\n", "|").split("|"),
-    ]
+    tables = [line for line in PROSE.splitlines() if line.startswith("| ")]
+    lines = [line for line in PROSE.splitlines() if not line.startswith("| ")]
+    lines += [*CODE.splitlines(), *URLS.splitlines()]
+    patterns = [*tables, *(part.replace("\\n", "\n") for line in lines for part in line.split("|"))]
     for pattern in patterns:
-        for _ in range(2):
+        for _ in range(3):
             yield filled(pattern)
     for number in range(12):
         noise = made.randbytes(48)
         digest = sha256(noise).hexdigest()
         yield f"commit {digest[:40]} of {uuid.UUID(bytes=noise[:16])}"
         yield f"sha512-{b64encode(noise).decode()} integrity"
-        yield f"etag: W/\"{digest[:20]}\", session={uuid.UUID(bytes=noise[:16])}, request_id={digest[:24]}"
+        yield f'etag: W/"{digest[:20]}", session={uuid.UUID(bytes=noise[:16])}, request_id={digest[:24]}'
         yield f"data:image/png;base64,{b64encode(noise * 3).decode()}"
         yield f'{{"page_token": "{digest[:16]}", "nextPageToken": "{digest[:20]}", "key_id": "{digest[:8]}"}}'
         yield f"{made.choice(WORDS)}-{number}.example.com:{made.randrange(1024, 65535)}/{digest[:12]}"

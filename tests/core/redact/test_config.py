@@ -124,7 +124,12 @@ def test_a_value_is_found_encoded_for_a_url_and_in_base64(value: str, around: st
     rules = RedactionRules(values={"X": value})
     assert not rules.is_thorough
     raw = (around + value + around).encode()
-    for text in (quote(raw, safe=""), quote_plus(raw), b64encode(raw).decode(), urlsafe_b64encode(raw).decode()):
+    for text in (
+        quote(raw, safe=""),
+        quote_plus(raw),
+        b64encode(raw).decode(),
+        urlsafe_b64encode(raw).decode(),
+    ):
         found = list(rules.custom_matches(text.encode()))
         assert found, text
         # All but the letters that also encode the bytes around the value.

@@ -21,7 +21,7 @@ GATE = Prefilter()
 RULES = RedactionRules()
 
 
-SEARCHED = {"max_examples": 300, "deadline": None}
+SEARCHED = settings(max_examples=300, deadline=None)
 
 
 def test_every_literal_is_searched_once() -> None:
@@ -30,14 +30,16 @@ def test_every_literal_is_searched_once() -> None:
     assert max(map(len, LITERALS)) <= OVERLAP
 
 
-@settings(**SEARCHED)
-@given(st.from_regex(rf"\A(?:[A-Za-z]{{0,6}}[_-]?)(?i:{patterns.STRONG_NAME})\Z", fullmatch=True).map(str.encode))
+@SEARCHED
+@given(
+    st.from_regex(rf"\A(?:[A-Za-z]{{0,6}}[_-]?)(?i:{patterns.STRONG_NAME})\Z", fullmatch=True).map(str.encode)
+)
 def test_every_name_that_a_rule_calls_secret_is_a_hit(name: bytes) -> None:
     assert patterns.verdict(name) == patterns.NameVerdict.STRONG
     assert GATE.hits(name)
 
 
-@settings(**SEARCHED)
+@SEARCHED
 @given(
     st.from_regex(rf"\A(?:[A-Za-z]{{0,6}}[_-]?)(?i:{patterns.WEAK_NAME})\Z", fullmatch=True).map(str.encode),
 )
@@ -68,23 +70,79 @@ for each in LITERALS[:INSENSITIVE]:
 
 PIECES = st.sampled_from(
     [
-        *("password", "Token", "api_key", "X-Api-Key", "PWD", "auth", "dbPass", "secret", "sig", "code", "kty", "k", "d"),
-        *("=", ": ", " := ", "=>", '"', "'", "\n", " ", "?", "&", "--", "|", "**", "<", ">", "</", "]", "[", ",", "{", "}"),
-        *("curl", " -u ", "sshpass -p ", "identified by ", "value", "name: ", "\x1b[0m", "host:5432:db:u:", "login ada "),
+        *(
+            "password",
+            "Token",
+            "api_key",
+            "X-Api-Key",
+            "PWD",
+            "auth",
+            "dbPass",
+            "secret",
+            "sig",
+            "code",
+            "kty",
+            "k",
+            "d",
+        ),
+        *(
+            "=",
+            ": ",
+            " := ",
+            "=>",
+            '"',
+            "'",
+            "\n",
+            " ",
+            "?",
+            "&",
+            "--",
+            "|",
+            "**",
+            "<",
+            ">",
+            "</",
+            "]",
+            "[",
+            ",",
+            "{",
+            "}",
+        ),
+        *(
+            "curl",
+            " -u ",
+            "sshpass -p ",
+            "identified by ",
+            "value",
+            "name: ",
+            "\x1b[0m",
+            "host:5432:db:u:",
+            "login ada ",
+        ),
         *("a1b2c3d4e5f6g7h8", "swordfish", "Sw0rdf1sh", "dXNlcjpwYXNzd29yZA==", "x", "1"),
     ]
 )
 
 
-NAME = st.sampled_from([spelled for name in [*names.STRONG, "token", "pwd", "pass", "auth", "sig", "X-Amz-Signature"]
-    for spelled in (*names.spellings(name)[:5], name.upper(), name.title(), name.title().replace("-", ""))])
-VALUE = st.sampled_from(["a1b2c3d4e5f6g7h8", "'swordfish'", '"sw0rdfish x"', "dXNlcjpwYXNzd29yZA==", "b\"x1\"", "x1y2z3</a>"])
+NAME = st.sampled_from(
+    [
+        spelled
+        for name in [*names.STRONG, "token", "pwd", "pass", "auth", "sig", "X-Amz-Signature"]
+        for spelled in (*names.spellings(name)[:5], name.upper(), name.title(), name.title().replace("-", ""))
+    ]
+)
+VALUE = st.sampled_from(
+    ["a1b2c3d4e5f6g7h8", "'swordfish'", '"sw0rdfish x"', "dXNlcjpwYXNzd29yZA==", 'b"x1"', "x1y2z3</a>"]
+)
 TEXTS = st.lists(PIECES, max_size=14) | st.tuples(
-    st.lists(PIECES, max_size=2).map("".join), NAME, st.lists(PIECES, min_size=1, max_size=3).map("".join), VALUE
+    st.lists(PIECES, max_size=2).map("".join),
+    NAME,
+    st.lists(PIECES, min_size=1, max_size=3).map("".join),
+    VALUE,
 )
 
 
-@settings(**SEARCHED)
+@SEARCHED
 @given(TEXTS.map("".join))
 def test_what_a_rule_would_redact_is_a_hit_and_suspect_in_a_message(text: str) -> None:
     data = text.encode()
@@ -97,10 +155,13 @@ def test_what_a_rule_would_redact_is_a_hit_and_suspect_in_a_message(text: str) -
             text = json.dumps([text])
 
 
-@settings(**SEARCHED)
+@SEARCHED
 @given(st.dictionaries(PIECES, PIECES, max_size=5))
 def test_a_message_in_which_a_secret_is_found_is_suspect(value: dict[str, str]) -> None:
-    for message in (json.dumps(value).encode(), json.dumps({"params": {"arguments": value}}, indent=1).encode()):
+    for message in (
+        json.dumps(value).encode(),
+        json.dumps({"params": {"arguments": value}}, indent=1).encode(),
+    ):
         if JsonWalker(RULES, lambda _: b"#").edits(message):
             assert any(is_suspect(message, hit, RULES) for hit in GATE.hits(message)), message
 
@@ -133,8 +194,12 @@ def test_another_at_sign_is_not_a_hit(text: bytes) -> None:
     assert GATE.hits(text) == []
 
 
-@settings(**SEARCHED)
-@given(st.lists(st.sampled_from([*LITERALS, b"x" * 9, b"x" * 300, b"pass", b"KEY", b"-"]), max_size=9).map(b"".join))
+@SEARCHED
+@given(
+    st.lists(st.sampled_from([*LITERALS, b"x" * 9, b"x" * 300, b"pass", b"KEY", b"-"]), max_size=9).map(
+        b"".join
+    )
+)
 def test_the_search_around_fragments_finds_what_a_search_of_all_bytes_finds(data: bytes) -> None:
     padded = data + b"x" * 20_000
     assert GATE.find(padded) == GATE._literals(padded.lower(), overlapping=True)
