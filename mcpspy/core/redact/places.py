@@ -129,7 +129,7 @@ def column(text: bytes, start: int) -> list[Span]:
         end = text.find(b"\n", at, at + LINE)
         row = text[at : end if end >= 0 else at + LINE]
         cells = row.split(b"|")
-        if row.lstrip()[:1] != b"|" or len(cells) <= number:
+        if row.lstrip()[:1] != b"|" or len(cells) <= number or _RULER.match(text, at) is not None:
             break
         cell = cells[number]
         value = cell.strip(_AROUND_CELL)

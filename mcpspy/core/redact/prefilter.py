@@ -10,6 +10,7 @@ without secrets imports only this module of redaction and the names.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from functools import cached_property
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
@@ -102,16 +103,31 @@ class Prefilter:
             return found
         if len(found) * DENSE > len(data):
             return self._literals(lower, overlapping=True)
+        return self._around(lower, sorted([start for _, start, _ in found]))
+
+    def _around(self, lower: bytes, places: list[int]) -> Matches:
+        """Return the matches of literals around places: one search of these parts, which are joined."""
+        longest = self._longest
+        parts: list[bytes] = []
+        starts: list[int] = []
+        shifts: list[int] = []
+        length = end = 0
+        for place in places:
+            start = max(end, place - longest)
+            if end and place - longest <= end:
+                # The part begins where the one before it ends: they are one.
+                parts.pop()
+                length = starts.pop()
+                start = length + shifts.pop()
+            end = min(place + longest, len(lower))
+            parts.append(lower[start:end])
+            starts.append(length)
+            shifts.append(start - length)
+            length += end - start + 1
         matches = []
-        end = 0
-        for start in sorted(start for _, start, _ in found):
-            first, last = max(end, start - self._longest), start + self._longest
-            if first < last:
-                # A literal that begins before `end` and ends after it is in this window too.
-                first = max(0, first - self._longest)
-                window = self._literals(lower[first:last], overlapping=True)
-                matches += [(number, first + at, first + to) for number, at, to in window if first + to > end]
-                end = min(last, len(lower))
+        for number, start, stop in self._literals(b"\0".join(parts), overlapping=True):
+            shift = shifts[bisect_right(starts, start) - 1]
+            matches.append((number, start + shift, stop + shift))
         return matches
 
     def hits(self, data: bytes) -> list[Hit]:
