@@ -128,7 +128,7 @@ def test_a_token_is_in_no_byte_of_the_recording_in_any_position(rule: str, token
 def test_the_corpora_have_the_sizes_that_the_docs_state() -> None:
     page = (corpus.HERE.parents[2] / "docs" / "redact.md").read_text(encoding="utf-8")
     assert (
-        f"{len(TOKENS)} tokens in {len(AROUND)} places each, {len(PLACES)} secrets recognised by location, "
+        f"{len(TOKENS)} tokens in {len(AROUND)} places each, {len(PLACES)} secrets recognised by context, "
         f"{len(LOOKALIKES)} look-alikes"
     ) in " ".join(page.split())
 
