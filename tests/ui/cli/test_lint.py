@@ -362,4 +362,4 @@ def test_a_filter_leaves_findings_on_what_it_finds(
 
 def test_a_filter_that_cannot_be_read_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lint", "-q", "a is:finding"]) == 2
-    assert "lint: --filter, character 6: findings are not known here" in capsys.readouterr().err
+    assert "lint: --filter, character 6: findings are available only in" in capsys.readouterr().err

@@ -121,7 +121,7 @@ def test_what_a_client_names_is_shown_sanitized(recording: Path) -> None:
         ),
         (
             ["--ignore-path", "/id"],
-            "mock: --ignore-path /id: only /params/… is compared (use /",
+            "mock: --ignore-path /id: only pointers below /params are compared (use /",
         ),
     ],
 )
