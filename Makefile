@@ -15,7 +15,7 @@ help:
 	@echo "make site        the documentation site, in build/site; dead links are errors"
 	@echo "make fuzz        four minutes of atheris; FUZZ_SECONDS=3600 an hour a target"
 	@echo "make soak        half an hour of load, kills, full disks and faults; SOAK_MINUTES=2 two"
-	@echo "make bench       the benchmarks, rivals beside us, about half an hour (docs/benchmarks.md)"
+	@echo "make bench       the benchmarks, beside other tools, about half an hour (docs/benchmarks.md)"
 
 demo: $(INSTALLED)
 	$(BIN)/mcpspy demo
