@@ -39,7 +39,7 @@ WRONG = {
     "stats -q tool:": "stats: --filter, character ",
     "stats --format yaml": "stats: --format yaml: not one of text, json",
     "stats -z": "stats: unknown option -z (see mcpspy stats --help)",
-    "lint --fail-on erro": "lint: --fail-on erro: not one of error, warning, info (did you mean error?)",
+    "lint --fail-on errors": "lint: --fail-on errors: not one of error, warning, info (did you mean error?)",
     "lint --select ENV999": "lint: unknown rule code ENV999 (see docs/lint.md; use codes such as ENV, LIFE3, SEC201)",
     "diff a": "diff: missing NEW (see mcpspy diff --help)",
     "diff a b c": "diff: unexpected argument c (see mcpspy diff --help)",
