@@ -78,7 +78,7 @@ def test_two_recordings_of_one_server_differ_in_what_is_volatile_alone(recorded:
     assert compare(old, new, DiffOptions(ignored=(pattern,))).changes == []
 
 
-def test_sealed_states_and_subscriptions_of_two_runs_are_no_difference(recorded: Recorded) -> None:
+def test_request_states_and_subscription_ids_of_two_runs_do_not_differ(recorded: Recorded) -> None:
     assert compare(recorded("peer-sdk-auto"), recorded("peer-sdk-modern")).changes == []
 
 
@@ -251,7 +251,7 @@ def test_latency_is_compared_on_request_and_of_repeated_requests_the_median(reco
     assert (change.old, change.new) == (pytest.approx(0.001), pytest.approx(0.003))
 
 
-def test_one_slow_answer_of_many_is_no_change_and_most_of_them_are(record: Make) -> None:
+def test_one_slow_response_of_many_is_not_a_change_but_a_slower_median_is(record: Make) -> None:
     def timed(*latencies: float) -> Session:
         session = record([], ends=False)
         for n, latency in enumerate(latencies):
@@ -419,7 +419,7 @@ def test_parts_that_were_never_listed_are_reported(record: Make) -> None:
     assert unlisted(listing, DiffOptions()) == []
 
 
-def test_what_is_ignored_in_params_does_not_keep_requests_apart(record: Make) -> None:
+def test_ignored_params_do_not_distinguish_requests(record: Make) -> None:
     old = record([call(1, n=1, now=1), text_result(1, "a"), call(2, n=2, now=2), text_result(2, "b")])
     new = record([call(1, n=2, now=3), text_result(1, "b"), call(2, n=1, now=4), text_result(2, "a")])
 
@@ -466,7 +466,7 @@ def test_progress_and_the_handshake_can_be_left_out(edited: Edited, recorded: Re
 
 
 @pytest.mark.parametrize("depth", [990, 3000])
-def test_what_is_nested_deeply_is_compared_without_a_fault(record: Make, depth: int) -> None:
+def test_deeply_nested_messages_are_compared_without_an_error(record: Make, depth: int) -> None:
     def session(leaf: bytes) -> Session:
         deep = b"[" * depth + leaf + b"]" * depth
         hello = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"capabilities":{"x":%b}}}' % deep

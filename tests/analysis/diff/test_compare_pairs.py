@@ -42,7 +42,7 @@ def test_the_same_comes_first_with_first_and_the_like_with_what_is_left() -> Non
     assert paired(old, new) == ([(1, 0, False), (0, 1, True), (2, 2, True)], 1, 1)
 
 
-def test_what_moved_is_as_little_as_can_be() -> None:
+def test_the_number_of_moved_items_is_minimal() -> None:
     old: list[list[object]] = [["a", n] for n in range(6)]
     new: list[list[object]] = [["a", n] for n in (5, 0, 1, 2, 4, 3)]
 

@@ -22,7 +22,9 @@ def longest(one: list[int], other: list[int]) -> int:
 
 
 @given(SHORT, SHORT)
-def test_what_is_found_is_common_in_order_and_as_long_as_can_be(one: list[int], other: list[int]) -> None:
+def test_the_found_subsequence_is_common_ordered_and_of_maximal_length(
+    one: list[int], other: list[int]
+) -> None:
     found = common(one, other)
 
     assert all(one[here] == other[there] for here, there in found)

@@ -93,7 +93,7 @@ def test_a_resource_is_identified_by_its_uri_and_not_its_name() -> None:
 
 
 @pytest.mark.parametrize("method", sorted(LISTINGS))
-def test_what_is_lost_is_breaking_and_what_is_gained_a_note(method: str) -> None:
+def test_a_removed_item_is_breaking_and_an_added_item_is_a_note(method: str) -> None:
     listing = LISTINGS[method]
 
     (lost,) = compare_listed(listing, {"x": {}}, {}, dates=False)

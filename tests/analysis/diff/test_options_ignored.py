@@ -52,7 +52,7 @@ def test_an_invalid_pattern_is_refused(text: str) -> None:
     ],
     ids=str,
 )
-def test_what_a_pattern_names_is_cut_out(pattern: str, left: Any) -> None:
+def test_an_ignored_pattern_removes_the_values_that_it_matches(pattern: str, left: Any) -> None:
     assert cut(RESULT, [pointer(pattern)]) == {"result": left}
 
 

@@ -72,7 +72,7 @@ def test_several_sessions_and_none_are_valid_too() -> None:
     assert valid("".join(export([])))["log"]["entries"] == []
 
 
-def test_what_is_not_utf_8_is_base64_and_no_body_is_none() -> None:
+def test_a_body_that_is_not_utf_8_is_base64_and_a_missing_body_is_omitted() -> None:
     response = entry_response(200, None, {"content-type": "x"}, b"\xff")
     request = entry_request("POST", "http://h/p?a=1&b=", {}, b"\xff")
 

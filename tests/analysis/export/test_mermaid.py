@@ -130,7 +130,7 @@ def test_every_message_is_an_arrow() -> None:
     ]
 
 
-def test_what_does_not_fit_is_counted_in_the_diagram() -> None:
+def test_the_diagram_counts_messages_that_do_not_fit() -> None:
     *_, last = lines = diagram(*(call(n, n, name=b"x" * 99) for n in range(1, 2000)))
 
     (left,) = re.findall(r"Note over C,S: (\d+) more messages omitted", last)

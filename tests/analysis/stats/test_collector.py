@@ -160,7 +160,7 @@ def test_a_long_plain_session_adds_up_too(data: st.DataObject) -> None:
     same(talk.lines)
 
 
-def test_what_became_of_a_request_is_counted_as_that() -> None:
+def test_requests_are_counted_by_their_final_state() -> None:
     talk = Talk().hello()
     talk.call(1, 1.0, 1.1).call(2, 2.0, 2.3, isError=True).ask(3, 3.0, "tools/call", {"name": "echo"})
     talk.answer(3, 3.2, code=-32602).ask(4, 4.0, "tools/call", {"name": "echo"}).cancel(4, 4.5)

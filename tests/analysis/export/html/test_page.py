@@ -324,7 +324,7 @@ async def test_a_large_body_is_laid_out_as_far_as_one_looks(browser: Page, tmp_p
 
 
 @in_chromium
-async def test_what_is_made_to_be_too_much_is_not(browser: Page, tmp_path: Path) -> None:
+async def test_the_page_handles_very_deep_and_very_long_messages(browser: Page, tmp_path: Path) -> None:
     deep = b'"deep":' + b"[" * 900 + b"]" * 900
     wide = b'"wide":"' + b"needle " * 300_000 + b'"'
     await opened(
@@ -384,7 +384,7 @@ async def test_a_search_finds_words_in_methods_subjects_and_bodies(browser: Page
 
 
 @in_chromium
-async def test_what_is_found_is_marked_and_can_be_walked_through(browser: Page, tmp_path: Path) -> None:
+async def test_matches_are_highlighted_and_keys_move_between_them(browser: Page, tmp_path: Path) -> None:
     await opened(browser, tmp_path, session_of(*(entry for pair in SEARCHED for entry in pair)))
     await browser.press("/")
     await browser.write("snow")

@@ -75,7 +75,7 @@ def test_bodies_are_kept_to_the_digit() -> None:
     assert Read(session_of(client(0, text.encode()))).bodies == [text]
 
 
-def test_bytes_that_are_no_text_are_escapes() -> None:
+def test_bytes_that_are_not_text_are_shown_as_escapes() -> None:
     read = Read(session_of(server(0, b"\xff\xfe{")))
 
     assert read.bodies == ["\\xff\\xfe{"]
