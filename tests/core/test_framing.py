@@ -71,7 +71,7 @@ def test_an_empty_line_is_a_line() -> None:
     assert fed([b"\n", b"\n\n"]) == ([b"", b"", b""], b"")
 
 
-def test_close_gives_the_torn_line_once() -> None:
+def test_close_returns_the_incomplete_line_once() -> None:
     framer = LineFramer()
     assert framer.feed(b"half") == []
     assert b"".join(framer.close()) == b"half"

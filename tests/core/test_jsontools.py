@@ -89,13 +89,13 @@ def test_a_pointer_is_read_as_it_is_spelled(tokens: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "params", "params/a", "/a~", "/a~2b"])
-def test_what_is_no_pointer_is_refused(text: str) -> None:
+def test_an_invalid_pointer_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="pointer"):
         pointer(text)
 
 
 @given(VALUES, VALUES, st.data())
-def test_what_is_ignored_makes_no_difference(value: Any, other: Any, data: st.DataObject) -> None:
+def test_an_ignored_path_makes_no_difference(value: Any, other: Any, data: st.DataObject) -> None:
     if not (paths := places(value)):
         return
     path = data.draw(st.sampled_from(paths))

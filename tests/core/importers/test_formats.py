@@ -158,7 +158,7 @@ def _falls_not(name: str, data: bytes) -> None:
             assert not isinstance(read_entry(line[:-1]), Damaged)
 
 
-def test_an_edited_message_is_no_way_around(tmp_path: Path) -> None:
+def test_an_edited_message_cannot_break_a_line_of_the_recording(tmp_path: Path) -> None:
     """A line break in a string of the file must not end a line of the recording."""
     said: dict[str, Any] = {"ts": 1, "dir": "server->client", "msg": {"_raw": '{\n}"x', "_unparsed": True}}
     _falls_not("mcp-rec", json.dumps(said).encode())

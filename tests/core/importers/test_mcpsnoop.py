@@ -22,7 +22,7 @@ def test_two_sessions_of_a_file_are_two_each_with_its_command_and_streams() -> N
     assert http.lacks != piped.lacks
 
 
-def test_what_was_no_message_stays_what_it_was() -> None:
+def test_lines_that_are_not_messages_are_unchanged() -> None:
     piped, _ = sessions(SAMPLE)
     assert notes(piped, "stderr") == [{"text": "weather: ready"}]
     said = [said for _, _, said in frames(piped)]
@@ -30,7 +30,7 @@ def test_what_was_no_message_stays_what_it_was() -> None:
     assert said[-1].endswith(b'"big":12345678901234567890123}}')
 
 
-def test_what_it_dropped_and_changed_is_counted() -> None:
+def test_dropped_and_changed_messages_are_counted() -> None:
     envelope = '{"session_id":"s","seq":%d,"ts":"2026-11-21T08:00:00Z","direction":"c2s","raw":{},%s}\n'
     lines = [(1, '"truncated":true'), (2, '"redacted":true'), (5, '"batch":true'), (6, '"batch":true')]
     (session,) = sessions("".join(envelope % line for line in lines).encode())

@@ -109,7 +109,7 @@ def test_a_run_is_reproduced_by_its_seed_alone() -> None:
     assert run(1) != run(2)
 
 
-def test_an_error_may_say_what_the_request_said() -> None:
+def test_an_error_may_contain_values_of_the_request() -> None:
     flag = 'echo => error {"code": 5, "message": "{{params.arguments}}", "data": ["{{id}}", "no {{params.name}}"]}'
 
     assert loads(decide(flag, call("a", x=1)).answer or b"") == {
@@ -119,7 +119,7 @@ def test_an_error_may_say_what_the_request_said() -> None:
     }
 
 
-def test_a_canned_result_is_what_it_says_and_in_2026_07_28_of_a_type() -> None:
+def test_a_canned_result_is_unchanged_except_for_a_result_type_in_2026_07_28() -> None:
     assert loads(decide('echo => respond {"a": null}', call()).answer or b"")["result"] == {"a": None}
     assert loads(decide('echo => respond {"a": 1}', MODERN).answer or b"")["result"] == {
         "resultType": "complete",
@@ -146,7 +146,7 @@ def test_a_failed_replacement_is_noted_and_the_message_forwarded_unchanged() -> 
     assert decision.notes[0].fields["failed"] == "/id/x does not exist: x would be in 1"
 
 
-def test_what_is_corrupted_was_edited_before() -> None:
+def test_a_message_is_edited_before_it_is_corrupted() -> None:
     evaluator = RuleEvaluator(rules("echo => replace /params/arguments/x = 1", "echo => corrupt bad-json"))
     decision = evaluator.evaluate(message(call()), None)
 

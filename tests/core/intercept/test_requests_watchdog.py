@@ -46,7 +46,7 @@ def test_a_call_that_hangs_is_answered_cancelled_and_its_answer_swallowed() -> N
     assert watched.next_at is None
 
 
-def test_what_is_answered_or_cancelled_in_time_is_left_alone() -> None:
+def test_requests_answered_or_cancelled_in_time_do_not_time_out() -> None:
     watched = interceptor(call_timeout=5)
     watched.process(1.0, "client", call(1))
     watched.process(1.0, "client", call(2))
@@ -56,7 +56,7 @@ def test_what_is_answered_or_cancelled_in_time_is_left_alone() -> None:
     assert (watched.next_at, watched.run_due(100)) == (None, [])
 
 
-def test_progress_says_that_it_does_not_hang() -> None:
+def test_progress_restarts_the_timeout() -> None:
     watched = interceptor(call_timeout=5)
     watched.process(1.0, "client", WITH_TOKEN)
     watched.process(5.0, "server", progress(3))
@@ -96,7 +96,7 @@ def test_before_that_a_cancellation_goes_its_own_way() -> None:
     assert (cancelled.exchange, cancelled.stream, cancelled.side) == (None, "4", "client")
 
 
-def test_a_request_that_never_went_on_is_not_cancelled() -> None:
+def test_a_request_that_was_never_forwarded_is_not_cancelled() -> None:
     watched = interceptor("tool:echo => drop", "tool:slow => delay 9s", call_timeout=5)
     watched.process(0.0, "client", call(1))
     watched.process(0.0, "client", call(2, tool="slow"))

@@ -58,7 +58,7 @@ def test_after_a_cancellation_only_what_waited_for_it_comes() -> None:
     assert due(stopped) == []
 
 
-def test_each_request_of_the_server_has_an_id_of_its_own_and_takes_it_as_a_string() -> None:
+def test_each_server_request_has_a_unique_id_and_accepts_it_as_a_string() -> None:
     live = asking().live()
     live.initialize(roots={})
     (one,), (other,) = live.call("a", "ask"), live.call("b", "ask")
@@ -90,7 +90,7 @@ def test_log_messages_are_of_the_level_the_client_asked_for() -> None:
     assert (first["params"]["level"], last["id"]) == ("error", 3)
 
 
-def test_a_modern_request_says_its_own_level_and_gets_no_log_without_one() -> None:
+def test_a_modern_request_gets_log_messages_only_at_the_level_that_it_names() -> None:
     talk = Talk().client(id=1, method="a", params={"_meta": modern()}).server(**log("info"))
     live = talk.server(id=1, result={}).live()
     level = "io.modelcontextprotocol/logLevel"

@@ -193,7 +193,7 @@ LATER = request_entry(2, _meta={"progressToken": 2})
     ],
     ids=["in use", "in use by one that reports", "great numbers", "equal numbers", "one waits"],
 )
-def test_what_is_nearly_plain_makes_the_same_scenes(said: list[tuple[str, Json]]) -> None:
+def test_the_fast_loader_reads_unusual_messages_like_the_full_loader(said: list[tuple[str, Json]]) -> None:
     long, short = both([frame(float(at), side, **members) for at, (side, members) in enumerate(said)])
     assert short == long
 
@@ -205,7 +205,7 @@ def test_a_real_recording_makes_the_same_scenes(path: Path) -> None:
     assert short == long
 
 
-def test_what_is_plain_takes_no_steps_of_its_own() -> None:
+def test_a_plain_exchange_needs_no_separate_steps() -> None:
     loader = FastInteractionLoader(InteractionStore())
     lines = [frame(0.0, "client", id=1, method="ping"), frame(0.5, "server", id=1, result={})]
     loader.add_lines(lines, 0)

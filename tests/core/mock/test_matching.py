@@ -27,12 +27,12 @@ def of(**params: Any) -> RequestKey:
     return request_key(request(**params))
 
 
-def test_what_a_client_says_of_itself_is_not_asked_for() -> None:
+def test_client_metadata_is_not_compared() -> None:
     assert of(name="x", _meta={"progressToken": 1, "traceparent": "00"}).digest == of(name="x").digest
     assert of(name="x", _meta=modern()).digest == of(name="x", _meta=modern(progressToken=4)).digest
 
 
-def test_the_revision_is_part_of_it_in_the_era_that_says_it() -> None:
+def test_the_revision_is_part_of_the_key_of_modern_requests_only() -> None:
     assert of(name="x", _meta=modern()).digest != of(name="x").digest
     assert of(name="x", _meta=modern()).version == "2026-07-28"
     assert of(name="x", _meta={VERSION: "2025-11-25"}).digest == of(name="x").digest
@@ -62,7 +62,7 @@ def test_an_answered_question_is_another_request_than_the_one_that_led_to_it() -
     assert of(name="ask", inputResponses={"a": 1}).digest == of(name="ask", inputResponses={"a": 2}).digest
 
 
-def test_what_is_ignored_is_no_part_of_it() -> None:
+def test_ignored_params_are_not_part_of_the_key() -> None:
     ignored = [pointer("/params/arguments/now"), pointer("/params/arguments/list/1")]
     one = request(name="x", arguments={"now": 1, "list": [1, 2]})
     other = request(name="x", arguments={"now": 2, "list": [1, 3]})
@@ -79,7 +79,7 @@ def test_all_that_decides_is_laid_out_as_in_the_message() -> None:
     }
 
 
-def test_params_that_nobody_should_send_are_compared_all_the_same() -> None:
+def test_invalid_params_are_compared_too() -> None:
     deep = b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":' + b"[" * 990 + b"]" * 990 + b"}}"
     (message,) = read_frame(Frame(0.0, "client", deep))
     if isinstance(message, Request):
@@ -105,7 +105,7 @@ PARAMS = (
 
 
 @given(st.sampled_from(["tools/call", "resources/read", "completion/complete", "x"]), PARAMS, st.booleans())
-def test_it_is_what_a_longer_look_says(method: str, params: Any, ignores: bool) -> None:
+def test_the_fast_key_equals_the_full_key(method: str, params: Any, ignores: bool) -> None:
     ignored = (("params", "arguments", "a"),) if ignores else ()
     said = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     (request,) = read_frame(Frame(0.0, "client", json.dumps(said).encode()))
@@ -118,10 +118,10 @@ def test_it_is_what_a_longer_look_says(method: str, params: Any, ignores: bool) 
 
 
 @pytest.mark.parametrize("data", [b'{"a":1}', b"{}", b"", b'{"n":1e40}', b'{"_meta":{"progressToken":1}}'])
-def test_what_is_plain_is_told(data: bytes) -> None:
+def test_plain_params_have_a_fast_key(data: bytes) -> None:
     assert plain_key("tools/call", data) is not None
 
 
 @pytest.mark.parametrize("data", [b"[]", b"{", b'{"requestState":"s"}', b'{"name":1}', b'{"_meta":5}'])
-def test_of_what_is_odd_nothing_is_said(data: bytes) -> None:
+def test_unusual_params_have_no_fast_key(data: bytes) -> None:
     assert plain_key("tools/call", data) is None

@@ -28,7 +28,7 @@ def test_a_server_whose_handshake_is_missing_has_what_was_used_of_it() -> None:
     assert talk.live().initialize("1999")["result"]["protocolVersion"] == "2025-11-25"
 
 
-def test_a_modern_server_that_was_never_probed_says_what_it_took() -> None:
+def test_a_discover_response_is_inferred_for_a_server_that_was_never_probed() -> None:
     recordings = Talk().client(id=1, method="tools/list", params={"_meta": modern()}).recordings()
     said = responses.discovered(recordings)
     assert said["supportedVersions"] == ["2026-07-28"]
@@ -53,13 +53,13 @@ def test_a_miss_names_the_three_nearest_and_where_they_differ() -> None:
     )
 
 
-def test_a_modern_request_to_a_legacy_recording_is_told_that_it_is_the_revision() -> None:
+def test_the_error_for_a_modern_request_to_a_legacy_recording_names_the_revision() -> None:
     talk = Talk().client(id=1, method="tools/call", params={"name": "echo"}).server(id=1, result={})
     (said,) = talk.live().ask(1, "tools/call", name="echo", _meta=modern())
     assert said["error"]["data"]["nearest"][0]["differs"] == ["/params/_meta"]
 
 
-def test_a_method_that_was_never_used_is_told_which_were() -> None:
+def test_the_error_for_an_unrecorded_method_names_the_nearest_request() -> None:
     (said,) = Talk().call(1).live().ask(1, "prompts/get", name="echo")
     near = {"method": "tools/call", "about": "echo", "differs": ["/method"]}
     assert said["error"]["data"] == {"mcpspy": "not recorded", "nearest": [near]}

@@ -57,7 +57,7 @@ def test_method_takes_the_next_of_the_method() -> None:
     assert "error" in live.ask(9, "prompts/get", name="x")[0]
 
 
-def test_what_is_ignored_may_differ() -> None:
+def test_ignored_params_may_differ() -> None:
     recordings = Talk().call(1, now=1, n=1).recordings("/params/arguments/now")
     assert [Live(recordings).answered(1, now=2, n=1), Live(recordings).answered(1, now=1, n=2)] == [
         "yes",
@@ -100,7 +100,7 @@ def test_a_chain_of_questions_is_followed_by_its_state() -> None:
     assert lost["error"]["data"]["nearest"][0]["differs"] == ["/params/requestState"]
 
 
-def test_of_one_question_the_answer_to_what_the_user_said_is_given() -> None:
+def test_the_response_depends_on_the_users_input() -> None:
     talk = Talk()
     for said in ("accept", "decline"):
         params = {"name": "ask", "requestState": "s", "inputResponses": {"q": said}, "_meta": modern()}
@@ -112,7 +112,7 @@ def test_of_one_question_the_answer_to_what_the_user_said_is_given() -> None:
         assert answer["result"]["said"] == said
 
 
-def test_what_was_never_asked_for_is_known_at_the_end() -> None:
+def test_unused_interactions_are_known_at_the_end() -> None:
     live = Talk().handshake().call(1, n=1).call(2, n=1).call(3, n=2).live()
     live.initialize()
     live.answered(1, n=1)
@@ -127,7 +127,7 @@ def test_a_recording_of_nothing_answers_nothing(match: MatchMode) -> None:
     assert Talk().handshake().live(match=match).answered(1) == MISS
 
 
-def test_a_placeholder_of_redaction_stands_for_what_it_may_have_been() -> None:
+def test_a_redacted_value_matches_any_value() -> None:
     talk = Talk().handshake().call(1, "login", "in", key="[redacted:3f9c01ab]", user="ada")
     talk.call(2, "login", "in again", key="[redacted:3f9c01ab]", user="ada").call(
         3, "login", "bob", user="bob"
@@ -141,7 +141,7 @@ def test_a_placeholder_of_redaction_stands_for_what_it_may_have_been() -> None:
     assert [interaction.number for interaction in live.session.selector.unused()] == [3]
 
 
-def test_different_values_stand_for_different_placeholders_in_their_order() -> None:
+def test_different_values_match_different_placeholders_in_order() -> None:
     live = (
         Talk()
         .handshake()
@@ -204,25 +204,25 @@ def test_a_plain_request_is_answered_and_its_place_taken() -> None:
     ],
     ids=lambda data: ascii(data[:60]),
 )
-def test_what_is_not_plain_takes_nobodys_place(data: bytes) -> None:
+def test_an_unusual_request_uses_no_interaction_on_the_fast_path(data: bytes) -> None:
     selector = Selector(twice().recordings())
     assert selector.fast_response(data) is None
     assert len(selector.unused()) == 4
 
 
 @pytest.mark.parametrize("talk", [slow(), asking()], ids=["progress", "a question"])
-def test_what_comes_with_something_besides_takes_the_long_way(talk: Talk) -> None:
+def test_an_exchange_with_more_messages_takes_the_slow_path(talk: Talk) -> None:
     name = "slow" if len(talk.session.exchanges) == 1 else "ask"
     assert Selector(talk.recordings()).fast_response(request(name=name)) is None
 
 
-def test_a_large_answer_is_read_when_it_is_told() -> None:
+def test_a_large_response_takes_the_slow_path() -> None:
     talk = Talk().call(1, answer="x" * SMALL)
     assert Selector(talk.recordings()).fast_response(request(name="echo")) is None
     assert talk.live().answered(5) == "x" * SMALL
 
 
-def test_how_it_is_matched_is_obeyed() -> None:
+def test_the_fast_path_follows_the_match_options() -> None:
     assert Selector(twice().recordings(), MatchMode.METHOD).fast_response(ECHO) is None
     once = Selector(twice().recordings(), repeats=False)
     assert [said(ECHO, once) is None for _ in range(3)] == [False, False, True]
@@ -232,7 +232,7 @@ def test_how_it_is_matched_is_obeyed() -> None:
     assert json.loads(answer[0])["result"]["said"] == "a"
 
 
-def test_what_the_rest_of_the_recordings_could_change_is_not_sure() -> None:
+def test_a_response_waits_if_the_rest_of_the_recordings_could_change_it() -> None:
     talk = twice()
     loader = InteractionLoader(InteractionStore("r.jsonl"), talk.session.header)
     for entry in list(entries(talk.session))[:5]:
@@ -272,7 +272,7 @@ WHAT = st.sampled_from(["answered", "answered", "failed", "reported", "logged"])
 
 @given(ASKED, st.lists(WHAT, min_size=6, max_size=6), ASKED, st.booleans(), st.sampled_from(MatchMode))
 @settings(max_examples=60, deadline=None)
-def test_whatever_is_asked_the_long_way_tells_the_same(
+def test_the_fast_path_and_the_slow_path_give_the_same_responses(
     recorded: list[Any], answers: list[str], asked: list[Any], repeats: bool, match: MatchMode
 ) -> None:
     talk = Talk().handshake()
@@ -378,7 +378,7 @@ def is_settled(recordings: Recordings, message: Request) -> bool:
 PROBES = read_request("server/discover", **PROBE)
 
 
-def test_how_a_recording_begins_answers_only_what_all_of_it_would_answer_so() -> None:
+def test_a_handshake_is_settled_early_only_if_the_rest_cannot_change_the_response() -> None:
     begun = Recordings([loaded(legacy().session).store])
     assert is_settled(begun, read_request("initialize", protocolVersion="2025-11-25"))
     assert not is_settled(begun, read_request("initialize", protocolVersion="2025-03-26"))

@@ -62,7 +62,7 @@ def test_a_slow_answer_takes_the_recorded_time() -> None:
     assert not after.owes
 
 
-def test_what_is_cancelled_stops() -> None:
+def test_a_cancelled_request_gets_no_more_messages() -> None:
     live = slow().live(speed=1.0)
     live.ask("a", "tools/call", name="slow", _meta={"progressToken": 0})
     assert names(live.wait(1.0)) == ["notifications/progress"]
@@ -86,7 +86,7 @@ def test_a_call_that_was_cancelled_and_never_answered_is_not_answered_now() -> N
     assert live.session.complaints() == []
 
 
-def test_a_call_that_nobody_cancelled_and_nobody_answered_is_said_to_be_that() -> None:
+def test_a_request_without_a_recorded_response_is_reported() -> None:
     live = Talk().call(1).client(id=2, method="a").live()
     assert live.ask(5, "a") == []
     (said,) = live.session.complaints()
@@ -94,7 +94,7 @@ def test_a_call_that_nobody_cancelled_and_nobody_answered_is_said_to_be_that() -
 
 
 @pytest.mark.parametrize("answer", [{"result": {"roots": []}}, {"error": {"code": -1, "message": "no"}}])
-def test_a_request_of_the_server_is_answered_before_it_goes_on(answer: Json) -> None:
+def test_the_mock_waits_for_the_response_to_a_server_request(answer: Json) -> None:
     live = asking().live()
     live.initialize(roots={})
     (request,) = live.call("a", "ask")
@@ -104,7 +104,7 @@ def test_a_request_of_the_server_is_answered_before_it_goes_on(answer: Json) -> 
     assert live.say(id=request["id"], **answer) == [], "an answer counts once"
 
 
-def test_what_followed_a_notification_follows_it_and_once() -> None:
+def test_messages_recorded_after_a_notification_are_sent_once() -> None:
     live = Talk().handshake().server(method="notifications/tools/list_changed").live()
     live.initialize()
     assert names(live.say(method="notifications/initialized")) == ["notifications/tools/list_changed"]
@@ -162,18 +162,18 @@ def test_a_batch_is_read_where_the_revision_has_it() -> None:
         (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600, None),
     ],
 )
-def test_what_is_no_request_is_refused_and_the_next_is_answered(data: bytes, code: int, id: object) -> None:  # noqa: A002
+def test_an_invalid_request_is_refused_and_the_next_is_answered(data: bytes, code: int, id: object) -> None:  # noqa: A002
     live = Talk().handshake().live()
     (said,) = live.send(data)
     assert (said["error"]["code"], said["id"]) == (code, id)
     assert names(live.ask(7, "ping")) == [7]
 
 
-def test_a_blank_line_says_nothing() -> None:
+def test_a_blank_line_gets_no_response() -> None:
     assert Talk().handshake().live().send(b" \r") == []
 
 
-def test_what_belongs_to_which_request_is_said_for_a_transport_that_must_know() -> None:
+def test_outgoing_messages_name_the_request_that_they_belong_to() -> None:
     live = slow().live()
     live.session.receive(
         b'{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"slow","_meta":{"progressToken":1}}}',
@@ -187,7 +187,7 @@ def test_what_belongs_to_which_request_is_said_for_a_transport_that_must_know() 
     ]
 
 
-def test_what_is_listened_for_belongs_to_the_subscription_and_not_to_its_cause() -> None:
+def test_a_subscribed_notification_belongs_to_its_subscription_and_not_to_its_cause() -> None:
     meta = {"io.modelcontextprotocol/subscriptionId": "l"}
     talk = Talk().client(id="l", method="subscriptions/listen", params={"_meta": modern()})
     talk.client(id=1, method="touch", params={"_meta": modern()})
@@ -239,7 +239,7 @@ PARAMS = JUNK | st.dictionaries(
 
 
 @given(st.lists(st.tuples(METHODS, JUNK, PARAMS), max_size=6))
-def test_requests_that_nobody_should_send_are_answered_all_the_same(said: list[tuple[str, Any, Any]]) -> None:
+def test_the_mock_survives_arbitrary_requests(said: list[tuple[str, Any, Any]]) -> None:
     live = Live(asking().recordings("/params/arguments/0"))
     for method, id, params in said:  # noqa: A001
         live.say(method=method, id=id, params=params)
@@ -409,7 +409,7 @@ def three() -> Talk:
     return Talk().call(1, answer="a", n=1).call(2, answer="b", n=2).call(3, answer="c", n=1)
 
 
-def test_what_is_answered_and_over_is_answered_before_the_rest_is_read() -> None:
+def test_a_completed_interaction_is_answered_before_the_rest_is_read() -> None:
     reading = Reading(three())
     assert reading.call("x", n=1) == []
     assert reading.session.waits
@@ -419,7 +419,7 @@ def test_what_is_answered_and_over_is_answered_before_the_rest_is_read() -> None
     assert not reading.session.waits
 
 
-def test_what_comes_after_what_waits_waits_behind_it() -> None:
+def test_a_request_waits_behind_an_earlier_pending_request() -> None:
     reading = Reading(three())
     reading.read(3)
     assert reading.call("x", n=2) == []
@@ -443,7 +443,7 @@ def test_only_at_the_end_is_it_sure_that_something_was_not_recorded() -> None:
     assert reading.session.selector.misses == ["not recorded: tools/call other"]
 
 
-def test_what_no_recording_has_a_say_in_does_not_wait() -> None:
+def test_input_that_needs_no_recording_does_not_wait() -> None:
     reading = Reading(Talk().handshake().client(id=1, method="a").server(id=7, method="ping").call(2))
     reading.read(2)
     reading.call("x")
@@ -495,7 +495,7 @@ def test_the_last_recording_is_sure_before_the_first_is_read() -> None:
     assert reading.recordings.conflicts == ["tools/call echo: 1.jsonl and 0.jsonl differ; using 1.jsonl"]
 
 
-def test_how_the_first_recording_begins_is_not_sure_before_the_last_is_read() -> None:
+def test_a_response_is_not_settled_before_the_last_recording_is_read() -> None:
     reading = Reading(three(), Talk().call(1, "other").call(2, answer="new", n=1))
     reading.read(3, which=0)
     reading.read(2)
@@ -566,7 +566,7 @@ def test_two_requests_in_a_batch_do_not_take_one_place() -> None:
 
 @given(st.data())
 @settings(max_examples=100, deadline=None)
-def test_who_is_answered_while_it_is_read_is_answered_as_if_all_of_it_had_been(data: st.DataObject) -> None:
+def test_responses_during_loading_equal_those_after_loading(data: st.DataObject) -> None:
     talk = Talk().handshake()
     said: list[Json] = []
     for number in range(1, data.draw(st.integers(1, 8), label="requests") + 1):
