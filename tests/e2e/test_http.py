@@ -358,7 +358,7 @@ def origin(url: str) -> str:
 
 @pytest.mark.parametrize("server", ["described", "undescribed"])
 @pytest.mark.parametrize("mode", ["legacy", MODERN])
-async def test_a_client_that_knows_only_our_address_is_authorized(
+async def test_a_client_that_knows_only_the_address_of_mcpspy_is_authorized(
     server: str, mode: str, peers: Peers, guarded: dict[str, str]
 ) -> None:
     async with peers.proxied(guarded[server]) as through_mcpspy:
@@ -378,7 +378,7 @@ async def test_a_client_that_knows_only_our_address_is_authorized(
     assert not re.search("bearer [a-z0-9_-]{20}", text, re.IGNORECASE)
 
 
-async def test_a_token_for_the_servers_address_only_takes_a_server_that_knows_ours(
+async def test_a_server_with_bound_tokens_must_know_the_address_of_mcpspy(
     peers: Peers, guarded: dict[str, str], tmp_path: Path
 ) -> None:
     async with peers.proxied(guarded["bound"]) as through_mcpspy:

@@ -218,7 +218,7 @@ async def test_a_viewer_asks_holds_and_edits_in_a_session_and_the_host_notices_n
 
 
 @pytest.mark.parametrize("noise", ["pass", "stderr"])
-async def test_what_a_misbehaving_server_does_to_a_client_and_what_is_left_of_it(
+async def test_noise_and_timeout_options_protect_a_client_from_a_misbehaving_server(
     noise: str, driven: Callable[..., Any], peers: Peers
 ) -> None:
     async with driven("--stdout-noise", noise, "--call-timeout", "2s", server=BROKEN) as client:

@@ -86,7 +86,7 @@ async def test_a_client_of_another_era_finds_its_way_to_a_legacy_recording(peers
     assert auto.transcript == legacy.transcript.replace('"mode": "legacy"', '"mode": "auto"')
 
 
-async def test_a_client_that_was_never_recorded_is_answered_and_told_what_was_not(peers: Peers) -> None:
+async def test_a_client_that_was_never_recorded_gets_errors_for_unrecorded_requests(peers: Peers) -> None:
     recording = str(make.HERE / "peer-sdk-legacy.jsonl")
     played = await peers.play(
         "inspector.sh --method tools/call --tool-name add --tool-arg a=1 b=2", "mcpspy", "mock", recording

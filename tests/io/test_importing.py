@@ -54,7 +54,7 @@ def test_another_programs_database_is_none_of_it(tmp_path: Path) -> None:
         read(str(path), None)
 
 
-def test_what_a_file_says_reaches_no_terminal_as_it_is(tmp_path: Path) -> None:
+def test_content_of_a_file_is_sanitized_in_errors(tmp_path: Path) -> None:
     path = tmp_path / "odd.json"
     path.write_bytes(b'{"\x1b[31mred":1}')
     with pytest.raises(UsageError) as refused:
@@ -63,7 +63,7 @@ def test_what_a_file_says_reaches_no_terminal_as_it_is(tmp_path: Path) -> None:
     assert "[31mred" in str(refused.value)
 
 
-def test_a_file_that_cannot_be_opened_is_said_to_be(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "round"
     path.symlink_to(path)
     with pytest.raises(CannotStart, match="Too many levels of symbolic links"):

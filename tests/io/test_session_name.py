@@ -149,7 +149,7 @@ def test_a_generic_script_has_the_name_of_its_folder(command: str, name: str) ->
         (["pwsh", "-File", r"C:\me\weather\start.ps1"], "weather"),
     ],
 )
-def test_the_code_of_a_shell_is_looked_into(words: list[str], name: str) -> None:
+def test_the_name_is_found_in_the_code_of_a_shell(words: list[str], name: str) -> None:
     assert session_name(words, "/x/y", reads_files=False) == name
 
 

@@ -9,7 +9,7 @@ import pytest
 from mcpspy.io.client.base import MAX_QUEUED, ConnectionEnded, Inbound, ReceivedMessage, StderrLine
 
 
-async def test_what_is_put_first_is_taken_first() -> None:
+async def test_events_are_taken_in_the_order_they_were_put() -> None:
     inbox = Inbound()
     for event in (ReceivedMessage(0.0, b"a"), StderrLine(1.0, b"b"), ConnectionEnded(2.0)):
         inbox.put(event)

@@ -237,7 +237,7 @@ async def test_a_stream_that_cannot_be_taken_up_is_lost(site: Site, server: Serv
     assert len(server.requests("GET")) == 2  # Two consecutive attempts without a new event are enough.
 
 
-async def test_a_request_of_2026_07_28_says_of_itself_what_it_is_and_has_no_session(
+async def test_a_request_of_2026_07_28_has_descriptive_headers_and_no_session(
     site: Site, server: Server, kept: Kept
 ) -> None:
     async def listed(_: web.Request) -> web.StreamResponse:
@@ -358,7 +358,9 @@ async def test_http_with_sse_has_one_stream_for_all_answers(site: Site, kept: Ke
     ("endpoint", "why"),
     [("http://127.0.0.1:1/steal", "at another origin"), (None, "is not an HTTP.SSE server: HTTP 405")],
 )
-async def test_what_is_no_http_with_sse_is_reported(endpoint: str | None, why: str, site: Site) -> None:
+async def test_a_server_that_does_not_speak_http_with_sse_is_reported(
+    endpoint: str | None, why: str, site: Site
+) -> None:
     async def serve(request: web.Request) -> web.StreamResponse:
         return await OldServer(endpoint)(request) if endpoint is not None else web.Response(status=405)
 

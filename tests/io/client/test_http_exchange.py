@@ -104,7 +104,7 @@ async def test_a_redirect_is_followed_at_home_and_not_elsewhere(site: Site, kept
     assert refused.status == 307
 
 
-async def test_what_breaks_off_is_an_error_and_recorded_as_torn(site: Site, kept: Kept) -> None:
+async def test_a_truncated_response_is_an_error_and_recorded_as_incomplete(site: Site, kept: Kept) -> None:
     async def serve(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": "100"})
         await response.prepare(request)

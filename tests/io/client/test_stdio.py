@@ -61,7 +61,7 @@ async def test_a_line_goes_out_and_comes_back_and_all_of_it_is_recorded(kept: Ke
         ([os.devnull], "not executable"),
     ],
 )
-async def test_what_cannot_be_started_says_so_by_name(command: list[str], why: str) -> None:
+async def test_a_command_that_cannot_be_started_is_named_in_the_error(command: list[str], why: str) -> None:
     with pytest.raises(CannotStart, match=why):
         await connect(ServerCommand(command))
 

@@ -238,7 +238,9 @@ async def test_a_client_that_leaves_a_stream_is_seen_upstream(
     assert ends == [None, "client", *([None] if how == "stream" else [])]
 
 
-async def test_what_is_not_mcp_passes_in_http2(spying: Spying, pki: Pki, ca: CertificateAuthority) -> None:
+async def test_traffic_that_is_not_mcp_is_forwarded_in_http2(
+    spying: Spying, pki: Pki, ca: CertificateAuthority
+) -> None:
     async with serving(pki, "h2") as server, spying() as spy, client(spy, ca) as http:
         for body in (b"x" * 3_000_000, b'{"method":"ping"}', b""):
             answer = await http.post(f"{server.url}/upload", content=body)

@@ -43,7 +43,7 @@ async def test_every_session_begins_at_the_beginning() -> None:
         assert await mock.call(2) == "second"
 
 
-async def test_what_comes_before_an_answer_makes_it_a_stream_with_numbers() -> None:
+async def test_a_response_after_notifications_is_sent_as_a_numbered_stream() -> None:
     async with spoken(slow()) as mock:
         mock.session = {"Mcp-Session-Id": await mock.begin()}
         params = {"name": "slow", "_meta": {"progressToken": "t"}}
@@ -68,7 +68,7 @@ async def test_a_server_request_waits_on_the_stream_for_an_answer_by_another_pos
             assert [message.get("id") for message in await received(response)] == [None, 7]
 
 
-async def test_a_stream_that_broke_goes_on_where_it_was_left() -> None:
+async def test_a_broken_stream_resumes_after_the_last_event() -> None:
     async with spoken(asking()) as mock:
         await mock.begin(roots={})
         body = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"ask"}}'
@@ -199,7 +199,7 @@ async def test_errors_of_2026_have_a_status() -> None:
         assert (await mock.ask(1, "tools/nothing", _meta=modern()))[0] == 404
 
 
-async def test_headers_that_do_not_say_what_the_body_says_are_refused() -> None:
+async def test_headers_that_contradict_the_body_are_refused() -> None:
     async with spoken(recent()) as mock:
         body = {
             "jsonrpc": "2.0",
@@ -262,7 +262,7 @@ async def test_a_session_too_many_ends_the_first(monkeypatch: pytest.MonkeyPatch
         assert (await mock.say(id=1, method="ping"))[0] == 404
 
 
-async def test_a_host_that_was_allowed_by_name_is_no_stranger() -> None:
+async def test_a_host_that_is_allowed_by_name_is_accepted() -> None:
     async with spoken(echo(), allowed=("mock.internal",)) as mock:
         await mock.begin()
         body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
@@ -279,7 +279,9 @@ async def test_a_host_that_was_allowed_by_name_is_no_stranger() -> None:
         ("GET", "/real_server", 404, None),
     ],
 )
-async def test_what_is_not_here_is_said(method: str, path: str, status: int, allow: str | None) -> None:
+async def test_unknown_paths_and_methods_are_refused(
+    method: str, path: str, status: int, allow: str | None
+) -> None:
     async with spoken(echo()) as mock, mock.client.request(method, mock.url + path) as response:
         assert (response.status, response.headers.get("Allow")) == (status, allow)
 

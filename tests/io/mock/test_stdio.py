@@ -111,7 +111,7 @@ def test_it_answers_line_by_line_and_ends_with_its_stdin(recording: Path) -> Non
         assert (out, err, process.returncode) == (b"", b"", 0)
 
 
-def test_what_is_pending_at_the_end_is_sent_first(recording: Path) -> None:
+def test_pending_responses_are_sent_before_the_end(recording: Path) -> None:
     said, complaints, code = played(ask(2) + ask(1), recording, "--speed", "1")
     assert [each["id"] for each in said] == [1, 2]
     assert (complaints, code) == ("", 0)
@@ -185,7 +185,7 @@ def test_a_signal_does_not_tear_what_is_being_read() -> None:
 
 
 @pytest.mark.timeout(60)
-def test_what_strict_does_not_let_pass_is_said_after_a_signal_too(recording: Path) -> None:
+def test_strict_reports_unsent_requests_after_a_signal_too(recording: Path) -> None:
     with mock(recording, "--strict") as process:
         exchange(process, HELLO)
         process.terminate()
@@ -195,7 +195,7 @@ def test_what_strict_does_not_let_pass_is_said_after_a_signal_too(recording: Pat
 
 
 @pytest.mark.timeout(60)
-def test_a_client_that_reads_no_more_is_no_error(recording: Path) -> None:
+def test_a_client_that_stops_reading_is_not_an_error(recording: Path) -> None:
     with mock(recording) as process:
         exchange(process, HELLO)
         assert process.stdout is not None

@@ -104,13 +104,13 @@ def test_another_file_of_the_same_name_is_noticed(tmp_path: Path, closed: bool) 
     scan.close()
 
 
-def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"a\.jsonl: no such file"):
         RecordingScan(tmp_path / "a.jsonl").next()
 
 
 @given(st.data())
-def test_what_is_read_once_more_is_what_the_file_holds_now(data: st.DataObject) -> None:
+def test_a_second_read_returns_the_current_content_of_the_file(data: st.DataObject) -> None:
     with TemporaryDirectory() as folder:
         paths = [Path(folder, name) for name in ("one", "two")]
         with closing(LineReader()) as lines:  # hypothesis may leave in the middle.
