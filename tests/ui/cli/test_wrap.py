@@ -75,7 +75,7 @@ def test_a_host_is_wrapped_and_unwrapped_by_its_name(host: Host, capsys: pytest.
     assert path.read_bytes() == before
 
 
-def test_it_says_what_became_of_each_server_and_where_the_old_file_is(
+def test_wrap_reports_the_result_for_each_server_and_the_backup(
     config: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["wrap", "cursor", "--all"]) == 0
@@ -240,7 +240,7 @@ def test_a_server_that_another_file_of_the_product_has_is_named(
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_what_cannot_be_done_is_one_line_and_changes_nothing(
+def test_an_error_is_one_line_and_nothing_is_changed(
     config: Path, arguments: list[str], code: int, printed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, text in (
