@@ -31,7 +31,7 @@ MARK = "\N{CALENDAR}"
         "08:28",
     ],
 )
-def test_a_date_or_a_time_is_a_mark(text: str) -> None:
+def test_a_date_or_a_time_is_replaced_by_a_mark(text: str) -> None:
     assert undated(text) == MARK
     assert undated(f"it was {text}, I think") == f"it was {MARK}, I think"
 

@@ -55,7 +55,7 @@ def changes(one: RequestStep, two: RequestStep, terms: ComparisonTerms | None = 
     ],
     ids=str,
 )
-def test_another_end_is_one_change(
+def test_a_different_outcome_is_one_change(
     record: Make, old: dict[str, Any], new: dict[str, Any], expected: tuple[ChangeKind, ChangeSeverity, str]
 ) -> None:
     (change,) = changes(step(record, old), step(record, new))
@@ -150,7 +150,7 @@ def test_progress_is_compared_without_its_token(record: Make) -> None:
     assert change.severity is NOTE
 
 
-def test_roots_have_no_order(record: Make) -> None:
+def test_the_order_of_roots_is_not_compared(record: Make) -> None:
     def roots(*uris: str) -> RequestStep:
         return step(record, {"result": {"roots": [{"uri": uri} for uri in uris]}}, method="roots/list")
 

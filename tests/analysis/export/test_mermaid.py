@@ -139,7 +139,7 @@ def test_the_diagram_counts_messages_that_do_not_fit() -> None:
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=80))
-def test_a_label_has_no_sign_that_means_something_and_none_is_lost(name: str) -> None:
+def test_a_label_escapes_every_special_character(name: str) -> None:
     escaped = "".join(f"\\u{ord(c):04x}" if ord(c) < 0x20 or c in '"\\' else c for c in name)
     (line,) = [line for line in diagram(call(0.1, name=escaped.encode())) if "->>" in line]
     label = line.removeprefix("  C->>S: ")

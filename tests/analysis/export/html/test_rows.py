@@ -67,7 +67,7 @@ def test_a_request_and_its_response_are_one_row() -> None:
     assert (row["size"], row["answerSize"]) == tuple(map(len, read.bodies))
 
 
-def test_bodies_are_kept_to_the_digit() -> None:
+def test_bodies_keep_every_digit() -> None:
     text = (
         '{"jsonrpc":"2.0","id":1,"method":"ping","n":123456789012345678901234567890,"n":1.0,"n":"\\u00fc ü "}'
     )
@@ -106,7 +106,7 @@ def test_other_messages_have_their_own_rows(entry: Any, kind: str, body: str | N
     assert read.rows[0]["http"] is None
 
 
-def test_progress_and_an_answered_question_know_their_request() -> None:
+def test_progress_and_an_answered_input_request_refer_to_their_request() -> None:
     progress = (
         b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}'
     )
