@@ -86,7 +86,7 @@ def test_a_line_fed_byte_by_byte_is_gathered_into_few_pieces() -> None:
     assert len(framer.close()) <= size // PIECE + 1
 
 
-def test_large_chunks_are_kept_as_they_came() -> None:
+def test_large_chunks_are_not_copied_into_pieces() -> None:
     framer = LineFramer()
     chunk = bytes(SMALL)
     framer.split(chunk)

@@ -97,7 +97,7 @@ def test_stderr_is_a_line_whatever_is_in_it() -> None:
 
 
 @pytest.mark.parametrize("at", [float("inf"), float("nan"), 1e300, -1e12])
-def test_a_time_that_no_clock_shows_is_refused(at: float) -> None:
+def test_an_impossible_time_is_refused(at: float) -> None:
     with pytest.raises(UsageError, match="is not a valid time"):
         RecordingLines().message(at, "client", PING)
 

@@ -47,7 +47,7 @@ def test_a_byte_order_mark_is_skipped() -> None:
     assert [one.a for _, one in read_lines(b'\xef\xbb\xbf{"a":1}\r\n\n{"a":2}', One, "tool")] == [1, 2]
 
 
-def test_a_line_is_named_by_its_number_and_a_last_one_that_is_cut_off_as_such() -> None:
+def test_an_error_names_the_line_number_and_reports_a_truncated_last_line() -> None:
     def lines(data: bytes) -> str:
         with pytest.raises(UsageError) as refused:
             list(read_lines(data, One, "tool"))

@@ -42,7 +42,7 @@ def test_bodies_are_kept_byte_for_byte_with_the_times_of_head_and_end() -> None:
     assert notes(session, "http")[0]["asked_at"] == 0
 
 
-def test_a_body_in_base64_is_read_and_one_that_is_none_is_missing() -> None:
+def test_a_base64_body_is_decoded_and_an_absent_body_is_counted_as_missing() -> None:
     content = {"size": 2, "text": "e30=", "encoding": "base64"}
     response = {"status": 200, "headers": [{"name": "content-type", "value": "application/json"}]}
     (session,) = sessions(archive(entry(response={**response, "content": content})))

@@ -80,7 +80,7 @@ def test_addresses_that_a_stream_named_belong_to_it() -> None:
     assert notes(session, "sse")[0]["data"] == "/messages?id=7"
 
 
-def test_two_servers_are_two_sessions_and_the_rest_is_left_out() -> None:
+def test_two_servers_are_two_sessions_and_other_traffic_is_skipped() -> None:
     page = exchange(0, "http://h:1/index.html", method="GET", request_body=None, response_body=b"<p>")
     rest = exchange(0, "http://h:1/api", request_body=b'{"a":1}')
     one, two = mcp_sessions([page, rest, exchange(1), exchange(2, "http://h:2/mcp")], format="har", lacks=[])

@@ -56,13 +56,13 @@ def test_on_a_general_stream_a_response_comes_after_its_request() -> None:
     assert times == pytest.approx([10.1, 10.1, 10.1, 12.1, 14.1, 14.1, 20.0])
 
 
-def test_answers_out_of_turn_stay_in_their_order() -> None:
+def test_responses_out_of_order_keep_their_order() -> None:
     history = post_data((10, asks(1)), (12, asks(2)))
     said = body({"id": 2, "result": {}}, {"id": 1, "result": {}})
     assert history.times("1", 1.0, 20.0, said, own=True) == pytest.approx([12.1, 12.1])
 
 
-def test_a_request_and_its_answer_in_no_time_are_in_their_order() -> None:
+def test_a_request_and_its_response_at_the_same_time_keep_their_order() -> None:
     history = PostHistory()
     history.post("1", 5.0, 5.0, b'{"id":1,"method":"x"}')
     assert history.times("1", 1.0, 9.0, body({"id": 1, "result": {}}), own=True) == [5.0 + RESOLUTION]

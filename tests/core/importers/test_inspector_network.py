@@ -53,6 +53,6 @@ def test_a_failed_request_keeps_its_error() -> None:
     assert notes(session, "http")[0]["error"] == "fetch failed"
 
 
-def test_one_of_other_requests_is_refused() -> None:
+def test_an_export_without_mcp_requests_is_refused() -> None:
     with pytest.raises(UsageError, match="Network export: none of the 1 requests posts JSON-RPC"):
         sessions(json.dumps([entry(requestBody="grant_type=code")]).encode())

@@ -40,7 +40,7 @@ def test_an_unparsed_line_is_kept_as_text_but_a_nested_marker_is_part_of_a_messa
     ]
 
 
-def test_a_number_that_is_none_in_json_stays_what_the_server_sent() -> None:
+def test_a_number_that_json_does_not_allow_is_kept_as_sent() -> None:
     (session,) = sessions(line(1, DOWN, {"id": 1, "result": {"x": float("nan")}}))
     assert [said for _, _, said in frames(session)] == [b'{"id": 1, "result": {"x": NaN}}']
 

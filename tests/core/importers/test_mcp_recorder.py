@@ -36,7 +36,7 @@ def test_exchanges_follow_one_another_and_keep_their_duration() -> None:
     assert any("one after the other" in lack for lack in session.lacks)
 
 
-def test_an_event_in_the_place_of_an_answer_is_none() -> None:
+def test_a_notification_in_place_of_a_response_is_not_a_response() -> None:
     session = cassette(
         request(1, 1, response={"method": "notifications/progress"}), request(2, 1, response=[])
     )
@@ -62,7 +62,7 @@ def test_exchanges_without_a_message_and_refused_requests_are_counted() -> None:
         ("stdio:/[REDACTED]", None),
     ],
 )
-def test_a_server_on_pipes_is_its_command(url: str, command: list[str] | None) -> None:
+def test_a_stdio_server_has_a_command(url: str, command: list[str] | None) -> None:
     session = cassette(request(1, 1), transport_type="stdio", server_url=url, server_info={"name": "peer"})
     assert (session.transport, session.command, session.upstream, session.name) == (
         "stdio",
@@ -73,7 +73,7 @@ def test_a_server_on_pipes_is_its_command(url: str, command: list[str] | None) -
     assert (session.changed[-1].startswith("left out: the server's command")) == (command is None)
 
 
-def test_a_server_over_http_is_its_address() -> None:
+def test_an_http_server_has_an_address() -> None:
     session = cassette(request(1, 1), transport_type="http", server_url="http://h:1")
     assert (session.transport, session.command, session.upstream) == ("http", None, "http://h:1")
 

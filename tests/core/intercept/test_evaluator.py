@@ -63,13 +63,13 @@ def test_rules_apply_in_order_until_a_final_action() -> None:
         ("not echo => drop", b"{oops}", False),
     ],
 )
-def test_an_action_takes_only_what_it_can_be_done_to(flag: str, data: bytes, takes: bool) -> None:
+def test_an_action_applies_only_to_suitable_messages(flag: str, data: bytes, takes: bool) -> None:
     decision = decide(flag, data)
 
     assert bool(decision.notes or decision.holder) == takes
 
 
-def test_a_query_of_names_leaves_answers_out() -> None:
+def test_a_query_about_names_does_not_match_responses() -> None:
     request = message(call())
     assert isinstance(request, Request)
     awaited = AwaitedRequest(request, None, keep=False)
@@ -100,7 +100,7 @@ def test_the_same_matches_are_taken_every_time(settings: str, taken: list[int]) 
     assert [number for number, is_dropped in verdicts if is_dropped] == taken
 
 
-def test_a_run_is_reproduced_by_its_seed_alone() -> None:
+def test_the_seed_alone_reproduces_a_run() -> None:
     def run(seed: int) -> list[bool]:
         evaluator = RuleEvaluator(rules("tool:echo => 20% drop", seed=seed))
         return [evaluator.evaluate(message(call(number)), None).is_dropped for number in range(200)]

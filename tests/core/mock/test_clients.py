@@ -36,14 +36,14 @@ def test_another_name_is_another_client() -> None:
     assert sender(registry, "c", "1") != sender(registry, "d", "2")
 
 
-def test_of_many_the_one_on_the_connection_is_meant_first() -> None:
+def test_a_client_on_the_same_connection_takes_precedence() -> None:
     registry: ClientRegistry[object] = ClientRegistry()
     clients = [sender(registry, "c", "1", place) for place in range(64)]
     for number in range(2, 10):
         assert [sender(registry, "c", str(number), place) for place in range(64)] == clients
 
 
-def test_else_the_one_who_used_the_id_before() -> None:
+def test_without_a_connection_the_client_that_used_the_previous_id_matches() -> None:
     registry: ClientRegistry[object] = ClientRegistry()
     first, second = sender(registry, "c", "1", "a"), sender(registry, "c", "1", "b")
     sender(registry, "c", "2", "a")

@@ -45,7 +45,7 @@ def test_messages_after_the_clients_response_wait_for_it() -> None:
     assert told(interaction) == [("roots/list", 1.0), ("notifications/message", 1.0), ("answer", 2.0)]
 
 
-def test_an_error_after_a_cancellation_waits_for_one_and_a_late_result_does_not() -> None:
+def test_an_error_after_a_cancellation_waits_for_it_and_a_late_result_does_not() -> None:
     cancel: dict[str, Any] = {"method": "notifications/cancelled", "params": {"requestId": 1}}
     error = {"code": 0, "message": "Request cancelled"}
     refused = Talk().client(id=1, method="a").client(**cancel).server(id=1, error=error)
@@ -67,7 +67,7 @@ def test_a_subscription_that_ended_with_the_connection_waits_for_its_end() -> No
     assert [step.gates for step in interaction.steps] == [(EOF,)]
 
 
-def test_answers_to_a_client_that_had_closed_its_end_do_not_wait() -> None:
+def test_responses_after_the_client_closed_its_end_do_not_wait() -> None:
     talk = Talk().client(id=1, method="a").note("eof", **{"from": "client"}).server(id=1, result={})
     assert [step.gates for interaction in interactions(talk.session) for step in interaction.steps] == [()]
 
@@ -107,7 +107,7 @@ def test_an_interaction_ends_after_its_response_and_the_clients_next_message() -
     assert settled(talk.note("stderr")) == [0, 1, 3]
 
 
-def test_an_interaction_is_not_over_while_the_client_owes_an_answer() -> None:
+def test_an_interaction_does_not_end_while_a_server_request_is_pending() -> None:
     talk = Talk().client(id=1, method="a").server(id=7, method="ping").server(id=1, result={}).call(2)
     assert settled(talk.call(3)) == [1]
     assert settled(talk.client(id=7, result={})) == [1, 2]
@@ -137,7 +137,7 @@ def test_unsolicited_responses_and_garbage_are_skipped() -> None:
     assert told(interaction) == [("answer", 1.0)]
 
 
-def test_nothing_is_kept_of_what_was_answered_but_its_scene() -> None:
+def test_only_the_interaction_of_an_answered_request_stays_in_memory() -> None:
     loader = loaded(Talk().handshake().call(1).call(2).session)
     assert not loader._pairing._answered
     assert not loader.causes._open
@@ -151,7 +151,7 @@ def test_a_message_while_no_request_is_pending_follows_the_last_client_message()
     assert told(notice) == [("notifications/tools/list_changed", 1.0)]
 
 
-def test_of_two_requests_the_one_that_still_waits_is_meant() -> None:
+def test_a_message_belongs_to_the_request_that_is_still_pending() -> None:
     talk = Talk().client(id=1, method="slow").call(2).server(**LOG).server(id=1, result={})
     slow, call = interactions(talk.session)
     assert told(slow) == [("notifications/message", 3.0), ("answer", 4.0)]
@@ -255,7 +255,7 @@ def test_responses_to_injected_requests_are_not_played() -> None:
 
 
 @pytest.mark.parametrize("lines", [True, False], ids=["in a file", "in none"])
-def test_a_changed_answer_is_played_as_the_host_heard_it(lines: bool) -> None:
+def test_an_edited_response_is_played_as_the_host_received_it(lines: bool) -> None:
     client = live(
         request_entry(1),
         answers(1, "was"),
@@ -287,7 +287,7 @@ def test_a_corrupted_response_is_played_uncorrupted() -> None:
     ],
     ids=["by a rule", "by a viewer"],
 )
-def test_an_answer_that_was_dropped_is_not_given(fate: list[Json]) -> None:
+def test_a_dropped_response_is_not_played(fate: list[Json]) -> None:
     client = live(request_entry(1), *fate, request_entry(2, "b"), answers(2, "yes"))
     assert client.call("x", text="a") == []
     (said,) = client.session.complaints()
@@ -295,7 +295,7 @@ def test_an_answer_that_was_dropped_is_not_given(fate: list[Json]) -> None:
     assert client.answered("y", text="b") == "yes"
 
 
-def test_an_answer_that_was_dropped_after_a_log_is_not_given_either() -> None:
+def test_a_response_dropped_after_a_log_message_is_not_played_either() -> None:
     log = entry("server", {"method": "notifications/message", "params": {"level": "info", "data": "x"}})
     held = (log, answers(1, "was"), done("hold", ticket=7), done("release", ticket=7, why="dropped"))
     client = live(request_entry(1), *held)
@@ -382,7 +382,7 @@ def test_a_response_that_may_still_change_is_not_played() -> None:
     ],
     ids=lambda note: json.dumps(note)[15:60],
 )
-def test_a_note_that_makes_no_sense_changes_nothing(odd: Json) -> None:
+def test_an_invalid_note_changes_nothing(odd: Json) -> None:
     assert live(request_entry(1), answers(1, "was"), odd).answered("x", text="a") == "was"
 
 

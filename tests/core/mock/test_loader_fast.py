@@ -156,7 +156,9 @@ LINES = st.lists(
 
 @given(LINES, st.integers(0, 14), st.booleans())
 @settings(max_examples=300, deadline=None)
-def test_whatever_was_recorded_it_makes_the_same_scenes(said: list[Any], cut: int, ignores: bool) -> None:
+def test_the_fast_loader_reads_any_recording_like_the_full_loader(
+    said: list[Any], cut: int, ignores: bool
+) -> None:
     lines = [
         each if isinstance(each, bytes) else frame(number / 8, each[0], **each[1], **each[2])
         for number, each in enumerate(said)
@@ -199,7 +201,7 @@ def test_the_fast_loader_reads_unusual_messages_like_the_full_loader(said: list[
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
-def test_a_real_recording_makes_the_same_scenes(path: Path) -> None:
+def test_the_fast_loader_reads_real_recordings_like_the_full_loader(path: Path) -> None:
     lines = path.read_bytes().splitlines()[1:]
     long, short = both(lines, cut=len(lines) // 2)
     assert short == long

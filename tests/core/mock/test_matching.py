@@ -38,14 +38,14 @@ def test_the_revision_is_part_of_the_key_of_modern_requests_only() -> None:
     assert of(name="x", _meta={VERSION: "2025-11-25"}).digest == of(name="x").digest
 
 
-def test_no_arguments_are_empty_arguments_and_no_params_are_empty_params() -> None:
+def test_missing_arguments_equal_empty_ones_and_missing_params_equal_empty_ones() -> None:
     assert of(name="x", arguments={}).digest == of(name="x").digest
     (bare,) = read_frame(Frame(0.0, "client", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'))
     assert isinstance(bare, Request)
     assert request_key(bare).digest == request_key(request("tools/list")).digest
 
 
-def test_a_cursor_and_a_task_id_are_part_of_it() -> None:
+def test_a_cursor_and_a_task_id_are_part_of_the_key() -> None:
     assert request_key(request("tools/list", cursor="a")).digest != request_key(request("tools/list")).digest
     assert (
         request_key(request("tasks/get", taskId="a")).digest
@@ -53,7 +53,7 @@ def test_a_cursor_and_a_task_id_are_part_of_it() -> None:
     )
 
 
-def test_an_answered_question_is_another_request_than_the_one_that_led_to_it() -> None:
+def test_a_retry_with_input_responses_differs_from_the_first_request() -> None:
     first = of(name="ask")
     again = of(name="ask", requestState="s", inputResponses={"a": 1})
     assert first.digest != again.digest
@@ -71,7 +71,7 @@ def test_ignored_params_are_not_part_of_the_key() -> None:
     assert request_key(one, [("params",)]).params == b"{}"
 
 
-def test_all_that_decides_is_laid_out_as_in_the_message() -> None:
+def test_the_compared_parts_are_arranged_as_in_the_message() -> None:
     said = compared_request(request(name="x", requestState="s", _meta=modern(progressToken=1)))
     assert said == {
         "method": "tools/call",

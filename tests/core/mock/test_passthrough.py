@@ -34,7 +34,7 @@ def test_a_request_is_forwarded_unchanged_and_only_once() -> None:
     assert passthrough.take_outgoing() == []
 
 
-def test_its_answer_comes_back_as_it_is_once() -> None:
+def test_a_response_is_returned_unchanged_and_only_once() -> None:
     passthrough = Passthrough()
     forwarded(passthrough, "a")
     answer = b'{"jsonrpc":"2.0","id":"a","result":{"n":1.50}}'
@@ -78,7 +78,7 @@ def test_a_cancellation_is_forwarded_only_if_its_request_was() -> None:
     assert not passthrough.is_waiting
 
 
-def test_a_notification_comes_on_the_stream_of_what_is_open() -> None:
+def test_a_notification_is_sent_on_the_stream_of_the_open_request() -> None:
     passthrough = Passthrough()
     note = written(method="notifications/message", params={"level": "info", "data": 1})
     assert passthrough.received(note) == [RealServerMessage(note, None, False)]

@@ -43,7 +43,7 @@ def test_recordings_with_equal_responses_do_not_conflict() -> None:
     assert merged(Talk().handshake().call(1), Talk().handshake().call(7)).conflicts == []
 
 
-def test_two_handshakes_that_differ_are_one() -> None:
+def test_the_later_of_two_different_handshakes_is_used() -> None:
     recordings = merged(Talk().handshake(name="a"), Talk().handshake(name="b"))
     assert recordings.conflicts == ["initialize: 1.jsonl and 0.jsonl differ; using 1.jsonl"]
     assert recordings.server is not None
@@ -64,7 +64,7 @@ def test_revisions_that_are_not_a_list_are_ignored() -> None:
     assert talk.server(id=1, result={"supportedVersions": 1}).recordings().versions == []
 
 
-def test_a_recording_in_which_no_server_speaks_has_none() -> None:
+def test_a_recording_without_server_messages_has_no_server() -> None:
     assert not loaded(Talk().client(id=1, method="ping").session).has_server
     assert loaded(Talk().call(1).session).has_server
 

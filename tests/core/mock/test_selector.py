@@ -22,12 +22,12 @@ from tests.core.mock.talking import VERSION, Live, Talk, asking, entries, loaded
 MISS = -32603
 
 
-def test_answers_of_one_request_come_in_their_order_and_the_last_is_repeated() -> None:
+def test_responses_to_one_request_are_given_in_order_and_the_last_repeats() -> None:
     live = Talk().call(1, answer="a", n=1).call(2, answer="x", n=2).call(3, answer="b", n=1).live()
     assert [live.answered(1, n=n) for n in (1, 1, 2, 1, 2)] == ["a", "b", "x", "b", "x"]
 
 
-def test_a_used_up_answer_is_a_miss_if_that_was_asked_for() -> None:
+def test_an_exhausted_response_is_a_miss_if_so_configured() -> None:
     live = Talk().call(1, answer="a").live(repeats=False)
     assert [live.answered(1), live.answered(2)] == ["a", MISS]
     assert live.session.complaints() == ["every recorded answer is used up: tools/call echo"]
@@ -38,11 +38,11 @@ def test_every_client_begins_with_the_first_answer() -> None:
     assert [Live(recordings).answered(1), Live(recordings).answered(1)] == ["a", "a"]
 
 
-def test_exact_takes_no_other_arguments() -> None:
+def test_mode_exact_requires_equal_arguments() -> None:
     assert Talk().call(1, n=1).live().answered(1, n=2) == MISS
 
 
-def test_lenient_takes_the_only_one_of_a_tool_whatever_its_arguments() -> None:
+def test_mode_lenient_takes_the_only_call_of_a_tool_with_any_arguments() -> None:
     talk = Talk().call(1, answer="a", n=1).call(2, answer="b", n=1).call(3, "two", n=1).call(4, "two", n=2)
     live = talk.live(match=MatchMode.LENIENT)
     assert [live.answered(1, n=9), live.answered(2, n=1), live.answered(3, n=5)] == ["a", "b", "b"]
@@ -51,7 +51,7 @@ def test_lenient_takes_the_only_one_of_a_tool_whatever_its_arguments() -> None:
     assert live.answered(6, "three") == MISS
 
 
-def test_method_takes_the_next_of_the_method() -> None:
+def test_mode_method_takes_the_next_request_of_the_method() -> None:
     live = Talk().call(1, "x", "a").call(2, "y", "b").call(3, "x", "c").live(match=MatchMode.METHOD)
     assert [live.answered(1, "anything", n=n) for n in range(4)] == ["a", "b", "c", "c"]
     assert "error" in live.ask(9, "prompts/get", name="x")[0]
@@ -80,7 +80,7 @@ def test_pages_follow_their_cursors() -> None:
     assert lost["error"]["data"]["nearest"][0]["differs"] == ["/params/cursor"]
 
 
-def test_a_chain_of_questions_is_followed_by_its_state() -> None:
+def test_a_chain_of_input_requests_is_followed_by_its_state() -> None:
     talk = Talk()
     for number, colour in enumerate(("blue", "red")):
         state, about = f"s{number}", {"name": "ask", "_meta": modern()}
@@ -123,7 +123,7 @@ def test_unused_interactions_are_known_at_the_end() -> None:
 
 
 @pytest.mark.parametrize("match", list(MatchMode))
-def test_a_recording_of_nothing_answers_nothing(match: MatchMode) -> None:
+def test_an_empty_recording_answers_nothing(match: MatchMode) -> None:
     assert Talk().handshake().live(match=match).answered(1) == MISS
 
 
@@ -179,7 +179,7 @@ def said(data: bytes, selector: Selector) -> Any:
 ECHO = request(name="echo", arguments={"n": 1})
 
 
-def test_a_plain_request_is_answered_and_its_place_taken() -> None:
+def test_a_plain_request_is_answered_and_its_interaction_is_used() -> None:
     selector = Selector(twice().recordings())
     assert said(ECHO, selector) == {"jsonrpc": "2.0", "id": 7, "result": {"said": "a"}}
     assert [said(ECHO, selector)["result"]["said"] for _ in range(2)] == ["b", "b"]
@@ -249,7 +249,7 @@ def test_a_response_waits_if_the_rest_of_the_recordings_could_change_it() -> Non
     assert said(ECHO, Selector(Recordings([loader.store, later])))["result"]["said"] == "a"
 
 
-def test_a_request_takes_its_time_where_time_is_asked_for() -> None:
+def test_a_response_takes_the_recorded_time_at_the_given_speed() -> None:
     live = Talk().call(1).live(speed=1.0)
     assert live.call("x") == []
     assert [each["id"] for each in live.wait(1.0)] == ["x"]
@@ -329,7 +329,7 @@ def test_a_probe_of_a_legacy_recording_is_refused_at_once() -> None:
     assert said["error"]["code"] == -32601
 
 
-def test_a_handshake_with_a_modern_recording_is_refused_with_what_it_speaks() -> None:
+def test_a_handshake_with_a_modern_recording_is_refused_with_the_supported_revisions() -> None:
     error = modern_only().live().initialize()["error"]
     assert error["code"] == -32022
     assert error["data"] == {"supported": ["2026-07-28"], "requested": "2025-11-25"}

@@ -51,7 +51,7 @@ def test_a_message_that_is_not_in_a_file_is_kept_in_memory() -> None:
     assert its.read(place, length) == b"{}"
 
 
-def test_a_message_that_is_not_there_any_more_is_an_error() -> None:
+def test_a_message_that_was_removed_from_the_file_is_an_error() -> None:
     for changed in (b"", FILE[:30], b"x" * 100):
         its = store(changed)
         its.answer(its.begin(CAUSE, 0.0, 0, 0), ANSWER, 0.0, Result)
@@ -64,7 +64,7 @@ def test_a_message_may_end_in_white_space() -> None:
     assert its.read(0, 22).endswith(b"} \r")
 
 
-def test_rows_are_found_by_what_is_asked() -> None:
+def test_rows_are_found_by_request() -> None:
     its = InteractionIndex()
     for row in range(FIRSTS + 3):
         digest = b"same" if row < 3 else b"%16d" % row
