@@ -108,7 +108,7 @@ RULES = (
 
 
 @pytest.mark.parametrize(("server", "mode"), [("events", LEGACY), ("json", MODERN)])
-async def test_the_clients_code_gets_what_rules_and_viewers_make_of_its_calls_and_nothing_else(
+async def test_the_client_receives_only_the_effects_of_rules_and_viewers(
     server: str, mode: str, driven: Callable[..., Any], peers: Peers, urls: dict[str, str]
 ) -> None:
     options = [word for rule in RULES for word in ("--rule", rule)]

@@ -149,7 +149,7 @@ async def test_a_server_that_is_not_there_is_tried_again_with_the_next_line(worl
     assert (await world.say(HELLO))["result"] == {"said": "initialize"}
 
 
-async def test_a_session_that_was_lost_is_begun_again_unseen_and_the_request_repeated(
+async def test_a_lost_session_is_restored_silently_and_the_request_repeated(
     world: World, capfd: pytest.CaptureFixture[str]
 ) -> None:
     now = asyncio.get_running_loop().time() + 3600
@@ -198,7 +198,7 @@ async def test_messages_sent_before_the_initialize_response_wait_for_the_session
     assert [message["method"] for message in world.found[0].sent] == ["initialize", "tools/call"]
 
 
-async def test_it_is_repeated_once(world: World) -> None:
+async def test_a_request_is_repeated_only_once_after_a_lost_session(world: World) -> None:
     now = asyncio.get_running_loop().time() + 3600
     world.servers = [
         Server(
@@ -232,7 +232,7 @@ async def test_a_server_that_refuses_a_new_session_is_reported(event: Any, why: 
     assert (await world.say(CALL))["error"]["message"].endswith(why)
 
 
-async def test_after_the_end_of_a_connection_the_next_is_introduced_as_the_first_was(world: World) -> None:
+async def test_after_a_connection_ends_the_next_repeats_the_handshake(world: World) -> None:
     world.servers = [Server({"initialize": [answer], "tools/call": [ConnectionEnded(0.0, why="gone")]})]
     await world.say(HELLO)
     assert "gone" in (await world.say(CALL))["error"]["message"]

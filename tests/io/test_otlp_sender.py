@@ -69,7 +69,7 @@ def sent(address: ServerAddress, count: int = 5) -> Awaitable[OtlpResult]:
     return asyncio.to_thread(send, address, calls(count))
 
 
-async def test_all_spans_arrive_with_the_headers_that_were_asked_for(receiver: Collector) -> None:
+async def test_all_spans_arrive_with_the_configured_headers(receiver: Collector) -> None:
     address = ServerAddress(traces_url(receiver.url), (("X-Token", "s3"),))
 
     assert await sent(address) == OtlpResult(5, 0, "")
@@ -93,7 +93,7 @@ async def test_a_refusal_is_one_line_with_the_response_and_the_number_of_sent_sp
     )
 
 
-async def test_a_path_that_is_another_is_taken_as_it_is(receiver: Collector) -> None:
+async def test_an_explicit_path_is_not_changed(receiver: Collector) -> None:
     with pytest.raises(CannotStart, match="HTTP 404: no such path"):
         await sent(ServerAddress(traces_url(receiver.url + "/otlp")))
 
@@ -137,7 +137,7 @@ async def test_a_refused_connection_and_a_missing_response_are_reported_in_one_l
         ("http://h/otlp/v1/traces?x=1", "http://h/otlp/v1/traces?x=1"),
     ],
 )
-def test_an_endpoint_without_a_path_is_a_collectors(endpoint: str, url: str) -> None:
+def test_an_endpoint_without_a_path_gets_the_default_path(endpoint: str, url: str) -> None:
     assert traces_url(endpoint) == url
 
 

@@ -21,7 +21,7 @@ async def test_events_are_taken_in_the_order_they_were_put() -> None:
     ]
 
 
-async def test_there_is_no_room_while_too_much_waits_and_room_again_once_it_is_taken() -> None:
+async def test_a_full_queue_has_room_again_after_events_are_taken() -> None:
     inbox = Inbound()
     called: list[bool] = []
     inbox.on_space = lambda: called.append(True)

@@ -116,7 +116,7 @@ async def test_a_server_whose_certificate_is_not_trusted_is_named_with_the_reaso
     assert all("ertificate" in line and "--cacert FILE" in line for line in lines)
 
 
-async def test_insecure_checks_no_server(spying: Spying, serving: Serving) -> None:
+async def test_insecure_turns_certificate_checks_off(spying: Spying, serving: Serving) -> None:
     async with serving(pong) as server, spying(cacert=None, insecure=True) as spy:
         assert await spy.post(f"{server}/mcp", PING) == (200, PONG)
         async with spy.client.get(f"{server}/page") as answer:

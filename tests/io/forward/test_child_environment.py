@@ -7,7 +7,7 @@ from pathlib import Path
 from mcpspy.io.forward.child import named_authorities, variables
 
 
-def test_a_program_gets_the_proxy_and_whom_to_trust_and_nothing_else_changes() -> None:
+def test_only_the_proxy_and_the_trusted_ca_are_set_for_a_program() -> None:
     given = {"PATH": "/bin", "HTTPS_PROXY": "http://corporate:1", "no_proxy": "localhost", "NO_PROXY": "*"}
     environment = variables(given, "http://127.0.0.1:5", "/b.pem")
     proxies = {name for name, value in environment.items() if value == "http://127.0.0.1:5"}

@@ -38,5 +38,5 @@ async def test_a_page_of_another_origin_gets_only_advice(spying: Spying, serving
         (b"GE", True),
     ],
 )
-def test_a_proxys_requests_name_a_server(line: bytes, is_for_proxy: bool) -> None:
+def test_requests_to_a_proxy_name_a_server(line: bytes, is_for_proxy: bool) -> None:
     assert is_proxy_request(line) is is_for_proxy

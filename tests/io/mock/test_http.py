@@ -27,7 +27,7 @@ from tests.io.mock.speaking import Spoken, echo, event, received, recent, spoken
 pytestmark = pytest.mark.timeout(60)
 
 
-async def test_an_answer_that_is_there_is_json() -> None:
+async def test_an_immediate_response_is_json() -> None:
     async with spoken(echo()) as mock:
         await mock.begin()
         assert [await mock.call(5), await mock.call(6), await mock.call(7)] == ["first", "second", "second"]
@@ -84,7 +84,7 @@ async def test_a_broken_stream_resumes_after_the_last_event() -> None:
             assert response.status == 400
 
 
-async def test_the_get_stream_has_what_belongs_to_no_request_and_there_is_one() -> None:
+async def test_there_is_one_get_stream_for_messages_without_a_request() -> None:
     changed: Json = {"method": "notifications/tools/list_changed"}
     async with spoken(Talk().handshake().server(**changed)) as mock:
         await mock.begin("2025-06-18")
@@ -212,7 +212,7 @@ async def test_headers_that_contradict_the_body_are_refused() -> None:
             assert (await received(response))["error"]["code"] == -32020
 
 
-async def test_a_client_of_2026_that_hangs_up_has_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_of_2026_cancels_by_disconnecting(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, hung_up = asyncio.Event(), asyncio.Event()
 
     class Watched(MockClient):
@@ -240,7 +240,7 @@ async def test_a_client_of_2026_that_hangs_up_has_cancelled(monkeypatch: pytest.
             await hung_up.wait()
 
 
-async def test_eras_refuse_each_other_in_their_own_words() -> None:
+async def test_each_era_refuses_clients_of_the_other_with_its_own_error() -> None:
     async with spoken(echo()) as legacy:
         status, said = await legacy.ask(1, "server/discover", _meta=modern())
         assert (status, said["id"], said["error"]["code"]) == (400, None, -32000)
@@ -252,7 +252,7 @@ async def test_eras_refuse_each_other_in_their_own_words() -> None:
             assert (response.status, response.headers["Allow"]) == (405, "POST")
 
 
-async def test_a_session_too_many_ends_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_session_beyond_the_limit_ends_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "SESSIONS", 1)
     async with spoken(echo()) as mock:
         first = await mock.begin()
@@ -321,7 +321,7 @@ async def test_64_clients_at_once_each_get_their_own_answers() -> None:
     assert answers == [[f"said {(first + n) % 100}" for n in range(100)] for first in range(64)]
 
 
-async def test_it_serves_while_it_reads(tmp_path: Path) -> None:
+async def test_the_mock_serves_while_it_reads(tmp_path: Path) -> None:
     path = tmp_path / "large.jsonl"
     entries = [
         ("client", {"id": 0, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}}),

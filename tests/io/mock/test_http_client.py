@@ -76,7 +76,7 @@ async def test_a_delayed_message_is_sent_when_it_is_due() -> None:
     assert on(stream) == [1]
 
 
-async def test_a_client_that_hangs_up_hears_no_more_of_it() -> None:
+async def test_a_client_that_disconnects_receives_nothing_more() -> None:
     client = control_client(slow(), speed=1.0)
     stream = post(client, id=1, method="tools/call", params={"name": "slow"})
     client.hang_up([b"1"])

@@ -27,7 +27,7 @@ NAMELESS = HEADER % b"y" + call(3)
 
 
 @pytest.mark.parametrize("contents", [(ONE, OTHER), (ONE, NAMELESS), (ONE, ONE, OTHER)])
-def test_recordings_of_two_servers_are_one_only_if_that_is_meant(
+def test_recordings_of_two_servers_are_merged_only_on_request(
     contents: Sequence[bytes], tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match="--merge"):
@@ -68,7 +68,7 @@ def test_a_recording_that_cannot_be_served_is_refused(content: bytes, why: str, 
         loading(tmp_path, content).recordings()
 
 
-def test_of_a_large_recording_the_head_is_served_while_the_rest_is_read(tmp_path: Path) -> None:
+def test_the_start_of_a_large_recording_is_served_while_the_rest_is_read(tmp_path: Path) -> None:
     calls = b"".join(call(number, said="x" * 1000) for number in range(1, 1500))
     large = loading(tmp_path, HEADER % b"x" + handshake() + calls)
     recordings = large.begin()

@@ -140,7 +140,7 @@ def test_a_large_session_is_not_counted(tmp_path: Path, look: Look, monkeypatch:
     assert [is_too_large(summary) for summary in look()].count(True) == 1
 
 
-def test_a_live_session_that_grows_too_large_is_let_go(
+def test_a_live_session_that_grows_too_large_is_no_longer_counted(
     tmp_path: Path, look: Look, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = Writer(str(tmp_path), None, {"name": "x"}, say=pytest.fail)

@@ -98,7 +98,7 @@ def test_an_incomplete_last_line_is_skipped_and_counted(path: Path, torn: bytes)
     assert recording.state is RecordingState.DIED
 
 
-def test_a_damaged_line_in_the_middle_costs_only_itself(path: Path) -> None:
+def test_a_damaged_line_in_the_middle_loses_no_other_line(path: Path) -> None:
     write(
         path, note(1, "stderr", text="a"), b"half a li\n", b"\n", b"\x00\xff\n", note(2, "stderr", text="b")
     )
@@ -200,13 +200,13 @@ def test_the_error_for_a_file_that_is_not_a_recording_has_a_reason_and_a_hint(
     assert hint in text
 
 
-def test_a_file_that_is_not_there_is_named_with_what_to_do(path: Path) -> None:
+def test_a_missing_file_is_reported_with_a_hint(path: Path) -> None:
     with pytest.raises(UsageError, match="no such file") as caught:
         Recording(path)
     assert "mcpspy ls" in one_line_with_a_way_out(caught.value, path, 2)
 
 
-def test_a_folder_is_named_with_what_to_do(tmp_path: Path) -> None:
+def test_a_folder_is_reported_with_a_hint(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a folder, not a recording") as caught:
         Recording(tmp_path)
     assert f"mcpspy ls --dir {tmp_path}" in one_line_with_a_way_out(caught.value, tmp_path, 2)
@@ -347,7 +347,7 @@ def test_the_error_for_an_empty_folder_explains_how_to_record(home: Path, which:
 
 
 @pytest.mark.usefixtures("home")
-def test_a_folder_by_name_is_reported_to_be_one() -> None:
+def test_a_folder_in_place_of_a_recording_is_reported() -> None:
     Path("traffic").mkdir()
     with pytest.raises(UsageError, match="traffic: a folder, not a recording"):
         find("traffic")
@@ -470,7 +470,7 @@ def test_a_session_has_ended_once_its_exit_is_noted(path: Path, writer: Writer) 
     assert summary.exit.fields == {"code": 3}
 
 
-def test_looking_at_a_session_does_not_take_its_life(path: Path, writer: Writer) -> None:
+def test_reading_a_live_session_leaves_it_live(path: Path, writer: Writer) -> None:
     for _ in range(3):
         assert Recording(path).state is RecordingState.LIVE
     writer.note(1.0, "stderr", text="x")

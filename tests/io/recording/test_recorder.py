@@ -51,7 +51,9 @@ def test_the_id_and_the_path_stay_after_the_recording_breaks(
     assert recorder.path == str(tmp_path / "x.jsonl")
 
 
-def test_a_path_that_cannot_be_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_impossible_path_is_reported_in_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "file").touch()
     recorder = Recorder(target(tmp_path / "file" / "x.jsonl"), {})
     recorder.write(b"{}\n")

@@ -165,7 +165,7 @@ def test_a_recording_is_cleaned_into_a_new_file_of_its_owner(tmp_path: Path) -> 
         assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
-def test_looking_writes_nothing(tmp_path: Path) -> None:
+def test_a_check_writes_nothing(tmp_path: Path) -> None:
     source = tmp_path / "in.jsonl"
     source.write_bytes(HEADER + FRAME)
     assert clean(str(source), None, Redactor(b"k" * 32)) == 0

@@ -178,7 +178,7 @@ def test_a_link_that_leads_nowhere_is_not_followed(opened: Callable[..., Writer]
     assert not (tmp_path / "target").exists()
 
 
-def test_a_path_that_cannot_be_is_an_oserror(opened: Callable[..., Writer], tmp_path: Path) -> None:
+def test_an_impossible_path_is_an_oserror(opened: Callable[..., Writer], tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):
         opened("file/x.jsonl")
@@ -292,7 +292,7 @@ def test_lost_entries_are_counted_exactly(opened: Callable[..., Writer], disk: D
     assert (header["mcpspy"], lost["entries"], after["note"]) == (1, 8, "after")
 
 
-def test_a_monster_is_one_lost_entry(opened: Callable[..., Writer], disk: Disk) -> None:
+def test_a_huge_entry_counts_as_one_lost_entry(opened: Callable[..., Writer], disk: Disk) -> None:
     created = opened()
     disk.room = 3 * BATCH
     created.write(iter([*[b"x" * 65536] * 100, b"\n"]))
