@@ -179,7 +179,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for_longer_than_asked(
     assert "no response: the session has ended" in capsys.readouterr().err
 
 
-def test_where_no_session_is_live_that_is_reported(runtime: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_absence_of_a_live_session_is_reported(runtime: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["send", "last", "m"]) == 3
     assert "no session is live (start one with mcpspy run -- COMMAND)" in capsys.readouterr().err
     assert main(["send", "--list"]) == 0

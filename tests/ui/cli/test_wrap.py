@@ -155,7 +155,7 @@ def test_the_folder_of_sessions_goes_into_the_entry_as_hosts_drop_the_environmen
     assert '"--dir", "/data/mcp", "--upstream"' in config.read_text(encoding="utf-8")
 
 
-def test_the_bridge_takes_what_is_written_for_it(home: Path) -> None:
+def test_the_bridge_accepts_the_arguments_that_wrap_writes(home: Path) -> None:
     entry = {"type": "sse", "url": "http://localhost:1/x", "headers": {"A": "${input:a}", "B": "-b"}}
     Path("x.json").write_text(json.dumps({"mcpServers": {"-x": entry, "b": entry}}), encoding="utf-8")
     main(["wrap", "x.json", "--all", "--dir", "d"])
