@@ -64,7 +64,7 @@ def test_by_default_it_is_named_after_the_host_and_finds_out_what_the_server_spe
         ),
     ],
 )
-def test_what_makes_no_sense_is_one_line(
+def test_invalid_arguments_are_reported_in_one_line(
     arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["bridge", *arguments]) == 2

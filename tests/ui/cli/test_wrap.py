@@ -75,7 +75,7 @@ def test_a_host_is_wrapped_and_unwrapped_by_its_name(host: Host, capsys: pytest.
     assert path.read_bytes() == before
 
 
-def test_it_says_what_became_of_each_server_and_where_the_old_file_is(
+def test_wrap_reports_the_result_for_each_server_and_the_backup(
     config: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["wrap", "cursor", "--all"]) == 0
@@ -155,7 +155,7 @@ def test_the_folder_of_sessions_goes_into_the_entry_as_hosts_drop_the_environmen
     assert '"--dir", "/data/mcp", "--upstream"' in config.read_text(encoding="utf-8")
 
 
-def test_the_bridge_takes_what_is_written_for_it(home: Path) -> None:
+def test_the_bridge_accepts_the_arguments_that_wrap_writes(home: Path) -> None:
     entry = {"type": "sse", "url": "http://localhost:1/x", "headers": {"A": "${input:a}", "B": "-b"}}
     Path("x.json").write_text(json.dumps({"mcpServers": {"-x": entry, "b": entry}}), encoding="utf-8")
     main(["wrap", "x.json", "--all", "--dir", "d"])
@@ -240,7 +240,7 @@ def test_a_server_that_another_file_of_the_product_has_is_named(
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_what_cannot_be_done_is_one_line_and_changes_nothing(
+def test_an_error_is_one_line_and_nothing_is_changed(
     config: Path, arguments: list[str], code: int, printed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, text in (

@@ -189,7 +189,7 @@ def test_the_real_server_is_needed_only_to_record(existing: Path, tmp_path: Path
     ],
     ids=lambda value: value[:20] if isinstance(value, str) else "",
 )
-def test_what_means_nothing_is_refused_in_one_line(
+def test_invalid_options_are_refused_in_one_line(
     marker: pytest.MarkDecorator, line: str, tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError) as refused:
