@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.core.hostconfig.layout import ConfigSyntax
 from mcpspy.errors import UsageError
 from mcpspy.io.hosts.resolve import find, other_files, target
 from mcpspy.io.hosts.table import HOSTS, Host
+from tests.core.hostconfig import configs
 
 STDIO = {"a": {"command": "x"}}
 
@@ -36,14 +36,7 @@ def write(path: Path, document: object) -> Path:
 def write_for(host: Host) -> Path:
     path = host.paths()[-1]
     path.parent.mkdir(parents=True, exist_ok=True)
-    texts = {
-        ConfigSyntax.TOML: '[mcp_servers.a]\ncommand = "x"\n',
-        ConfigSyntax.YAML: "mcpServers:\n- name: a\n  command: x\n",
-    }
-    inside: object = STDIO
-    for key in reversed(host.location.keys):
-        inside = {str(Path.cwd()) if key == "<project>" else key: inside}
-    path.write_text(texts.get(host.location.syntax) or json.dumps(inside), encoding="utf-8")
+    path.write_text(configs.smallest(host.location), encoding="utf-8")
     return path
 
 

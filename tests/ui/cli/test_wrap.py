@@ -12,6 +12,7 @@ import pytest
 from mcpspy.io.hosts import HOSTS, Host
 from mcpspy.ui.cli import bridge
 from mcpspy.ui.cli.main import main
+from tests.core.hostconfig import configs
 
 CONFIG = """{
   // written by the user
@@ -22,12 +23,6 @@ CONFIG = """{
   }
 }
 """
-
-SAMPLES = {
-    "JSON": '{"mcpServers": {"a": {"command": "x"}}}',
-    "TOML": '# c\n[mcp_servers.a]\ncommand = "x"\n',
-    "YAML": "# c\nmcpServers:\n  - name: a\n    command: x\n",
-}
 
 
 @pytest.fixture(autouse=True)
@@ -53,13 +48,7 @@ def sample(host: Host) -> Path:
     """Write a configuration of a host to its usual path."""
     path = host.paths()[0]
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = SAMPLES[host.location.syntax]
-    if host.location.syntax == "JSON":
-        inside: object = {"a": {"command": "x"}}
-        for key in reversed(host.location.keys):
-            inside = {str(Path.cwd()) if key == "<project>" else key: inside}
-        text = json.dumps(inside, indent=3)
-    path.write_text(text, encoding="utf-8")
+    path.write_text(configs.smallest(host.location), encoding="utf-8")
     return path
 
 
@@ -70,7 +59,7 @@ def test_a_host_is_wrapped_and_unwrapped_by_its_name(host: Host, capsys: pytest.
 
     assert main(["wrap", host.name]) == 0
     assert "a: wrapped\n" in capsys.readouterr().out
-    assert b'"--name=a"' in path.read_bytes()
+    assert (b'"--name", "a"' if host.location.layout.is_list else b'"--name=a"') in path.read_bytes()
     assert main(["unwrap", host.name]) == 0
     assert path.read_bytes() == before
 
@@ -165,7 +154,7 @@ def test_the_bridge_takes_what_is_written_for_it(home: Path) -> None:
     for name, made in json.loads(Path("x.json").read_text(encoding="utf-8"))["mcpServers"].items():
         parsed = parser.parse_args(made["args"][made["args"].index("bridge") + 1 :])
         assert (parsed.name, parsed.upstream, parsed.sse) == (name, "http://localhost:1/x", True)
-        assert parsed.header == ["A: ${MCPSPY_HEADER_A}", "B: ${MCPSPY_HEADER_B}"]
+        assert parsed.header_env == ["A=MCPSPY_HEADER_A", "B=MCPSPY_HEADER_B"]
         assert parsed.dir == str(home / "project" / "d")
 
 
