@@ -168,6 +168,7 @@ def test_a_server_that_needs_no_login_is_wrapped(entry: str) -> None:
         ('{"url": "ws://x.org"}', "its URL is not an HTTP URL"),
         ('{"url": "https://me:pass@x.org"}', "its URL is not an HTTP URL"),
         ('{"url": "http://localhost", "headers": {"A": 1}}', "its headers are not an object of strings"),
+        ('{"url": "http://localhost", "headers": {"A=B": "1"}}', "A=B is not a valid name of a header"),
         ('{"url": "http://localhost", "headers": ["A"]}', "its headers are not an object of strings"),
         ('{"command": "x", "url": "http://localhost"}', "it has both a command and a URL"),
     ],

@@ -249,6 +249,77 @@ def test_what_cannot_be_done_is_one_line_and_changes_nothing(
     assert config.read_text(encoding="utf-8") == CONFIG
 
 
+def test_servers_that_the_host_does_not_read_are_named(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text('{"servers": {"a": {"command": "x"}}}', encoding="utf-8")
+
+    assert main(["wrap", "cursor", "--all"]) == 0
+
+    assert capsys.readouterr().out == (
+        f"{config}: contains no servers under mcpServers; Cursor does not read those under servers\n"
+    )
+
+
+@pytest.mark.parametrize("text", ["{}", '{"mcpServers": {}}', '{"mcpServers": null}'])
+def test_a_file_that_has_no_servers_is_said_to_have_none(
+    text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("x.json").write_text(text, encoding="utf-8")
+
+    assert main(["wrap", "x.json", "--all"]) == 0
+    assert capsys.readouterr().out == "x.json: contains no servers\n"
+
+
+def test_a_file_whose_servers_are_in_an_unknown_place_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("x.json").write_text('{"tools": {"a": {"command": "x"}}}', encoding="utf-8")
+
+    assert main(["wrap", "x.json", "--all"]) == 2
+
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("mcpspy: x.json: no servers where mcpspy looks for them (mcpServers, servers, ")
+
+
+@pytest.mark.parametrize("command", ["wrap", "unwrap"])
+def test_a_read_only_file_asks_for_force(
+    command: str, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if command == "unwrap":
+        main(["wrap", "cursor", "--server", "memory"])
+    before = config.read_bytes()
+    config.chmod(0o444)
+    arguments = [command, "cursor", "--server", "memory"]
+    capsys.readouterr()
+
+    assert main(arguments) == 3
+    assert "read-only; nothing was changed (use --force to replace it anyway)" in capsys.readouterr().err
+    assert config.read_bytes() == before
+    assert main([*arguments, "--force"]) == 0
+    assert config.read_bytes() != before
+    assert config.stat().st_mode & 0o777 == 0o444
+
+
+@pytest.mark.parametrize(
+    ("options", "command"), [([], ["mcpspy"]), (["--uvx"], ["uvx", "mcpspy"])], ids=["", "uvx"]
+)
+def test_the_servers_of_a_container_are_started_without_a_path_of_this_machine(
+    options: list[str], command: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    servers = {"a": {"command": "x", "args": ["y"]}}
+    before = json.dumps({"customizations": {"vscode": {"mcp": {"servers": servers}}}})
+    Path("devcontainer.json").write_text(before, encoding="utf-8")
+
+    assert main(["wrap", "devcontainer.json", *options]) == 0
+
+    document = json.loads(Path("devcontainer.json").read_text(encoding="utf-8"))
+    entry = document["customizations"]["vscode"]["mcp"]["servers"]["a"]
+    assert [entry["command"], *entry["args"]] == [*command, "run", "--name", "a", "--", "x", "y"]
+    assert "start in the container" in capfd.readouterr().err
+    assert main(["unwrap", "devcontainer.json"]) == 0
+    assert Path("devcontainer.json").read_text(encoding="utf-8") == before
+
+
 def test_a_folder_that_cannot_be_written_is_one_line(
     config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
