@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 from mcpspy.core.hostconfig.edit import ServersLocation, unwrapped, wrapped
 from mcpspy.core.hostconfig.layout import ConfigSyntax
@@ -26,6 +29,7 @@ from mcpspy.core.hostconfig.shapes import (
 )
 from mcpspy.core.hostconfig.wrap import WrapTarget
 from mcpspy.core.hostconfig.yaml import resolved
+from tests.core.hostconfig import configs
 
 HOW = WrapTarget(["/bin/mcpspy"])
 STDIO: dict[str, Any] = {"command": "x"}
@@ -98,6 +102,26 @@ def test_files_in_yaml_are_recognised_by_their_content(text: str, expected: Serv
 )
 def test_a_file_without_servers_has_no_location(document: object) -> None:
     assert found(json.dumps(document)) is None
+
+
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape.keys], ids=lambda s: ".".join(s.keys))
+@settings(max_examples=20, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@given(seed=st.integers(0, 2**32), number=st.sampled_from([1, 3]))
+def test_a_wrapped_file_has_the_shape_that_it_had_before(
+    shape: ServersLocation, seed: int, number: int
+) -> None:
+    rng = Random(seed)
+    made = configs.entries(rng, shape, number)
+    text = configs.text(rng, shape, made)
+    names = [name for name, _ in made]
+
+    location = found(text, shape.syntax)
+
+    assert location is not None
+    assert location.keys == shape.keys
+    edited = wrapped(text, location, names, HOW._replace(insists=True))
+    assert found(edited.text, shape.syntax) == location
+    assert unwrapped(edited.text, location, edited.done).text == text
 
 
 def test_the_places_that_are_searched_are_listed_once() -> None:
