@@ -162,6 +162,7 @@ def test_a_file_that_is_not_there_is_one_line(tmp_path: Path, capsys: pytest.Cap
         (["--on-miss", "forward", "--upstream", "http://a", "--", "b"], "requires one server"),
         (["--on-miss", "forward", "--upstream", "nowhere"], "mock: --upstream nowhere: not a server URL"),
         (["--on-miss", "forward", "--upstream", "http://a", "--header", "x"], "--header: not a valid header"),
+        (["--on-miss", "forward", "--header-env", "a=B", "--", "b"], "--header-env requires --upstream"),
         (["--on-miss", "forward", "--header", "a: b", "--", "b"], "--header requires --upstream"),
         (["--record", "x.jsonl"], "--record requires --on-miss forward"),
         (["--", "server"], "-- COMMAND requires --on-miss forward"),

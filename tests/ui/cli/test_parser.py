@@ -17,7 +17,7 @@ NEEDS = {
     "run": "missing COMMAND (use mcpspy run -- COMMAND ARGS…)",
     "http": "missing --upstream or --forward (see mcpspy http --help)",
     "exec": "missing COMMAND (use mcpspy exec -- COMMAND ARGS…)",
-    "bridge": "missing --upstream (see mcpspy bridge --help)",
+    "bridge": "missing --upstream or --upstream-env (see mcpspy bridge --help)",
     "diff": "missing OLD and NEW (see mcpspy diff --help)",
     "replay": "missing RECORDING (see mcpspy replay --help)",
     "mock": "missing RECORDING (see mcpspy mock --help)",

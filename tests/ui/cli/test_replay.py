@@ -140,6 +140,11 @@ def test_a_session_is_recorded_where_the_options_say(
             "--secret api_key: environment variable NOT_SET_AT_ALL is not set",
         ),
         (["--header", "A: b", "--", "x"], "--header requires --upstream"),
+        (["--header-env", "A=B", "--", "x"], "--header-env requires --upstream"),
+        (
+            ["--upstream", "http://a", "--header-env", "A=NOT_SET_AT_ALL"],
+            "--header-env A: environment variable NOT_SET_AT_ALL is not set",
+        ),
         (["--sse", "--", "x"], "--sse requires --upstream"),
         (["--carry", "/params/x", "--", "x"], "--carry /params/x"),
         (["--filter", "tool:", "--", "x"], "--filter"),
