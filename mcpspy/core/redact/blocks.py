@@ -1,6 +1,6 @@
 """Private keys that arrive line by line, on stderr or between messages on stdout.
 
-Covers PEM (RFC 7468) and PGP (RFC 9580, 6.2). Each line is an entry of its own, so no pattern sees a whole key. The state is kept for each stream: after the first line
+Covers PEM (RFC 7468) and PGP (RFC 9580, 6.2). Each line is a separate entry, so no pattern sees a whole key. The state is kept for each stream: after the first line
 of a key, its lines are redacted until its last one, or until `MAX_LINES`. A line between them that cannot belong to a
 key is kept, and if it is the first one, the key was only mentioned.
 """

@@ -206,7 +206,7 @@ def jwt(text: bytes, place: int) -> tuple[int, int] | None:
 def pem(text: bytes, place: int) -> tuple[int, int] | None:
     """Return the span of the private key between its two lines; to the end if the second is missing.
 
-    None if nothing is between them that is not redacted yet: other lines may be entries of their own.
+    None if nothing is between them that is not redacted yet: other lines may be separate entries.
     """
     found = _PEM.match(text, place)
     if found is None:
