@@ -12,6 +12,7 @@ from mcpspy.ui.cli.options import (
     describe,
     describe_headers,
     describe_redaction,
+    read_size,
     set_recording,
 )
 
@@ -44,7 +45,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     describe_headers(parser)
     bearer = "send `Authorization: Bearer` with the value of this environment variable"
     describe(parser, {"--bearer-env": ("VARIABLE", bearer)})
-    describe(parser, {"--sse": (None, "use HTTP+SSE of 2024-11-05"), **SESSION})
+    describe(
+        parser,
+        {
+            "--sse": (None, "use HTTP+SSE of 2024-11-05"),
+            **SESSION,
+            "--max-body": ("SIZE", "answer a request with an error if its response is larger (default: 64M)"),
+        },
+    )
     describe_redaction(parser)
     describe(parser, CERTIFICATES)
 
@@ -58,10 +66,12 @@ def main(args: argparse.Namespace) -> int:
         upstream = read_endpoint("--upstream", url, args.upstream)
     headers = read_headers_of(args.header, args.header_env, args.bearer_env)
     # Not at the top: the help of this command does not wait for aiohttp.
+    from mcpspy.core.recording.capped_body import MAX_BODY
     from mcpspy.io.bridge import BridgeOptions, run
     from mcpspy.io.client import ServerAddress
 
-    address = ServerAddress(url, headers, args.cacert, args.insecure, True if args.sse else None)
+    max_body = MAX_BODY if args.max_body is None else read_size("--max-body", args.max_body)
+    address = ServerAddress(url, headers, args.cacert, args.insecure, True if args.sse else None, max_body)
     options = BridgeOptions(address, args.name or upstream.host)
     set_recording(options, args)
     return run(options)

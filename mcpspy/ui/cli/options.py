@@ -40,6 +40,10 @@ SESSION: Options = {
     "--max-size": ("SIZE", "start a new part at this size: 500k, 100M, 2G (default: never)"),
 }
 
+BODY: Options = {
+    "--max-body": ("SIZE", "record only size and digest of a larger decoded body or event (default: 64M)")
+}
+
 CACERT: Options = {"--cacert": ("FILE", "also trust the CA certificates in this file")}
 
 CERTIFICATES: Options = {**CACERT, "--insecure": (None, "do not verify the server's certificate")}

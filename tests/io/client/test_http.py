@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import web
 
+from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.exchange import State
 from mcpspy.errors import CannotStart
 from mcpspy.io.client import (
@@ -369,3 +370,27 @@ async def test_a_server_that_does_not_speak_http_with_sse_is_reported(
     async with site(serve) as origin:
         with pytest.raises(CannotStart, match=why):
             await connect(ServerAddress(f"{origin}/events", is_sse=True))
+
+
+@pytest.mark.parametrize("is_stream", [False, True], ids=["body", "event"])
+async def test_a_response_above_the_limit_is_lost_and_the_reason_is_given(
+    site: Site, server: Server, kept: Kept, *, is_stream: bool
+) -> None:
+    async def respond(request: web.Request) -> web.StreamResponse:
+        if not is_stream:
+            return web.json_response({"jsonrpc": "2.0", "id": 1, "result": "0" * 200_000})
+        response = await stream(request)
+        await response.write(event("5", id=1, result="0" * 200_000).encode())
+        return response
+
+    server.more["big"] = respond
+    async with site(server) as origin:
+        address = ServerAddress(origin, max_body=100_000)
+        async with await connect(address, kept.recorder) as connection:
+            await say(connection, id=1, method="big")
+            lost = await next_of(connection, ExchangeLost)
+            await say(connection, id=2, method="ping")
+            assert (await next_of(connection, ReceivedMessage)).request == "2"
+    assert (lost.request, lost.why) == ("1", "the response is larger than 100000 bytes (--max-body)")
+    notes = [entry for change in kept.session().changes if isinstance(entry := change.what, Note)]
+    assert "oversized" in [note.kind for note in notes]

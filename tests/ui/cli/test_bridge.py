@@ -26,7 +26,7 @@ def test_every_option_arrives(ran: list[BridgeOptions], monkeypatch: pytest.Monk
     monkeypatch.setenv("TOKEN", "t0ken")
     arguments = (
         "--upstream https://example.com/mcp --name n --record r.jsonl --dir d --max-size 1k --sse "
-        "--cacert ca.pem --insecure --no-redact"
+        "--cacert ca.pem --insecure --no-redact --max-body 2M"
     )
     assert main(["bridge", *arguments.split(), "--header", "Authorization: Bearer ${TOKEN}"]) == 0
     (options,) = ran
@@ -36,6 +36,7 @@ def test_every_option_arrives(ran: list[BridgeOptions], monkeypatch: pytest.Monk
         "ca.pem",
         True,
         True,
+        2 << 20,
     )
     assert (options.name, options.record, options.folder, options.max_size) == ("n", "r.jsonl", "d", 1024)
     assert options.recording
