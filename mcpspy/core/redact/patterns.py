@@ -213,6 +213,7 @@ SHAPES: dict[bytes, TokenPattern] = {
 
 _JWT = re.compile(rb"eyJ[A-Za-z0-9_-]{8,}+\.eyJ[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+)?")
 _PEM = re.compile(rb"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
+REDACTED = re.compile(rb"(?:\s|\\[rnt]|\[redacted:[0-9a-f]{8}\])*")
 _TOKEN_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
 
@@ -229,9 +230,13 @@ def jwt(text: bytes, place: int) -> tuple[int, int] | None:
 
 
 def pem(text: bytes, place: int) -> tuple[int, int] | None:
-    """Return the span of the private key between its two lines; to the end if the second is missing."""
+    """Return the span of the private key between its two lines; to the end if the second is missing.
+
+    None if nothing is between them that is not redacted yet: other lines may be separate entries.
+    """
     found = _PEM.match(text, place)
     if found is None:
         return None
     end = text.find(b"-----END", found.end())
-    return found.end(), len(text) if end < 0 else end
+    start, end = found.end(), len(text) if end < 0 else end
+    return None if REDACTED.fullmatch(text, start, end) else (start, end)

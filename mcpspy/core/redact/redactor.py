@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from mcpspy.core.recording.encode import Value
+    from mcpspy.core.redact.blocks import KeyBlocks
     from mcpspy.core.redact.config import RedactionRules
     from mcpspy.core.redact.prefilter import Hit
     from mcpspy.core.redact.walker import ByteEdit
@@ -43,11 +44,15 @@ class Redactor:
         self._prefilter = rules.prefilter if rules is not None else Prefilter()
         self._find = self._prefilter.find
         self._is_thorough = rules is not None and rules.is_thorough
+        self._blocks: KeyBlocks | None = None
+        """The keys that arrive line by line; None until the first one begins."""
         self.lost = 0
         """Entries that could not be redacted."""
 
     def lines(self, data: bytes) -> bytes:
         """Return whole lines, redacted: nearly always unchanged."""
+        if self._is_in_block():
+            return self._lines_in_block(data)
         if self._is_thorough:
             return b"".join(map(self._line, _lines(data)))
         matches = self._find(data)
@@ -62,7 +67,24 @@ class Redactor:
                 end = data.find(b"\n", place) + 1 or len(data)
                 pieces += (data[done:start], self._line(data[start:end]))
                 done = end
+                if self._is_in_block():
+                    pieces.append(self._lines_in_block(data[done:]))
+                    done = len(data)
         return b"".join([*pieces, data[done:]]) if done else data
+
+    def _is_in_block(self) -> bool:
+        return self._blocks is not None and self._blocks.is_open
+
+    def _lines_in_block(self, data: bytes) -> bytes:
+        """Return lines while a key is unfinished, of which any line of its stream may be a part."""
+        assert self._blocks is not None
+        lines = _lines(data)
+        for number, line in enumerate(lines):
+            if not self._blocks.is_open:
+                return b"".join(lines[:number]) + self.lines(b"".join(lines[number:]))
+            if self._blocks.concerns(line) or self._is_thorough or self._prefilter.hits(line):
+                lines[number] = self._line(line)
+        return b"".join(lines)
 
     def buffers(self, buffers: Iterable[bytes | bytearray]) -> Iterator[bytes | bytearray]:
         """Yield redacted lines from buffers. No part of a line is yielded before its end is known."""
@@ -135,6 +157,8 @@ class Redactor:
 
     def _line(self, line: bytes) -> bytes:
         try:
+            if self._is_in_block() or b"-----BEGIN" in line:
+                line = self._keys().redacted(line)
             return self._entry(line)
         except Exception as error:  # No error may let the line through.
             self.lost += 1
@@ -162,6 +186,13 @@ class Redactor:
         except InvalidJson:
             return self._text(line)
 
+    def _keys(self) -> KeyBlocks:
+        if self._blocks is None:
+            from mcpspy.core.redact.blocks import KeyBlocks
+
+            self._blocks = KeyBlocks(self._mask, lambda: self._report("private-key", ()))
+        return self._blocks
+
     def _text(self, data: bytes) -> bytes:
         from mcpspy.core.redact.text import UnescapedText, spans
         from mcpspy.core.redact.walker import ByteEdit, apply
@@ -174,7 +205,7 @@ class Redactor:
 
     def _large(self, line: list[bytes | bytearray]) -> Iterator[bytes | bytearray]:
         """Yield a long line, without joining it if it has no hits."""
-        if not line or self._is_clean(line):
+        if not line or (not self._is_in_block() and self._is_clean(line)):
             yield from line
         else:
             data = b"".join(line)

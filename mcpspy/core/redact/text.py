@@ -259,7 +259,7 @@ def _password(text: bytes, at: int) -> SecretSpan | None:
     base = max(0, at - URL)
     base = max(base, text.rfind(b"/", base, at) - 1)
     found = _USER.search(text, base, at) or _DATABASE.search(text, max(0, at - URL - 32), at)
-    if found is None:
+    if found is None or patterns.REDACTED.fullmatch(text, found.start("user"), at):
         return None
     part = "password" if found["password"] is not None else "user"
     value = found[part]
