@@ -93,9 +93,9 @@ def _large() -> bytes:
 def throughput(report: Report, size: Size) -> None:
     """Measure floods of the server with different content."""
     for what, data, least in (
-        ("300 B lines", _small(), 0.5),
-        ("the lines of recordings/", _recorded(), 0.5),
-        ("1 MB lines", _large(), 0.5),
+        ("300 B lines", _small(), 0.45),
+        ("the lines of recordings/", _recorded(), 0.45),
+        ("1 MB lines", _large(), 0.45),
         (
             "300 B lines, each with a secret",
             _small().replace(b"xxxxxxxxxxxxxxxxxxxxxxxx", b'","password":"swordfish', 1),

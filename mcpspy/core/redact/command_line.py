@@ -48,8 +48,8 @@ def command(
         if option is not None and rules.verdict(option["name"]) == NameVerdict.NOTHING:
             option = None
         programs = [word.rpartition("/")[2] for word in words[:number]] if before in _PROGRAMS else []
-        is_password = any(name in programs for name in _PASSWORDS.get(before, ()))
-        if _LOGINS.get(before) in programs and b":" in data:
+        is_password = not is_harmless(data) and any(name in programs for name in _PASSWORDS.get(before, ()))
+        if _LOGINS.get(before) in programs and not is_harmless(data.partition(b":")[2]):
             found = [SecretSpan(data.index(b":") + 1, len(data), "argv")]
         elif is_password or (expected and not _NOT_SECRET.match(data) and not is_harmless(data)):
             found = [SecretSpan(0, len(data), "argv")]

@@ -1,4 +1,4 @@
-"""All that may be between the name of a secret and its value: signs, quotes, colours, elements, cells.
+"""Signs, quotes, colours, elements and cells between a name and its value.
 
 Signs are enough wherever they are; the others depend on the text before the name, of which a bounded
 part is read. Each pattern matches a bounded number of characters.

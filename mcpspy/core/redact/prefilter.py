@@ -45,7 +45,7 @@ LITERALS = (*NAMED, *QUERIED, *PLACED, *SHAPES, ESCAPE, B64)
 """All literals; a hit is one of them."""
 
 INSENSITIVE = len(NAMED) + len(QUERIED) + len(PLACED)
-"""How many of them are hits in any case of letters."""
+"""The number of those that are hits in any case of letters."""
 
 AT = b"@"
 """The end of a URL's user and password: not a literal, but a hit."""
