@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpspy.core import compression
@@ -41,6 +41,7 @@ def decoded(encoding: str | None, data: bytes, cut: int) -> bytes:
     return b"".join(step for at in range(0, len(data), cut) for step in decoder.steps(data[at : at + cut]))
 
 
+@settings(deadline=None)
 @given(st.sampled_from(sorted(PACK)), st.binary(max_size=3000), st.integers(1, 4000))
 def test_a_body_is_decoded_however_it_is_cut(encoding: str, data: bytes, cut: int) -> None:
     assert decoded(encoding.upper(), PACK[encoding](data), cut) == data

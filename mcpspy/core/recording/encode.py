@@ -42,6 +42,11 @@ _ESCAPES = {n: f"\\u{n:04x}" for n in (*range(32), 127)} | {
     ord("\t"): "\\t",
 }
 
+_CONTROLS = bytes(n for n in (*range(32), 127) if chr(n) not in "\t\n\r")
+
+LARGE_TEXT = 1 << 20
+"""Bytes above which a text with many control characters is written in Base64."""
+
 _JSON_SPACE = b" \t\r"
 
 LF = ord("\n")
@@ -108,8 +113,8 @@ def splice(
         yield prefix + end + b'"msg":'
         yield from pieces
         yield b"}\n"
-    elif not text or any(0 in piece for piece in pieces):  # A NUL would take six bytes as text.
-        yield prefix + end + b'"why":"%b","b64":"' % (b"NUL bytes" if text else b"not UTF-8")
+    elif not text or (control := _control_bytes(pieces)):  # As text, they would take six bytes each.
+        yield prefix + end + b'"why":"%b","b64":"' % (control if text else b"not UTF-8")
         yield from _base64(pieces)
         yield b'"}\n'
     else:
@@ -176,6 +181,17 @@ def _has_brackets(pieces: Pieces) -> bool:
     first = next((kept for piece in pieces if (kept := piece.lstrip(_JSON_SPACE))), b"")
     last = next((kept for piece in reversed(pieces) if (kept := piece.rstrip(_JSON_SPACE))), b"")
     return bool(first) and (first[0], last[-1]) in ((0x7B, 0x7D), (0x5B, 0x5D))
+
+
+def _control_bytes(pieces: Pieces) -> bytes:
+    """Return the reason why a text is not written as text; empty if it is."""
+    if any(0 in piece for piece in pieces):
+        return b"NUL bytes"
+    size = sum(map(len, pieces))
+    if size < LARGE_TEXT:
+        return b""
+    count = size - sum(len(piece.translate(None, _CONTROLS)) for piece in pieces)
+    return b"control characters" if count > size // 8 else b""
 
 
 def _consume(pieces: Pieces) -> Iterator[bytes | bytearray]:

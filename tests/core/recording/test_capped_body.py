@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpspy.core.framing import SseFramer
@@ -27,6 +27,7 @@ def recorded(body: CappedBody, data: bytes, cut: int, *, torn: bool = False) -> 
     return found
 
 
+@settings(deadline=None)
 @given(st.integers(LIMIT - 20, LIMIT + 20), st.integers(1, 9000), st.sampled_from(["gzip", None]))
 def test_a_body_is_recorded_up_to_the_limit_and_noted_above_it(
     size: int, cut: int, encoding: str | None
@@ -58,6 +59,7 @@ def stream_of(events: list[bytes]) -> bytes:
     return b"".join(b"id: 7\ndata: " + each.replace(b"\n", b"\ndata: ") + b"\n\n" for each in events)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.sampled_from([b"1", b"0" * 200, b"0" * 300 + b"\n" + b"1" * 300, b"\n" * 900, b"0" * 9000])),
     st.integers(1, 700),

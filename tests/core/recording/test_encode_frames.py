@@ -230,3 +230,12 @@ def test_an_event_is_recorded_by_the_bytes_that_end_it_and_not_before() -> None:
         ended, lines = encoder.feed(0.5, data)
         assert (len(ended), joined(lines), encoder.is_inside_event) == (events, written, is_inside)
     assert joined(encoder.close(1.0)) == b""
+
+
+@pytest.mark.parametrize(("size", "key"), [(1 << 21, "b64"), (1000, "raw")])
+def test_a_large_text_of_control_characters_does_not_become_six_times_as_large(size: int, key: str) -> None:
+    encoder = BodyEncoder("server", HTTP)
+    encoder.feed(b"\x01" * size)
+    line = b"".join(encoder.close(0.5))
+    assert key in json.loads(line)
+    assert size < 1 << 20 or len(line) < 1.4 * size

@@ -8,7 +8,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpspy.core.recording.encode import FrameEncoder, TextEncoder
@@ -156,6 +156,7 @@ PIECES = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["stderr", "server"]), PIECES | st.text(max_size=40)), max_size=30))
 def test_redacting_twice_changes_nothing(lines: list[tuple[str, str]]) -> None:
     first, second = Redactor(b"1" * 32), Redactor(b"2" * 32)

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from mcpspy.core.intercept.actions import Inject
+from mcpspy.io.http import intercepted_exchange
 from tests.io.http_spy import Reader
 
 if TYPE_CHECKING:
@@ -263,3 +265,27 @@ async def test_events_without_an_end_are_forwarded_in_little_memory(
         assert options or forwarded == body.sha256
         assert running.growth() < ALLOWED
     assert running.recording.stat().st_size < 10_000
+
+
+async def test_nothing_is_inserted_into_an_event_above_the_limit() -> None:
+    sent: list[bytes] = []
+
+    class Response:
+        async def write(self, data: bytes) -> None:
+            sent.append(data)
+
+    exchange: Any = object.__new__(intercepted_exchange.InterceptedExchange)
+    exchange._steps, exchange._deferred, exchange._is_in_event = asyncio.Queue(), [], False
+    exchange._held, exchange._answers = {}, []
+    part, raw = intercepted_exchange._Part, intercepted_exchange._Raw
+    for step in (
+        part(b"data: 1"),
+        Inject("server", b"{}", None, "1"),
+        part(b"2"),
+        raw(b"3\n\n"),
+        raw(b"data: 4\n\n"),
+    ):
+        exchange._steps.put_nowait(step)
+    for _ in range(6):
+        await exchange._write_next(Response())
+    assert b"".join(sent) == b"data: 123\n\ndata: {}\n\ndata: 4\n\n"
