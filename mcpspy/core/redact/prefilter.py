@@ -8,7 +8,11 @@ only this module of redaction.
 
 from __future__ import annotations
 
-from ahocorasick_rs import BytesAhoCorasick, MatchKind
+from functools import partial
+
+from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
+
+from mcpspy.core.redact.literals import LITERALS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,16 +30,8 @@ NAMES = rb"""assw ASSW "pass assphrase ecret ECRET _key _KEY -key -Key Key" Key\
     _token _TOKEN "token 'token oken: ccessToken hToken nToken dToken rToken tToken iToken -token -Token oken= OKEN= uthoriz ookie redential""".split()
 """Parts of names whose values are secret, in common spellings: `Password`, `api_key`, `X-Api-Key`."""
 
-SHAPES = (
-    *b"""ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xapp- k_live_ k_test_ whsec_ AKIA ASIA AIza ya29. GOCSPX- .eyJ
-    -----BEGIN npm_ pypi- dop_v1_ shpat_ lin_api_ sntry""".split(),
-    b"earer ",
-    b"asic ",
-)
-"""Parts of tokens recognised by their pattern alone (`core.redact.patterns`)."""
-
-SHORT = (b"sk-", b"xox", b"hf_", b"SG.", b"ntn_", b"figd_", b"tvly-")
-"""Likewise, in a separate search: literals of three bytes would slow down the other one."""
+SHAPES = (b".eyJ", b"-----BEGIN", b"earer ", b"asic ", *LITERALS)
+"""Parts of tokens recognised by their pattern alone (`core.redact.patterns`), in a separate search."""
 
 ESCAPE = b"\\u00"
 """An escape of JSON, which may hide a letter of the above."""
@@ -43,7 +39,7 @@ ESCAPE = b"\\u00"
 B64 = b'"b64":"'
 """A line of the recording whose payload is not text."""
 
-LONG = (*NAMES, *SHAPES, ESCAPE, B64)
+LONG = (*NAMES, ESCAPE, B64)
 """At most 64, each of 4 bytes or more: otherwise the search is not vectorized, and ten times slower."""
 
 AT = b"@"
@@ -64,7 +60,7 @@ OVERLAP = 128
 
 class Prefilter:
     def __init__(self, more: Iterable[bytes] = ()) -> None:
-        self.long, self.short = _finder(LONG), _finder(SHORT)
+        self.long, self.short = _finder(LONG), _overlapping_finder(SHAPES)
         custom = sorted({literal for literal in more if literal})
         self.custom = _finder(custom) if custom else None
         self.overlap = max(OVERLAP, *map(len, custom)) if custom else OVERLAP
@@ -78,7 +74,7 @@ class Prefilter:
         if not long and not short and AT_SIGN not in data and self.custom is None:
             return []
         found = [(start, LONG[number]) for number, start, _ in long]
-        found += [(start, SHORT[number]) for number, start, _ in short]
+        found += [(start, SHAPES[number]) for number, start, _ in short]
         if self.custom is not None:
             found += [(start, CUSTOM) for _, start, _ in self.custom(data)]
         if AT_SIGN in data:
@@ -100,6 +96,14 @@ class Prefilter:
 def _finder(literals: Sequence[bytes]) -> Find:
     # Only leftmost match kinds have the vectorized search.
     return BytesAhoCorasick(literals, matchkind=MatchKind.LeftmostFirst).find_matches_as_indexes
+
+
+def _overlapping_finder(literals: Sequence[bytes]) -> Find:
+    # A literal may begin in another one. The speed of a DFA does not depend on the number of literals.
+    search = BytesAhoCorasick(
+        literals, matchkind=MatchKind.Standard, implementation=Implementation.DFA
+    ).find_matches_as_indexes
+    return partial(search, overlapping=True)
 
 
 def _passwords(data: bytes) -> list[int]:
