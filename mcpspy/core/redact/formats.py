@@ -14,7 +14,7 @@ CHECKS = ("mixed", "varied", "sk", "none")
 """Tests of a token (`core.redact.patterns`)."""
 
 ROW = ("id", "literals", "back", "lead", "lead_max", "check", "pattern")
-"""What format_table.py contains of a format."""
+"""Columns of format_table.py."""
 
 _TEXTS = ("id", "vendor", "name", "source", "lead", "pattern", "check", "example")
 _NUMBERS = ("back", "lead_max")

@@ -46,7 +46,7 @@ class Allowlist(NamedTuple):
     regexes: tuple[str, ...]
     stopwords: tuple[str, ...]
     target: str
-    """What a regex is searched in: the secret, its `match`, or its `line`."""
+    """Text that a regex is searched in: the secret, its `match`, or its `line`."""
     needs_all: bool
 
 
@@ -63,7 +63,7 @@ class GitleaksRule(NamedTuple):
 class Configuration(NamedTuple):
     rules: list[GitleaksRule]
     ignored: str
-    """What is not honoured, in one line; empty if there is nothing."""
+    """One line about everything that is not honoured; may be empty."""
 
 
 def read(tables: dict[str, Any]) -> Configuration:

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 LARGE = 1 << 22
 """Bytes above which a message is read as plain text: parsing it would block for a second."""
 
-OPTIONS = (b"pass", b"secret", b"token", b"key", b"auth", b"cred", b"pwd", b"cookie")
-"""Every option whose value is a secret has one of these in its name."""
-
 JOINED = 1 << 16
 """Bytes of lines that are joined and checked at once; a longer line is checked in its buffers."""
 
@@ -44,22 +41,21 @@ class Redactor:
         self._custom_rules = rules
         self._found = found
         self._prefilter = rules.prefilter if rules is not None else Prefilter()
-        self._long, self._short = self._prefilter.long, self._prefilter.short
-        self._has_custom = self._prefilter.custom is not None or (rules is not None and rules.is_thorough)
+        self._find = self._prefilter.find
         self._is_thorough = rules is not None and rules.is_thorough
         self.lost = 0
         """Entries that could not be redacted."""
 
     def lines(self, data: bytes) -> bytes:
         """Return whole lines, redacted: nearly always unchanged."""
-        long, short = self._long(data), self._short(data)
-        if not long and not short and AT_SIGN not in data and not self._has_custom:
-            return data
         if self._is_thorough:
             return b"".join(map(self._line, _lines(data)))
+        matches = self._find(data)
+        if not matches and AT_SIGN not in data:
+            return data
         pieces: list[bytes] = []
         done = 0
-        for hit in self._prefilter.ordered(data, long, short):
+        for hit in self._prefilter.ordered(data, matches):
             place = hit[0]
             if place >= done and self._is_suspect(data, hit):
                 start = data.rfind(b"\n", done, place) + 1 or done
@@ -90,12 +86,12 @@ class Redactor:
 
     def header(self, fields: Mapping[str, Value]) -> dict[str, Value]:
         """Return the fields of a header, redacted: mainly the server's command."""
-        words = "\n".join(str(value) for value in fields.values()).encode("utf-8", "surrogateescape")
-        if (
-            self._custom_rules is None
-            and not self._prefilter.hits(words)
-            and not any(map(words.lower().__contains__, OPTIONS))
-        ):
+        values = [
+            " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            for value in fields.values()
+        ]
+        words = "\n".join(values).encode("utf-8", "surrogateescape")
+        if self._custom_rules is None and not self._prefilter.hits(words):
             return dict(fields)
         from mcpspy.core.redact.command_line import command
 

@@ -94,6 +94,16 @@ def describe(parser: argparse._ActionsContainer, options: Options, *, repeated: 
             parser.add_argument(*flags.split(), metavar=metavar, help=text)
 
 
+def describe_headers(parser: argparse._ActionsContainer, only_with: str = "") -> None:
+    """Add `--header` and `--header-env`; `only_with` is the option that they need, with a colon."""
+    what = f"{only_with} send this header with every request".strip()
+    options: Options = {
+        "--header": ("'NAME: VALUE'", f"{what}; {VARIABLE}; repeatable"),
+        "--header-env": ("NAME=VARIABLE", f"{what}, with the value of an environment variable; repeatable"),
+    }
+    describe(parser, options, repeated=options)
+
+
 def describe_format(parser: argparse._ActionsContainer, about: str, *, choices: tuple[str, ...] = ()) -> None:
     """Add `--format`: text, or one of `choices` (default: json)."""
     text = f"output format (default: text); {about}"

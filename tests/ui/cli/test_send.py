@@ -118,7 +118,7 @@ def test_every_field_is_sent(live: Live, answering: Callable[..., None]) -> None
     ]
 
 
-def test_nobody_answers_a_notification(live: Live, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_notification_gets_no_response(live: Live, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["send", "last", "notifications/x", "--notify"]) == 0
     assert live.orders == [{"order": "notify", "to": "server", "method": "notifications/x"}]
     assert capsys.readouterr() == ("", "")
@@ -158,7 +158,7 @@ def test_an_error_is_printed_and_the_exit_code_1(
         (["0", "m"], 2, "no such file or session"),
     ],
 )
-def test_what_cannot_be_sent_is_reported_in_a_line(
+def test_a_message_that_cannot_be_sent_is_reported_in_one_line(
     arguments: list[str], code: int, why: str, live: Live, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["send", *arguments]) == code
@@ -179,7 +179,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for_longer_than_asked(
     assert "no response: the session has ended" in capsys.readouterr().err
 
 
-def test_where_no_session_is_live_that_is_reported(runtime: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_absence_of_a_live_session_is_reported(runtime: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["send", "last", "m"]) == 3
     assert "no session is live (start one with mcpspy run -- COMMAND)" in capsys.readouterr().err
     assert main(["send", "--list"]) == 0

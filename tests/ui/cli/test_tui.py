@@ -38,7 +38,7 @@ def sit_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("arguments", [[], ["last"]])
-def test_without_a_terminal_it_says_what_to_do_instead(
+def test_without_a_terminal_the_error_suggests_show(
     arguments: list[str],
     make_recording: Make,
     monkeypatch: pytest.MonkeyPatch,
@@ -71,7 +71,7 @@ def test_a_file_that_is_not_there_is_reported_before_the_screen(
     assert capsys.readouterr().err == f"mcpspy: {missing}: no such file (mcpspy ls lists the sessions)\n"
 
 
-def test_a_file_that_is_no_recording_is_reported_before_the_screen(
+def test_a_file_that_is_not_a_recording_is_reported_before_the_screen_opens(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = tmp_path / "other.jsonl"
