@@ -96,14 +96,14 @@ class Prefilter:
 
     def find(self, data: bytes) -> Matches:
         """Return the matches of literals, also overlapping ones: those of names and then those of formats."""
+        names, formats = self._find_names(data), self._formats(data, overlapping=True)
+        if not names and not formats:
+            return names
         found = [
             (number if number < len(OF_NAMES) else number + len(FORMATS), start, end)
-            for number, start, end in self._find_names(data)
+            for number, start, end in names
         ]
-        found += [
-            (number + len(OF_NAMES), start, end)
-            for number, start, end in self._formats(data, overlapping=True)
-        ]
+        found += [(number + len(OF_NAMES), start, end) for number, start, end in formats]
         return found
 
     def _find_names(self, data: bytes) -> Matches:
