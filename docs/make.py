@@ -1,4 +1,4 @@
-"""Generate the help in every command's page, and the manual page.
+"""Generate the help in every command's page, the manual page, and the modules of the token formats.
 
     .venv/bin/python docs/make.py [--check]
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import partial
 from importlib import import_module
@@ -19,11 +20,14 @@ from pathlib import Path
 from argparse_manpage.manpage import Manpage  # type: ignore[import-untyped]  # It has no types.
 
 from mcpspy import __version__
+from mcpspy.core.redact.formats import generated, read_formats
 from mcpspy.ui.cli.main import ABOUT, COMMANDS, EXIT_CODES, described
 from mcpspy.ui.cli.parser import HelpFormatter
 from mcpspy.ui.report.lint_docs import page as rules
 
 DOCS = Path(__file__).resolve().parent
+
+FORMATS = DOCS.parent / "mcpspy" / "core" / "redact" / "formats.toml"
 
 WIDTH = 96
 """Width of the help in a page, in columns."""
@@ -86,6 +90,11 @@ def roff(text: str) -> str:
     return "\n".join([".nf", *(rf"\&{line}" for line in lines), ".fi"])
 
 
+def token_formats() -> Iterator[tuple[str, str]]:
+    """Return the generated modules of the token formats."""
+    return generated(read_formats(tomllib.loads(FORMATS.read_text(encoding="utf-8"))["format"]))
+
+
 def made() -> Iterator[tuple[Path, str]]:
     """Return every generated file with its content."""
     for name in COMMANDS:
@@ -93,6 +102,8 @@ def made() -> Iterator[tuple[Path, str]]:
         page = rules() if name == "lint" else path.read_text(encoding="utf-8")
         yield path, with_help(page, name)
     yield DOCS / "mcpspy.1", manual()
+    for file, text in token_formats():
+        yield FORMATS.parent / file, text
 
 
 def stale() -> list[Path]:

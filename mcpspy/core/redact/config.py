@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import re
 from binascii import b2a_base64
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from urllib.parse import quote_from_bytes, quote_plus
 
 from mcpspy.core.redact.patterns import NameVerdict, verdict
 from mcpspy.core.redact.prefilter import Prefilter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mcpspy.core.redact.user_rules import UserPattern, UserRule
 
 MIN_LITERAL = 3
 """Minimum bytes of a custom literal of the prefilter: shorter ones are in every message."""
@@ -40,12 +44,18 @@ class RedactionRules:
         patterns: Iterable[str] = (),
         pointers: Iterable[str] = (),
         values: Mapping[str, str] | None = None,
+        files: Iterable[UserRule] = (),
+        *,
+        entropy: bool = False,
     ) -> None:
-        """`values` maps environment variables to their values. Raises ValueError for an invalid rule."""
+        """`values` maps environment variables to their values; `files` are the rules of the user's files.
+
+        With `entropy`, values that look random are secrets. Raises ValueError for an invalid rule.
+        """
         self._keys = {_plain(key): key for key in keys}
         if "" in self._keys:
             raise ValueError(f"{self._keys['']!r} is not a key: it contains no letter or digit")
-        self._patterns = [_pattern(pattern) for pattern in patterns]
+        self._patterns = [(pattern, compile_user_pattern(pattern)) for pattern in patterns]
         self.pointers = frozenset(_pointer(pointer) for pointer in pointers)
         self._values = [
             (f"env:{name}", form)
@@ -54,9 +64,26 @@ class RedactionRules:
             for form in _forms(_value(name, value))
         ]
         ends = [next((token for token in reversed(p) if not token.isdigit()), "") for p in self.pointers]
-        parts = [_plainest(text) for text in (*map(str.encode, ends), *(value for _, value in self._values))]
+        self._more: list[Callable[[bytes], Iterator[tuple[int, int, str]]]] = []
+        literals: list[str] = []
+        is_thorough = bool(self._patterns) or entropy
+        if user_rules := list(files):
+            from mcpspy.core.redact.user_rules import UserRules
+
+            of_files = UserRules(user_rules)
+            self._more.append(of_files.matches)
+            literals = of_files.literals
+            is_thorough = is_thorough or of_files.is_thorough
+        if entropy:
+            from mcpspy.core.redact.entropy import random_values
+
+            self._more.append(random_values)
+        parts = [
+            _plainest(text)
+            for text in (*map(str.encode, (*ends, *literals)), *(value for _, value in self._values))
+        ]
         self.is_thorough = (
-            bool(self._patterns)
+            is_thorough
             or any(len(part) < MIN_LITERAL for part in parts)
             or not all(key.isascii() for key in self._keys.values())
         )
@@ -77,25 +104,45 @@ class RedactionRules:
             while at >= 0:
                 yield at, at + len(value), rule
                 at = text.find(value, at + len(value))
-        if self._patterns:
-            decoded = text.decode("utf-8", "surrogateescape")
-            for pattern in self._patterns:
-                for found in pattern.finditer(decoded):
-                    start, end = found.span(found.lastindex or 0)
-                    if start < end:
-                        at = start if text.isascii() else _size(decoded[:start])
-                        yield at, at + _size(decoded[start:end]), f"pattern:{pattern.pattern}"
+        for source, pattern in self._patterns:
+            for start, end in pattern.group_spans(text):
+                if start < end:
+                    yield start, end, f"pattern:{source}"
+        for matches in self._more:
+            yield from matches(text)
+
+
+class _TextPattern:
+    """A pattern of Python's `re`, matched against text and located in bytes."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern = pattern
+
+    def spans(self, text: bytes) -> Iterator[tuple[int, int]]:
+        return self._spans(text, lambda found: found.span())
+
+    def group_spans(self, text: bytes) -> Iterator[tuple[int, int]]:
+        return self._spans(text, lambda found: found.span(found.lastindex or 0))
+
+    def _spans(
+        self, text: bytes, span: Callable[[re.Match[str]], tuple[int, int]]
+    ) -> Iterator[tuple[int, int]]:
+        decoded = text.decode("utf-8", "surrogateescape")
+        for start, end in map(span, self._pattern.finditer(decoded)):
+            at = start if text.isascii() else _size(decoded[:start])
+            yield at, at + _size(decoded[start:end])
+
+
+def compile_user_pattern(text: str) -> UserPattern:
+    """Return a regular expression of a user, compiled; raise ValueError."""
+    try:
+        return _TextPattern(re.compile(text))
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"{text!r} is not a regular expression: {error}") from None
 
 
 def _plain(key: str) -> str:
     return _NOT_LETTERS.sub("", key.casefold())
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise ValueError(f"{text!r} is not a regular expression: {error}") from None
 
 
 def _pointer(text: str) -> Pointer:

@@ -20,7 +20,7 @@ WEAK = ["token"]
 """Endings of names whose value is secret if it looks random: `token` has other meanings too."""
 
 SHORT = ["pass", "pwd", "auth"]
-"""Like `WEAK`, but only as a separate word, and before one of `ENDS`: they are parts of many words."""
+"""Like `WEAK`, but only as a whole word, and before one of `ENDS`: they are parts of many words."""
 
 QUERY = ["sig", "signature", "code", "key", "hmac", "jwt", "sas"]
 """Parameters of a query whose value is secret if it looks random; elsewhere these names mean anything."""

@@ -1,4 +1,4 @@
-"""Tokens recognised by their pattern, and names whose values are secret (docs/redact.md lists both).
+"""Tokens recognised by their pattern (formats.toml), and names whose values are secret.
 
 Each prefilter literal has the pattern of the whole token, and a test where patterns alone match too
 much. A pattern is matched at its literal only, and no two matches of one begin in the same run of
@@ -11,11 +11,14 @@ import re
 from binascii import a2b_base64
 from functools import cache, lru_cache
 
+from mcpspy.core.redact.format_table import FORMATS
 from mcpspy.core.redact.names import QUERY, SHORT, STRONG, SUFFIXES, WEAK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from mcpspy.core.redact.format_table import Row
 
     Test = Callable[[bytes], bool]
 
@@ -126,20 +129,33 @@ def is_random(value: bytes, least: int = 8) -> bool:
 
 
 class TokenPattern:
-    def __init__(self, rule: str, pattern: str, test: Test | None = None, back: int = 0) -> None:
-        self.rule = rule
-        self.back = back
-        """Bytes of the pattern before the literal."""
-        self._pattern = pattern
-        self._test = test
+    """One token format. A match neither begins nor ends inside a word."""
+
+    def __init__(self, row: Row) -> None:
+        self.rule, literals, self.back, lead, self._lead_max, check, self._pattern = row
+        self._lead = lead.encode()
+        self._test = CHECKS[check]
+        # Any run of base64 may contain a literal of letters, and base64 has these two characters.
+        is_strict = self.back > 0 or any(map(str.isalnum, literals))
+        self._before = _TOKEN_LETTERS + b"+/" if is_strict else _TOKEN_LETTERS
 
     def at(self, text: bytes, place: int) -> tuple[int, int] | None:
         """Return the span of the token whose literal begins at `place`."""
-        found = _compiled(self._pattern).match(text, max(0, place - self.back))
-        if found is None:
+        start = place - self.back
+        if self._lead:
+            start -= tail(text, start, self._lead_max, self._lead)
+        if start < 0 or (start and text[start - 1] in self._before and self._is_inside(text, start)):
+            return None
+        found = _compiled(self._pattern).match(text, start)
+        if found is None or (text[found.end() - 1 : found.end() + 1].isalnum() and found.end() < len(text)):
             return None
         start, end = found.span(found.lastindex or 0)
-        return None if self._test is not None and not self._test(text[start:end]) else (start, end)
+        return (start, end) if self._test(text[start:end]) else None
+
+    def _is_inside(self, text: bytes, start: int) -> bool:
+        """Return True if the character before a position belongs to the same word, not to an escape of JSON."""
+        is_escape = text[start - 1] in b"nrtbf" and text[start - 2 : start - 1] == b"\\"
+        return text[start] in self._before and not is_escape
 
 
 @cache
@@ -149,12 +165,23 @@ def _compiled(pattern: str) -> re.Pattern[bytes]:
 
 def _is_varied(token: bytes) -> bool:
     """Return False for the `ghp_xxxxxxxx` of documentation."""
-    return len(set(token[-16:])) > 4
+    return len(set(token[-16:])) > 4 and (len(token) < 32 or len(set(token)) > 8)
+
+
+def _is_mixed(token: bytes) -> bool:
+    """Return False for words as well: a token has a digit, or letters of both cases."""
+    if not _is_varied(token):
+        return False
+    return _DIGIT.search(token) is not None or not (token.islower() or token.isupper())
 
 
 def _is_sk(token: bytes) -> bool:
     """Return False for `sk-` followed by words and dashes."""
-    return is_random(token) and (_RUN.search(token) is not None or token.startswith(b"sk-ant-"))
+    return (
+        _is_varied(token)
+        and is_random(token)
+        and (_RUN.search(token) is not None or token.startswith(b"sk-ant-"))
+    )
 
 
 def _is_basic(encoded: bytes) -> bool:
@@ -165,56 +192,35 @@ def _is_basic(encoded: bytes) -> bool:
         return False
 
 
-_LEFT = r"(?<![A-Za-z0-9_-])"
+_TOKEN_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
+CHECKS: dict[str, Test] = {
+    "mixed": _is_mixed,
+    "varied": _is_varied,
+    "sk": _is_sk,
+    "bearer": lambda token: is_random(token, 12),
+    "basic": _is_basic,
+    "none": bool,
+}
 
-def _prefixed(rule: str, prefix: str, body: str, *, least: int, back: int = 0) -> TokenPattern:
-    return TokenPattern(rule, f"{_LEFT}{prefix}[{body}]{{{least},}}+", _is_varied, back)
-
-
-_WORD = "A-Za-z0-9_-"
-_ALNUM = "A-Za-z0-9"
-_GITHUB = _prefixed("github-token", "gh[opusr]_", "A-Za-z0-9_", least=20)
-_STRIPE = _prefixed("stripe-key", "[sr]k_(?:live|test)_", _ALNUM, least=16, back=1)
-_AWS = TokenPattern(
-    "aws-access-key", r"(?<![A-Za-z0-9+/])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])", _is_varied
+_SCHEMES: tuple[Row, ...] = (
+    ("bearer", ("earer ",), 1, "", 0, "bearer", "[Bb]earer {1,4}([A-Za-z0-9._~+/-]{12,}=*)"),
+    ("basic", ("asic ",), 1, "", 0, "basic", "[Bb]asic {1,4}([A-Za-z0-9+/]{6,}={0,2})"),
 )
+"""Credentials of HTTP after their scheme (RFC 7617, RFC 6750)."""
 
 SHAPES: dict[bytes, TokenPattern] = {
-    **dict.fromkeys((b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_"), _GITHUB),
-    b"github_pat_": _prefixed("github-token", "github_pat_", "A-Za-z0-9_", least=22),
-    b"glpat-": _prefixed("gitlab-token", "glpat-", _WORD, least=20),
-    b"xox": _prefixed("slack-token", "xox[a-z]-", "A-Za-z0-9-", least=10),
-    b"xapp-": _prefixed("slack-token", "xapp-", "A-Za-z0-9-", least=10),
-    b"sk-": TokenPattern("sk-key", _LEFT + r"sk-[A-Za-z0-9_-]{20,}+", _is_sk),
-    b"hf_": _prefixed("hugging-face-token", "hf_", _ALNUM, least=30),
-    b"SG.": TokenPattern("sendgrid-key", r"(?<![A-Za-z0-9_.-])SG\.[A-Za-z0-9_-]{16,}+\.[A-Za-z0-9_-]{16,}+", _is_varied),
-    b"dop_v1_": _prefixed("digitalocean-token", "dop_v1_", "a-f0-9", least=64),
-    b"shpat_": _prefixed("shopify-token", "shpat_", "A-Fa-f0-9", least=32),
-    b"tvly-": _prefixed("tavily-key", "tvly-", _WORD, least=20),
-    **dict.fromkeys((b"k_live_", b"k_test_"), _STRIPE),
-    b"whsec_": _prefixed("stripe-key", "whsec_", "A-Za-z0-9+/=", least=24),
-    **dict.fromkeys((b"AKIA", b"ASIA"), _AWS),
-    b"AIza": TokenPattern("google-key", r"(?<![A-Za-z0-9_+/-])AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])", _is_varied),
-    b"ya29.": _prefixed("google-token", r"ya29\.", _WORD, least=20),
-    b"GOCSPX-": _prefixed("google-secret", "GOCSPX-", _WORD, least=20),
-    b"npm_": TokenPattern("npm-token", _LEFT + r"npm_[A-Za-z0-9]{36}(?![A-Za-z0-9_])", _is_varied),
-    b"pypi-": _prefixed("pypi-token", "pypi-", _WORD, least=50),
-    b"lin_api_": _prefixed("linear-key", "lin_api_", _ALNUM, least=32),
-    b"ntn_": _prefixed("notion-token", "ntn_", _ALNUM, least=40),
-    b"figd_": _prefixed("figma-token", "figd_", _WORD, least=32),
-    b"sntry": _prefixed("sentry-token", "sntry[a-z]_", "A-Za-z0-9_=+/", least=40),
-    b"earer ": TokenPattern(
-        "bearer", r"(?<![A-Za-z0-9])[Bb]earer {1,4}([A-Za-z0-9._~+/-]{12,}+=*+)", lambda token: is_random(token, 12), back=1
-    ),
-    b"asic ": TokenPattern("basic", r"(?<![A-Za-z0-9])[Bb]asic {1,4}([A-Za-z0-9+/]{6,}+={0,2}+)", _is_basic, back=1),
-}  # fmt: skip
+    literal.encode(): shape
+    for row in (*_SCHEMES, *FORMATS)
+    for shape in (TokenPattern(row),)
+    for literal in row[1]
+}
 """Literal of the prefilter → its token. Other literals are parts of names, or of JWTs and PEM keys."""
+
 
 _JWT = re.compile(rb"eyJ[A-Za-z0-9_-]{8,}+\.eyJ[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+)?")
 _PEM = re.compile(rb"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 REDACTED = re.compile(rb"(?:\s|\\[rnt]|\[redacted:[0-9a-f]{8}\])*")
-_TOKEN_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
 
 def tail(text: bytes, place: int, most: int, letters: bytes) -> int:

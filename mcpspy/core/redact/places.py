@@ -1,4 +1,4 @@
-"""Secrets without a name in front of them: SQL, programs, `.pgpass`, JDBC, JWK, tables, queries.
+"""Secrets without a name in front: SQL, command lines, `.pgpass`, JDBC, JWK, tables, queries.
 
 Each function takes a text and the position of its literal (`core.redact.names`), looks at a bounded
 part of the text, and returns the spans of the secrets.

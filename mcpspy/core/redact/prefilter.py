@@ -15,6 +15,7 @@ from functools import cached_property
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 
+from mcpspy.core.redact.literals import LITERALS as FORMATS
 from mcpspy.core.redact.names import FRAGMENTS, NAMED, PLACED, QUERIED
 
 TYPE_CHECKING = False
@@ -27,13 +28,8 @@ if TYPE_CHECKING:
     Matches = list[tuple[int, int, int]]
     """Index of the literal, start, end."""
 
-SHAPES = (
-    *b"""ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xapp- k_live_ k_test_ whsec_ AKIA ASIA AIza ya29. GOCSPX- .eyJ
-    -----BEGIN npm_ pypi- dop_v1_ shpat_ lin_api_ sntry""".split(),
-    *(b"sk-", b"xox", b"hf_", b"SG.", b"ntn_", b"figd_", b"tvly-"),
-    *(b"earer ", b"asic "),
-)
-"""Parts of tokens recognised by their pattern alone (`core.redact.patterns`); case counts."""
+SHAPES = (b".eyJ", b"-----BEGIN", b"earer ", b"asic ")
+"""Parts of tokens that are not in formats.toml; case counts."""
 
 ESCAPE = b"\\u00"
 """An escape of JSON, which may hide a letter of the above."""
@@ -41,11 +37,13 @@ ESCAPE = b"\\u00"
 B64 = b'"b64":"'
 """A line of the recording whose payload is not text."""
 
-LITERALS = (*NAMED, *QUERIED, *PLACED, *SHAPES, ESCAPE, B64)
+OF_NAMES = (*NAMED, *QUERIED, *PLACED, *SHAPES, ESCAPE, B64)
+
+LITERALS = (*OF_NAMES, *FORMATS)
 """All literals; a hit is one of them."""
 
 INSENSITIVE = len(NAMED) + len(QUERIED) + len(PLACED)
-"""The number of those that are hits in any case of letters."""
+"""Number of them that are hits in any case of letters."""
 
 AT = b"@"
 """The end of a URL's user and password: not a literal, but a hit."""
@@ -76,10 +74,15 @@ PROGRESS = (b"progress", b"nextpage")
 class Prefilter:
     def __init__(self, more: Iterable[bytes] = ()) -> None:
         custom = sorted({literal for literal in more if literal})
-        literals = [literal.lower() for literal in (*LITERALS, *custom)]
+        literals = [literal.lower() for literal in (*OF_NAMES, *custom)]
         self.overlap = max(OVERLAP, *map(len, custom)) if custom else OVERLAP
         self._longest = max(map(len, literals))
         self._all = literals
+        # Formats share no fragments, and case counts: a separate search, whose speed does not depend on
+        # their number.
+        self._formats = BytesAhoCorasick(
+            FORMATS, matchkind=MatchKind.Standard, implementation=Implementation.DFA
+        ).find_matches_as_indexes
         self._fragments = [
             BytesAhoCorasick(group, matchkind=MatchKind.LeftmostFirst).find_matches_as_indexes
             for group in _groups(_fragments(literals))
@@ -93,7 +96,19 @@ class Prefilter:
         ).find_matches_as_indexes
 
     def find(self, data: bytes) -> Matches:
-        """Return the matches of literals, in order; all of them, also overlapping ones."""
+        """Return the matches of literals, also overlapping ones: those of names and then those of formats."""
+        names, formats = self._find_names(data), self._formats(data, overlapping=True)
+        if not names and not formats:
+            return names
+        found = [
+            (number if number < len(OF_NAMES) else number + len(FORMATS), start, end)
+            for number, start, end in names
+        ]
+        found += [(number + len(OF_NAMES), start, end) for number, start, end in formats]
+        return found
+
+    def _find_names(self, data: bytes) -> Matches:
+        """Return the matches of names, contexts, other tokens and custom literals, in order."""
         lower = data.lower()
         found: Matches = []
         for search in self._fragments:

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
     from mcpspy.core.redact.config import RedactionRules
     from mcpspy.core.redact.redactor import Found, Redactor
+    from mcpspy.core.redact.user_rules import UserRule
 
 BATCH = 1 << 20
 """Bytes per read of a recording that is being redacted."""
 
-LISTS = ("keys", "patterns", "pointers", "env")
+LISTS = ("keys", "patterns", "pointers", "env", "rules")
 """Lists that options and the table `redact` of the settings add to."""
 
 
@@ -36,6 +37,10 @@ class RedactionOptions:
         self.patterns: list[str] = []
         self.pointers: list[str] = []
         self.env: list[str] = []
+        self.rules: list[str] = []
+        """Paths of files with rules."""
+        self.entropy = False
+        """True if values that look random are redacted."""
         self.config: str | None = None
         """Path of the settings; None selects the user's `mcpspy.toml`, if it exists."""
 
@@ -43,7 +48,7 @@ class RedactionOptions:
 def redactor(
     options: RedactionOptions, say: Callable[[str], None], found: Found | None = None
 ) -> Redactor | None:
-    """Return the redactor of a recording, or None if redaction is off. `say` reports variables that are not set.
+    """Return the redactor of a recording, or None if redaction is off. `say` reports what cannot be honoured.
 
     Raises UsageError or CannotStart.
     """
@@ -58,14 +63,16 @@ def redactor(
 def _rules(options: RedactionOptions, say: Callable[[str], None]) -> RedactionRules | None:
     """Return the rules, or None for the built-in ones only, which are imported later."""
     wanted = {name: list(getattr(options, name)) for name in LISTS}
+    entropy = options.entropy
     if options.config is not None or os.path.exists(config_file()):
         from mcpspy.io.settings import table
 
-        for name, values in _settings(
-            options.config or config_file(), table("redact", options.config)
-        ).items():
+        file = options.config or config_file()
+        settings = table("redact", options.config)
+        entropy = _switch(file, settings, "entropy") or entropy
+        for name, values in _settings(file, settings).items():
             wanted[name] = [*values, *wanted[name]]
-    if not any(wanted.values()):
+    if not any(wanted.values()) and not entropy:
         return None
     from mcpspy.core.redact.config import RedactionRules
 
@@ -74,17 +81,56 @@ def _rules(options: RedactionOptions, say: Callable[[str], None]) -> RedactionRu
         if not value:
             say(f"--redact-env {name}: the variable is not set, so its value cannot be redacted")
     try:
-        return RedactionRules(wanted["keys"], wanted["patterns"], wanted["pointers"], variables)
+        return RedactionRules(
+            wanted["keys"],
+            wanted["patterns"],
+            wanted["pointers"],
+            variables,
+            [rule for file in wanted["rules"] for rule in _file_rules(file, say)],
+            entropy=entropy,
+        )
     except ValueError as error:
         raise UsageError(f"cannot redact: {error}", "see docs/redact.md") from None
 
 
+def _file_rules(file: str, say: Callable[[str], None]) -> list[UserRule]:
+    """Return the rules of a file; `say` reports those that do not apply to messages."""
+    from mcpspy.core.redact.config import compile_user_pattern
+    from mcpspy.core.redact.user_rules import read_file
+
+    try:
+        with open(file, encoding="utf-8") as opened:
+            text = opened.read()
+    except UnicodeDecodeError:
+        raise UsageError(f"{file}: not UTF-8", "TOML files must be UTF-8") from None
+    except OSError as error:
+        raise CannotStart(f"{file}: {error.strerror}", "check the path of --redact-rules") from None
+    try:
+        rules, ignored = read_file(text, file, compile_user_pattern)
+    except ValueError as error:
+        raise UsageError(str(error), "see docs/redact.md") from None
+    if ignored:
+        say(ignored)
+    return rules
+
+
+def _switch(file: str, table: dict[str, Any], name: str) -> bool:
+    value = table.pop(name, False)
+    if not isinstance(value, bool):
+        raise UsageError(f"{file}: redact.{name} must be true or false", f"write {name} = true")
+    return value
+
+
 def _settings(file: str, table: dict[str, Any]) -> dict[str, list[str]]:
+    """Return the lists of the settings. Paths of files with rules are relative to the settings."""
     for name, value in table.items():
         if name not in LISTS:
-            raise UsageError(f"{file}: unknown setting redact.{name}", f"use {', '.join(LISTS)}")
+            raise UsageError(f"{file}: unknown setting redact.{name}", f"use {', '.join(LISTS)}, entropy")
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise UsageError(f"{file}: redact.{name} must be a list of strings", f'write {name} = ["…"]')
+    if "rules" in table:
+        folder = os.path.dirname(os.path.abspath(file))
+        table["rules"] = [os.path.join(folder, os.path.expanduser(path)) for path in table["rules"]]
     return table
 
 

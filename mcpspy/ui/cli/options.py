@@ -65,6 +65,11 @@ REDACTION: Options = {
         "also redact the value at this JSON pointer, e.g. /params/arguments/pin; repeatable",
     ),
     "--redact-env": ("NAME", "also redact the value of this environment variable; repeatable"),
+    "--redact-rules": (
+        "FILE",
+        "also redact what the rules of this file find, mcpspy's or gitleaks' TOML; repeatable",
+    ),
+    "--redact-entropy": (None, "also redact values that look random, of 20 characters or more"),
     "--config": ("FILE", "settings file (default: mcpspy.toml in the user's config folder)"),
 }
 
@@ -76,6 +81,7 @@ _REDACTION_LISTS = {
     "--redact-pattern": "patterns",
     "--redact-pointer": "pointers",
     "--redact-env": "env",
+    "--redact-rules": "rules",
 }
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -142,6 +148,8 @@ def set_redaction_option(options: RedactionOptions, flag: str, value: str) -> bo
         getattr(options, _REDACTION_LISTS[flag]).append(value)
     elif flag == "--no-redact":
         options.off = True
+    elif flag == "--redact-entropy":
+        options.entropy = True
     elif flag == "--config":
         options.config = value
     else:
@@ -171,6 +179,7 @@ def read_redaction(args: argparse.Namespace) -> RedactionOptions:
     for flag, name in _REDACTION_LISTS.items():
         setattr(options, name, _value(args, flag))
     options.off = getattr(args, "no_redact", False)
+    options.entropy = args.redact_entropy
     options.config = args.config
     return options
 

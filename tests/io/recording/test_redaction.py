@@ -185,3 +185,47 @@ def test_no_file_is_overwritten_and_none_is_left_half(tmp_path: Path) -> None:
     assert target.read_bytes() == b"mine"
     with pytest.raises(CannotStart, match="No such file"):
         clean(str(tmp_path / "none"), None, Redactor(b"k" * 32))
+
+
+RULES = "[[format]]\nid = 'acme'\npattern = 'acme[0-9]{8}'\ncheck = 'none'\n"
+
+
+def test_rules_come_from_files_of_options_and_settings(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text(RULES)
+    (tmp_path / "b.toml").write_text("[[rules]]\nid = 'b'\nregex = 'bee[0-9]{8}'\n[[rules]]\npath = 'x'\n")
+    (tmp_path / "mcpspy.toml").write_text("[redact]\nrules = ['a.toml']\nentropy = true\n")
+    options = RedactionOptions()
+    options.config, options.rules = str(tmp_path / "mcpspy.toml"), [str(tmp_path / "b.toml")]
+    said: list[str] = []
+    redacting = redactor(options, said.append)
+    assert redacting is not None
+    message = b'{"a":"acme12345678 bee12345678 0a9Zb8Yc7Xd6We5Vf4Ug3T"}'
+    assert redacting.message(message).count(b"[redacted:") == 3
+    assert said == [f"{tmp_path / 'b.toml'}: not honoured: 1 of 2 rules: 2 (no regex)"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (None, "No such file"),
+        (b"\xff", "not UTF-8"),
+        (b"[[format]]\nid = 'a'\n", "format 'a': missing key pattern"),
+    ],
+)
+def test_a_file_of_rules_that_cannot_be_used_is_one_line(
+    tmp_path: Path, text: bytes | None, why: str
+) -> None:
+    if text is not None:
+        (tmp_path / "r.toml").write_bytes(text)
+    options = RedactionOptions()
+    options.rules = [str(tmp_path / "r.toml")]
+    with pytest.raises((UsageError, CannotStart), match=rf"r\.toml: .*{why}"):
+        redactor(options, lambda _: None)
+
+
+def test_a_switch_of_the_settings_is_true_or_false(tmp_path: Path) -> None:
+    (tmp_path / "mcpspy.toml").write_text("[redact]\nentropy = 4\n")
+    options = RedactionOptions()
+    options.config = str(tmp_path / "mcpspy.toml")
+    with pytest.raises(UsageError, match=r"redact\.entropy must be true or false"):
+        redactor(options, lambda _: None)

@@ -19,6 +19,7 @@ from mcpspy.ui.cli.run import parse
 
 WORDS = [
     "--redact-key", "a", "--redact-key", "b", "--redact-pattern", "c", "--redact-pointer", "/d", "--redact-env", "E",
+    "--redact-rules", "r.toml", "--redact-entropy",
     "--config", "f.toml", "--no-redact",
 ]  # fmt: skip
 WANTED = {
@@ -27,6 +28,8 @@ WANTED = {
     "patterns": ["c"],
     "pointers": ["/d"],
     "env": ["E"],
+    "rules": ["r.toml"],
+    "entropy": True,
     "config": "f.toml",
 }
 
