@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from mcpspy.core.redact.patterns import NameVerdict, verdict
 from mcpspy.core.redact.prefilter import Prefilter
+from mcpspy.core.regex import AllowUnsafe, Regex, RegexError, UnsupportedRegexError, compile_regex, refuse
 
 MIN_LITERAL = 3
 """Minimum bytes of a custom literal of the prefilter: shorter ones are in every message."""
@@ -33,12 +34,16 @@ class RedactionRules:
         patterns: Iterable[str] = (),
         pointers: Iterable[str] = (),
         values: Mapping[str, str] | None = None,
+        allow_unsafe: AllowUnsafe = refuse,
     ) -> None:
-        """`values` maps environment variables to their values. Raises ValueError for an invalid rule."""
+        """`values` maps environment variables to their values. Raises ValueError for an invalid rule.
+
+        `allow_unsafe` decides on a pattern that RE2 cannot run.
+        """
         self._keys = {_plain(key): key for key in keys}
         if "" in self._keys:
             raise ValueError(f"{self._keys['']!r} is not a key: it contains no letter or digit")
-        self._patterns = [_pattern(pattern) for pattern in patterns]
+        self._patterns = [_pattern(pattern, allow_unsafe) for pattern in patterns]
         self.pointers = frozenset(_pointer(pointer) for pointer in pointers)
         self._values = [
             (f"env:{name}", _value(name, value)) for name, value in (values or {}).items() if value
@@ -67,24 +72,22 @@ class RedactionRules:
             while at >= 0:
                 yield at, at + len(value), rule
                 at = text.find(value, at + len(value))
-        if self._patterns:
-            decoded = text.decode("utf-8", "surrogateescape")
-            for pattern in self._patterns:
-                for found in pattern.finditer(decoded):
-                    start, end = found.span(found.lastindex or 0)
-                    if start < end:
-                        at = start if text.isascii() else _size(decoded[:start])
-                        yield at, at + _size(decoded[start:end]), f"pattern:{pattern.pattern}"
+        for pattern in self._patterns:
+            for start, end in pattern.group_spans(text):
+                if start < end:
+                    yield start, end, f"pattern:{pattern.pattern}"
 
 
 def _plain(key: str) -> str:
     return _NOT_LETTERS.sub("", key.casefold())
 
 
-def _pattern(text: str) -> re.Pattern[str]:
+def _pattern(text: str, allow_unsafe: AllowUnsafe) -> Regex:
     try:
-        return re.compile(text)
-    except re.error as error:
+        return compile_regex(text, allow_unsafe)
+    except UnsupportedRegexError as error:
+        raise ValueError(f"{text!r}: {error}") from None
+    except RegexError as error:
         raise ValueError(f"{text!r} is not a regular expression: {error}") from None
 
 
@@ -122,7 +125,3 @@ def _spellings(key: str) -> Iterator[bytes]:
 def _plainest(text: bytes) -> bytes:
     """Return the longest part of a text that JSON never escapes."""
     return max(re.split(rb"[^A-Za-z0-9 _.,:;-]+", text), key=len)
-
-
-def _size(text: str) -> int:
-    return len(text.encode("utf-8", "surrogateescape"))

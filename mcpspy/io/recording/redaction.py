@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.settings import config_file
+from mcpspy.io.settings import UnsafeRegex, config_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class RedactionOptions:
         self.patterns: list[str] = []
         self.pointers: list[str] = []
         self.env: list[str] = []
+        self.unsafe_regex = UnsafeRegex()
         self.config: str | None = None
         """Path of the settings; None selects the user's `mcpspy.toml`, if it exists."""
 
@@ -74,7 +75,9 @@ def _rules(options: RedactionOptions, say: Callable[[str], None]) -> RedactionRu
         if not value:
             say(f"--redact-env {name}: the variable is not set, so its value cannot be redacted")
     try:
-        return RedactionRules(wanted["keys"], wanted["patterns"], wanted["pointers"], variables)
+        return RedactionRules(
+            wanted["keys"], wanted["patterns"], wanted["pointers"], variables, options.unsafe_regex
+        )
     except ValueError as error:
         raise UsageError(f"cannot redact: {error}", "see docs/redact.md") from None
 

@@ -12,7 +12,9 @@ import math
 
 from mcpspy.errors import UsageError
 from mcpspy.io.interception import InterceptionOptions
+from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import RedactionOptions
+from mcpspy.io.settings import UnsafeRegex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +54,10 @@ RULES: Options = {
     "--hold-timeout": ("TIME", "forward a held message after this time (default: 300)"),
 }
 
+UNSAFE_REGEX: Options = {
+    "--unsafe-regex": (None, "also run regular expressions that RE2 cannot; on some texts they never end")
+}
+
 REDACTION: Options = {
     "--no-redact": (None, "keep secrets in the recording; its header records this choice"),
     "--redact-key": ("NAME", "also redact the value of this key; repeatable"),
@@ -61,6 +67,7 @@ REDACTION: Options = {
         "also redact the value at this JSON pointer, e.g. /params/arguments/pin; repeatable",
     ),
     "--redact-env": ("NAME", "also redact the value of this environment variable; repeatable"),
+    **UNSAFE_REGEX,
     "--config": ("FILE", "settings file (default: mcpspy.toml in the user's config folder)"),
 }
 
@@ -128,8 +135,10 @@ def set_redaction_option(options: RedactionOptions, flag: str, value: str) -> bo
         getattr(options, _REDACTION_LISTS[flag]).append(value)
     elif flag == "--no-redact":
         options.off = True
+    elif flag == "--unsafe-regex":
+        options.unsafe_regex.is_allowed = True
     elif flag == "--config":
-        options.config = value
+        options.config = options.unsafe_regex.config = value
     else:
         return False
     return True
@@ -143,6 +152,7 @@ def read_rules(args: argparse.Namespace) -> InterceptionOptions:
         for each in value if isinstance(value, list) else [value]:
             if each is not None:
                 set_rule_option(options, flag, each)
+    options.unsafe_regex = read_unsafe_regex(args)
     return options
 
 
@@ -158,7 +168,13 @@ def read_redaction(args: argparse.Namespace) -> RedactionOptions:
         setattr(options, name, _value(args, flag))
     options.off = getattr(args, "no_redact", False)
     options.config = args.config
+    options.unsafe_regex = read_unsafe_regex(args)
     return options
+
+
+def read_unsafe_regex(args: argparse.Namespace) -> UnsafeRegex:
+    """Return the decision of `--unsafe-regex` and the settings, with warnings on stderr."""
+    return UnsafeRegex(args.unsafe_regex, say, getattr(args, "config", None))
 
 
 def check_redaction(options: RedactionOptions) -> None:

@@ -10,8 +10,8 @@ import sys
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
 from mcpspy.io.recording.reader import find, read_header_of, summarize
-from mcpspy.io.settings import table
-from mcpspy.ui.cli.options import FOLDER, describe
+from mcpspy.io.settings import flag, table
+from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe
 
 EPILOG = """\
 examples:
@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         help="session to open; several are merged by time",
     )
-    describe(parser, FOLDER)
+    describe(parser, {**FOLDER, **UNSAFE_REGEX})
 
 
 def main(args: argparse.Namespace) -> int:
@@ -51,7 +51,7 @@ def main(args: argparse.Namespace) -> int:
     gc.set_threshold(100_000, 50, 100)
     from mcpspy.ui.tui.app import McpspyApp
 
-    app = McpspyApp(args.dir, summaries, table("keys"))
+    app = McpspyApp(args.dir, summaries, table("keys"), args.unsafe_regex or flag("unsafe_regex"))
     gc.freeze()
     app.run()
     return 0 if app.fault is None else _report_bug(app.fault)

@@ -14,6 +14,7 @@ from mcpspy.core.redact.redactor import Redactor
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
 from mcpspy.io.recording.redaction import RedactionOptions, clean, redactor
+from mcpspy.io.settings import UnsafeRegex
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -185,3 +186,18 @@ def test_no_file_is_overwritten_and_none_is_left_half(tmp_path: Path) -> None:
     assert target.read_bytes() == b"mine"
     with pytest.raises(CannotStart, match="No such file"):
         clean(str(tmp_path / "none"), None, Redactor(b"k" * 32))
+
+
+def test_a_pattern_of_the_settings_needs_their_permission(tmp_path: Path) -> None:
+    options, said = RedactionOptions(), list[str]()
+    settings = tmp_path / "mcpspy.toml"
+    options.config = str(settings)
+    options.unsafe_regex = UnsafeRegex(say=said.append, config=options.config)
+    settings.write_text('[redact]\npatterns = ["(?<=id-)[0-9]+"]\n', encoding="utf-8")
+    with pytest.raises(UsageError, match=r"look-behind \(\?<= is not supported .*--unsafe-regex"):
+        redactor(options, said.append)
+    settings.write_text(f"unsafe_regex = true\n{settings.read_text(encoding='utf-8')}", encoding="utf-8")
+    redacting = redactor(options, said.append)
+    assert redacting is not None
+    assert b"42" not in redacting.lines(b'{"t":0.1,"from":"client","msg":{"a":"id-42"}}\n')
+    assert said == ["warning: /(?<=id-)[0-9]+/: look-behind (?<= runs on Python's re, which may never end"]
