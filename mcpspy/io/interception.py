@@ -115,6 +115,7 @@ class SessionInterception:
         return {
             "session": self.session,
             "file": self._recorder.path,
+            "folder": self._recorder.folder,
             "name": self._name,
             "transport": self.transport,
             "pid": os.getpid(),

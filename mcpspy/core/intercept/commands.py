@@ -18,6 +18,7 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.query.parser import Query, QueryError, parse
 from mcpspy.core.regex import AllowUnsafe, refuse
 from mcpspy.core.rules.edit import to_json
+from mcpspy.errors import McpspyError
 
 
 class ListCommand(NamedTuple):
@@ -82,6 +83,8 @@ def _hold(fields: Fields, allow_unsafe: AllowUnsafe) -> InterceptCommand:
         return InterceptCommand(parse(text, allow_unsafe=allow_unsafe))
     except QueryError as error:
         raise CommandError(f"hold: {error} (column {error.start + 1})") from None
+    except McpspyError as error:  # The settings, which may allow the regular expression, are invalid.
+        raise CommandError(f"hold: {error}") from None
 
 
 def _release(fields: Fields, _allow_unsafe: AllowUnsafe) -> ReleaseCommand:
