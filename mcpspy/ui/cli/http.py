@@ -121,6 +121,7 @@ def take_traffic(options: HttpOptions, args: argparse.Namespace) -> None:
     options.cacert, options.insecure = args.cacert, args.insecure
     set_recording(options, args)
     options.interception = read_rules(args)
+    options.interception.unsafe_regex = options.redaction.unsafe_regex
     check_rules(options.interception)
 
 

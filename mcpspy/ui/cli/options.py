@@ -152,7 +152,6 @@ def read_rules(args: argparse.Namespace) -> InterceptionOptions:
         for each in value if isinstance(value, list) else [value]:
             if each is not None:
                 set_rule_option(options, flag, each)
-    options.unsafe_regex = read_unsafe_regex(args)
     return options
 
 
