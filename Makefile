@@ -1,4 +1,4 @@
-# `make` says what there is. Every target makes what it needs first.
+# `make` lists the targets. Every target builds what it needs first.
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,15 +7,15 @@ INSTALLED := $(VENV)/.installed
 .PHONY: help demo setup environment test check lint types wheel peers recordings docs site bench fuzz soak clean
 
 help:
-	@echo "make demo        set up, record a real session and show it"
-	@echo "make test        set up, peers included, and run all tests"
-	@echo "make check       what CI runs: test, lint, types, the wheel alone"
+	@echo "make demo        set up, record a sample session and print it"
+	@echo "make test        set up, including the peers, and run all tests"
+	@echo "make check       everything that CI runs: test, lint, types, site, wheel"
 	@echo "make recordings  record the sessions in recordings/ again"
-	@echo "make docs        the help in docs/, and the manual page, made again"
-	@echo "make site        the documentation site, in build/site; dead links are errors"
-	@echo "make fuzz        four minutes of atheris; FUZZ_SECONDS=3600 an hour a target"
-	@echo "make soak        half an hour of load, kills, full disks and faults; SOAK_MINUTES=2 two"
-	@echo "make bench       the benchmarks, rivals beside us, about half an hour (docs/benchmarks.md)"
+	@echo "make docs        generate the help in docs/ and the manual page"
+	@echo "make site        build the documentation site in build/site; dead links are errors"
+	@echo "make fuzz        run atheris for four minutes; FUZZ_SECONDS=3600: one hour per target"
+	@echo "make soak        run half an hour of load, kills, full disks and faults; SOAK_MINUTES=2: two minutes"
+	@echo "make bench       run the benchmarks beside other tools, about half an hour (docs/benchmarks.md)"
 
 demo: $(INSTALLED)
 	$(BIN)/mcpspy demo

@@ -49,7 +49,7 @@ BANNED = {
     r"\b(?:all|just) the same\b": "anyway, also",
     r"\b(?:knock(?:s|ed)?|looked into|lets? go of|has a hand|the house)\b": "the standard term",
     r"\b(?:detour|errand|passage|shelf|shelves|patient|desk|lanes?|strangers?|guests?|visitors?)\b": "see ARCHITECTURE.md",
-    r"\b(?:therefrom|thereof|whence|whereby|wherein|thereby|hence|hither|thither|lest|ere|nought|naught|aught)\b": "plain",
+    r"\b(?:thereof|whence|whereby|wherein|thereby|hence|hither|thither|lest|ere|nought|naught|aught)\b": "plain",
 }
 
 FREE_RELATIVE = re.compile(r"(?:What|Whether|Which|Who|Whom|Whose|How|That|Where|When|Why)\b")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
+from itertools import takewhile
 from pathlib import Path
 
 from docs import make
-from mcpspy.ui.cli.main import COMMANDS
+from mcpspy.errors import UsageError
+from mcpspy.ui.cli.main import COMMANDS, parse
 
 
 def test_every_page_and_the_manual_have_the_current_help() -> None:
@@ -36,3 +39,33 @@ def test_files_that_the_readme_names_as_evidence_exist() -> None:
         else:
             for path in (word for word in words if word.startswith("tests/")):
                 assert (make.DOCS.parent / path).exists(), path
+
+
+def command_lines(page: Path) -> list[str]:
+    """Return the command lines of mcpspy in the fenced blocks of a page; continued lines are joined."""
+    blocks = re.findall(
+        r"^( *)```(?:sh|console)\n(.*?)^\1```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    lines = "\n".join(text.replace("\\\n", " ") for _, text in blocks).splitlines()
+    return [
+        line.strip().removeprefix("$ ")
+        for line in lines
+        if line.strip().removeprefix("$ ").startswith("mcpspy ")
+    ]
+
+
+def test_every_command_line_in_the_pages_is_valid() -> None:
+    invalid = []
+    pages = [make.DOCS.parent / "README.md", make.DOCS.parent / "SECURITY.md", *make.DOCS.rglob("*.md")]
+    for page in pages:
+        for line in command_lines(page):
+            lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+            lexer.whitespace_split = True
+            words = list(takewhile(lambda word: not re.fullmatch(r"[|&;<>]+", word), lexer))
+            if "…" in line or len(words) == 1 or words[1].startswith("--"):
+                continue
+            try:
+                parse(words[1], words[2:])
+            except (KeyError, UsageError) as error:
+                invalid.append(f"{page.name}: {line}: {error}")
+    assert invalid == []

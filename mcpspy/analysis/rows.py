@@ -273,12 +273,18 @@ def _lost(note: Note) -> NoteText:
     return f"{note.fields.get('entries')} entries were not recorded: {note.fields.get('why')}", "", BAD
 
 
+def _oversized(note: Note) -> NoteText:
+    fields = note.fields
+    return f"{fields.get('from')}: {fields.get('size')} bytes above --max-body were not recorded", "", ISSUE
+
+
 _NOTES: dict[str, Callable[[Note], NoteText]] = {
     "stderr": lambda note: (note.text, "", QUIET),
     "exit": _exit,
     "eof": _eof,
     "closed": _closed,
     "lost": _lost,
+    "oversized": _oversized,
     "error": lambda note: (note.text, "", BAD),
     "signal": lambda note: (f"{note.fields.get('signal')} from the host", "", ISSUE),
     "http": _http,

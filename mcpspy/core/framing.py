@@ -66,10 +66,11 @@ class LineFramer:
 
     def _keep(self, data: bytes) -> None:
         if data:
-            _collect(self.pieces, data)
+            collect(self.pieces, data)
 
 
-def _collect(pieces: Pieces, data: bytes) -> None:
+def collect(pieces: Pieces, data: bytes | bytearray) -> None:
+    """Append bytes; small ones are merged, so that a list of pieces takes little more memory than its bytes."""
     if len(data) >= SMALL:
         pieces.append(data)
         return
@@ -83,7 +84,7 @@ def _collect(pieces: Pieces, data: bytes) -> None:
 class SseEvent:
     """Fields of one server-sent event (HTML Living Standard, 9.2.6)."""
 
-    __slots__ = ("data", "event", "id", "retry", "torn")
+    __slots__ = ("data", "event", "id", "oversized", "retry", "torn")
 
     def __init__(self) -> None:
         self.event: str | None = None
@@ -95,6 +96,8 @@ class SseEvent:
         """Milliseconds."""
         self.torn = False
         """True if the stream ended before the blank line that completes the event."""
+        self.oversized: OversizedData | None = None
+        """Size and digest of data beyond the limit, which replace it."""
 
     @property
     def is_message(self) -> bool:
@@ -102,19 +105,46 @@ class SseEvent:
         return self.data is not None and any(self.data) and self.event in (None, "message")
 
 
+class OversizedData:
+    """The `data` of an event that is too large to keep: counted and hashed."""
+
+    __slots__ = ("_hash", "size")
+
+    def __init__(self) -> None:
+        from hashlib import sha256
+
+        self._hash = sha256()
+        self.size = 0
+
+    def add(self, pieces: Pieces) -> None:
+        for piece in pieces:
+            self._hash.update(piece)
+            self.size += len(piece)
+
+    @property
+    def sha256(self) -> str:
+        return self._hash.hexdigest()
+
+
 class SseFramer:
     """Parser of a `text/event-stream` body (MCP Streamable HTTP, and HTTP+SSE of 2024-11-05).
 
     CR, LF and CRLF end lines and may be mixed. The call that receives the blank line of an event returns the event.
+    No more than `limit` bytes of an event are kept (0: no limit); the data of a larger one is counted and hashed.
     """
 
-    __slots__ = ("_after_cr", "_begun", "_current", "_line")
+    __slots__ = ("_after_cr", "_begun", "_current", "_held", "_is_data", "_limit", "_line")
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = 0) -> None:
+        self._limit = limit
         self._line: Pieces = []
         self._current = SseEvent()
         self._after_cr = False
         self._begun = False
+        self._held = 0
+        """Bytes of the current event that have arrived."""
+        self._is_data = False
+        """True inside an oversized line of data, whose name is no longer kept."""
 
     def feed(self, data: bytes) -> list[SseEvent]:
         """Return the events that ended in this chunk."""
@@ -126,23 +156,66 @@ class SseFramer:
         events: list[SseEvent] = []
         for line in data.splitlines(keepends=True):  # On bytes: at CR, LF and CRLF only.
             self._after_cr = line.endswith(b"\r")
+            self._held += len(line)
             if not line.endswith((b"\n", b"\r")):
-                _collect(self._line, line)
+                collect(self._line, line)
                 break
             self._end_line(line.rstrip(b"\r\n"), events)
+        if self._limit and self._held > self._limit:
+            self._shrink()
         return events
+
+    @property
+    def is_oversized(self) -> bool:
+        """True inside an event that is larger than the limit."""
+        return bool(self._limit) and self._held > self._limit
+
+    def _shrink(self) -> None:
+        """Count and hash the data of the current event instead of keeping it."""
+        event = self._current
+        value = self._line if self._is_data else self._value_of_data()
+        if event.oversized is None and (event.data is not None or value is not None):
+            event.oversized = OversizedData()
+        if event.oversized is not None and event.data:
+            event.oversized.add(event.data)
+            event.data = []
+        if value is None:
+            if self._line:  # A comment or an unknown field; the beginning identifies it.
+                self._line = [bytes(self._line[0][:SMALL])]
+        elif event.oversized is not None:
+            if event.data is None:
+                event.data = []
+            elif not self._is_data:
+                event.oversized.add([b"\n"])
+            event.oversized.add(value)
+            self._line, self._is_data, self._begun = [b""], True, True
+
+    def _value_of_data(self) -> Pieces | None:
+        """Return the value in an incomplete line of data; None for any other line."""
+        line = self._line
+        if len(line) > 1 and len(line[0]) < SMALL:
+            line[:2] = [b"".join(line[:2])]
+        mark = b"" if self._begun else b"\xef\xbb\xbf"
+        first = bytes(line[0]).removeprefix(mark) if line else b""
+        if len(first) <= len(b"data:") or not first.startswith(b"data:"):
+            return None
+        return [first[5:].removeprefix(b" "), *line[1:]]
 
     @property
     def is_inside_event(self) -> bool:
         """True if an event has begun; a comment is not an event."""
-        return _has_fields(self._current) or (bool(self._line) and not self._line[0].startswith(b":"))
+        is_in_line = bool(self._line) and not self._line[0].startswith(b":")
+        return _has_fields(self._current) or is_in_line
 
     def close(self) -> SseEvent | None:
         """Return the incomplete last event, if one has begun."""
         events: list[SseEvent] = []
         if self._line:
             self._end_line(b"", events)
+        if self.is_oversized:
+            self._shrink()
         event, self._current = self._current, SseEvent()
+        self._held = 0
         event.torn = True
         return event if _has_fields(event) else None
 
@@ -150,17 +223,27 @@ class SseFramer:
         pieces, self._line = self._line, []
         if rest:
             pieces.append(rest)
+        if self._is_data:
+            self._is_data = False
+            assert self._current.oversized is not None
+            self._current.oversized.add(pieces)
+            return
         if not self._begun:
             self._begun = True
             pieces[:2] = [b"".join(pieces[:2])]  # The byte order mark may be split.
             if pieces and pieces[0].startswith(b"\xef\xbb\xbf"):
                 pieces[0] = pieces[0][3:]
         if not pieces or not any(pieces):
+            if self.is_oversized:
+                self._shrink()
             if _has_fields(self._current):
                 events.append(self._current)
                 self._current = SseEvent()
+            self._held = 0
             return
         self._field(pieces)
+        if not _has_fields(self._current):  # A comment, which belongs to no event.
+            self._held = 0
 
     def _field(self, pieces: Pieces) -> None:
         # Join the first pieces, because the name may be split; do not join a megabyte of data.
@@ -173,8 +256,9 @@ class SseFramer:
             if event.data is None:
                 event.data = pieces
             else:
-                event.data.append(b"\n")
-                event.data += pieces
+                collect(event.data, b"\n")
+                for piece in pieces:
+                    collect(event.data, piece)
             return
         value = b"".join([first, *pieces[1:]]).removeprefix(b" ").decode("utf-8", "replace") if colon else ""
         if name == b"event":

@@ -71,7 +71,7 @@ def test_an_empty_line_is_a_line() -> None:
     assert fed([b"\n", b"\n\n"]) == ([b"", b"", b""], b"")
 
 
-def test_close_gives_the_torn_line_once() -> None:
+def test_close_returns_the_incomplete_line_once() -> None:
     framer = LineFramer()
     assert framer.feed(b"half") == []
     assert b"".join(framer.close()) == b"half"
@@ -86,7 +86,7 @@ def test_a_line_fed_byte_by_byte_is_gathered_into_few_pieces() -> None:
     assert len(framer.close()) <= size // PIECE + 1
 
 
-def test_large_chunks_are_kept_as_they_came() -> None:
+def test_large_chunks_are_not_copied_into_pieces() -> None:
     framer = LineFramer()
     chunk = bytes(SMALL)
     framer.split(chunk)

@@ -61,21 +61,21 @@ def test_the_order_of_members_and_the_spelling_do_not_matter(value: Any) -> None
 
 
 @given(VALUES, VALUES)
-def test_two_values_are_the_same_if_and_only_if_nothing_differs(one: Any, other: Any) -> None:
+def test_two_values_are_equal_if_and_only_if_no_difference_is_found(one: Any, other: Any) -> None:
     assert same(one, other) == (list(differences(one, other)) == [])
 
 
 @given(LENIENT)
-def test_the_quick_way_writes_what_the_slow_one_writes_or_nothing(value: Any) -> None:
+def test_the_fast_writer_equals_the_slow_one_or_declines(value: Any) -> None:
     assert canonical_fast(value) in (None, canonical_slow(value))
 
 
-def test_most_is_written_the_quick_way() -> None:
+def test_most_values_take_the_fast_writer() -> None:
     assert canonical_fast({"b": [1, True, "é"], "a": {"x": "y", "n": -(2**63)}}) is not None
     assert [canonical_fast(value) for value in (1.0, 2**64, "\ud800", None, float("nan"))] == [None] * 5
 
 
-def test_numbers_are_json_s_and_booleans_are_none() -> None:
+def test_numbers_compare_as_in_json_and_booleans_are_not_numbers() -> None:
     assert same(1, 1.0)
     assert same({"a": [2.0]}, {"a": [2]})
     assert not same(1, True)
@@ -89,13 +89,13 @@ def test_a_pointer_is_read_as_it_is_spelled(tokens: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "params", "params/a", "/a~", "/a~2b"])
-def test_what_is_no_pointer_is_refused(text: str) -> None:
+def test_an_invalid_pointer_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="pointer"):
         pointer(text)
 
 
 @given(VALUES, VALUES, st.data())
-def test_what_is_ignored_makes_no_difference(value: Any, other: Any, data: st.DataObject) -> None:
+def test_an_ignored_path_makes_no_difference(value: Any, other: Any, data: st.DataObject) -> None:
     if not (paths := places(value)):
         return
     path = data.draw(st.sampled_from(paths))
@@ -112,12 +112,12 @@ def test_what_is_ignored_makes_no_difference(value: Any, other: Any, data: st.Da
 
 
 @given(VALUES, TOKENS)
-def test_a_pointer_to_nothing_takes_nothing(value: Any, tokens: tuple[str, ...]) -> None:
+def test_a_pointer_to_a_missing_value_removes_nothing(value: Any, tokens: tuple[str, ...]) -> None:
     if tokens not in places(value):
         assert same(without(value, tokens), value)
 
 
-def test_a_pointer_into_an_array_leaves_the_others_where_they_are() -> None:
+def test_a_pointer_into_an_array_does_not_move_the_other_items() -> None:
     assert without([1, 2, 3], ("1",)) == [1, None, 3]
     assert without([1, 2, 3], ("01",)) == [1, 2, 3]
 

@@ -27,7 +27,7 @@ def test_a_missing_path_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("data", [b'{"id":1,"x":NaN}', b'{"id":1,"x":"\\ud800"}', b'{"id":1,"x":"\xff"}'])
-def test_what_a_strict_parser_refuses_gets_its_id_too(data: bytes) -> None:
+def test_a_message_that_is_not_strict_json_gets_its_id_too(data: bytes) -> None:
     assert json.loads(replaced(data, ("id",), b"2").decode("utf-8", "replace"))["id"] == 2
 
 

@@ -111,7 +111,7 @@ def test_positions_are_those_of_the_bytes_or_of_the_characters(pattern: str, uns
     assert regex.is_in(text.encode())
 
 
-def test_a_group_stands_for_the_match_if_it_took_part() -> None:
+def test_a_group_replaces_the_match_if_it_took_part() -> None:
     for unsafe in ("", "(?=)"):
         regex = compile_regex(r"id-(\d+)|x" + unsafe, allow)
         assert list(regex.group_spans("é id-42 x".encode())) == [(6, 8), (9, 10)]

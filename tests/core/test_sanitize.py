@@ -25,12 +25,12 @@ from mcpspy.core.sanitize import sanitize, sanitize_bytes
         ("Reykjavík 雨 🌧", "Reykjavík 雨 🌧"),
     ],
 )
-def test_what_could_act_is_made_visible_and_the_rest_is_left(hostile: str, shown: str) -> None:
+def test_control_characters_are_made_visible_and_other_text_is_unchanged(hostile: str, shown: str) -> None:
     assert sanitize(hostile) == shown
 
 
 @given(st.text())
-def test_no_control_character_comes_through(text: str) -> None:
+def test_no_control_character_remains(text: str) -> None:
     shown = sanitize(text)
 
     assert not [c for c in shown if unicodedata.category(c) in ("Cc", "Zl", "Zp", "Cs")]

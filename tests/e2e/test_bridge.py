@@ -52,7 +52,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-async def test_a_host_hears_what_a_client_of_the_server_hears_and_all_of_it_is_recorded(
+async def test_a_host_receives_the_same_as_a_direct_client_and_everything_is_recorded(
     case: Case, peers: Peers
 ) -> None:
     with serving(case.name, case.command, case.path, peers.folder) as url:

@@ -91,7 +91,7 @@ def test_the_job_for_github(repository: Repository) -> None:
     shutil.rmtree(repository.folder / artifact["path"])
     repository.change('else "same"', 'else "required"')
     repository.change("messages = received()", "messages = received()\nprint('ready', flush=True)")
-    del commands["No secrets"]
+    del commands["Check the recording for secrets"]
     found = {name: (repository.run(command), repository.output) for name, command in commands.items()}
     assert [code for code, _ in found.values()] == [1] * len(commands)
     answered, broken, annotated, _ = (output for _, output in found.values())
@@ -103,12 +103,12 @@ def test_the_job_for_github(repository: Repository) -> None:
     assert "error" in {result["level"] for result in run["results"]}
     # The job continues after a failed step, so that all failures are known.
     steps = github_steps()
-    after = list(steps)[list(steps).index("No tool is broken") :]
+    after = list(steps)[list(steps).index("Compare the tools") :]
     assert all(steps[name]["if"] in ("always()", "failure()") for name in after)
 
     assert repository.run(UPDATE) == 0
     assert (repository.folder / "recordings" / "weather.jsonl.bak").is_file()
-    assert repository.run(commands["The server answers as it did"].replace("now/weather", "now/again")) == 0
+    assert repository.run(commands["Replay the recording"].replace("now/weather", "now/again")) == 0
 
 
 def test_the_job_for_gitlab(repository: Repository) -> None:

@@ -67,7 +67,7 @@ def without_note(played: Played) -> Played:
 
 
 @pytest.mark.parametrize("mode", ["legacy", MODERN])
-async def test_a_client_of_either_era_hears_the_same_and_its_recording_serves_like_any_other(
+async def test_a_client_of_either_era_receives_the_same_and_its_recording_can_be_mocked(
     mode: str, url: str, pki: Pki, direct: Peers, tmp_path: Path
 ) -> None:
     spying = through("recorded", pki, tmp_path)

@@ -196,7 +196,7 @@ def flaws(read: Read) -> set[str]:
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
-async def test_a_client_hears_the_same_with_mcpspy_between_and_all_of_it_is_recorded(
+async def test_a_client_receives_the_same_through_mcpspy_and_everything_is_recorded(
     pair: Pair, peers: Peers, urls: dict[str, str]
 ) -> None:
     async with peers.proxied(urls[pair.server]) as through_mcpspy:
@@ -221,7 +221,7 @@ async def test_a_client_hears_the_same_with_mcpspy_between_and_all_of_it_is_reco
 
 
 @pytest.mark.parametrize("server", ["everything-sse", "peer-sse"])
-async def test_a_client_of_the_other_transport_is_refused_in_the_servers_own_words(
+async def test_a_client_of_the_other_transport_gets_the_refusal_of_the_server(
     server: str, peers: Peers, urls: dict[str, str]
 ) -> None:
     client = "sdk.py --script sdk --mode legacy"
@@ -307,7 +307,7 @@ class Injected:
         ("everything", "400 400 400 406 415 400 400 404 400 200 400"),
     ],
 )
-async def test_a_refusal_is_the_servers_own(
+async def test_refusals_of_the_server_are_forwarded_unchanged(
     server: str, statuses: str, peers: Peers, urls: dict[str, str]
 ) -> None:
     direct = await asyncio.to_thread(Injected(urls[server]).refusals)
@@ -322,7 +322,7 @@ async def test_a_refusal_is_the_servers_own(
 
 
 @pytest.mark.parametrize(("server", "mode"), [("peer-sse", "legacy"), ("peer", MODERN)])
-async def test_two_clients_that_both_count_from_1_are_kept_apart(
+async def test_two_clients_with_the_same_ids_are_distinguished(
     server: str, mode: str, peers: Peers, urls: dict[str, str]
 ) -> None:
     pair = Pair("sdk", server, mode)
@@ -358,7 +358,7 @@ def origin(url: str) -> str:
 
 @pytest.mark.parametrize("server", ["described", "undescribed"])
 @pytest.mark.parametrize("mode", ["legacy", MODERN])
-async def test_a_client_that_knows_only_our_address_is_authorized(
+async def test_a_client_that_knows_only_the_address_of_mcpspy_is_authorized(
     server: str, mode: str, peers: Peers, guarded: dict[str, str]
 ) -> None:
     async with peers.proxied(guarded[server]) as through_mcpspy:
@@ -378,7 +378,7 @@ async def test_a_client_that_knows_only_our_address_is_authorized(
     assert not re.search("bearer [a-z0-9_-]{20}", text, re.IGNORECASE)
 
 
-async def test_a_token_for_the_servers_address_only_takes_a_server_that_knows_ours(
+async def test_a_server_with_bound_tokens_must_know_the_address_of_mcpspy(
     peers: Peers, guarded: dict[str, str], tmp_path: Path
 ) -> None:
     async with peers.proxied(guarded["bound"]) as through_mcpspy:

@@ -92,9 +92,7 @@ disconnect = true
 """
 
 
-async def test_the_clients_code_gets_what_each_rule_makes_of_its_call(
-    driven: Callable[..., Any], peers: Peers
-) -> None:
+async def test_the_client_receives_the_effect_of_each_rule(driven: Callable[..., Any], peers: Peers) -> None:
     write(peers.folder / "rules.toml", RULES)
     got = {}
     async with driven("--rules", "rules.toml") as client:
@@ -147,7 +145,7 @@ replace = { "/result/content/0/text" = "mad" }
 """
 
 
-async def test_chaos_under_a_seed_is_the_same_chaos_again(driven: Callable[..., Any], peers: Peers) -> None:
+async def test_a_seed_reproduces_a_chaos_run(driven: Callable[..., Any], peers: Peers) -> None:
     write(peers.folder / "chaos.toml", CHAOS)
 
     async def run() -> list[dict[str, Any]]:
@@ -169,7 +167,7 @@ async def test_chaos_under_a_seed_is_the_same_chaos_again(driven: Callable[..., 
     assert len(decisions[0]) == refused + mad
 
 
-async def test_a_viewer_asks_holds_and_edits_in_a_session_and_the_host_notices_nothing(
+async def test_a_viewer_sends_holds_and_edits_unnoticed_by_the_host(
     driven: Callable[..., Any], peers: Peers
 ) -> None:
     async with driven(mode="2026-07-28") as client:
@@ -218,7 +216,7 @@ async def test_a_viewer_asks_holds_and_edits_in_a_session_and_the_host_notices_n
 
 
 @pytest.mark.parametrize("noise", ["pass", "stderr"])
-async def test_what_a_misbehaving_server_does_to_a_client_and_what_is_left_of_it(
+async def test_noise_and_timeout_options_protect_a_client_from_a_misbehaving_server(
     noise: str, driven: Callable[..., Any], peers: Peers
 ) -> None:
     async with driven("--stdout-noise", noise, "--call-timeout", "2s", server=BROKEN) as client:

@@ -108,7 +108,7 @@ RULES = (
 
 
 @pytest.mark.parametrize(("server", "mode"), [("events", LEGACY), ("json", MODERN)])
-async def test_the_clients_code_gets_what_rules_and_viewers_make_of_its_calls_and_nothing_else(
+async def test_the_client_receives_only_the_effects_of_rules_and_viewers(
     server: str, mode: str, driven: Callable[..., Any], peers: Peers, urls: dict[str, str]
 ) -> None:
     options = [word for rule in RULES for word in ("--rule", rule)]
@@ -191,7 +191,7 @@ CHAOS = (
 )
 
 
-async def test_a_run_of_chaos_is_what_its_seed_says(
+async def test_a_seed_reproduces_a_chaos_run(
     driven: Callable[..., Any], peers: Peers, urls: dict[str, str]
 ) -> None:
     options = [word for rule in CHAOS for word in ("--rule", rule)]
@@ -221,7 +221,7 @@ async def test_a_run_of_chaos_is_what_its_seed_says(
     assert len(again) == refused + mad
 
 
-async def test_a_call_of_ours_and_an_edited_one_have_the_headers_that_a_real_server_insists_on(
+async def test_injected_and_edited_calls_have_the_headers_that_a_real_server_requires(
     driven: Callable[..., Any], peers: Peers, tmp_path: Path
 ) -> None:
     command = f"python {make.SDK_SERVER.with_name('mirrored_server.py')} --port"

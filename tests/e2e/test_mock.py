@@ -38,7 +38,7 @@ def without_task_id(transcript: str) -> str:
 
 
 @pytest.mark.parametrize("recipe", MOCKED, ids=lambda recipe: recipe.name)
-async def test_the_client_that_made_a_recording_prints_what_it_printed_at_the_real_server(
+async def test_the_recording_client_prints_the_same_with_the_mock_as_with_the_real_server(
     recipe: make.Recipe, peers: Peers
 ) -> None:
     client = recipe.client.replace("--dir graph", "")
@@ -75,7 +75,7 @@ async def test_every_progress_value_comes_before_the_result(speed: str, peers: P
     assert long["result"]["content"][0]["text"].startswith("Long running operation completed")
 
 
-async def test_a_client_of_another_era_finds_its_way_to_a_legacy_recording(peers: Peers) -> None:
+async def test_a_client_of_another_era_can_use_a_legacy_recording(peers: Peers) -> None:
     recording = str(make.HERE / "peer-sdk-legacy.jsonl")
     legacy, auto = await asyncio.gather(
         *(
@@ -86,7 +86,7 @@ async def test_a_client_of_another_era_finds_its_way_to_a_legacy_recording(peers
     assert auto.transcript == legacy.transcript.replace('"mode": "legacy"', '"mode": "auto"')
 
 
-async def test_a_client_that_was_never_recorded_is_answered_and_told_what_was_not(peers: Peers) -> None:
+async def test_a_client_that_was_never_recorded_gets_errors_for_unrecorded_requests(peers: Peers) -> None:
     recording = str(make.HERE / "peer-sdk-legacy.jsonl")
     played = await peers.play(
         "inspector.sh --method tools/call --tool-name add --tool-arg a=1 b=2", "mcpspy", "mock", recording

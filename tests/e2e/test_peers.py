@@ -103,7 +103,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
-async def test_a_client_hears_the_same_with_mcpspy_between_and_all_of_it_is_recorded(
+async def test_a_client_receives_the_same_through_mcpspy_and_everything_is_recorded(
     pair: Pair, peers: Peers
 ) -> None:
     direct, spied = await asyncio.gather(
@@ -160,7 +160,7 @@ async def test_the_inspector_prints_and_exits_the_same(asked: str, code: int, pe
     assert read.complaints() == []
 
 
-async def test_of_5000_calls_at_once_none_is_left_without_its_answer(peers: Peers) -> None:
+async def test_each_of_5000_concurrent_calls_gets_its_response(peers: Peers) -> None:
     calls = 5000
     played = await peers.play(
         f"load.py --calls {calls} --at-once 200",

@@ -56,7 +56,7 @@ def test_the_folder_the_table_the_readme_and_these_tests_name_the_same_files() -
 
 
 @EVERY_FILE
-def test_a_recording_tells_nothing_of_the_machine_it_was_made_on(name: str, recording: Recordings) -> None:
+def test_a_recording_contains_no_trace_of_the_machine_that_made_it(name: str, recording: Recordings) -> None:
     read = recording(name)
     text = read.path.read_text(encoding="utf-8")
     assert list(make.traces(text, make.Machine())) == []
@@ -79,7 +79,7 @@ def test_a_recording_tells_nothing_of_the_machine_it_was_made_on(name: str, reco
         '"text":"my-very-secret-token"',
     ],
 )
-def test_a_recording_that_does_so_is_not_written(text: str) -> None:
+def test_traces_of_a_machine_are_found(text: str) -> None:
     machine = make.Machine(frozenset({"laptop-7"}), frozenset({"very-secret"}))
     assert list(make.traces(f'{{"t":0.1,"from":"server","msg":{{{text},"k":1}}}}', machine)) != []
 
@@ -87,12 +87,12 @@ def test_a_recording_that_does_so_is_not_written(text: str) -> None:
 @pytest.mark.parametrize(
     "uri", ["https://example.org/login", "demo://resource/dynamic", "file:///home/ada/demo", "roots/list"]
 )
-def test_what_peers_say_anywhere_is_no_trace_of_a_machine(uri: str) -> None:
+def test_uris_that_peers_send_on_any_machine_are_not_traces(uri: str) -> None:
     assert list(make.traces(f'{{"t":0.1,"from":"server","msg":{{"uri":"{uri}"}}}}', make.Machine())) == []
 
 
 @EVERY_FILE
-def test_every_line_is_strict_json_and_every_request_has_what_it_waited_for(
+def test_every_line_is_strict_json_and_every_request_has_its_outcome(
     name: str, recording: Recordings
 ) -> None:
     read = recording(name)
@@ -107,7 +107,7 @@ def test_every_line_is_strict_json_and_every_request_has_what_it_waited_for(
 
 
 @EVERY_FILE
-def test_a_recording_knows_who_spoke(name: str, recording: Recordings) -> None:
+def test_a_recording_names_its_peers(name: str, recording: Recordings) -> None:
     session = recording(name).session
     client, server, revision = WHO[name]
     assert str(session.client) == client
@@ -116,7 +116,9 @@ def test_a_recording_knows_who_spoke(name: str, recording: Recordings) -> None:
 
 
 @pytest.mark.parametrize("name", ["everything-sdk-legacy", "everything-sdk-auto"])
-def test_the_server_asks_too_and_under_ids_that_the_client_uses(name: str, recording: Recordings) -> None:
+def test_the_server_sends_requests_under_ids_that_the_client_uses_too(
+    name: str, recording: Recordings
+) -> None:
     session = recording(name).session
     asked = [exchange for exchange in session.exchanges if exchange.request.side == "server"]
     assert sorted(exchange.request.method for exchange in asked) == [
@@ -288,7 +290,7 @@ def test_a_session_of_2026_may_begin_without_any_handshake(name: str, recording:
     ]
 
 
-def test_what_is_not_ascii_arrives_as_it_was(recording: Recordings) -> None:
+def test_text_that_is_not_ascii_arrives_unchanged(recording: Recordings) -> None:
     for name in ("everything-sdk-legacy", "peer-sdk-legacy", "peer-sdk-modern"):
         echo = recording(name).exchanges("tools/call", "echo")[0]
         assert "Grüße, 世界 🎈" in result(echo)["content"][0]["text"]

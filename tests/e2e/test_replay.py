@@ -60,14 +60,14 @@ def test_the_server_it_came_from_gives_the_same_results(recipe: make.Recipe, nam
 
 
 @EVERY_FILE
-def test_its_mock_says_all_of_the_same(recipe: make.Recipe, name: str) -> None:
+def test_the_mock_of_a_recording_gives_the_recorded_responses(recipe: make.Recipe, name: str) -> None:
     path = str(make.HERE / f"{name}.jsonl")
 
     assert main(["replay", path, "--no-record", "--", "mcpspy", "mock", path]) == 0
 
 
 @pytest.mark.parametrize("server", OVER_HTTP)
-def test_what_was_recorded_on_stdio_plays_over_http_and_back(server: str, tmp_path: Path) -> None:
+def test_a_stdio_recording_replays_over_http_and_back(server: str, tmp_path: Path) -> None:
     name = OVER_HTTP[server]
     (recipe,) = (recipe for recipe, file in FILES if file == name)
     with serving(server, *SERVERS[server], tmp_path) as url:

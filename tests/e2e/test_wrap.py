@@ -56,7 +56,44 @@ CONFIGS: dict[str, tuple[str, str, str, Callable[[str], Any]]] = {
         "far",
         lambda text: json.loads(text)["mcpServers"]["far"],
     ),
+    # Other names of members, and an object of servers in YAML.
+    ".config/goose/config.yaml": (
+        "memory",
+        "extensions:\n  notes:\n    type: stdio\n    cmd: %(node)s\n    args:\n      - %(memory)s\n    envs: {}\n",
+        "notes",
+        lambda text: goose(YAML(typ="safe", pure=True).load(text)["extensions"]["notes"]),
+    ),
+    # The command is a list.
+    ".config/opencode/opencode.json": (
+        "sdk",
+        '{"mcp": {\n  "list": {"type": "local", "command": [%(python)s, %(server)s], "enabled": true}\n}}\n',
+        "list",
+        lambda text: opencode(json.loads(text)["mcp"]["list"]),
+    ),
+    ".config/kilo/kilo.jsonc": (
+        "sdk",
+        '{"mcp": {"wide": {"type": "remote", "url": %(url)s, "headers": {"X-Api-Key": "k3y"}} /* mine */}}\n',
+        "wide",
+        lambda text: opencode(json.loads(text.replace("/* mine */", ""))["mcp"]["wide"]),
+    ),
+    # A URL in a variable, because it has a query.
+    ".config/crush/crush.json": (
+        "sdk",
+        '{"mcp": {"open": {"type": "http", "url": %(query)s, "headers": {"X-Api-Key": "k3y"}}}}\n',
+        "open",
+        lambda text: json.loads(text)["mcp"]["open"],
+    ),
 }
+
+
+def goose(entry: dict[str, Any]) -> dict[str, Any]:
+    return {"command": entry["cmd"], "args": entry["args"], "env": entry["envs"]}
+
+
+def opencode(entry: dict[str, Any]) -> dict[str, Any]:
+    assert entry["type"] == "local"
+    command, *args = entry["command"]
+    return {"command": command, "args": args, "env": entry.get("environment", {})}
 
 
 def bare(home: Path) -> dict[str, str]:
@@ -126,6 +163,7 @@ async def test_wrapped_entries_serve_a_client_in_a_bare_environment_and_are_reco
         "memory": MEMORY,
         "launcher": launcher,
         "url": url,
+        "query": f"{url}?api_key=s3cr3t-k3y-0123456789",
     }
     before = {}
     for name, (_, text, _, _) in CONFIGS.items():
@@ -143,6 +181,8 @@ async def test_wrapped_entries_serve_a_client_in_a_bare_environment_and_are_reco
         assert f"{server}: wrapped\n" in out
         entry = entry_of((home / name).read_text(encoding="utf-8"))
         assert Path(entry["command"]).is_absolute()
+        assert "$" not in " ".join(entry["args"])
+        assert "k3y" not in " ".join(entry["args"])
         return await started(entry, script, home, elsewhere)
 
     transcripts = await asyncio.gather(*map(wrapped, CONFIGS))
@@ -158,7 +198,9 @@ async def test_wrapped_entries_serve_a_client_in_a_bare_environment_and_are_reco
 
     out, _ = await ran(MCPSPY, "hosts", "--format", "json", home=home, cwd=elsewhere)
     hosts = [json.loads(line) for line in out.splitlines()]
-    assert [host["host"] for host in hosts] == ["cursor", "codex", "gemini", "continue"]
+    assert [host["host"] for host in hosts] == (
+        ["cursor", "codex", "gemini", "continue", "goose", "opencode", "crush", "kilo"]
+    )
     assert [server["last"]["state"] for host in hosts for server in host["servers"]] == ["fine"] * len(
         CONFIGS
     )

@@ -135,7 +135,9 @@ async def test_an_http_error_without_an_id_answers_its_request(world: World) -> 
         (ConnectionEnded(0.0, why="the stream ended"), f"mcpspy bridge: {URL}: the stream ended"),
     ],
 )
-async def test_what_gets_no_answer_gets_an_error_that_says_why(event: Any, why: str, world: World) -> None:
+async def test_a_request_without_a_response_gets_an_error_with_the_reason(
+    event: Any, why: str, world: World
+) -> None:
     world.servers = [Server({"tools/call": [event]})]
     said = await world.say(CALL)
     assert (said["id"], said["error"]) == (1, {"code": -32603, "message": why})
@@ -147,7 +149,7 @@ async def test_a_server_that_is_not_there_is_tried_again_with_the_next_line(worl
     assert (await world.say(HELLO))["result"] == {"said": "initialize"}
 
 
-async def test_a_session_that_was_lost_is_begun_again_unseen_and_the_request_repeated(
+async def test_a_lost_session_is_restored_silently_and_the_request_repeated(
     world: World, capfd: pytest.CaptureFixture[str]
 ) -> None:
     now = asyncio.get_running_loop().time() + 3600
@@ -184,7 +186,7 @@ async def test_a_404_with_an_error_in_it_is_a_lost_session_too(world: World) -> 
     assert world.written.empty()
 
 
-async def test_what_a_host_says_before_it_was_answered_waits_for_the_session(world: World) -> None:
+async def test_messages_sent_before_the_initialize_response_wait_for_the_session(world: World) -> None:
     world.servers = [Server({"tools/call": [answer]})]
     await world.bridge.forward(HELLO)
     forwarding = asyncio.ensure_future(world.bridge.forward(CALL))
@@ -196,7 +198,7 @@ async def test_what_a_host_says_before_it_was_answered_waits_for_the_session(wor
     assert [message["method"] for message in world.found[0].sent] == ["initialize", "tools/call"]
 
 
-async def test_it_is_repeated_once(world: World) -> None:
+async def test_a_request_is_repeated_only_once_after_a_lost_session(world: World) -> None:
     now = asyncio.get_running_loop().time() + 3600
     world.servers = [
         Server(
@@ -222,7 +224,7 @@ async def test_it_is_repeated_once(world: World) -> None:
         (ExchangeLost(0.0, INITIALIZE_ID, 1, "it is gone"), f"{URL}: it is gone"),
     ],
 )
-async def test_a_server_that_will_have_no_new_session_is_said(event: Any, why: str, world: World) -> None:
+async def test_a_server_that_refuses_a_new_session_is_reported(event: Any, why: str, world: World) -> None:
     now = asyncio.get_running_loop().time() + 3600
     lost = ExchangeRefused(now, "1", 1, 404, "HTTP 404", True)
     world.servers = [Server({"initialize": [answer, event], "tools/call": [lost]})]
@@ -230,7 +232,7 @@ async def test_a_server_that_will_have_no_new_session_is_said(event: Any, why: s
     assert (await world.say(CALL))["error"]["message"].endswith(why)
 
 
-async def test_after_the_end_of_a_connection_the_next_is_introduced_as_the_first_was(world: World) -> None:
+async def test_after_a_connection_ends_the_next_repeats_the_handshake(world: World) -> None:
     world.servers = [Server({"initialize": [answer], "tools/call": [ConnectionEnded(0.0, why="gone")]})]
     await world.say(HELLO)
     assert "gone" in (await world.say(CALL))["error"]["message"]

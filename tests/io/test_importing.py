@@ -16,7 +16,7 @@ from mcpspy.io.importing import read
 FILES = Path(__file__).parents[1] / "core" / "importers" / "files"
 
 
-def test_a_file_is_left_as_it_is_and_nothing_beside_it(tmp_path: Path) -> None:
+def test_importing_changes_no_file_and_creates_none_beside_it(tmp_path: Path) -> None:
     for name in ("mcphawk.db", "mcp-rec.jsonl"):
         copy = tmp_path / name
         shutil.copy(FILES / name, copy)
@@ -39,13 +39,13 @@ def test_a_database_that_is_written_to_is_read_as_far_as_it_is(tmp_path: Path) -
     assert b"from the log" in first.lines[0]
 
 
-def test_a_name_that_means_something_in_a_url_is_a_name(tmp_path: Path) -> None:
+def test_a_file_name_with_url_characters_is_read_literally(tmp_path: Path) -> None:
     path = tmp_path / "a?mode=rw#100%.db"
     shutil.copy(FILES / "mcphawk.db", path)
     assert len(read(str(path), None)[1]) == 2
 
 
-def test_another_programs_database_is_none_of_it(tmp_path: Path) -> None:
+def test_the_database_of_another_program_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as other:
         other.execute("CREATE TABLE t (a)")
@@ -54,7 +54,7 @@ def test_another_programs_database_is_none_of_it(tmp_path: Path) -> None:
         read(str(path), None)
 
 
-def test_what_a_file_says_reaches_no_terminal_as_it_is(tmp_path: Path) -> None:
+def test_content_of_a_file_is_sanitized_in_errors(tmp_path: Path) -> None:
     path = tmp_path / "odd.json"
     path.write_bytes(b'{"\x1b[31mred":1}')
     with pytest.raises(UsageError) as refused:
@@ -63,7 +63,7 @@ def test_what_a_file_says_reaches_no_terminal_as_it_is(tmp_path: Path) -> None:
     assert "[31mred" in str(refused.value)
 
 
-def test_a_file_that_cannot_be_opened_is_said_to_be(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "round"
     path.symlink_to(path)
     with pytest.raises(CannotStart, match="Too many levels of symbolic links"):

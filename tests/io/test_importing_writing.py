@@ -32,7 +32,7 @@ def session(count: int = 1, **fields: object) -> ImportedSession:
     return ImportedSession(**{**given, **fields})  # type: ignore[arg-type] # It is of many types.
 
 
-def test_a_header_says_what_is_known_and_what_is_not() -> None:
+def test_a_header_lists_known_and_missing_data() -> None:
     assert header(session(started=1795248783.7456), "file") == {
         "started": "2026-11-21T08:13:03.745Z",
         "transport": "stdio",

@@ -19,7 +19,7 @@ def options(*flags: str, files: tuple[Path, ...] = ()) -> InterceptionOptions:
     return found
 
 
-def test_nothing_asked_for_is_nothing_to_do() -> None:
+def test_interception_is_inactive_without_options() -> None:
     assert not options().is_active
     assert options("a => drop").is_active
     assert options(files=(Path("x"),)).is_active
@@ -43,7 +43,7 @@ def test_rules_of_files_come_first_and_all_are_numbered(tmp_path: Path) -> None:
     ]
 
 
-def test_a_name_is_one_rules(tmp_path: Path) -> None:
+def test_two_rules_cannot_have_the_same_name(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match='two rules are named "x"'):
         options("a => name=x drop", "b => name=x drop").rules()
 
@@ -57,7 +57,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         options(files=(tmp_path / "nowhere.toml",)).rules()
 
 
-def test_two_runs_have_other_dice_and_other_ids() -> None:
+def test_two_runs_have_different_seeds_and_ids() -> None:
     one, two = (options("a => 50% drop").interceptor() for _ in range(2))
     order = {"order": "request", "method": "ping"}
 
@@ -65,7 +65,7 @@ def test_two_runs_have_other_dice_and_other_ids() -> None:
     assert one.execute(0.0, "x", order).answer != two.execute(0.0, "x", order).answer
 
 
-def test_an_interceptor_does_what_was_asked_for() -> None:
+def test_an_interceptor_follows_its_options() -> None:
     found = options("tool:echo => hold")
     found.call_timeout, found.slow, found.hold_timeout = 3.0, 2.0, 7.0
     interceptor = found.interceptor()

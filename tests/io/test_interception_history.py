@@ -57,7 +57,7 @@ def test_of_several_parts_it_is_the_first_and_the_current_one(tmp_path: Path) ->
     assert len(found) < 100
 
 
-def test_where_there_is_nothing_to_read_nothing_is_known(tmp_path: Path) -> None:
+def test_the_history_is_empty_without_a_file(tmp_path: Path) -> None:
     nowhere = RecordingTarget()
     nowhere.recording = False
     assert ids(Recorder(nowhere, {})) == []

@@ -69,7 +69,7 @@ def sent(address: ServerAddress, count: int = 5) -> Awaitable[OtlpResult]:
     return asyncio.to_thread(send, address, calls(count))
 
 
-async def test_all_spans_arrive_with_the_headers_that_were_asked_for(receiver: Collector) -> None:
+async def test_all_spans_arrive_with_the_configured_headers(receiver: Collector) -> None:
     address = ServerAddress(traces_url(receiver.url), (("X-Token", "s3"),))
 
     assert await sent(address) == OtlpResult(5, 0, "")
@@ -81,7 +81,9 @@ async def test_all_spans_arrive_with_the_headers_that_were_asked_for(receiver: C
     assert {headers["X-Token"] for headers in receiver.headers} == {"s3"}
 
 
-async def test_a_refusal_is_one_line_with_what_was_said_and_what_had_been_sent(receiver: Collector) -> None:
+async def test_a_refusal_is_one_line_with_the_response_and_the_number_of_sent_spans(
+    receiver: Collector,
+) -> None:
     receiver.answers = [web.json_response({}), web.Response(status=503, text="over\nloaded \x1b[31m")]
     with pytest.raises(CannotStart) as refused:
         await sent(ServerAddress(traces_url(receiver.url)))
@@ -91,7 +93,7 @@ async def test_a_refusal_is_one_line_with_what_was_said_and_what_had_been_sent(r
     )
 
 
-async def test_a_path_that_is_another_is_taken_as_it_is(receiver: Collector) -> None:
+async def test_an_explicit_path_is_not_changed(receiver: Collector) -> None:
     with pytest.raises(CannotStart, match="HTTP 404: no such path"):
         await sent(ServerAddress(traces_url(receiver.url + "/otlp")))
 
@@ -110,15 +112,13 @@ async def test_spans_that_were_rejected_are_counted(receiver: Collector) -> None
 
 
 @pytest.mark.parametrize("answer", [b"", b"thanks", b"[]", b'{"partialSuccess":{"rejectedSpans":"x"}}'])
-async def test_what_else_a_collector_says_to_200_is_its_own_affair(
-    receiver: Collector, answer: bytes
-) -> None:
+async def test_any_other_body_of_a_200_response_is_ignored(receiver: Collector, answer: bytes) -> None:
     receiver.answers = [web.Response(body=answer)]
 
     assert await sent(ServerAddress(traces_url(receiver.url)), 1) == OtlpResult(1, 0, "")
 
 
-async def test_nobody_there_and_nobody_who_answers_are_one_line(
+async def test_a_refused_connection_and_a_missing_response_are_reported_in_one_line(
     receiver: Collector, unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(CannotStart, match=r"cannot send to .*: Connection refused \(is it a collector"):
@@ -137,17 +137,17 @@ async def test_nobody_there_and_nobody_who_answers_are_one_line(
         ("http://h/otlp/v1/traces?x=1", "http://h/otlp/v1/traces?x=1"),
     ],
 )
-def test_an_endpoint_without_a_path_is_a_collectors(endpoint: str, url: str) -> None:
+def test_an_endpoint_without_a_path_gets_the_default_path(endpoint: str, url: str) -> None:
     assert traces_url(endpoint) == url
 
 
 @pytest.mark.parametrize(
     "endpoint", ["localhost:4318", "", "file:///etc", "grpc://h:4317", "http://", "http://[x"]
 )
-def test_what_is_no_url_is_an_error(endpoint: str) -> None:
+def test_an_invalid_url_is_an_error(endpoint: str) -> None:
     with pytest.raises(UsageError, match="not a URL"):
         traces_url(endpoint)
 
 
-def test_nothing_to_send_is_no_error() -> None:
+def test_nothing_to_send_is_not_an_error() -> None:
     assert send(ServerAddress("http://127.0.0.1:9/v1/traces"), []) == OtlpResult(0, 0, "")

@@ -55,7 +55,9 @@ def states(played: ReplayRun) -> list[State]:
     return [each.state for each in played.session.exchanges if each.request.side == "client"]
 
 
-def test_the_server_it_came_from_says_the_same_and_asks_the_same(recorded: Session, tmp_path: Path) -> None:
+def test_the_recorded_server_gives_the_same_responses_and_sends_the_same_requests(
+    recorded: Session, tmp_path: Path
+) -> None:
     (played,) = run(request_key(recorded, "same", tmp_path / "new.jsonl"))
 
     assert states(played) == [State.OK] * 8
@@ -80,7 +82,7 @@ def test_without_its_rule_a_carried_value_is_the_recorded_one(recorded: Session)
     assert states(played)[3] is State.TOOL_ERROR
 
 
-def test_a_crash_is_told_with_where_and_with_its_last_words(recorded: Session) -> None:
+def test_a_crash_is_reported_with_the_request_and_the_last_output(recorded: Session) -> None:
     played = play(recorded, "crash")
 
     assert played.stopped == "the server ended with exit code 9 before it answered tools/call add"
@@ -89,7 +91,7 @@ def test_a_crash_is_told_with_where_and_with_its_last_words(recorded: Session) -
     assert states(played)[-1] is State.UNANSWERED
 
 
-def test_a_call_that_hangs_is_told_and_so_is_a_server_that_does(recorded: Session) -> None:
+def test_a_hanging_call_and_a_hanging_server_are_reported(recorded: Session) -> None:
     played = play(recorded, "hang")
 
     assert played.warnings == ["no response to tools/call add within 2 s"] * 2
@@ -109,7 +111,7 @@ def test_a_call_that_hangs_is_told_and_so_is_a_server_that_does(recorded: Sessio
         ),
     ],
 )
-def test_a_server_that_never_answers_anything_is_no_server(how: str, why: str, recorded: Session) -> None:
+def test_a_server_that_never_answers_initialize_is_a_failure(how: str, why: str, recorded: Session) -> None:
     played = play(recorded, how)
 
     assert played.failed is not None

@@ -149,7 +149,7 @@ def test_a_generic_script_has_the_name_of_its_folder(command: str, name: str) ->
         (["pwsh", "-File", r"C:\me\weather\start.ps1"], "weather"),
     ],
 )
-def test_the_code_of_a_shell_is_looked_into(words: list[str], name: str) -> None:
+def test_the_name_is_found_in_the_code_of_a_shell(words: list[str], name: str) -> None:
     assert session_name(words, "/x/y", reads_files=False) == name
 
 
@@ -222,7 +222,7 @@ def test_no_package_file_blocks_or_costs_much(tmp_path: Path) -> None:
     assert session_name(["node", str(folder / "index.js")]) == "weather"
 
 
-def test_no_command_makes_it_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_command_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
@@ -298,6 +298,6 @@ def test_the_scanner_finds_the_name_that_json_has(document: dict[str, object], i
     )
 
 
-def test_the_scanner_of_toml_looks_into_the_project_alone() -> None:
+def test_the_toml_scanner_reads_only_the_project_table() -> None:
     assert _name_in_toml('name = "a"\n[tool.x]\nname = "b"\n[project]\nnames = ["c"]\nname = "d"\n') == "d"
     assert _name_in_toml("[project]\nname = 5\n") == ""

@@ -74,7 +74,7 @@ def test_a_relative_xdg_folder_counts_as_unset(monkeypatch: pytest.MonkeyPatch, 
     assert sessions_folder() == unset
 
 
-def test_what_is_chosen_goes_before_the_environment_and_that_before_the_default(
+def test_an_option_overrides_the_environment_and_that_overrides_the_default(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("MCPSPY_DIR", str(tmp_path / "environment"))

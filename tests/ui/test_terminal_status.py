@@ -39,7 +39,7 @@ def test_it_is_one_line_that_fits_and_is_cleared(monkeypatch: pytest.MonkeyPatch
     assert shown.getvalue().split("\r\x1b[K") == ["", "waiting for tools/…", ""]
 
 
-def test_what_was_never_shown_is_not_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_status_line_that_was_never_shown_is_not_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = terminal(monkeypatch)
     with StatusLine():
         pass

@@ -1,7 +1,7 @@
 """Command lines of mcpspy in a host's configuration.
 
 The module writes `mcpspy run --name SERVER -- COMMAND…` and `mcpspy bridge --name SERVER --upstream URL`, and
-recognises them however mcpspy is started. Shell quoting is irrelevant: arguments are data, also those of `cmd /c npx`.
+recognises them however mcpspy is started, also with the `--header 'NAME: ${VARIABLE}'` of older versions. Shell quoting is irrelevant: arguments are data, also those of `cmd /c npx`.
 """
 
 from __future__ import annotations
@@ -34,23 +34,31 @@ def run(name: str, options: Sequence[str] = (), *, has_args: bool) -> list[str]:
     return ["run", *(["--name", name] if has_args else [f"--name={name}"]), *options, "--"]
 
 
-def bridge(
-    name: str,
-    options: Sequence[str],
-    upstream: str,
-    headers: Sequence[tuple[str, str]],
-    *,
-    is_sse: bool = False,
-) -> list[str]:
-    """Return the arguments that replace a URL; the values of `headers` are references to variables.
+class BridgeUpstream(NamedTuple):
+    """The server of a bridge. Values that may be secrets are given by the names of their variables."""
 
-    `is_sse` means that the entry selects HTTP+SSE of 2024-11-05, which the URL does not show.
+    url: str
+    url_variable: str
+    """The variable with the URL, if `url` is empty."""
+    headers: Sequence[tuple[str, str]]
+    """Names of headers, and of the variables with their values."""
+    bearer: str
+    """The variable with a bearer token; may be empty."""
+    is_sse: bool
+    """True if the entry selects HTTP+SSE of 2024-11-05, which the URL does not show."""
+
+
+def bridge(name: str, options: Sequence[str], upstream: BridgeUpstream) -> list[str]:
+    """Return the arguments that replace a URL.
+
+    They contain no `${VARIABLE}`, which several hosts would expand themselves.
     """
-    words = ["bridge", *([f"--name={name}"] if name.startswith("-") else ["--name", name])]
-    words += [*options, "--upstream", upstream, *(["--sse"] if is_sse else [])]
-    for header, value in headers:
-        words += ["--header", f"{header}: {value}"]
-    return words
+    words = ["bridge", *([f"--name={name}"] if name.startswith("-") else ["--name", name]), *options]
+    words += ["--upstream", upstream.url] if upstream.url else ["--upstream-env", upstream.url_variable]
+    words += ["--sse"] if upstream.is_sse else []
+    for header, variable in upstream.headers:
+        words += ["--header-env", f"{header}={variable}"]
+    return [*words, *(["--bearer-env", upstream.bearer] if upstream.bearer else [])]
 
 
 def read(argv: Sequence[str]) -> ProxyCommand | None:

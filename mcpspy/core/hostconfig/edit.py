@@ -14,7 +14,7 @@ from typing import NamedTuple
 from mcpspy.core.hostconfig import wrap, yaml
 from mcpspy.core.hostconfig.layout import ConfigSyntax, EntryLayout, EntryText, SkippedEntry
 from mcpspy.core.hostconfig.servers import EntryKind, ServerEntry, read, servers
-from mcpspy.core.hostconfig.tree import TextEdit, plain, spliced
+from mcpspy.core.hostconfig.tree import NodeKind, TextEdit, plain, spliced
 from mcpspy.core.hostconfig.wrap import WrapTarget
 from mcpspy.errors import UsageError
 
@@ -58,7 +58,7 @@ def wrapped(text: str, location: ServersLocation, names: Collection[str], target
             if server.what is EntryKind.INVALID:
                 raise SkippedEntry(server.why)
             edits = (
-                wrap.wrap_stdio(source, server, target)
+                wrap.wrap_stdio(source, server, target, location.layout)
                 if server.what is EntryKind.STDIO
                 else wrap.wrap_url(source, server, target, location.layout)
             )
@@ -99,7 +99,7 @@ def unwrapped(text: str, location: ServersLocation, names: Collection[str]) -> E
                 changes += wrap.unwrap_url(source, server, location.layout)
                 bridged[server.name] = server
             else:
-                changes += wrap.unwrap_stdio(source, server)
+                changes += wrap.unwrap_stdio(source, server, location.layout)
         except SkippedEntry as why:
             edited.left[server.name] = str(why)
         else:
@@ -141,7 +141,7 @@ def _is_wrapped(old: ServerEntry, new: ServerEntry, layout: EntryLayout) -> bool
     if proxy is None or new.what is not old.what:
         return False
     if old.what is EntryKind.STDIO:
-        keys = {"command", "args"}
+        keys = layout.of_command
         return new.argv[proxy.at :] == old.argv and _others(old, keys) == _others(new, keys)
     url_members = wrap.members_of_url(layout)
     replaced = wrap.members_of_bridge(layout.stdio, layout)
@@ -167,7 +167,9 @@ def _rest(text: str, location: ServersLocation, names: Collection[str]) -> str:
         for name in names:
             inside.pop(name, None)
     elif isinstance(inside, list):
-        inside[:] = [
-            entry for entry in inside if not (isinstance(entry, dict) and entry.get("name") in names)
-        ]
+        own = {
+            *names,
+            *((NodeKind.STRING, name) for name in names),
+        }  # As YAML's value, and as `plain` has it.
+        inside[:] = [entry for entry in inside if not (isinstance(entry, dict) and entry.get("name") in own)]
     return repr(document)

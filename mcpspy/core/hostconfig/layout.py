@@ -17,7 +17,7 @@ TYPE = ("type", "transport", "transportType")
 
 LOGIN = frozenset(
     """apiKey auth authProviderType headersHelper oauth oauth_client_id oauth_resource oauthClientId
-    scopes targetAudience targetServiceAccount""".split()
+    requiresOAuth scopes targetAudience targetServiceAccount""".split()
 )
 """Members that make a host obtain credentials that are not in the file."""
 
@@ -32,8 +32,13 @@ class ConfigSyntax(StrEnum):
 
 
 class EntryLayout(NamedTuple):
-    """Names of the members of an entry. A stdio entry has `command`, `args` and `env` in all hosts."""
+    """Names of the members of an entry."""
 
+    command: str = "command"
+    args: str = "args"
+    env: str = "env"
+    is_list: bool = False
+    """True if the command is a list with the arguments, and no member has them alone."""
     url: tuple[str, ...] = ("url",)
     """Members that may hold the URL; the first one present is used."""
     headers: tuple[str, ...] = ("headers",)
@@ -48,6 +53,19 @@ class EntryLayout(NamedTuple):
     """Member with headers whose values are names of variables."""
     passed: str | None = None
     """Member with the names of variables that the host passes to a stdio server."""
+    remote: tuple[str, ...] = ()
+    """The `type` of a URL entry, if the host requires one."""
+    builtin: tuple[str, ...] = ()
+    """The `type` of entries without a server that could be wrapped."""
+    only_remote: tuple[str, ...] = ()
+    """Members of a URL entry that the host refuses in a stdio entry."""
+    fills_env: bool = True
+    """True if the host fills in variables in `env` as it does in headers."""
+
+    @property
+    def of_command(self) -> tuple[str, ...]:
+        """Members with the command line of a stdio entry."""
+        return (self.command,) if self.is_list else (self.command, self.args)
 
 
 STANDARD = EntryLayout()

@@ -76,7 +76,8 @@ def servers(document: Node, keys: tuple[str, ...], layout: EntryLayout) -> list[
 
 
 def _server(name: str, node: Node, layout: EntryLayout) -> ServerEntry:
-    command, args = node.get("command"), node.get("args")
+    command = node.get(layout.command)
+    args = None if layout.is_list else node.get(layout.args)
     url = next((found for key in layout.url if (found := node.get(key)) is not None), None)
 
     def unusable(why: str) -> ServerEntry:
@@ -87,26 +88,43 @@ def _server(name: str, node: Node, layout: EntryLayout) -> ServerEntry:
     if command is not None and url is not None:
         return unusable("it has both a command and a URL")
     if command is not None:
-        if command.kind is not NodeKind.STRING:
-            return unusable("its command is not a string")
-        if args is not None and args.kind is not NodeKind.ARRAY:
-            return unusable("its args are not a list")
-        line = [command.text, *(args.strings if args is not None else [])]
+        if layout.is_list:
+            if not _is_list_of_words(command):
+                return unusable(f"its {layout.command} is not a list of strings")
+            line = command.strings
+        elif command.kind is not NodeKind.STRING:
+            return unusable(f"its {layout.command} is not a string")
+        elif args is not None and args.kind is not NodeKind.ARRAY:
+            return unusable(f"its {layout.args} are not a list")
+        else:
+            line = [command.text, *(args.strings if args is not None else [])]
         proxy = command_line.read(line)
         if proxy is not None and proxy.does == "bridge":
-            return ServerEntry(name, node, EntryKind.URL, proxy, line, _upstream(node, proxy))
+            return ServerEntry(name, node, EntryKind.URL, proxy, line, _upstream(node, proxy, layout))
         return ServerEntry(name, node, EntryKind.STDIO, proxy, line, "")
     if url is None:
+        type_ = node.get("type")
+        if type_ is not None and type_.text in layout.builtin:
+            return unusable(f"it is a part of the host (type {type_.text})")
         return unusable("it has neither a command nor a URL")
     if url.kind is not NodeKind.STRING:
         return unusable("its URL is not a string")
     return ServerEntry(name, node, EntryKind.URL, None, [], url.text)
 
 
-def _upstream(node: Node, proxy: ProxyCommand) -> str:
+def _is_list_of_words(node: Node) -> bool:
+    return (
+        node.kind is NodeKind.ARRAY
+        and bool(node.items)
+        and all(item.node.kind is NodeKind.STRING for item in node.items)
+    )
+
+
+def _upstream(node: Node, proxy: ProxyCommand, layout: EntryLayout) -> str:
     """Return the upstream of a bridge; the entry may hold it in a variable."""
     upstream = proxy.option("--upstream") or ""
-    variable = node.get("env", upstream[2:-1]) if upstream.startswith("${") else None
+    name = proxy.option("--upstream-env") or (upstream[2:-1] if upstream.startswith("${") else None)
+    variable = node.get(layout.env, name) if name is not None else None
     return variable.text if variable is not None else upstream
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mcpspy.core.hostconfig import command_line
-from mcpspy.core.hostconfig.command_line import ProxyCommand
+from mcpspy.core.hostconfig.command_line import BridgeUpstream, ProxyCommand
 from mcpspy.core.hostconfig.layout import LOGIN, TYPE, ConfigSyntax, EntryLayout, EntryText, SkippedEntry
 from mcpspy.core.hostconfig.servers import ServerEntry, origin
 from mcpspy.core.hostconfig.tree import Member, Node, NodeKind, TextEdit, line_indent, quoted
@@ -43,17 +43,29 @@ class WrapTarget(NamedTuple):
     """True to wrap URL entries even if the host may log in to the server itself."""
 
 
-def wrap_stdio(source: EntryText, server: ServerEntry, target: WrapTarget) -> list[TextEdit]:
+_VARIABLE = re.compile(r"\$|\{\w+:|\{\{")
+"""The beginning of a variable that a host fills in: `${NAME}`, `$NAME`, `{env:NAME}`, `{{NAME}}`."""
+
+_FALSE = (NodeKind.OTHER, "false")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+def wrap_stdio(
+    source: EntryText, server: ServerEntry, target: WrapTarget, layout: EntryLayout
+) -> list[TextEdit]:
     text, entry = source.text, source.entry
-    command = entry.member("command")
+    command = entry.member(layout.command)
     assert command is not None
-    args = entry.get("args")
+    if layout.is_list:
+        words = [*target.program, *command_line.run(server.name, target.options, has_args=True)]
+        return [_prepended(source, command.node, [*map(quoted, words)])]
+    args = entry.get(layout.args)
     program = quoted(target.program[0])
     words = [*target.program[1:], *command_line.run(server.name, target.options, has_args=args is not None)]
     literals = [*map(quoted, words), text[command.node.start : command.node.end]]
     changes = [TextEdit(command.node.start, command.node.end, program)]
     if args is None:
-        new = source.members([("args", f"[{', '.join(literals)}]")], command)
+        new = source.members([(layout.args, f"[{', '.join(literals)}]")], command)
         # In block style, `args` is inserted before the command, because a comment may follow the command.
         if entry.block:
             return [*changes, TextEdit(command.start, command.start, new + source.separator(command))]
@@ -62,13 +74,18 @@ def wrap_stdio(source: EntryText, server: ServerEntry, target: WrapTarget) -> li
         ]
     if not args.items:
         return [*changes, TextEdit(args.start + 1, args.start + 1, ", ".join(literals))]
-    first = args.items[0].start
-    if args.block:
+    return [*changes, _prepended(source, args, literals)]
+
+
+def _prepended(source: EntryText, words: Node, literals: Sequence[str]) -> TextEdit:
+    """Return the change that puts literals before the items of a list."""
+    first = words.items[0].start
+    if words.block:
         lines = "".join(f"- {literal}{source.eol}{source.column(first)}" for literal in literals)
-        return [*changes, TextEdit(first, first, lines)]
-    indent = line_indent(text, first)
+        return TextEdit(first, first, lines)
+    indent = line_indent(source.text, first)
     gap = " " if indent is None else source.eol + indent
-    return [*changes, TextEdit(first, first, f"{', '.join(literals)},{gap}")]
+    return TextEdit(first, first, f"{', '.join(literals)},{gap}")
 
 
 def wrap_url(
@@ -76,19 +93,7 @@ def wrap_url(
 ) -> list[TextEdit]:
     """Return the changes that turn a URL entry into one that starts the bridge; raise SkippedEntry."""
     text, entry = source.text, source.entry
-    if read_upstream(server.url) is None and "$" not in server.url:
-        raise SkippedEntry("its URL is not an HTTP URL")
-    headers, env, passed = _headers(server, layout)
-    if not target.insists:
-        _require_no_login(server, bool(headers))
-    upstream = server.url
-    if "?" in upstream or "$" in upstream:  # A query may hold a key, and the host expands variables.
-        upstream, env[UPSTREAM] = f"${{{UPSTREAM}}}", server.url
-    is_sse = any(node.text == "sse" for key in TYPE if (node := entry.get(key)) is not None)
-    words = [
-        *target.program[1:],
-        *command_line.bridge(server.name, target.options, upstream, headers, is_sse=is_sse),
-    ]
+    words, env, passed = _bridge(server, target, layout)
     url_members = members_of_url(layout)
     tables = [member for member in entry.members if member.is_table and member.key in url_members]
     if len(tables) > 1:
@@ -107,36 +112,64 @@ def wrap_url(
         after[TABLE] = text[tables[0].start : tables[0].node.end]
     if after:
         env[AFTER] = json.dumps(after, ensure_ascii=False)
-    pairs = [("command", quoted(target.program[0])), ("args", _array(words))]
+    if layout.is_list:
+        pairs = [(layout.command, _array([target.program[0], *words]))]
+    else:
+        pairs = [(layout.command, quoted(target.program[0])), (layout.args, _array(words))]
     if layout.stdio is not None and entry.get("type") is not None:
         pairs.insert(0, ("type", quoted(layout.stdio)))
     if passed:
         assert layout.passed is not None
         pairs.append((layout.passed, _array(passed)))
     if tables:
-        changes.append(_env_table(source, tables[0], env))
+        changes.append(_env_table(source, tables[0], layout.env, env))
     else:
-        pairs.append(("env", source.table(env, first)))
+        pairs.append((layout.env, source.table(env, first)))
     return [*changes, TextEdit(first.start, last.node.end, source.members(pairs, first))]
+
+
+def _bridge(
+    server: ServerEntry, target: WrapTarget, layout: EntryLayout
+) -> tuple[list[str], dict[str, str], list[str]]:
+    """Return the arguments that start the bridge, the variables to define, and those that the host passes."""
+    has_variable = _VARIABLE.search(server.url) is not None
+    if read_upstream(server.url) is None and not has_variable:
+        raise SkippedEntry("its URL is not an HTTP URL")
+    headers = _strings(server, *layout.headers)
+    if not layout.fills_env and (has_variable or any(_VARIABLE.search(value) for _, value in headers)):
+        raise SkippedEntry("it uses variables of the host, which the host does not fill in for the bridge")
+    references, env, passed = _references(server, layout, headers)
+    bearer = server.node.get(layout.bearer) if layout.bearer is not None else None
+    if bearer is not None:
+        passed = [*dict.fromkeys([*passed, bearer.text])]
+    if not target.insists:
+        _require_no_login(server, bool(references) or bearer is not None)
+    url = server.url
+    if "?" in url or has_variable:  # A query may hold a key, and the host expands variables.
+        url, env[UPSTREAM] = "", server.url
+    is_sse = any(node.text == "sse" for key in TYPE if (node := server.node.get(key)) is not None)
+    upstream = BridgeUpstream(url, UPSTREAM, references, bearer.text if bearer is not None else "", is_sse)
+    words = [*target.program[1:], *command_line.bridge(server.name, target.options, upstream)]
+    return words, env, passed
 
 
 def members_of_url(layout: EntryLayout) -> frozenset[str]:
     """Return the keys of a URL entry that wrapping replaces; all others stay."""
-    more = (layout.headers[0], layout.bearer, layout.variables, layout.passed, "args", "env")
-    return frozenset((*layout.url, *TYPE, *(key for key in more if key is not None)))
+    more = (layout.headers[0], layout.bearer, layout.variables, layout.passed, *layout.of_command, layout.env)
+    return frozenset((*layout.url, *TYPE, *layout.only_remote, *(key for key in more if key is not None)))
 
 
 def members_of_bridge(entry_type: str | None, layout: EntryLayout) -> frozenset[str]:
     """Return the keys that wrapping puts in their place."""
-    keys = {"command", "args", "env", *([layout.passed] if layout.passed else [])}
+    keys = {*layout.of_command, layout.env, *([layout.passed] if layout.passed else [])}
     return frozenset(keys | ({"type"} if entry_type is not None and entry_type == layout.stdio else set()))
 
 
-def _headers(
-    server: ServerEntry, layout: EntryLayout
+def _references(
+    server: ServerEntry, layout: EntryLayout, headers: Sequence[tuple[str, str]]
 ) -> tuple[list[tuple[str, str]], dict[str, str], list[str]]:
-    """Return the headers with references to variables, the variables to define, and those that the host passes."""
-    headers, env, passed = [], {}, []
+    """Return the headers' names and variables, the variables to define, and those that the host passes."""
+    references, env, passed = [], {}, []
     around = server.node.get(*layout.headers[:-1])
     unusable = (
         [m.key for m in around.members if m.key != layout.headers[-1]]
@@ -145,23 +178,21 @@ def _headers(
     )
     if unusable:
         raise SkippedEntry(f"the bridge does not support {layout.headers[0]}.{unusable[0]}")
-    for name, value in _strings(server, *layout.headers):
+    for name, value in headers:
         slug = re.sub(r"[^A-Z0-9]", "_", name.upper())
         variable = HEADER + slug
         number = 2
         while variable in env:
             variable, number = f"{HEADER}{slug}_{number}", number + 1
         env[variable] = value
-        headers.append((name, f"${{{variable}}}"))
+        references.append((name, variable))
     if layout.variables is not None:
-        for name, variable in _strings(server, layout.variables):
-            passed.append(variable)
-            headers.append((name, f"${{{variable}}}"))
-    bearer = server.node.get(layout.bearer) if layout.bearer is not None else None
-    if bearer is not None:
-        passed.append(bearer.text)
-        headers.append(("Authorization", f"Bearer ${{{bearer.text}}}"))
-    return headers, env, [*dict.fromkeys(passed)]
+        references += (of_variables := _strings(server, layout.variables))
+        passed += [variable for _, variable in of_variables]
+    for name, _ in references:
+        if not _HEADER_NAME.fullmatch(name):
+            raise SkippedEntry(f"{name} is not a valid name of a header")
+    return references, env, [*dict.fromkeys(passed)]
 
 
 def _array(words: Sequence[str]) -> str:
@@ -184,13 +215,15 @@ def _require_no_login(server: ServerEntry, has_headers: bool) -> None:
     A remote HTTPS server without headers and query may be public, or it may require the host to log in: the file
     does not show which.
     """
+    switches = [member for member in server.node.members if member.key in ("oauth", "requiresOAuth")]
+    off = {member.key for member in switches if (member.node.kind, member.node.text) == _FALSE}
     source = origin(server.url)
     instead = f"record it with mcpspy http --upstream {source}/…, or wrap it anyway with --bridge-oauth"
-    named = sorted(LOGIN & {member.key for member in server.node.members})
+    named = sorted((LOGIN - off) & {member.key for member in server.node.members})
     if named:
         raise SkippedEntry(f"the host logs in itself ({named[0]}), which the bridge cannot do; {instead}")
     upstream = read_upstream(server.url)
-    if has_headers or upstream is None or upstream.query or not upstream.origin.startswith("https:"):
+    if off or has_headers or upstream is None or upstream.query or not upstream.origin.startswith("https:"):
         return
     if upstream.host.partition(":")[0] not in LOOPBACK:
         raise SkippedEntry(
@@ -198,18 +231,24 @@ def _require_no_login(server: ServerEntry, has_headers: bool) -> None:
         )
 
 
-def _env_table(source: EntryText, table: Member, env: dict[str, str]) -> TextEdit:
+def _env_table(source: EntryText, table: Member, key: str, env: dict[str, str]) -> TextEdit:
     assert source.syntax is ConfigSyntax.TOML
-    lines = [f"[{table.prefix}env]", *(source.pair(key, quoted(value)) for key, value in env.items())]
+    lines = [f"[{table.prefix}{key}]", *(source.pair(key, quoted(value)) for key, value in env.items())]
     between = source.eol + source.column(table.start)
     return TextEdit(table.start, table.node.end, between.join(lines))
 
 
-def unwrap_stdio(source: EntryText, server: ServerEntry) -> list[TextEdit]:
+def unwrap_stdio(source: EntryText, server: ServerEntry, layout: EntryLayout) -> list[TextEdit]:
     text, entry = source.text, source.entry
-    command, args = entry.member("command"), entry.member("args")
+    command = entry.member(layout.command)
     assert command is not None
     assert server.proxy is not None
+    if layout.is_list:
+        words = command.node.items
+        if server.proxy.at >= len(words):
+            raise SkippedEntry("no command follows the arguments of mcpspy")
+        return [TextEdit(words[0].start, words[server.proxy.at].start, "")]
+    args = entry.member(layout.args)
     at = server.proxy.at - 1  # Index in `args`, which does not include the command itself.
     if args is None or at >= len(args.node.items):
         raise SkippedEntry("no command follows the arguments of mcpspy")
@@ -233,13 +272,13 @@ def unwrap_stdio(source: EntryText, server: ServerEntry) -> list[TextEdit]:
 
 def unwrap_url(source: EntryText, server: ServerEntry, layout: EntryLayout) -> list[TextEdit]:
     entry = source.entry
-    env = entry.get("env")
-    original = entry.get("env", ORIGINAL)
+    env = entry.get(layout.env)
+    original = entry.get(layout.env, ORIGINAL)
     if env is None or original is None or original.kind is not NodeKind.STRING:
         raise SkippedEntry(
-            f"{ORIGINAL} is missing from its env, so the original entry is lost; see the backup"
+            f"{ORIGINAL} is missing from its {layout.env}, so the original entry is lost; see the backup"
         )
-    after = _kept_after(entry)
+    after = _kept_after(entry, layout)
     type_ = entry.get("type")
     bridge_members = members_of_bridge(type_.text if type_ is not None else None, layout)
     (_, first, last), *others = source.runs(bridge_members)
@@ -263,25 +302,33 @@ def renewed(entry: Node, wrapped: ServerEntry, layout: EntryLayout) -> list[Text
     url = next((node for key in layout.url if (node := entry.get(key)) is not None), None)
     if url is not None and url.text != wrapped.url:
         changes.append(TextEdit(url.start, url.end, quoted(wrapped.url)))
-    for name, value in _unwrapped_headers(wrapped, wrapped.proxy):
+    for name, value in _unwrapped_headers(wrapped, wrapped.proxy, layout):
         header = entry.get(*layout.headers, name)
         if header is not None and header.text != value:
             changes.append(TextEdit(header.start, header.end, quoted(value)))
     return changes
 
 
-def _unwrapped_headers(wrapped: ServerEntry, proxy: ProxyCommand) -> list[tuple[str, str]]:
+def _unwrapped_headers(
+    wrapped: ServerEntry, proxy: ProxyCommand, layout: EntryLayout
+) -> list[tuple[str, str]]:
+    """Return the headers whose values are in the entry, also in the form of older versions."""
     found = []
     for flag, option in proxy.options:
-        name, _, value = option.partition(": ")
-        variable = wrapped.node.get("env", value[2:-1]) if value.startswith("${") else None
-        if flag == "--header" and variable is not None:
+        if flag == "--header-env":
+            name, _, reference = option.partition("=")
+        elif flag == "--header" and ": ${" in option:
+            name, _, reference = option.removesuffix("}").partition(": ${")
+        else:
+            continue
+        variable = wrapped.node.get(layout.env, reference)
+        if variable is not None:
             found.append((name, variable.text))
     return found
 
 
-def _kept_after(entry: Node) -> dict[str, str]:
-    node = entry.get("env", AFTER)
+def _kept_after(entry: Node, layout: EntryLayout) -> dict[str, str]:
+    node = entry.get(layout.env, AFTER)
     if node is None:
         return {}
     try:
@@ -289,7 +336,7 @@ def _kept_after(entry: Node) -> dict[str, str]:
     except ValueError:
         after = None
     if not isinstance(after, dict) or not all(isinstance(piece, str) for piece in after.values()):
-        raise SkippedEntry(f"{AFTER} in its env is not the value that mcpspy wrote; see the backup")
+        raise SkippedEntry(f"{AFTER} in its {layout.env} is not the value that mcpspy wrote; see the backup")
     return after
 
 

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mcpspy.core.framing import SseEvent, SseFramer
+from mcpspy.core.framing import SseEvent, SseFramer, collect
 from mcpspy.core.protocol import mcp_headers
 from mcpspy.core.protocol.http_headers import Headers
 from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
 from mcpspy.core.protocol.message import Request, read_frame
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.recording.decode import Frame
+
+if TYPE_CHECKING:
+    from mcpspy.core.framing import Pieces
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
@@ -33,6 +36,8 @@ class SseUnit(NamedTuple):
     raw: bytes
     event: SseEvent | None
     """None for a comment, or an extra blank line."""
+    is_part: bool = False
+    """True if an event above the limit continues after these bytes: mcpspy may not interrupt it here."""
 
     @property
     def message(self) -> bytes | None:
@@ -44,31 +49,39 @@ class SseUnit(NamedTuple):
 
 
 class SseUnits:
-    """Splitter of a `text/event-stream` body into units."""
+    """Splitter of a `text/event-stream` body into units. An event above the limit comes in parts (0: no limit)."""
 
-    def __init__(self) -> None:
-        self._framer = SseFramer()
-        self._raw = bytearray()
+    def __init__(self, limit: int = 0) -> None:
+        self._framer = SseFramer(limit)
+        self._raw: Pieces = []
 
     def feed(self, data: bytes) -> list[SseUnit]:
         units: list[SseUnit] = []
         for line in data.splitlines(keepends=True):  # On bytes: at CR, LF and CRLF only.
-            self._raw += line
+            collect(self._raw, line)
             events = self._framer.feed(line)
             if events:
-                units.append(SseUnit(bytes(self._raw), events[0]))
-            elif self._framer.is_inside_event or not line.endswith((b"\n", b"\r")):
-                continue
-            else:
-                units.append(SseUnit(bytes(self._raw), None))
-            self._raw.clear()
+                units.append(SseUnit(self._take(), events[0]))
+            elif self._framer.is_oversized:
+                units += self._parts()
+            elif not self._framer.is_inside_event and line.endswith((b"\n", b"\r")):
+                units.append(SseUnit(self._take(), None))
         return units
 
     def close(self) -> SseUnit | None:
         """Return the incomplete last unit, if any."""
-        raw = bytes(self._raw)
-        self._raw.clear()
-        return SseUnit(raw, self._framer.close()) if raw else None
+        raw, event = self._take(), self._framer.close()
+        return SseUnit(raw, event) if raw or event is not None else None
+
+    def _take(self) -> bytes:
+        pieces, self._raw = self._raw, []
+        return b"".join(pieces)
+
+    def _parts(self) -> Iterator[SseUnit]:
+        """Yield what has arrived of an event above the limit, without joining it."""
+        pieces, self._raw = self._raw, []
+        for piece in pieces:
+            yield SseUnit(bytes(piece), None, is_part=True)
 
 
 def format_event(data: bytes, like: SseEvent | None = None) -> bytes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from binascii import b2a_base64
 from codecs import getincrementaldecoder
 
-from mcpspy.core.framing import SMALL, LineFramer, SseFramer
+from mcpspy.core.framing import SMALL, LineFramer, SseFramer, collect
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ FORMAT = 1
 CLIENT = "client"
 SERVER = "server"
 MCPSPY = "mcpspy"
+
+OVERSIZED = "oversized"
+"""The note of a body or event that is too large to record."""
 
 _ESCAPES = {n: f"\\u{n:04x}" for n in (*range(32), 127)} | {
     ord('"'): '\\"',
@@ -54,6 +57,14 @@ def note(at: float, kind: str, fields: Mapping[str, Value]) -> bytes:
     """Return the line of a note. `at` is in seconds since `started`."""
     more = b"," + _members(fields) if fields else b""
     return b'{"t":%.6f,"note":%b' % (at, _string(kind)) + more + b"}\n"
+
+
+def oversized(
+    at: float, side: str, fields: Mapping[str, Value], size: int, sha256: str, *, torn: bool
+) -> bytes:
+    """Return the note of a body or event that is too large to record."""
+    more: dict[str, Value] = {"torn": True} if torn else {}
+    return note(at, OVERSIZED, {**fields, "from": side, "size": size, "sha256": sha256, **more})
 
 
 def frame_prefix(side: str, fields: Mapping[str, Value]) -> bytes:
@@ -296,19 +307,19 @@ class TextEncoder(_LineEncoder):
 class BodyEncoder:
     """A body that is one message: a POST, or its JSON response."""
 
-    __slots__ = ("_pieces", "_prefix")
+    __slots__ = ("_prefix", "pieces")
 
     def __init__(self, side: str, fields: Mapping[str, Value]) -> None:
         self._prefix = frame_prefix(side, fields)
-        self._pieces: Pieces = []
+        self.pieces: Pieces = []
 
     def feed(self, data: bytes) -> None:
         if data:
-            self._pieces.append(data)
+            collect(self.pieces, data)
 
     def close(self, at: float, *, torn: bool = False) -> Iterator[bytes | bytearray]:
         """Return the buffers of the message; none if the body was empty."""
-        pieces, self._pieces = self._pieces, []
+        pieces, self.pieces = self.pieces, []
         return splice(self._prefix % at, pieces, torn=torn, body=True) if pieces else iter(())
 
 
@@ -317,29 +328,39 @@ class SseEncoder:
 
     __slots__ = ("_fields", "_framer", "_side")
 
-    def __init__(self, side: str, fields: Mapping[str, Value]) -> None:
+    def __init__(self, side: str, fields: Mapping[str, Value], limit: int = 0) -> None:
+        """Create an encoder. The data of an event of more than `limit` bytes is not recorded (0: no limit)."""
         self._side = side
         self._fields = dict(fields)
-        self._framer = SseFramer()
+        self._framer = SseFramer(limit)
 
     def feed(self, at: float, data: bytes) -> tuple[list[SseEvent], list[bytes | bytearray]]:
         """Return the events that end in `data`, and the buffers to append for them."""
         events = self._framer.feed(data)
-        return events, [buffer for event in events for buffer in self._line(at, event)]
+        return events, [buffer for event in events for buffer in self.line(at, event)]
 
     @property
     def is_inside_event(self) -> bool:
         return self._framer.is_inside_event
 
+    @property
+    def is_oversized(self) -> bool:
+        """Return whether the current event is larger than the limit."""
+        return self._framer.is_oversized
+
     def close(self, at: float) -> Iterable[bytes | bytearray]:
         """Return the buffers of the incomplete event, if there is one."""
         event = self._framer.close()
-        return self._line(at, event) if event is not None else ()
+        return self.line(at, event) if event is not None else ()
 
-    def _line(self, at: float, event: SseEvent) -> Iterator[bytes | bytearray]:
+    def line(self, at: float, event: SseEvent) -> Iterator[bytes | bytearray]:
+        """Yield the buffers of an event."""
         named = {"event": event.event, "id": event.id, "retry": event.retry}
         fields: dict[str, Value] = self._fields | {k: v for k, v in named.items() if v is not None}
-        if event.is_message:
+        if event.oversized is not None:
+            found = event.oversized
+            yield oversized(at, self._side, fields, found.size, found.sha256, torn=event.torn)
+        elif event.is_message:
             assert event.data is not None
             pieces = list(event.data)
             yield from splice(frame_prefix(self._side, fields) % at, pieces, torn=event.torn, body=True)

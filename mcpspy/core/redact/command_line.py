@@ -18,6 +18,19 @@ if TYPE_CHECKING:
     from mcpspy.core.redact.walker import Mask
 
 _OPTION = re.compile(rb"--?(?P<name>[A-Za-z][A-Za-z0-9_.-]*)(?P<sign>=?)(?P<value>.*)", re.DOTALL)
+_LOGINS = {"-u": "curl", "--user": "curl", "-U": "curl", "--proxy-user": "curl"}
+"""Options whose value is `user:password`, and the program they belong to."""
+
+_PASSWORDS = {"-p": ("sshpass", "login"), "-a": ("redis-cli",)}
+"""Options whose value is a password, and the programs they belong to: `docker login`, `az login` …"""
+
+_PROGRAMS = frozenset((*_LOGINS, *_PASSWORDS))
+
+_HEADERS = ("-H", "--header", "--headers")
+_HEADER = re.compile(
+    rb"(?P<name>[A-Za-z][A-Za-z0-9_ -]*)(?P<sign>[:=])[ ]*(?:(?i:bearer|basic|digest|token|apikey|negotiate)[ ]+)?(?P<value>.*)",
+    re.DOTALL,
+)
 _SETTING = re.compile(rb"(?P<name>[A-Za-z_][A-Za-z0-9_]*)=(?P<value>.*)", re.DOTALL)
 _NOT_SECRET = re.compile(rb"-[A-Za-z-]|[0-9]{1,3}\Z")
 
@@ -29,10 +42,16 @@ def command(
     expected = False
     for number, word in enumerate(words):
         data = word.encode("utf-8", "surrogateescape")
-        option = _OPTION.fullmatch(data) or _SETTING.fullmatch(data)
+        before = words[number - 1] if number else ""
+        is_header = before in _HEADERS
+        option = _HEADER.fullmatch(data) if is_header else _OPTION.fullmatch(data) or _SETTING.fullmatch(data)
         if option is not None and rules.verdict(option["name"]) == NameVerdict.NOTHING:
             option = None
-        if expected and not _NOT_SECRET.match(data) and not is_harmless(data):
+        programs = [word.rpartition("/")[2] for word in words[:number]] if before in _PROGRAMS else []
+        is_password = any(name in programs for name in _PASSWORDS.get(before, ()))
+        if _LOGINS.get(before) in programs and b":" in data:
+            found = [SecretSpan(data.index(b":") + 1, len(data), "argv")]
+        elif is_password or (expected and not _NOT_SECRET.match(data) and not is_harmless(data)):
             found = [SecretSpan(0, len(data), "argv")]
         elif not expected and option is not None and not is_harmless(option["value"]):
             found = [SecretSpan(option.start("value"), option.end("value"), "argv")]

@@ -6,7 +6,9 @@ Raises ValueError for rules that could never match.
 from __future__ import annotations
 
 import re
+from binascii import b2a_base64
 from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import quote_from_bytes, quote_plus
 
 from mcpspy.core.redact.patterns import NameVerdict, verdict
 from mcpspy.core.redact.prefilter import Prefilter
@@ -17,6 +19,11 @@ MIN_LITERAL = 3
 
 MIN_VALUE = 4
 """Minimum bytes of a value that is searched for everywhere: shorter ones are in every message."""
+
+MIN_ENCODED = 8
+"""Minimum letters of a value in Base64, which has too many short texts by chance."""
+
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 Pointer = tuple[str, ...]
 """A JSON pointer's reference tokens, unescaped (RFC 6901)."""
@@ -46,7 +53,10 @@ class RedactionRules:
         self._patterns = [_pattern(pattern, allow_unsafe) for pattern in patterns]
         self.pointers = frozenset(_pointer(pointer) for pointer in pointers)
         self._values = [
-            (f"env:{name}", _value(name, value)) for name, value in (values or {}).items() if value
+            (f"env:{name}", form)
+            for name, value in (values or {}).items()
+            if value
+            for form in _forms(_value(name, value))
         ]
         ends = [next((token for token in reversed(p) if not token.isdigit()), "") for p in self.pointers]
         parts = [_plainest(text) for text in (*map(str.encode, ends), *(value for _, value in self._values))]
@@ -102,6 +112,19 @@ def _value(name: str, value: str) -> bytes:
     if len(data) < MIN_VALUE:
         raise ValueError(f"the value of {name} has fewer than {MIN_VALUE} bytes: it would match everywhere")
     return data
+
+
+def _forms(value: bytes) -> list[bytes]:
+    """Return a value as it is, encoded for a URL, and as the middle of any Base64 text that contains it."""
+    forms = [value, quote_from_bytes(value, safe="").encode(), quote_plus(value).encode()]
+    for before in range(3):
+        # Three bytes are four letters: letters that depend on the bytes around the value are left out.
+        encoded = b2a_base64(b"\0" * before + value, newline=False).rstrip(b"=")
+        known = (before + len(value)) * 8 // 6
+        inner = encoded[-(-before * 8 // 6) : known]
+        if len(inner) >= MIN_ENCODED:
+            forms += [inner, inner.translate(_URL_SAFE)]
+    return list(dict.fromkeys(forms))
 
 
 def _spellings(key: str) -> Iterator[bytes]:

@@ -2,7 +2,7 @@
 
 Each prefilter literal has the pattern of the whole token, and a test where patterns alone match too
 much. A pattern is matched at its literal only, and no two matches of one begin in the same run of
-token characters: so matching takes linear time. Names are compared by their ending, without case and separators.
+token characters: so matching takes linear time. Names are compared by their ending, in any case of letters.
 """
 
 from __future__ import annotations
@@ -11,27 +11,41 @@ import re
 from binascii import a2b_base64
 from functools import cache, lru_cache
 
+from mcpspy.core.redact.names import QUERY, SHORT, STRONG, SUFFIXES, WEAK
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     Test = Callable[[bytes], bool]
 
-STRONG = """
-    password passwd passphrase secret apikey appkey accesskey secretkey secretaccesskey privatekey
-    signingkey encryptionkey masterkey accountkey subscriptionkey sharedkey authkey deploykey
-    accesstoken refreshtoken authtoken idtoken bearertoken sessiontoken apitoken bottoken usertoken
-    clientsecret credential authorization cookie
-""".split()
-"""Endings of names whose value is always secret; also in the plural."""
+_SEPARATOR = "(?:_{1,2}|[-. ])?"
 
-_STRONG = tuple(name.encode() + plural for name in STRONG for plural in (b"", b"s"))
+
+def _any(names: list[str]) -> str:
+    return f"(?:{'|'.join(name.replace('-', _SEPARATOR) for name in names)})"
+
+
+_SUFFIX = f"(?:{_SEPARATOR}{_any(SUFFIXES)})?(?:{_SEPARATOR}[0-9]{{1,3}})?"
+STRONG_NAME = f"{_any(STRONG)}s?{_SUFFIX}"
+"""The end of a name whose value is always secret."""
+WEAK_NAME = f"{_any(WEAK)}{_SUFFIX}"
+"""The end of a name whose value is secret if it looks like one."""
+
+_TRAILING = r"[^A-Za-z0-9]{0,3}\Z"
+_STRONG = re.compile(f"(?i){STRONG_NAME}{_TRAILING}".encode())
+_WEAK = re.compile(f"(?i){WEAK_NAME}{_TRAILING}".encode())
+_SHORT_NAME = re.compile(
+    rf"(?:(?i:(?<![a-z0-9]){_any(SHORT)})|(?<=[a-z0-9]){_any([name.title() for name in SHORT])})\Z".encode()
+)
+_QUERY = re.compile(rf"(?i)(?:{_any(QUERY)}|[\w-]*signature)".encode())
 _PAGES = re.compile(
-    rb"(?:page|next|prev|previous|progress|continuation|sync|cursor|max|min|start|end|stop)token$"
+    rb"(?:page|next|prev|previous|progress|continuation|sync|cursor|max|min|start|end|stop)token"
 )
 _NOT_LETTERS = re.compile(rb"[^a-z0-9]+")
 _PATH = re.compile(rb"[/~.]|[A-Za-z]:[\\\\/]")
 _WORD_BYTES = re.compile(rb"[^\s\"'<>{}()\[\]]+")
+_SLASH = re.compile(rb"[/\\]")
 _DIGIT = re.compile(rb"[0-9]")
 _LETTER = re.compile(rb"[A-Za-z]")
 _RUN = re.compile(rb"[A-Za-z0-9]{16}")
@@ -62,12 +76,19 @@ class NameVerdict:
 
 @lru_cache(maxsize=1024)
 def verdict(name: bytes) -> int:
-    plain = _NOT_LETTERS.sub(b"", name[-80:].lower())
-    if plain.endswith(_STRONG):
+    end = name[-80:]
+    if _STRONG.search(end):
         return NameVerdict.STRONG
-    if plain == b"pass" or (plain.endswith(b"token") and not _PAGES.search(plain)):
+    if _SHORT_NAME.search(end) or (
+        _WEAK.search(end) and not _PAGES.search(_NOT_LETTERS.sub(b"", end.lower()))
+    ):
         return NameVerdict.WEAK
     return NameVerdict.NOTHING
+
+
+def is_query(name: bytes) -> bool:
+    """Return True for a parameter of a query whose value is secret if it looks random."""
+    return _QUERY.fullmatch(name) is not None
 
 
 def is_plural(name: bytes) -> bool:
@@ -77,8 +98,13 @@ def is_plural(name: bytes) -> bool:
 
 def looks_secret(name: bytes, value: bytes) -> bool:
     """Return True if the value of a weak name looks like a secret."""
-    if name.lower() == b"pass":
+    end = name[-4:].lower()
+    if end == b"auth":
+        return _is_basic(value)
+    if end == b"pass":
         return _WORD_BYTES.fullmatch(value) is not None and not _PATH.match(value)
+    if end.endswith(b"pwd"):
+        return len(value) > 3 and _WORD_BYTES.fullmatch(value) is not None and not _SLASH.search(value)
     return is_random(value)
 
 
@@ -187,6 +213,7 @@ SHAPES: dict[bytes, TokenPattern] = {
 
 _JWT = re.compile(rb"eyJ[A-Za-z0-9_-]{8,}+\.eyJ[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+)?")
 _PEM = re.compile(rb"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
+REDACTED = re.compile(rb"(?:\s|\\[rnt]|\[redacted:[0-9a-f]{8}\])*")
 _TOKEN_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
 
@@ -203,9 +230,13 @@ def jwt(text: bytes, place: int) -> tuple[int, int] | None:
 
 
 def pem(text: bytes, place: int) -> tuple[int, int] | None:
-    """Return the span of the private key between its two lines; to the end if the second is missing."""
+    """Return the span of the private key between its two lines; to the end if the second is missing.
+
+    None if nothing is between them that is not redacted yet: other lines may be separate entries.
+    """
     found = _PEM.match(text, place)
     if found is None:
         return None
     end = text.find(b"-----END", found.end())
-    return found.end(), len(text) if end < 0 else end
+    start, end = found.end(), len(text) if end < 0 else end
+    return None if REDACTED.fullmatch(text, start, end) else (start, end)

@@ -1,18 +1,24 @@
 """A fast test for bytes that may contain a secret.
 
-Every known secret comes with a literal: a part of a key's name, the start of a token, an escape that
-could hide either. No hit means no secret; a hit means that the message must be read. One pass of a
-vectorized Aho-Corasick over a chunk takes as long as copying it, and a session without secrets imports
-only this module of redaction.
+Every known secret contains a literal: the name of its key in one of its spellings or a context
+(`core.redact.names`, from which the rules are made too), the start of a token, an escape that could hide
+any of them. No literal means no secret; a hit means that the message must be read. The search has two
+stages, both in the lower-case chunk: a vectorized Aho-Corasick finds parts that literals share, and one with
+a DFA, whose speed does not depend on the number of literals, finds the literals around them. A session
+without secrets imports only this module of redaction and the names.
 """
 
 from __future__ import annotations
 
-from ahocorasick_rs import BytesAhoCorasick, MatchKind
+from functools import cached_property
+
+from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
+
+from mcpspy.core.redact.names import FRAGMENTS, NAMED, PLACED, QUERIED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     Hit = tuple[int, bytes]
     """Its position, and the literal."""
@@ -20,22 +26,13 @@ if TYPE_CHECKING:
     Matches = list[tuple[int, int, int]]
     """Index of the literal, start, end."""
 
-    Find = Callable[[bytes], Matches]
-
-NAMES = rb"""assw ASSW "pass assphrase ecret ECRET _key _KEY -key -Key Key" Key\ Key= Key: pikey PIKEY
-    _token _TOKEN "token 'token oken: ccessToken hToken nToken dToken rToken tToken iToken -token -Token oken= OKEN= uthoriz ookie redential""".split()
-"""Parts of names whose values are secret, in common spellings: `Password`, `api_key`, `X-Api-Key`."""
-
 SHAPES = (
     *b"""ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xapp- k_live_ k_test_ whsec_ AKIA ASIA AIza ya29. GOCSPX- .eyJ
     -----BEGIN npm_ pypi- dop_v1_ shpat_ lin_api_ sntry""".split(),
-    b"earer ",
-    b"asic ",
+    *(b"sk-", b"xox", b"hf_", b"SG.", b"ntn_", b"figd_", b"tvly-"),
+    *(b"earer ", b"asic "),
 )
-"""Parts of tokens recognised by their pattern alone (`core.redact.patterns`)."""
-
-SHORT = (b"sk-", b"xox", b"hf_", b"SG.", b"ntn_", b"figd_", b"tvly-")
-"""Likewise, in a separate search: literals of three bytes would slow down the other one."""
+"""Parts of tokens recognised by their pattern alone (`core.redact.patterns`); case counts."""
 
 ESCAPE = b"\\u00"
 """An escape of JSON, which may hide a letter of the above."""
@@ -43,8 +40,11 @@ ESCAPE = b"\\u00"
 B64 = b'"b64":"'
 """A line of the recording whose payload is not text."""
 
-LONG = (*NAMES, *SHAPES, ESCAPE, B64)
-"""At most 64, each of 4 bytes or more: otherwise the search is not vectorized, and ten times slower."""
+LITERALS = (*NAMED, *QUERIED, *PLACED, *SHAPES, ESCAPE, B64)
+"""All literals; a hit is one of them."""
+
+INSENSITIVE = len(NAMED) + len(QUERIED) + len(PLACED)
+"""How many of them are hits in any case of letters."""
 
 AT = b"@"
 """The end of a URL's user and password: not a literal, but a hit."""
@@ -62,25 +62,76 @@ OVERLAP = 128
 """Bytes of two adjacent buffers that are searched together; no built-in literal is longer."""
 
 
+VECTORIZED = 64
+"""Most literals of a vectorized search."""
+
+DENSE = 256
+"""Bytes per match of a fragment, below which the whole text is searched for literals."""
+
+PROGRESS = (b"progress", b"nextpage")
+"""Text in front of `token` in names of the protocol, which are not secret."""
+
+
 class Prefilter:
     def __init__(self, more: Iterable[bytes] = ()) -> None:
-        self.long, self.short = _finder(LONG), _finder(SHORT)
         custom = sorted({literal for literal in more if literal})
-        self.custom = _finder(custom) if custom else None
+        literals = [literal.lower() for literal in (*LITERALS, *custom)]
         self.overlap = max(OVERLAP, *map(len, custom)) if custom else OVERLAP
+        self._longest = max(map(len, literals))
+        self._all = literals
+        self._fragments = [
+            BytesAhoCorasick(group, matchkind=MatchKind.LeftmostFirst).find_matches_as_indexes
+            for group in _groups(_fragments(literals))
+        ]
+
+    @cached_property
+    def _literals(self) -> Callable[..., Matches]:
+        """The exact search, built at the first match of a fragment: many sessions have none."""
+        return BytesAhoCorasick(
+            self._all, matchkind=MatchKind.Standard, implementation=Implementation.DFA
+        ).find_matches_as_indexes
+
+    def find(self, data: bytes) -> Matches:
+        """Return the matches of literals, in order; all of them, also overlapping ones."""
+        lower = data.lower()
+        found: Matches = []
+        for search in self._fragments:
+            if matches := search(lower):
+                found += matches
+        if not found:
+            return found
+        if len(found) * DENSE > len(data):
+            return self._literals(lower, overlapping=True)
+        matches = []
+        end = 0
+        for start in sorted(start for _, start, _ in found):
+            first, last = max(end, start - self._longest), start + self._longest
+            if first < last:
+                # A literal that begins before `end` and ends after it is in this window too.
+                first = max(0, first - self._longest)
+                window = self._literals(lower[first:last], overlapping=True)
+                matches += [(number, first + at, first + to) for number, at, to in window if first + to > end]
+                end = min(last, len(lower))
+        return matches
 
     def hits(self, data: bytes) -> list[Hit]:
         """Return the hits in order; nearly always none."""
-        return self.ordered(data, self.long(data), self.short(data))
+        matches = self.find(data)
+        return self.ordered(data, matches) if matches or AT_SIGN in data else []
 
-    def ordered(self, data: bytes, long: Matches, short: Matches) -> list[Hit]:
-        """Return the hits of a text, given the matches of `self.long` and `self.short`."""
-        if not long and not short and AT_SIGN not in data and self.custom is None:
-            return []
-        found = [(start, LONG[number]) for number, start, _ in long]
-        found += [(start, SHORT[number]) for number, start, _ in short]
-        if self.custom is not None:
-            found += [(start, CUSTOM) for _, start, _ in self.custom(data)]
+    def ordered(self, data: bytes, matches: Matches) -> list[Hit]:
+        """Return the hits of a text, given the matches of `self.find`."""
+        found: list[Hit] = []
+        for number, start, end in matches:
+            if number >= len(LITERALS):
+                found.append((start, CUSTOM))
+                continue
+            literal = LITERALS[number]
+            if number >= INSENSITIVE:
+                if data[start:end] == literal:
+                    found.append((start, literal))
+            elif literal != b"token" or data[start - 8 : start].lower() not in PROGRESS:
+                found.append((start, literal))
         if AT_SIGN in data:
             found += [(at, AT) for at in _passwords(data)]
         found.sort()
@@ -97,18 +148,33 @@ class Prefilter:
         return False
 
 
-def _finder(literals: Sequence[bytes]) -> Find:
-    # Only leftmost match kinds have the vectorized search.
-    return BytesAhoCorasick(literals, matchkind=MatchKind.LeftmostFirst).find_matches_as_indexes
+def _fragments(literals: list[bytes]) -> list[bytes]:
+    """Return fragments of which every literal contains one; each literal without a fragment is its own."""
+    shared = [fragment.encode() for fragment in FRAGMENTS]
+    return [*shared, *{literal for literal in literals if not any(map(literal.__contains__, shared))}]
+
+
+def _groups(fragments: list[bytes]) -> list[list[bytes]]:
+    """Split by length: those of three bytes would slow down the search for the others."""
+    fragments.sort(key=len, reverse=True)
+    long = sum(len(fragment) > 3 for fragment in fragments)
+    groups = [fragments[at : min(at + VECTORIZED, long)] for at in range(0, long, VECTORIZED)]
+    return [*groups, fragments[long:]] if long < len(fragments) else groups
 
 
 def _passwords(data: bytes) -> list[int]:
     """Return the positions of `@` that end the user part of a URL; `/` may be escaped."""
     places = []
-    at = data.find(b"@")
+    at = data.find(AT)
     while at >= 0:
-        slash = data.rfind(b"/", max(0, at - URL), at)
-        if slash > 0 and data[slash - 1] in b"/\\" and slash + 1 < at:
+        base = max(0, at - URL)
+        slash = data.rfind(b"/", base, at)
+        if slash > 0 and (data[slash - 1] not in b"/\\" or slash + 1 == at):
+            # A password may contain slashes; a path without a colon is not one.
+            plain, escaped = data.rfind(b"//", base, at), data.rfind(b"\\/\\/", base, at)
+            slash = max(plain + 1, escaped + 3 if escaped >= 0 else 0)
+            slash = slash if data.find(b":", slash, at) >= 0 else 0
+        if slash > 0 and slash + 1 < at:
             places.append(at)
-        at = data.find(b"@", at + 1)
+        at = data.find(AT, at + 1)
     return places

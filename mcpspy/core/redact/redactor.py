@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from mcpspy.core.recording.encode import Value
+    from mcpspy.core.redact.blocks import KeyBlocks
     from mcpspy.core.redact.config import RedactionRules
     from mcpspy.core.redact.prefilter import Hit
     from mcpspy.core.redact.walker import ByteEdit
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 LARGE = 1 << 22
 """Bytes above which a message is read as plain text: parsing it would block for a second."""
-
-OPTIONS = (b"pass", b"secret", b"token", b"key", b"auth", b"cred", b"pwd", b"cookie")
-"""Every option whose value is a secret has one of these in its name."""
 
 JOINED = 1 << 16
 """Bytes of lines that are joined and checked at once; a longer line is checked in its buffers."""
@@ -44,29 +42,49 @@ class Redactor:
         self._custom_rules = rules
         self._found = found
         self._prefilter = rules.prefilter if rules is not None else Prefilter()
-        self._long, self._short = self._prefilter.long, self._prefilter.short
-        self._has_custom = self._prefilter.custom is not None or (rules is not None and rules.is_thorough)
+        self._find = self._prefilter.find
         self._is_thorough = rules is not None and rules.is_thorough
+        self._blocks: KeyBlocks | None = None
+        """The keys that arrive line by line; None until the first one begins."""
         self.lost = 0
         """Entries that could not be redacted."""
 
     def lines(self, data: bytes) -> bytes:
         """Return whole lines, redacted: nearly always unchanged."""
-        long, short = self._long(data), self._short(data)
-        if not long and not short and AT_SIGN not in data and not self._has_custom:
-            return data
+        if self._is_in_block():
+            return self._lines_in_block(data)
         if self._is_thorough:
             return b"".join(map(self._line, _lines(data)))
+        matches = self._find(data)
+        if not matches and AT_SIGN not in data:
+            return data
         pieces: list[bytes] = []
         done = 0
-        for hit in self._prefilter.ordered(data, long, short):
+        for hit in self._prefilter.ordered(data, matches):
             place = hit[0]
             if place >= done and self._is_suspect(data, hit):
                 start = data.rfind(b"\n", done, place) + 1 or done
                 end = data.find(b"\n", place) + 1 or len(data)
                 pieces += (data[done:start], self._line(data[start:end]))
                 done = end
+                if self._is_in_block():
+                    pieces.append(self._lines_in_block(data[done:]))
+                    done = len(data)
         return b"".join([*pieces, data[done:]]) if done else data
+
+    def _is_in_block(self) -> bool:
+        return self._blocks is not None and self._blocks.is_open
+
+    def _lines_in_block(self, data: bytes) -> bytes:
+        """Return lines while a key is unfinished, of which any line of its stream may be a part."""
+        assert self._blocks is not None
+        lines = _lines(data)
+        for number, line in enumerate(lines):
+            if not self._blocks.is_open:
+                return b"".join(lines[:number]) + self.lines(b"".join(lines[number:]))
+            if self._blocks.concerns(line) or self._is_thorough or self._prefilter.hits(line):
+                lines[number] = self._line(line)
+        return b"".join(lines)
 
     def buffers(self, buffers: Iterable[bytes | bytearray]) -> Iterator[bytes | bytearray]:
         """Yield redacted lines from buffers. No part of a line is yielded before its end is known."""
@@ -90,12 +108,12 @@ class Redactor:
 
     def header(self, fields: Mapping[str, Value]) -> dict[str, Value]:
         """Return the fields of a header, redacted: mainly the server's command."""
-        words = "\n".join(str(value) for value in fields.values()).encode("utf-8", "surrogateescape")
-        if (
-            self._custom_rules is None
-            and not self._prefilter.hits(words)
-            and not any(map(words.lower().__contains__, OPTIONS))
-        ):
+        values = [
+            " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            for value in fields.values()
+        ]
+        words = "\n".join(values).encode("utf-8", "surrogateescape")
+        if self._custom_rules is None and not self._prefilter.hits(words):
             return dict(fields)
         from mcpspy.core.redact.command_line import command
 
@@ -139,6 +157,8 @@ class Redactor:
 
     def _line(self, line: bytes) -> bytes:
         try:
+            if self._is_in_block() or b"-----BEGIN" in line:
+                line = self._keys().redacted(line)
             return self._entry(line)
         except Exception as error:  # No error may let the line through.
             self.lost += 1
@@ -166,6 +186,13 @@ class Redactor:
         except InvalidJson:
             return self._text(line)
 
+    def _keys(self) -> KeyBlocks:
+        if self._blocks is None:
+            from mcpspy.core.redact.blocks import KeyBlocks
+
+            self._blocks = KeyBlocks(self._mask, lambda: self._report("private-key", ()))
+        return self._blocks
+
     def _text(self, data: bytes) -> bytes:
         from mcpspy.core.redact.text import UnescapedText, spans
         from mcpspy.core.redact.walker import ByteEdit, apply
@@ -178,7 +205,7 @@ class Redactor:
 
     def _large(self, line: list[bytes | bytearray]) -> Iterator[bytes | bytearray]:
         """Yield a long line, without joining it if it has no hits."""
-        if not line or self._is_clean(line):
+        if not line or (not self._is_in_block() and self._is_clean(line)):
             yield from line
         else:
             data = b"".join(line)

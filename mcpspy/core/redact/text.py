@@ -11,8 +11,9 @@ import re
 from bisect import bisect_right
 from typing import NamedTuple
 
-from mcpspy.core.redact import patterns
-from mcpspy.core.redact.prefilter import AT, B64, ESCAPE, NAMES, URL
+from mcpspy.core.redact import connectors, patterns, places
+from mcpspy.core.redact.names import ENDS, NAMED, PLACED, QUERIED
+from mcpspy.core.redact.prefilter import AT, B64, CUSTOM, ESCAPE, URL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,30 +87,45 @@ MAX_QUOTED = 4096
 WINDOWED = 1 << 20
 """Bytes above which a text is unescaped around hits only: a hundred megabytes would take seconds."""
 
-_NAMES = frozenset(NAMES)
+_NAMED = frozenset(NAMED)
+_QUERIED = frozenset(QUERIED)
+_PLACED = frozenset(PLACED)
+_ENDS = ENDS.encode()
 _NAME_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 _NAME_ON = re.compile(rb"[A-Za-z0-9_.-]{0,80}")
-_FOLLOWED = re.compile(rb"\\{0,15}[\"'`]?[ \t\r\n]{0,8}[:=]")
-_ENDED = re.compile(rb"\\{0,15}[\"'][ \t\r\n]{0,8}[,}]")
-_QUOTES = (b'"', b"'")
+_QUOTES = (b'"', b"'", b"`")
 _BACKSLASH = ord("\\")
 _HIDDEN = re.compile(rb"\\u00(?!2[267]|3[cCeE]|60|7[fF])[2-7]")
 _CREDENTIAL = re.compile(rb"[A-Za-z0-9+/\\._~=-]{6}")
-_ASSIGNED = re.compile(
+
+_SUSPECT = re.compile(
     rb"""(?x)
-    (?P<name> [A-Za-z0-9_.-]{1,160} )
-    (?P<closed> \\{0,15}["']? )
-    (?P<sign> [ \t]{0,8} (?: => | :=? | = ) [ \t]{0,8} | (?<=\w) [ \t] (?=[^\s=:-]) )
-    (?P<quote> \\{0,15}["'`] )?
+    (?: \\{0,15} (?: ["'`\]*_] | [nrt] | u001[bB] \[ [0-9;]{0,12} m | u00[0-9a-fA-F]{2} ) | [ \t\r\n*_"'`\]] | \x1b\[[0-9;]{0,12}m ){0,48}
+    (?: [?+]?[:=|>] | [ ][^<>\\]{0,100}(?:>|\\u003e)
+    | (?: [ \t\r\n]|\\[nrt]|\\u00[0-9a-fA-F]{2} ){1,16} (?: ["'\\]|string ) )
     """
 )
-_RUN = re.compile(rb"[^\s\"'`,;&<>(){}\[\]|\\]++")
+_ENDED = re.compile(rb"\\{0,15}[\"'`][ \t\r\n]{0,8}[,}]")
+_RUN = re.compile(rb"[^\s\"'`,;&<>(){}\[\]|\\\x00-\x1f]++")
+_QUERY_SIGNS = (b"?", b"&", b"#")
+_QUERY_VALUE = re.compile(rb"=([^\s\"'`<>&#;(){}\[\]|\\\x00-\x1f,]++)")
+_QUERY_BEGUN = re.compile(rb"[?#;]")
+_GIVEN = re.compile(rb"[^\s\"&]{8}")
 _PLAIN = re.compile(rb"[A-Za-z_][A-Za-z_.]*")
 _CODE = re.compile(rb"[(\[{,)]")
 _NUMBER = re.compile(rb"-?[0-9.eE+-]{3,}")
 _SCHEME = re.compile(rb"(?i:bearer|basic|digest|token|apikey|negotiate)[ ]{1,4}")
-_LINE = re.compile(rb"[^\"'`\\\r\n]++")
-_USER = re.compile(rb"(?://|\\/)(?P<user>[^\s\"'@:/\\]*)(?::(?P<password>[^\s\"'@/\\]{1,256}))?\Z")
+_PARAMETERS = re.compile(rb"[A-Za-z][\w-]{2,30}[ ]{1,4}(?=[\w-]{1,40}=)")
+_LINE = re.compile(rb"[^\"'`\\\r\n\x1b]++")
+_WHOLE_LINE = re.compile(rb"[^'\\\r\n\x1b]++")
+_USER = re.compile(
+    rb"(?://|\\/)(?P<user>[^\s\"'@:/\\]*(?:@[^\s\"'@:/\\]*(?=:))?)(?::(?P<password>[^\s\"'@/\\]{1,256}))?\Z"
+)
+_DATABASE = re.compile(
+    rb"(?P<scheme>(?i:postgres(?:ql)?|mysql2?|mariadb|mongodb|redis|rediss|amqps?|mssql|sqlserver|oracle|clickhouse|db2|ldaps?|smtps?|s?ftp)"
+    rb"(?:\+[a-z0-9]{1,16})?):(?://|\\/\\/)(?P<user>[^\s\"'@:/\\]*):(?P<password>[^\s\"'\\<>?]{1,256})\Z"
+)
+_LAST_AT = re.compile(rb"(?:@[^\s\"'@/?#\\<>(),;&`|]{0,128}){1,8}(?=@)")
 _DOCUMENTED = re.compile(rb"(?i)pass(?:word|wd)?|pwd|secret|token|\[redacted(?::[0-9a-f]{8})?\]")
 
 
@@ -147,21 +163,27 @@ def _spans(text: bytes, rules: RedactionRules, *, is_uri: bool) -> list[SecretSp
     found = [SecretSpan(*match) for match in rules.custom_matches(text)]
     done = 0
     for place, literal in rules.prefilter.hits(text):
-        if place >= done and (span := _at(text, place, literal, rules, is_uri=is_uri)) is not None:
-            found.append(span)
-            done = span.end
+        if place >= done and (spans := _at(text, place, literal, rules, is_uri=is_uri)):
+            found += spans
+            if len(spans) == 1:
+                done = spans[0].end
     return found
 
 
 def is_suspect(raw: bytes, hit: Hit, rules: RedactionRules) -> bool:
     """Return False if a hit in a message is certainly not a secret; cheap."""
     place, literal = hit
-    if literal in _NAMES:
-        start, end = _name(raw, place + literal.startswith(b'"'))
-        return rules.verdict(raw[start:end]) != patterns.NameVerdict.NOTHING and (
-            _FOLLOWED.match(raw, end) is not None
-            or raw.startswith(b"--", start)
+    if literal in _NAMED:
+        start, end = _name(raw, place, literal)
+        if raw[start - 1 : start] == b"\\" and raw[start : start + 1] in b"nrtbf":
+            start += 1  # The letter of an escape, `\nPWD=…`, is not part of the name.
+        name = raw[start:end]
+        return rules.verdict(name) != patterns.NameVerdict.NOTHING and (
+            b"--" in name
+            or _SUSPECT.match(raw, end) is not None
             or (raw[start - 1 : start] in _QUOTES and _ENDED.match(raw, end) is not None)
+            or raw.rfind(b"login", max(0, start - connectors.BEFORE), start) >= 0
+            or connectors.NAMED_BY.search(raw, max(0, start - 24), start) is not None
         )
     if literal == AT:
         return _password(raw, place) is not None
@@ -169,6 +191,10 @@ def is_suspect(raw: bytes, hit: Hit, rules: RedactionRules) -> bool:
         return _HIDDEN.match(raw, place) is not None
     if literal in (b"earer ", b"asic "):
         return _CREDENTIAL.match(raw, place + len(literal)) is not None
+    if literal in _QUERIED:
+        return _GIVEN.match(raw, place + len(literal)) is not None
+    if literal in _PLACED:
+        return b"-u" not in literal or raw.rfind(b"curl", max(0, place - 2 * places.COMMAND), place) >= 0
     shape = patterns.SHAPES.get(literal)
     if shape is None:
         return literal != B64
@@ -176,9 +202,11 @@ def is_suspect(raw: bytes, hit: Hit, rules: RedactionRules) -> bool:
     return raw[place - shape.back - 2 : place - shape.back - 1] == b"\\" or shape.at(raw, place) is not None
 
 
-def _name(text: bytes, place: int) -> tuple[int, int]:
-    """Return the span of the name around a position."""
-    after = _NAME_ON.match(text, place)
+def _name(text: bytes, place: int, literal: bytes) -> tuple[int, int]:
+    """Return the span of the name around a literal; that of a custom key may begin with a quote."""
+    if literal == CUSTOM:
+        place += text.startswith((b'"', b"'"), place)
+    after = _NAME_ON.match(text, place + len(literal.rstrip(_ENDS)))
     return place - patterns.tail(text, place, 80, _NAME_LETTERS), after.end() if after else place
 
 
@@ -192,11 +220,12 @@ def merged_spans(found: list[SecretSpan]) -> list[SecretSpan]:
     return merged
 
 
-def _at(text: bytes, place: int, literal: bytes, rules: RedactionRules, *, is_uri: bool) -> SecretSpan | None:
+def _at(text: bytes, place: int, literal: bytes, rules: RedactionRules, *, is_uri: bool) -> list[SecretSpan]:
+    """Return the secrets at a hit."""
     if literal == AT:
-        return _password(text, place)
-    if is_uri and b"?" not in text[:place]:
-        return None
+        return _one(_password(text, place))
+    if is_uri and _QUERY_BEGUN.search(text, 0, place + 1) is None:
+        return []
     if literal == b"-----BEGIN":
         where, rule = patterns.pem(text, place), "private-key"
     elif literal == b".eyJ":
@@ -204,38 +233,60 @@ def _at(text: bytes, place: int, literal: bytes, rules: RedactionRules, *, is_ur
     elif literal in patterns.SHAPES:
         shape = patterns.SHAPES[literal]
         where, rule = shape.at(text, place), shape.rule
+    elif literal in _QUERIED:
+        return [SecretSpan(*span, "query") for span in places.parameter(text, place)]
+    elif literal in _PLACED:
+        found = places.BY_LITERAL[literal](text, place)
+        return [
+            SecretSpan(*span, "assigned") for span in found if not patterns.is_harmless(text[slice(*span)])
+        ]
     else:
-        return _assigned(text, place, rules)
-    return None if where is None else SecretSpan(*where, rule)
+        start, end = _name(text, place, literal)
+        strength = rules.verdict(text[start:end])
+        if strength == patterns.NameVerdict.NOTHING:
+            return []
+        one = _assigned(text, start, end, strength)
+        return _one(one) or [SecretSpan(*span, "assigned") for span in places.column(text, start)]
+    return [] if where is None else [SecretSpan(*where, rule)]
+
+
+def _one(span: SecretSpan | None) -> list[SecretSpan]:
+    return [] if span is None else [span]
 
 
 def _password(text: bytes, at: int) -> SecretSpan | None:
     """Return the password of a URL, or the token in place of its user."""
     base = max(0, at - URL)
     base = max(base, text.rfind(b"/", base, at) - 1)
-    found = _USER.search(text, base, at)
-    if found is None:
+    found = _USER.search(text, base, at) or _DATABASE.search(text, max(0, at - URL - 32), at)
+    if found is None or patterns.REDACTED.fullmatch(text, found.start("user"), at):
         return None
     part = "password" if found["password"] is not None else "user"
     value = found[part]
+    if part == "password" and (last := _LAST_AT.match(text, at)) is not None:
+        at = last.end()
+        value = text[found.start(part) : at]
     if (
         patterns.is_harmless(value)
         or _DOCUMENTED.fullmatch(value)
         or (part == "user" and not patterns.is_random(value, 16))
     ):
         return None
-    return SecretSpan(*found.span(part), "url-password")
+    return SecretSpan(found.start(part), at, "url-password")
 
 
-def _assigned(text: bytes, place: int, rules: RedactionRules) -> SecretSpan | None:
-    """Return the value of the name at a hit: `NAME=value`, `"name": "value"`, `name: value`, `--name value`."""
-    found = _ASSIGNED.match(text, _name(text, place + text.startswith((b'"', b"'"), place))[0])
+def _assigned(text: bytes, start: int, end: int, strength: int) -> SecretSpan | None:
+    """Return the value of the name at `start`: `NAME=value`, `"name": "value"`, `name: value`, `--name value`."""
+    name = text[start:end]
+    if text[start - 1 : start] in _QUERY_SIGNS and (query := _QUERY_VALUE.match(text, end)) is not None:
+        return _checked(text, name, strength, *query.span(1))
+    found = connectors.connector(text, start, end)
     if found is None:
         return None
-    name, sign = found["name"], found["sign"].strip()
-    strength = rules.verdict(name)
-    if strength == patterns.NameVerdict.NOTHING or not (sign or name.startswith(b"--")):
-        return None
+    if "value" in found.re.groupindex:
+        if found.re is connectors.CELL and not patterns.is_random(found["value"], 6):
+            return None
+        return _checked(text, name, strength, *found.span("value"))
     at, quote = found.end(), found["quote"]
     if quote:
         end = _closing(text, quote, at)
@@ -244,9 +295,8 @@ def _assigned(text: bytes, place: int, rules: RedactionRules) -> SecretSpan | No
             quote = None
         elif b"\n" in value or (b" " in value and not found["closed"] and not _SCHEME.match(value)):
             return None
-    if name.lower().endswith(b"cookie"):
-        line = _LINE.match(text, at)
-        return SecretSpan(at, line.end(), "cookie") if line is not None and b"=" in line[0] else None
+    if line := _header(text, start, name, at, quote):
+        return line
     if (scheme := _SCHEME.match(text, at)) is not None:
         at = scheme.end()
     if not quote:
@@ -254,18 +304,36 @@ def _assigned(text: bytes, place: int, rules: RedactionRules) -> SecretSpan | No
         if run is None:
             return None
         end = run.end()
-        value = run[0]
-        is_number = bool(found["closed"]) and _NUMBER.fullmatch(value) is not None
-        if not is_number and not _is_given(text, name, sign, value, end):
+        is_number = bool(found["closed"]) and _NUMBER.fullmatch(run[0]) is not None
+        # Behind the name of a pair, or the login of `.netrc`, even a word is the value.
+        is_pair = found.re is connectors.PAIR or (found.re is connectors.BLANK and not name.startswith(b"--"))
+        if not is_number and not _is_given(text, name, b"=" if is_pair else found["sign"], run[0], end):
             return None
-    value = text[at:end]
+    return _checked(text, name, strength, at, end)
+
+
+def _header(text: bytes, start: int, name: bytes, at: int, quote: bytes | None) -> SecretSpan | None:
+    """Return the rest of a header whose value has parameters: cookies, `Digest username="ada", …`."""
+    if name.lower().endswith(b"cookie"):
+        line = _LINE.match(text, at)
+        return SecretSpan(at, line.end(), "cookie") if line is not None and b"=" in line[0] else None
+    scheme = _PARAMETERS.match(text, at) if not quote and name.lower().endswith(b"authorization") else None
+    if scheme is None:
+        return None
+    line = (_LINE if text[start - 1 : start] in _QUOTES else _WHOLE_LINE).match(text, scheme.end())
+    return None if line is None else SecretSpan(*line.span(), "assigned")
+
+
+def _checked(text: bytes, name: bytes, strength: int, start: int, end: int) -> SecretSpan | None:
+    """Return the span of a value, unless it is harmless, or the name is weak and the value an ordinary word."""
+    value = text[start:end]
     if (
         not value
         or patterns.is_harmless(value)
         or (strength == patterns.NameVerdict.WEAK and not patterns.looks_secret(name.lstrip(b"-"), value))
     ):
         return None
-    return SecretSpan(at, end, "assigned")
+    return SecretSpan(start, end, "assigned")
 
 
 def _closing(text: bytes, quote: bytes, at: int) -> int:
@@ -279,9 +347,9 @@ def _closing(text: bytes, quote: bytes, at: int) -> int:
 def _is_given(text: bytes, name: bytes, sign: bytes, value: bytes, end: int) -> bool:
     """Return True if a value without quotes is a value, and not prose or program code."""
     if _CODE.match(text, end):
-        return False
+        return text[end] in b",)" and patterns.is_random(value, 12)
     if (name.isupper() and sign == b"=") or patterns.is_random(value, 6):
         return True
     is_followed = text[end : end + 1] in b" \t\r\n&\\\"'`"
     is_value = name.startswith(b"--") or _PLAIN.fullmatch(value) is None or is_followed
-    return sign == b"=" and len(value) >= 4 and is_value and value != name
+    return sign == b"=" and len(value) >= 4 and is_value and not name.endswith(value)

@@ -12,6 +12,7 @@ import re
 from typing import NamedTuple
 
 from mcpspy.core.redact.patterns import NameVerdict, is_harmless, is_plural, looks_secret
+from mcpspy.core.redact.places import JWK_PRIVATE
 from mcpspy.core.redact.prefilter import CUSTOM
 from mcpspy.core.redact.text import UnescapedText, escape, spans
 
@@ -62,6 +63,11 @@ DESCRIBES = frozenset(
 
 ABOUT = frozenset(b"type name id description title kind label format".split())
 
+NAMES = frozenset(b"name key Name Key variable ParameterKey".split())
+"""Members that contain the name of a secret, beside one of `NAMED_VALUES`."""
+
+NAMED_VALUES = frozenset(b"value Value ParameterValue".split())
+
 VALUES = frozenset(b"value data content plaintext text key token".split())
 """Members that contain the secret, in a list of secrets."""
 
@@ -94,7 +100,19 @@ class ByteEdit(NamedTuple):
 
 
 class _Level:
-    __slots__ = ("index", "is_array", "is_free", "is_named", "is_schema", "is_spec", "key", "rule", "value")
+    __slots__ = (
+        "index",
+        "is_array",
+        "is_free",
+        "is_jwk",
+        "is_schema",
+        "is_spec",
+        "key",
+        "name",
+        "parts",
+        "rule",
+        "value",
+    )
 
     def __init__(self, *, is_array: bool) -> None:
         self.is_array = is_array
@@ -103,10 +121,14 @@ class _Level:
         self.rule = ""
         """The rule by which everything in it is secret."""
         self.is_free = self.is_schema = self.is_spec = False
-        self.is_named = False
-        """True if its member `name` is the name of a secret."""
+        self.name: bytes | None = None
+        """Its member `name`, if that is the name of a secret."""
         self.value: tuple[int, int] | None = None
         """The span of its `value`, if that came before `name`."""
+        self.is_jwk = False
+        """True if it has a member `kty`: a JSON Web Key."""
+        self.parts: list[tuple[int, int]] | None = None
+        """The spans of members that are secret in a JSON Web Key."""
 
 
 class JsonWalker:
@@ -164,8 +186,14 @@ class JsonWalker:
             self._levels.append(self._opened(start, is_array=first == _ARRAY))
         elif first not in b"]}":
             self._scalar(start, end)
-        elif not self._levels or self._levels.pop().is_array != (first == _ARRAY_END):
+        elif not self._levels or self._levels[-1].is_array != (first == _ARRAY_END):
             raise InvalidJson
+        else:
+            level = self._levels[-1]
+            if level.is_jwk and level.parts:
+                for part in level.parts:
+                    self._whole(*part, "jwk")
+            self._levels.pop()
 
     def _pointer(self) -> Pointer:
         return tuple(
@@ -188,6 +216,8 @@ class JsonWalker:
         if is_hit or _BACKSLASH in level.key:
             unescaped = UnescapedText(level.key)
             level.key = unescaped.text
+        if level.key == b"kty":
+            level.is_jwk = True
         if is_hit:
             above = self._levels[-2].key if len(self._levels) > 1 else b""
             ignored = ("assigned", "pattern")
@@ -245,7 +275,10 @@ class JsonWalker:
         if level is None:
             self._text(start, end, b"", is_hit=is_hit)
             return
-        if not (is_hit or known or level.rule or self._rules.pointers or level.key == b"value"):
+        if level.key in JWK_PRIVATE and not level.is_array:
+            level.parts = level.parts or []
+            level.parts.append((start, end))
+        if not (is_hit or known or level.rule or self._rules.pointers or level.key in NAMED_VALUES):
             return
         if self._is_protected(level):
             if level.key == b"name" and is_hit:
@@ -257,22 +290,27 @@ class JsonWalker:
             pass
         else:
             self._text(start, end, level.key, is_hit=is_hit)
-            if is_hit and not level.is_array and level.key in (b"name", b"key"):
+            if is_hit and not level.is_array and level.key in NAMES:
                 self._names(level, start, end)
-        if not level.is_array and level.key == b"value":
-            if level.is_named:
-                self._whole(start, end, "named")
+        if not level.is_array and level.key in NAMED_VALUES:
+            if level.name is not None:
+                self._named(level.name, start, end)
             else:
                 level.value = (start, end)
 
     def _names(self, level: _Level, start: int, end: int) -> None:
         """Recognise `{"name": "password", "value": …}` as a secret."""
         name = UnescapedText(self._data[start:end]).text
-        if level.is_schema or self._rules.verdict(name) != NameVerdict.STRONG:
+        if level.is_schema or self._rules.verdict(name) == NameVerdict.NOTHING:
             return
-        level.is_named = True
+        level.name = name
         if level.value is not None:
-            self._whole(*level.value, "named")
+            self._named(name, *level.value)
+
+    def _named(self, name: bytes, start: int, end: int) -> None:
+        value = UnescapedText(self._data[start:end]).text
+        if self._rules.verdict(name) == NameVerdict.STRONG or looks_secret(name, value):
+            self._whole(start, end, "named")
 
     def _rule_of(self, level: _Level, *, known: bool) -> str:
         """Return the rule that makes any value here secret; empty if there is none."""
@@ -302,7 +340,8 @@ class JsonWalker:
             rule = self._rule_of(level, known=known)
             if rule in ("", "key:weak"):
                 rule = next((rule for *_, rule in self._rules.custom_matches(self._data[start:end])), "")
-                rule = rule or ("named" if level.is_named and level.key == b"value" else "")
+                is_named = level.name is not None and self._rules.verdict(level.name) == NameVerdict.STRONG
+                rule = rule or ("named" if is_named and level.key in NAMED_VALUES else "")
         if rule:
             new = b'"' + self._mask(self._data[start:end]) + b'"'
             self._edits.append(ByteEdit(start, end, new, rule, self._pointer()))

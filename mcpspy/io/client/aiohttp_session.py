@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+from collections.abc import Iterator
 from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
@@ -92,3 +93,10 @@ def trust(cacert: str | None, *, insecure: bool) -> ssl.SSLContext | bool:
         except OSError as error:
             raise CannotStart(f"{cacert}: {error.strerror or error}", "--cacert takes a PEM file") from None
     return context
+
+
+async def in_turns(steps: Iterator[None]) -> None:
+    """Run steps; other exchanges run between two of them."""
+    for number, _ in enumerate(steps):
+        if number:
+            await asyncio.sleep(0)

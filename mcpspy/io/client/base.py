@@ -148,6 +148,8 @@ class ServerAddress(NamedTuple):
     """True if the server's certificate is not checked."""
     is_sse: bool | None = None
     """True for HTTP+SSE (2024-11-05). None assumes HTTP+SSE if the path ends in `sse`."""
+    max_body: int = 0
+    """Bytes of a decoded body or event above which a response is not read (0: no limit)."""
 
 
 ServerTarget: TypeAlias = ServerCommand | ServerAddress

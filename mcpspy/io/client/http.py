@@ -29,7 +29,7 @@ from mcpspy.io.client.base import (
     ServerAddress,
     ServerConnection,
 )
-from mcpspy.io.client.http_exchange import EVENTS, ClientExchange, excerpt
+from mcpspy.io.client.http_exchange import EVENTS, BodyTooLarge, ClientExchange, excerpt
 from mcpspy.io.client.http_state import SESSION, BodyState, HttpState
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ class HttpConnection(ServerConnection):
         self._tasks: set[asyncio.Task[None]] = set()
         self._posts: dict[str, tuple[asyncio.Task[None], bool]] = {}
         """Requests in progress by id, each with whether its revision has no sessions."""
+        self._max_body = address.max_body
         self._state = HttpState(dict(address.headers))
         self._messages_to: URL | None = None
         """HTTP+SSE: the endpoint for messages."""
@@ -171,7 +172,7 @@ class HttpConnection(ServerConnection):
 
     def _exchange(self, stream: str | None) -> ClientExchange:
         number = next(self._numbers)
-        return ClientExchange(self._recorder, number, stream or str(number))
+        return ClientExchange(self._recorder, number, stream or str(number), self._max_body)
 
     async def _post(
         self, exchange: ClientExchange, body_state: BodyState, headers: dict[str, str], data: bytes
@@ -181,6 +182,8 @@ class HttpConnection(ServerConnection):
             await exchange.send_request(self._client, "POST", self._messages_to or self._url, headers, data)
             await self._read_response(exchange, body_state)
             hung_up = None
+        except BodyTooLarge as error:
+            self._report_lost(body_state, exchange, str(error))
         except (aiohttp.ClientError, OSError) as error:
             hung_up = SERVER if exchange.status is not None else None
             if exchange.status is None:
@@ -286,6 +289,9 @@ class HttpConnection(ServerConnection):
                 if event.data is not None:
                     await self._take(event.data, body_state, exchange)
             hung_up = None
+        except BodyTooLarge as error:  # Resuming would receive the same event again.
+            self._report_lost(body_state, exchange, str(error))
+            return None
         except (aiohttp.ClientError, OSError) as error:
             hung_up = SERVER if exchange.status is not None else None
             exchange.close(hung_up, reason(error))
@@ -331,6 +337,8 @@ class HttpConnection(ServerConnection):
                 elif event.data is not None:
                     await self._take(event.data, body_state, exchange)
             hung_up, why = SERVER, "the server ended the stream"
+        except BodyTooLarge as error:
+            why = str(error)
         except (aiohttp.ClientError, OSError) as error:
             hung_up, why = SERVER, reason(error)
         finally:

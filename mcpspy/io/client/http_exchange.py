@@ -5,6 +5,7 @@ Reads a body as messages, from JSON or server-sent events, and records each befo
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +15,9 @@ from yarl import URL
 
 from mcpspy.core.protocol.http_headers import recorded_headers
 from mcpspy.core.recording import encode
+from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.encode import CLIENT, SERVER, BodyEncoder, SseEncoder
+from mcpspy.io.client.aiohttp_session import in_turns
 
 if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Value
@@ -42,10 +45,19 @@ class ResponsePart(NamedTuple):
     """The milliseconds after which to reconnect."""
 
 
+class BodyTooLarge(Exception):  # noqa: N818 - raised and handled in this package.
+    """A response, or an event of one, is larger than the limit."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"the response is larger than {limit} bytes (--max-body)")
+
+
 class ClientExchange:
     """One request over HTTP, and its response."""
 
-    def __init__(self, recorder: Recorder | None, number: int, stream: str) -> None:
+    def __init__(self, recorder: Recorder | None, number: int, stream: str, max_body: int = 0) -> None:
+        """Create an exchange. A response of more than `max_body` bytes raises BodyTooLarge (0: no limit)."""
+        self._max_body = max_body
         self.number = number
         self.stream = stream
         self.status: int | None = None
@@ -117,11 +129,13 @@ class ClientExchange:
         self._note("http-end", {**self._fields(), "hung_up": hung_up})
 
     async def _read_events(self, response: aiohttp.ClientResponse) -> AsyncIterator[ResponsePart]:
-        encoder = SseEncoder(SERVER, self._fields())
+        encoder = SseEncoder(SERVER, self._fields(), self._max_body)
         try:
             async for chunk in response.content.iter_any():
                 events, lines = encoder.feed(self._now(), chunk)
                 self._write(lines)
+                if encoder.is_oversized or any(event.oversized for event in events):
+                    raise BodyTooLarge(self._max_body)
                 for event in events:
                     data = b"".join(event.data or ())
                     message = data if event.is_message else None
@@ -131,17 +145,19 @@ class ClientExchange:
             self._write(list(encoder.close(self._now())))
 
     async def _read_body(self, response: aiohttp.ClientResponse) -> bytes:
-        encoder = BodyEncoder(SERVER, self._fields())
-        is_torn, data = True, bytearray()
+        # aiohttp has decoded it already, in steps with a bound.
+        body = CappedBody(SERVER, self._fields(), None, self._max_body or sys.maxsize)
+        is_torn, data = True, b""
         try:
             async for chunk in response.content.iter_any():
-                data += chunk
-            is_torn = False
+                await in_turns(body.feed(chunk))
+                if body.is_over:
+                    raise BodyTooLarge(self._max_body)
+            is_torn, data = False, body.data()
         finally:
-            if response.content_type == "application/json":
-                encoder.feed(bytes(data))
-                self._write(list(encoder.close(self._now(), torn=is_torn)))
-        return bytes(data)
+            if response.content_type == "application/json" or body.is_over:
+                self._write(list(body.close(self._now(), torn=is_torn)))
+        return data
 
     def _record_head(self, response_headers: dict[str, str], error: str | None) -> None:
         fields: dict[str, Value] = {

@@ -38,11 +38,16 @@ class ConfigFile:
         except UnicodeDecodeError as error:
             raise UsageError(f"{path}: not UTF-8, at byte {error.start}", "save it as UTF-8") from None
 
-    def replace(self, text: str) -> Path:
-        """Replace the content. Return the path of the backup. Raise CannotStart."""
+    def replace(self, text: str, *, is_forced: bool = False) -> Path:
+        """Replace the content. Return the path of the backup. Raise CannotStart, also if the file is read-only.
+
+        `is_forced` replaces a read-only file, which then has the same permissions.
+        """
         data = text.encode("utf-8")
-        if not os.access(self.real, os.W_OK):
-            raise CannotStart(f"{self.path}: read-only", "nothing was changed")
+        if not is_forced and self._is_read_only():
+            raise CannotStart(
+                f"{self.path}: read-only; nothing was changed", "use --force to replace it anyway"
+            )
         backup = self._back_up()
         try:
             self._write(data)
@@ -52,6 +57,10 @@ class ConfigFile:
                 "nothing was changed",
             ) from None
         return backup
+
+    def _is_read_only(self) -> bool:
+        # The superuser may write to any file, but a file without permission to write was made so for a reason.
+        return not os.access(self.real, os.W_OK) or not os.stat(self.real).st_mode & 0o222
 
     def _write(self, data: bytes) -> None:
         fd, name = tempfile.mkstemp(dir=self.real.parent, prefix=f".{self.real.name}.", suffix=".mcpspy")

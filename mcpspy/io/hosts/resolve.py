@@ -13,17 +13,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mcpspy.core.hostconfig.edit import ServersLocation
-from mcpspy.core.hostconfig.layout import ANY, ConfigSyntax
+from mcpspy.core.hostconfig.layout import ConfigSyntax
 from mcpspy.core.hostconfig.servers import ServerEntry, read
-from mcpspy.core.hostconfig.tree import Node, NodeKind
+from mcpspy.core.hostconfig.shapes import SHAPES, locate, places
+from mcpspy.core.hostconfig.tree import Node
 from mcpspy.errors import McpspyError, UsageError
 from mcpspy.io.hosts.config_file import ConfigFile
 from mcpspy.io.hosts.table import HOSTS, PROJECT, Host
 
 _SYNTAXES = {".toml": ConfigSyntax.TOML, ".yaml": ConfigSyntax.YAML, ".yml": ConfigSyntax.YAML}
-
-_KEYS = (("mcpServers",), ("servers",), ("context_servers",), ("mcp", "servers"))
-"""Keys of the servers in JSON configurations."""
 
 _CACHES = ("/uv/archive-v0/", "/uv/builds-v0/", "/uv/cache/", "/pipx/.cache/")
 """Folders in which tools install programs for a single run, and which they delete later."""
@@ -41,6 +39,16 @@ class ConfigTarget(NamedTuple):
         except UsageError as error:
             raise UsageError(f"{self.file.path}: {error.args[0]}", error.hint) from None
 
+    def unread(self) -> str:
+        """Return the keys of servers that the host does not read; empty if there are none."""
+        if self.host is None or PROJECT in self.host.location.keys:
+            return ""
+        document = _document(self.file, self.location.syntax)
+        found = locate(document, _shapes(self.location.syntax))
+        if found is None or found.keys == self.location.keys:
+            return ""
+        return ".".join(found.keys) if found.servers(self.file.text) else ""
+
 
 def find(which: str, folder: Path | None = None) -> ConfigTarget:
     """Return the configuration of a host or a file. Raise UsageError or CannotStart."""
@@ -53,10 +61,28 @@ def find(which: str, folder: Path | None = None) -> ConfigTarget:
         hint = f"did you mean {', '.join(near)}?" if near else f"hosts: {', '.join(h.name for h in HOSTS)}"
         raise UsageError(f"{which}: no such host or file", hint)
     file = ConfigFile(path)
-    host = _host_of(path)
-    if host is not None:
-        return _located(host, file, folder)
-    return ConfigTarget(None, file, _guess(file))
+    hosts = _hosts_of(path)
+    for host in hosts:
+        if locate(_document(file, host.location.syntax), (host.location, *host.other_locations)) is not None:
+            return _located(host, file, folder)
+    location = _guess(file)
+    if location is not None:
+        return ConfigTarget(None, file, location)
+    if hosts:
+        return _located(hosts[0], file, folder)
+    syntax = _syntax(file)
+    document = _document(file, syntax)
+    for shape in _shapes(syntax):
+        if (
+            shape.keys and document.get(*shape.keys) is not None
+        ):  # A value of another type: an error with its key.
+            return ConfigTarget(None, file, shape)
+    if document.members:
+        raise UsageError(
+            f"{file.path}: no servers where mcpspy looks for them ({places(syntax)})",
+            "docs/wrap.md lists the known shapes",
+        )
+    return ConfigTarget(None, file, next(iter(_shapes(syntax))))
 
 
 def target(host: Host, folder: Path | None = None) -> ConfigTarget:
@@ -89,6 +115,8 @@ def other_files(host: Host | None, name: str | None = None) -> list[str]:
 
 def _located(host: Host, file: ConfigFile, folder: Path | None) -> ConfigTarget:
     home = host.location
+    if host.other_locations:
+        home = locate(_document(file, home.syntax), (home, *host.other_locations)) or home
     if PROJECT in home.keys:
         key = _project(file, home, Path(folder or os.getcwd()))
         home = home._replace(keys=tuple(key if part == PROJECT else part for part in home.keys))
@@ -106,30 +134,32 @@ def _project(file: ConfigFile, home: ServersLocation, folder: Path) -> str:
     return str(folder)
 
 
-def _host_of(path: Path) -> Host | None:
-    """Return the host with this file, or with a file of this name, such as `.cursor/mcp.json` of any project."""
+def _hosts_of(path: Path) -> list[Host]:
+    """Return the hosts with this file, then those with a file of this name, such as `.cursor/mcp.json`."""
     real = os.path.realpath(path)
+    same, alike = [], []
     for host in HOSTS:
-        for own in host.paths():
-            if PROJECT in host.location.keys:
-                continue
-            if os.path.realpath(own) == real or own.parts[-2:] == Path(real).parts[-len(own.parts[-2:]) :]:
-                return host
-    return None
+        if PROJECT in host.location.keys:
+            continue
+        if any(os.path.realpath(own) == real for own in host.paths()):
+            same.append(host)
+        elif any(own.parts[-2:] == Path(real).parts[-len(own.parts[-2:]) :] for own in host.paths()):
+            alike.append(host)
+    return same + alike
 
 
-def _guess(file: ConfigFile) -> ServersLocation:
+def _guess(file: ConfigFile) -> ServersLocation | None:
     """Return the location of the servers in a file of an unknown host, by its suffix and content."""
-    syntax = _SYNTAXES.get(file.path.suffix.lower(), ConfigSyntax.JSON)
-    if syntax is not ConfigSyntax.JSON:
-        row = next(host for host in HOSTS if host.location.syntax is syntax)
-        return row.location
-    document = _document(file, syntax)
-    for keys in _KEYS:
-        node = document.get(*keys)
-        if node is not None and node.kind in (NodeKind.OBJECT, NodeKind.ARRAY):
-            return ServersLocation(syntax, keys, ANY._replace(named=node.kind is NodeKind.ARRAY))
-    return ServersLocation(syntax, _KEYS[0], ANY)
+    syntax = _syntax(file)
+    return locate(_document(file, syntax), _shapes(syntax))
+
+
+def _syntax(file: ConfigFile) -> ConfigSyntax:
+    return _SYNTAXES.get(file.path.suffix.lower(), ConfigSyntax.JSON)
+
+
+def _shapes(syntax: ConfigSyntax) -> list[ServersLocation]:
+    return [shape for shape in SHAPES if shape.syntax is syntax]
 
 
 def _document(file: ConfigFile, syntax: ConfigSyntax) -> Node:

@@ -13,7 +13,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mcpspy.core.hostconfig.edit import ServersLocation
-from mcpspy.core.hostconfig.layout import STANDARD, ConfigSyntax, EntryLayout
+from mcpspy.core.hostconfig.shapes import (
+    AMP,
+    CODEX,
+    CONTINUE,
+    CRUSH,
+    GEMINI,
+    GOOSE,
+    MCP_SERVERS,
+    OPENCODE,
+    OPENCODE_2,
+    UNTYPED,
+    VSCODE,
+    WINDSURF,
+    ZED,
+)
 
 PROJECT = "<project>"
 """Placeholder for a key that is the folder of a project."""
@@ -28,6 +42,8 @@ class Host(NamedTuple):
     windows: tuple[str, ...]
     location: ServersLocation
     docs: str
+    other_locations: tuple[ServersLocation, ...] = ()
+    """Locations of the servers in the same file, in other versions of the host."""
 
     def paths(self, platform: str = sys.platform, environ: Mapping[str, str] = os.environ) -> list[Path]:
         """Return the possible paths on this system."""
@@ -49,33 +65,13 @@ _FOLDERS = {
     "codex": ("CODEX_HOME", "~/.codex"),
 }
 
-_JSON = ServersLocation(ConfigSyntax.JSON, ("mcpServers",), STANDARD)
-_VSCODE = ServersLocation(ConfigSyntax.JSON, ("servers",), STANDARD)
-_ZED = ServersLocation(ConfigSyntax.JSON, ("context_servers",), EntryLayout(stdio=None))
-_CODEX = ServersLocation(
-    ConfigSyntax.TOML,
-    ("mcp_servers",),
-    EntryLayout(
-        headers=("http_headers",),
-        stdio=None,
-        bearer="bearer_token_env_var",
-        variables="env_http_headers",
-        passed="env_vars",
-    ),
-)
-# `httpUrl` is streamable HTTP and `url` is HTTP+SSE; the first one wins. `type` is `http` or `sse` only.
-_GEMINI = ServersLocation(ConfigSyntax.JSON, ("mcpServers",), EntryLayout(url=("httpUrl", "url"), stdio=None))
-_CONTINUE = ServersLocation(
-    ConfigSyntax.YAML, ("mcpServers",), EntryLayout(headers=("requestOptions", "headers"), named=True)
-)
-
 
 def _everywhere(*paths: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     return paths, paths, paths
 
 
-def _in_vscode(path: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    at = f"Code/User/{path}"
+def _in_vscode(path: str, folder: str = "Code") -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    at = f"{folder}/User/{path}"
     return (f"{{config}}/{at}",), (f"{{library}}/{at}",), (f"{{roaming}}/{at}",)
 
 
@@ -87,6 +83,16 @@ _ZED_DOCS = "https://zed.dev/docs/ai/mcp"
 _GEMINI_DOCS = "https://geminicli.com/docs/tools/mcp-server"
 _CLINE = "https://docs.cline.bot/mcp/mcp-overview"
 _ROO = "https://docs.roocode.com/features/mcp/using-mcp-in-roo"
+_OPENCODE = "https://opencode.ai/docs/mcp-servers"
+_COPILOT = "https://docs.github.com/en/copilot/how-tos/copilot-cli/customize-copilot/add-mcp-servers"
+_KIRO = "https://kiro.dev/docs/mcp/configuration"
+_AMP = "https://ampcode.com/manual"
+_CRUSH = "https://github.com/charmbracelet/crush#mcps"
+_JUNIE = "https://junie.jetbrains.com/docs/junie-cli-mcp-configuration.html"
+_VISUAL_STUDIO = "https://learn.microsoft.com/visualstudio/ide/mcp-servers"
+_ANTIGRAVITY = "https://antigravity.google/docs/mcp"
+_QWEN = "https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp/"
+_KILO = "https://kilo.ai/docs/automate/mcp/using-in-kilo-code"
 
 HOSTS: tuple[Host, ...] = (
     Host(
@@ -101,33 +107,33 @@ HOSTS: tuple[Host, ...] = (
             "{local}/Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/Claude/claude_desktop_config.json",
             "{roaming}/Claude/claude_desktop_config.json",
         ),
-        _JSON,
+        MCP_SERVERS,
         "https://modelcontextprotocol.io/docs/develop/connect-local-servers",
     ),
-    Host("claude-code", "Claude Code, user", *_everywhere("{claude}/.claude.json"), _JSON, _CLAUDE_CODE),
-    # Expands ${VAR} in args, and leaves unset variables unchanged (observed with 2.1.278; according to the
-    # documentation, the file then fails to load). So the variables of mcpspy reach `bridge`.
-    Host("claude-code-project", "Claude Code, project", *_everywhere(".mcp.json"), _JSON, _CLAUDE_CODE),
+    Host(
+        "claude-code", "Claude Code, user", *_everywhere("{claude}/.claude.json"), MCP_SERVERS, _CLAUDE_CODE
+    ),
+    # Expands ${VAR} in args, and does not offer a server for approval whose variable is unset, so mcpspy writes none.
+    # A plugin has a file of this name, too; without `mcpServers` it is the object of servers itself (PLUGIN).
+    Host("claude-code-project", "Claude Code, project", *_everywhere(".mcp.json"), MCP_SERVERS, _CLAUDE_CODE),
     Host(
         "claude-code-local",
         "Claude Code, local",
         *_everywhere("{claude}/.claude.json"),
-        ServersLocation(ConfigSyntax.JSON, ("projects", PROJECT, "mcpServers"), STANDARD),
+        MCP_SERVERS._replace(keys=("projects", PROJECT, "mcpServers")),
         _CLAUDE_CODE,
     ),
-    Host("cursor", "Cursor, user", *_everywhere("~/.cursor/mcp.json"), _JSON, _CURSOR),
-    Host("cursor-project", "Cursor, project", *_everywhere(".cursor/mcp.json"), _JSON, _CURSOR),
+    Host("cursor", "Cursor, user", *_everywhere("~/.cursor/mcp.json"), MCP_SERVERS, _CURSOR),
+    Host("cursor-project", "Cursor, project", *_everywhere(".cursor/mcp.json"), MCP_SERVERS, _CURSOR),
     # The file of the default profile; other profiles have their own in profiles/ID/.
-    Host("vscode", "VS Code, user", *_in_vscode("mcp.json"), _VSCODE, _VSCODE_DOCS),
-    Host("vscode-workspace", "VS Code, workspace", *_everywhere(".vscode/mcp.json"), _VSCODE, _VSCODE_DOCS),
+    Host("vscode", "VS Code, user", *_in_vscode("mcp.json"), VSCODE, _VSCODE_DOCS),
+    Host("vscode-workspace", "VS Code, workspace", *_everywhere(".vscode/mcp.json"), VSCODE, _VSCODE_DOCS),
     # The documentation names `serverUrl` and `url`, and both are read. Variables are ${env:NAME} or ${NAME}.
     Host(
         "windsurf",
         "Windsurf",
         *_everywhere("~/.codeium/windsurf/mcp_config.json"),
-        ServersLocation(
-            ConfigSyntax.JSON, ("mcpServers",), EntryLayout(url=("serverUrl", "url"), stdio=None)
-        ),
+        WINDSURF,
         "https://docs.windsurf.com/windsurf/cascade/mcp",
     ),
     # Third parties describe a nested `source` with the URL or the command; Zed's own pages do not.
@@ -137,22 +143,22 @@ HOSTS: tuple[Host, ...] = (
         ("{config}/zed/settings.json",),
         ("~/.config/zed/settings.json",),
         ("{roaming}/Zed/settings.json",),
-        _ZED,
+        ZED,
         _ZED_DOCS,
     ),
-    Host("zed-project", "Zed, project", *_everywhere(".zed/settings.json"), _ZED, _ZED_DOCS),
-    Host("codex", "Codex", *_everywhere("{codex}/config.toml"), _CODEX, _CODEX_DOCS),
-    Host("codex-project", "Codex, project", *_everywhere(".codex/config.toml"), _CODEX, _CODEX_DOCS),
-    Host("gemini", "Gemini CLI, user", *_everywhere("~/.gemini/settings.json"), _GEMINI, _GEMINI_DOCS),
+    Host("zed-project", "Zed, project", *_everywhere(".zed/settings.json"), ZED, _ZED_DOCS),
+    Host("codex", "Codex", *_everywhere("{codex}/config.toml"), CODEX, _CODEX_DOCS),
+    Host("codex-project", "Codex, project", *_everywhere(".codex/config.toml"), CODEX, _CODEX_DOCS),
+    Host("gemini", "Gemini CLI, user", *_everywhere("~/.gemini/settings.json"), GEMINI, _GEMINI_DOCS),
     Host(
-        "gemini-project", "Gemini CLI, project", *_everywhere(".gemini/settings.json"), _GEMINI, _GEMINI_DOCS
+        "gemini-project", "Gemini CLI, project", *_everywhere(".gemini/settings.json"), GEMINI, _GEMINI_DOCS
     ),
     # Older pages show config.json with the same list; for that, name its path.
     Host(
         "continue",
         "Continue",
         *_everywhere("~/.continue/config.yaml"),
-        _CONTINUE,
+        CONTINUE,
         "https://docs.continue.dev/customize/deep-dives/mcp",
     ),
     # The first path is documented; older installations use the second.
@@ -160,7 +166,7 @@ HOSTS: tuple[Host, ...] = (
         "lm-studio",
         "LM Studio",
         *_everywhere("~/.lmstudio/mcp.json", "~/.cache/lm-studio/mcp.json"),
-        ServersLocation(ConfigSyntax.JSON, ("mcpServers",), EntryLayout(stdio=None)),
+        UNTYPED,
         "https://lmstudio.ai/docs/app/mcp",
     ),
     # The documentation names only the file of the CLI; the extension uses a file in VS Code's storage.
@@ -168,14 +174,14 @@ HOSTS: tuple[Host, ...] = (
         "cline",
         "Cline",
         *_in_vscode("globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"),
-        _JSON,
+        MCP_SERVERS,
         _CLINE,
     ),
     Host(
         "cline-cli",
         "Cline CLI",
         *_everywhere("~/.cline/data/settings/cline_mcp_settings.json"),
-        _JSON,
+        MCP_SERVERS,
         _CLINE,
     ),
     # The documentation names mcp_settings.json without a folder; some pages still name cline_mcp_settings.json.
@@ -183,8 +189,151 @@ HOSTS: tuple[Host, ...] = (
         "roo",
         "Roo Code",
         *_in_vscode("globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json"),
-        _JSON,
+        MCP_SERVERS,
         _ROO,
     ),
-    Host("roo-project", "Roo Code, project", *_everywhere(".roo/mcp.json"), _JSON, _ROO),
+    Host("roo-project", "Roo Code, project", *_everywhere(".roo/mcp.json"), MCP_SERVERS, _ROO),
+    Host(
+        "vscode-insiders",
+        "VS Code Insiders",
+        *_in_vscode("mcp.json", "Code - Insiders"),
+        VSCODE,
+        _VSCODE_DOCS,
+    ),
+    # The folder is the one that VSCodium documents; that it reads mcp.json as VS Code does is not documented.
+    Host(
+        "vscodium",
+        "VSCodium",
+        *_in_vscode("mcp.json", "VSCodium"),
+        VSCODE,
+        "https://github.com/VSCodium/vscodium/blob/master/docs/migration.md",
+    ),
+    # The documentation shows stdio entries only; `uri` and `headers` are those that `goose configure` writes.
+    Host(
+        "goose",
+        "Goose",
+        ("{config}/goose/config.yaml",),
+        ("~/.config/goose/config.yaml",),
+        ("{roaming}/Block/goose/config/config.yaml",),
+        GOOSE,
+        "https://github.com/block/goose/blob/main/documentation/docs/guides/config-files.md",
+    ),
+    # Version 2 (https://opencode.ai/v2/docs/mcp-servers) has the servers under `mcp.servers`. OpenCode merges its
+    # files; name the FILE if the servers are not in the first one.
+    Host(
+        "opencode",
+        "OpenCode, user",
+        *_everywhere("{config}/opencode/opencode.json", "{config}/opencode/opencode.jsonc"),
+        OPENCODE,
+        _OPENCODE,
+        (OPENCODE_2,),
+    ),
+    Host(
+        "opencode-project",
+        "OpenCode, project",
+        *_everywhere(
+            "opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"
+        ),
+        OPENCODE,
+        _OPENCODE,
+        (OPENCODE_2,),
+    ),
+    # `type` is `local` or `stdio`, which mean the same. Copilot CLI reads .mcp.json, too (claude-code-project).
+    Host("copilot-cli", "Copilot CLI", *_everywhere("~/.copilot/mcp-config.json"), MCP_SERVERS, _COPILOT),
+    # Named by release notes and issues of Copilot CLI; the page names .mcp.json.
+    Host(
+        "copilot-cli-project",
+        "Copilot CLI, project",
+        *_everywhere(".github/mcp.json"),
+        MCP_SERVERS,
+        _COPILOT,
+    ),
+    Host("kiro", "Kiro, user", *_everywhere("~/.kiro/settings/mcp.json"), UNTYPED, _KIRO),
+    Host("kiro-project", "Kiro, project", *_everywhere(".kiro/settings/mcp.json"), UNTYPED, _KIRO),
+    # The same path on every system. The key contains a dot.
+    Host(
+        "amp",
+        "Amp, user",
+        *_everywhere("~/.config/amp/settings.json", "~/.config/amp/settings.jsonc"),
+        AMP,
+        _AMP,
+    ),
+    Host(
+        "amp-project",
+        "Amp, project",
+        *_everywhere(".amp/settings.json", ".amp/settings.jsonc"),
+        AMP,
+        _AMP,
+    ),
+    # Crush expands shell syntax in every member.
+    Host(
+        "crush",
+        "Crush, user",
+        ("{config}/crush/crush.json",),
+        ("{config}/crush/crush.json",),
+        ("{local}/crush/crush.json",),
+        CRUSH,
+        _CRUSH,
+    ),
+    Host("crush-project", "Crush, project", *_everywhere(".crush.json", "crush.json"), CRUSH, _CRUSH),
+    # The page of the IDE plugin describes stdio only; that of the CLI was not available, its paths are third parties'.
+    Host("junie", "Junie, user", *_everywhere("~/.junie/mcp/mcp.json"), UNTYPED, _JUNIE),
+    Host("junie-project", "Junie, project", *_everywhere(".junie/mcp/mcp.json"), UNTYPED, _JUNIE),
+    # Runs on Windows only. It also reads the solution's .mcp.json: name that FILE.
+    Host("visual-studio", "Visual Studio, user", *_everywhere("~/.mcp.json"), VSCODE, _VISUAL_STUDIO),
+    Host(
+        "visual-studio-project",
+        "Visual Studio, solution",
+        *_everywhere(".vs/mcp.json"),
+        VSCODE,
+        _VISUAL_STUDIO,
+    ),
+    # The first path is shared by the IDE and the CLI since version 2; older installations use the second. Third
+    # parties name the project's file; the page was not available.
+    Host(
+        "antigravity",
+        "Antigravity, user",
+        *_everywhere("~/.gemini/config/mcp_config.json", "~/.gemini/antigravity/mcp_config.json"),
+        WINDSURF,
+        _ANTIGRAVITY,
+    ),
+    Host(
+        "antigravity-project",
+        "Antigravity, project",
+        *_everywhere(".agents/mcp_config.json"),
+        WINDSURF,
+        _ANTIGRAVITY,
+    ),
+    # Qwen Code 1 adds servers to .qwen/settings.local.json and .mcp.json, too: name the FILE.
+    Host("qwen", "Qwen Code, user", *_everywhere("~/.qwen/settings.json"), GEMINI, _QWEN),
+    Host("qwen-project", "Qwen Code, project", *_everywhere(".qwen/settings.json"), GEMINI, _QWEN),
+    Host(
+        "kilo",
+        "Kilo Code, user",
+        *_everywhere("{config}/kilo/kilo.json", "{config}/kilo/kilo.jsonc"),
+        OPENCODE,
+        _KILO,
+    ),
+    Host(
+        "kilo-project",
+        "Kilo Code, project",
+        *_everywhere("kilo.json", "kilo.jsonc", ".kilo/kilo.json", ".kilo/kilo.jsonc"),
+        OPENCODE,
+        _KILO,
+    ),
+    # The files of the older extension.
+    Host(
+        "kilo-legacy",
+        "Kilo Code (legacy), user",
+        *_in_vscode("globalStorage/kilocode.kilo-code/settings/mcp_settings.json"),
+        MCP_SERVERS,
+        _KILO,
+    ),
+    Host(
+        "kilo-legacy-project",
+        "Kilo Code (legacy), project",
+        *_everywhere(".kilocode/mcp.json"),
+        MCP_SERVERS,
+        _KILO,
+    ),
 )

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import aiohttp
 import orjson
@@ -21,6 +21,7 @@ from mcpspy.core.protocol import mcp_headers
 from mcpspy.core.protocol.http_headers import rewritten_url
 from mcpspy.core.protocol.mcp_headers import LIST
 from mcpspy.core.recording import encode
+from mcpspy.core.recording.capped_body import MAX_BODY
 
 if TYPE_CHECKING:
     from mcpspy.core.protocol.http_headers import Headers, Upstream
@@ -34,9 +35,6 @@ JOIN_LIMIT = 1 << 14
 
 THREAD_WRITE_SIZE = 1 << 20
 """Size in bytes above which a thread writes to the file. Below it, the switch takes longer than the write."""
-
-Decoder: TypeAlias = Callable[[bytes], bytes]
-"""Decompresses a body, chunk by chunk."""
 
 MAX_ENDED = 4096
 """Number of ended sessions that are remembered, because an exchange of one may still be in progress."""
@@ -116,6 +114,8 @@ class ExchangeContext:
         self.client = client
         self.streams = SessionScopes(upstream.path)
         self.is_stopping = False
+        self.max_body = MAX_BODY
+        """Bytes of a decoded body, or of an event, above which it is not recorded."""
         self._numbers = itertools.count(1)
         self._writing = asyncio.Lock()
 

@@ -8,8 +8,7 @@ at once.
 from __future__ import annotations
 
 import asyncio
-import zlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -17,6 +16,8 @@ import orjson
 from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
+from mcpspy.core.compression import BodyDecoder
+from mcpspy.core.framing import collect
 from mcpspy.core.protocol.http_headers import (
     is_metadata,
     recorded_headers,
@@ -25,9 +26,10 @@ from mcpspy.core.protocol.http_headers import (
     rewritten_metadata,
 )
 from mcpspy.core.protocol.message import Request, read_frame
+from mcpspy.core.recording.capped_body import CappedBody, CappedStream
 from mcpspy.core.recording.decode import Frame
-from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER, BodyEncoder, SseEncoder
-from mcpspy.io.client.aiohttp_session import reason
+from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER, SseEncoder
+from mcpspy.io.client.aiohttp_session import in_turns, reason
 from mcpspy.io.http.context import SESSION, ExchangeHead
 from mcpspy.io.http.intercepted_exchange import (
     EVENTS,
@@ -40,10 +42,10 @@ from mcpspy.io.http.routes import Route
 from mcpspy.io.interception import is_message
 
 if TYPE_CHECKING:
-    from mcpspy.core.framing import SseEvent
+    from mcpspy.core.framing import Pieces, SseEvent
     from mcpspy.core.protocol.http_headers import Headers
     from mcpspy.core.recording.encode import Value
-    from mcpspy.io.http.context import Decoder, ExchangeContext
+    from mcpspy.io.http.context import ExchangeContext
     from mcpspy.io.http.interception import HttpInterception
 
 ADDED = (hdrs.USER_AGENT, hdrs.ACCEPT, hdrs.CONTENT_TYPE, hdrs.ACCEPT_ENCODING, hdrs.SERVER, hdrs.DATE)
@@ -51,6 +53,13 @@ ADDED = (hdrs.USER_AGENT, hdrs.ACCEPT, hdrs.CONTENT_TYPE, hdrs.ACCEPT_ENCODING, 
 
 JOIN_LIMIT = 1 << 18
 """Maximum size, in bytes, of a request body that is sent in one piece. A larger one is not copied as a whole."""
+
+
+ENDPOINT_LIMIT = 1 << 16
+"""Maximum size, in bytes, of the beginning of a stream that is held because its first event may name an address."""
+
+METADATA_LIMIT = 1 << 20
+"""Maximum size, in bytes, of a metadata document that is read; a larger one is forwarded unchanged."""
 
 
 class ProxiedResponse(web.StreamResponse):
@@ -69,24 +78,6 @@ class ProxiedResponse(web.StreamResponse):
         await super()._write_headers()
 
 
-def decoder(response: aiohttp.ClientResponse) -> Decoder:
-    """Return a function that decompresses body chunks for the recording. They are forwarded compressed."""
-    encoding = response.headers.get(hdrs.CONTENT_ENCODING, "identity").lower()
-    if encoding not in ("gzip", "x-gzip", "deflate"):
-        return lambda data: data
-    inflate: Callable[[bytes], bytes] = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress
-
-    def decode(data: bytes) -> bytes:
-        nonlocal inflate
-        try:
-            return inflate(data)
-        except zlib.error:  # Not compressed as declared: recorded unchanged from here on.
-            inflate = bytes
-            return data
-
-    return decode
-
-
 class HttpExchange:
     """One request, from its head to the end of its response."""
 
@@ -99,6 +90,8 @@ class HttpExchange:
         self._started_at = self._now()
         self._head = ExchangeHead(context, request)
         self._request_body: bytes | None = None
+        self._unrecorded: CappedBody | None = None
+        """A request above the limit, until its note is written."""
         self._intercepted: InterceptedExchange | None = None
         self._waiting_task: asyncio.Task[Any] | None = None
         self._has_head = False
@@ -145,26 +138,52 @@ class HttpExchange:
         self._interception.routes.add_post(
             Route(head.stream, head.target, request.headers, head.public_origin, is_session)
         )
-        encoder = BodyEncoder(CLIENT, head.fields)
-        pieces: list[bytes] = []
+        body = CappedBody(CLIENT, head.fields, request.headers.get(hdrs.CONTENT_ENCODING), context.max_body)
+        pieces: Pieces = []
+        chunks = request.content.iter_any()
         torn = True
         try:
-            async for piece in request.content.iter_any():
-                pieces.append(piece)
-                encoder.feed(piece)
+            async for piece in chunks:
+                collect(pieces, piece)
+                await in_turns(body.feed(piece))
+                if body.is_over:
+                    break
             torn = False
         finally:
-            if torn or not self._is_intercepted(pieces):
-                size = sum(map(len, pieces))
-                await context.record(encoder.close(self._now(), torn=torn), size)
+            if body.is_over:
+                self._unrecorded = body
+            elif torn or not self._is_intercepted(pieces):
+                await context.record(body.close(self._now(), torn=torn), body.size)
+        if body.is_over:
+            return self._rest_of_request(pieces, chunks, body)
         if self._intercepted is not None:
             return None
-        if size > JOIN_LIMIT:
+        if body.sent > JOIN_LIMIT:
             return _iterate(pieces)
         self._request_body = b"".join(pieces)
         return self._request_body
 
-    def _is_intercepted(self, pieces: list[bytes]) -> bool:
+    async def _rest_of_request(
+        self, pieces: Pieces, chunks: AsyncIterator[bytes], body: CappedBody
+    ) -> AsyncIterator[bytes]:
+        """Yield a body above the limit as it arrives. Its last chunk waits for the note."""
+        last = pieces.pop()
+        pieces.reverse()
+        while pieces:
+            yield bytes(pieces.pop())
+        async for chunk in chunks:
+            yield bytes(last)
+            last = chunk
+            await in_turns(body.feed(chunk))
+        await self._record_oversized(torn=False)
+        yield bytes(last)
+
+    async def _record_oversized(self, *, torn: bool) -> None:
+        body, self._unrecorded = self._unrecorded, None
+        if body is not None:
+            await self._context.record(body.close(self._now(), torn=torn), 0)
+
+    def _is_intercepted(self, pieces: Pieces) -> bool:
         """Return whether a complete body is a message to decide on."""
         if self._interception.is_on and is_message(body := b"".join(pieces)):
             self._request_body = body
@@ -246,7 +265,13 @@ class HttpExchange:
     ) -> None:
         """Forward the messages after the decisions on them, with a matching head."""
         if kind == JSON:
-            body, is_unchanged = await intercepted.message(response, decoder(response))
+            received = self._response_body(response)
+            pieces: Pieces = []
+            body, is_unchanged = await intercepted.message(response, received, pieces)
+            if received.is_over:
+                await proxied.prepare(self._request)
+                await self._forward_oversized(response, proxied, received, pieces)
+                return
             if not is_unchanged:
                 proxied.headers.popall(hdrs.CONTENT_ENCODING, None)
                 proxied.content_length = len(body)
@@ -261,6 +286,25 @@ class HttpExchange:
             return
         async for chunk in response.content.iter_any():
             await proxied.write(chunk)
+
+    async def _forward_oversized(
+        self, response: aiohttp.ClientResponse, proxied: ProxiedResponse, body: CappedBody, pieces: Pieces
+    ) -> None:
+        """Forward a body above the limit, which begins with `pieces`. Its last chunk waits for the note."""
+        torn = True
+        try:
+            held = pieces.pop()
+            pieces.reverse()
+            while pieces:
+                await proxied.write(pieces.pop())
+            async for chunk in response.content.iter_any():
+                await proxied.write(held)
+                held = chunk
+                await in_turns(body.feed(chunk))
+            torn = False
+        finally:
+            await self._context.record(body.close(self._now(), torn=torn), 0)
+        await proxied.write(held)
 
     async def _respond(self) -> web.StreamResponse:
         """Respond in place of the server. The messages are already recorded."""
@@ -290,41 +334,47 @@ class HttpExchange:
         self, response: aiohttp.ClientResponse, proxied: ProxiedResponse
     ) -> ProxiedResponse:
         """Forward a document about the server with the proxy's addresses in it."""
-        body = rewritten_metadata(
-            self._head.target, await response.read(), self._context.upstream.origin, self._head.public_origin
-        )
-        proxied.content_length = len(body)
+        body = b""
+        async for chunk in response.content.iter_any():
+            body += chunk
+            if len(body) > METADATA_LIMIT:
+                break
+        else:
+            body = rewritten_metadata(
+                self._head.target, body, self._context.upstream.origin, self._head.public_origin
+            )
+            proxied.content_length = len(body)
         await proxied.prepare(self._request)
         await proxied.write(body)
+        async for chunk in response.content.iter_any():
+            await proxied.write(chunk)
         await self._end(None)
         await proxied.write_eof()
         return proxied
 
     async def _forward_message(self, response: aiohttp.ClientResponse, proxied: ProxiedResponse) -> None:
         """Forward a message. Only its last chunk waits for the recording."""
-        encoder = BodyEncoder(SERVER, self._head.fields)
-        decode = decoder(response)
+        body = self._response_body(response)
         held = b""
-        size = 0
-        listed: list[bytes] = []
         torn = True
         try:
             async for chunk in response.content.iter_any():
                 if held:
                     await proxied.write(held)
-                data = decode(chunk)
-                encoder.feed(data)
-                if self._head.lists_tools:
-                    listed.append(data)
-                size += len(chunk)
+                await in_turns(body.feed(chunk))
                 held = chunk
             torn = False
         finally:
-            await self._context.record(encoder.close(self._now(), torn=torn), size)
+            listed = body.data() if self._head.lists_tools and not torn else b""
+            await self._context.record(body.close(self._now(), torn=torn), body.size)
         if listed:
-            self._interception.learn_tools(b"".join(listed))
+            self._interception.learn_tools(listed)
         if held:
             await proxied.write(held)
+
+    def _response_body(self, response: aiohttp.ClientResponse) -> CappedBody:
+        encoding = response.headers.get(hdrs.CONTENT_ENCODING)
+        return CappedBody(SERVER, self._head.fields, encoding, self._context.max_body)
 
     async def _forward_events(self, response: aiohttp.ClientResponse, proxied: ProxiedResponse) -> None:
         """Forward each chunk as it arrives, after its events are recorded."""
@@ -340,7 +390,10 @@ class HttpExchange:
                 routes.open_stream(self._intercepted)
             if self._intercepted is not None:
                 await self._intercepted.events(
-                    response, proxied, decoder(response), may_name_endpoint=may_name_endpoint
+                    response,
+                    proxied,
+                    BodyDecoder(response.headers.get(hdrs.CONTENT_ENCODING)),
+                    may_name_endpoint=may_name_endpoint,
                 )
         finally:
             routes.remove_uninspected(self)
@@ -354,8 +407,9 @@ class HttpExchange:
 
         Return whether the event that names the address may still arrive.
         """
-        encoder = SseEncoder(SERVER, self._head.fields)
-        decode = decoder(response)
+        fields, limit = self._head.fields, self._context.max_body
+        encoder = SseEncoder(SERVER, fields, limit)
+        stream = CappedStream(SERVER, fields, response.headers.get(hdrs.CONTENT_ENCODING), limit)
         held = b""
         if hdrs.CONTENT_ENCODING not in response.headers:  # Compressed streams cannot be changed in part.
             self._interception.routes.add_uninspected(self)
@@ -371,17 +425,19 @@ class HttpExchange:
                 if chunk is None:
                     await proxied.write(held)
                     break
-                events, lines = encoder.feed(self._now(), decode(chunk))
-                if lines:
-                    await self._context.record(lines, len(chunk))
-                self._learn_event_tools(events)
+                first = await self._record_events(stream.steps(chunk), encoder)
                 held += chunk
-                if may_name_endpoint and not events and encoder.is_inside_event:
+                if (
+                    may_name_endpoint
+                    and first is None
+                    and encoder.is_inside_event
+                    and len(held) < ENDPOINT_LIMIT
+                ):
                     continue
-                if may_name_endpoint and events:
+                if may_name_endpoint and (first is not None or len(held) >= ENDPOINT_LIMIT):
                     may_name_endpoint = False
-                    if events[0].event == "endpoint":
-                        held = self._head.redirect(held, b"".join(events[0].data or ()))
+                    if first is not None and first.event == "endpoint":
+                        held = self._head.redirect(held, b"".join(first.data or ()))
                 await proxied.write(held)
                 held = b""
         except asyncio.CancelledError:
@@ -390,13 +446,24 @@ class HttpExchange:
                 raise
         finally:
             self._waiting_task = None
-            await self._context.record(encoder.close(self._now()), 0)
+            rest = stream.close(self._now()) if stream.is_over else encoder.close(self._now())
+            await self._context.record(rest, 0)
         return may_name_endpoint
 
-    def _learn_event_tools(self, events: list[SseEvent]) -> None:
-        if self._head.lists_tools:
+    async def _record_events(self, steps: Iterator[bytes], encoder: SseEncoder) -> SseEvent | None:
+        """Record the events that end in a chunk. Return the first one."""
+        first: SseEvent | None = None
+        for number, data in enumerate(steps):
+            if number:
+                await asyncio.sleep(0)
+            events, lines = encoder.feed(self._now(), data)
+            if lines:
+                await self._context.record(lines, sum(map(len, lines)))
             for event in events:
-                self._interception.learn_tools(b"".join(event.data or ()))
+                first = first or event
+                if self._head.lists_tools:
+                    self._interception.learn_tools(b"".join(event.data or ()))
+        return first
 
     def inspect(self) -> None:
         """Decide on all events of this stream from the next one on; immediately if the next one is being awaited."""
@@ -437,6 +504,7 @@ class HttpExchange:
             return
         if not self._has_head:
             await self._record_head(None, {})
+        await self._record_oversized(torn=True)
         await self._context.note("http-end", {**self._head.fields, "hung_up": hung_up})
         self._is_over = True
 
@@ -451,6 +519,6 @@ def json_error(status: int, request_id: str | None, line: str) -> web.Response:
     return web.Response(status=status, body=orjson.dumps(body), content_type=JSON)
 
 
-async def _iterate(pieces: list[bytes]) -> AsyncIterator[bytes]:
+async def _iterate(pieces: Pieces) -> AsyncIterator[bytes]:
     for piece in pieces:
-        yield piece
+        yield bytes(piece)

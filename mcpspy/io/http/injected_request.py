@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 import aiohttp
 from aiohttp import hdrs
 
+from mcpspy.core.compression import BodyDecoder
 from mcpspy.core.intercept.actions import Dropped, Forward, Inject, Step, Substitute
-from mcpspy.core.intercept.http import SseUnits, headers_for_injected
+from mcpspy.core.intercept.http import SseUnit, SseUnits, headers_for_injected
 from mcpspy.core.protocol import mcp_headers
 from mcpspy.core.protocol.http_headers import recorded_headers, request_headers
 from mcpspy.core.protocol.mcp_headers import LIST
-from mcpspy.core.recording.encode import MCPSPY, SERVER
-from mcpspy.io.client.aiohttp_session import reason
+from mcpspy.core.recording.capped_body import CappedBody
+from mcpspy.core.recording.encode import MCPSPY, SERVER, SseEncoder
+from mcpspy.io.client.aiohttp_session import in_turns, reason
 from mcpspy.io.interception import is_message
 
 if TYPE_CHECKING:
@@ -108,16 +110,34 @@ class InjectedRequest:
 
     async def _receive(self, response: aiohttp.ClientResponse) -> None:
         self._is_stream = response.content_type == "text/event-stream"
+        encoding, limit = response.headers.get(hdrs.CONTENT_ENCODING), self._context.max_body
         if self._is_stream:
-            events = SseUnits()
+            events, decoder = SseUnits(limit), BodyDecoder(encoding)
             async for chunk in response.content.iter_any():
-                for unit in events.feed(chunk):
-                    if (message := unit.message) is not None and is_message(message):
-                        assert unit.event is not None
-                        fields = self.fields | ({} if unit.event.id is None else {"id": unit.event.id})
-                        await self._take(message, fields)
-        elif is_message(body := await response.read()):
-            await self._take(body, self.fields)
+                for data in decoder.steps(chunk):
+                    for unit in events.feed(data):
+                        await self._take_unit(unit)
+            return
+        body = CappedBody(SERVER, self.fields, encoding, limit)
+        async for chunk in response.content.iter_any():
+            await in_turns(body.feed(chunk))
+            if body.is_over:
+                now = self._interception.now()
+                await self._interception.record_lines(body.close(now, torn=True))
+                self._report_failure("the response is larger than --max-body")
+                return
+        if is_message(message := body.data()):
+            await self._take(message, self.fields)
+
+    async def _take_unit(self, unit: SseUnit) -> None:
+        event = unit.event
+        if event is None:
+            return
+        if (message := unit.message) is not None and is_message(message):
+            await self._take(message, self.fields | ({} if event.id is None else {"id": event.id}))
+        elif event.oversized is not None:
+            lines = SseEncoder(SERVER, self.fields).line(self._interception.now(), event)
+            await self._interception.record_lines(lines)
 
     async def _take(self, data: bytes, fields: dict[str, Value]) -> None:
         def keep(ticket: int) -> None:

@@ -14,18 +14,22 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import aiohttp
 from aiohttp import hdrs, web
 
+from mcpspy.core.compression import BodyDecoder
+from mcpspy.core.framing import collect
 from mcpspy.core.intercept import actions
 from mcpspy.core.intercept.http import SseUnit, SseUnits, format_event, headers_for_changed_body
 from mcpspy.core.protocol.http_headers import request_headers
 from mcpspy.core.protocol.message import Request, read_frame
+from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.decode import Frame
-from mcpspy.core.recording.encode import CLIENT, SERVER, BodyEncoder, SseEncoder
+from mcpspy.core.recording.encode import CLIENT, SERVER, SseEncoder
+from mcpspy.io.client.aiohttp_session import in_turns
 from mcpspy.io.interception import is_message
 
 if TYPE_CHECKING:
-    from mcpspy.core.framing import SseEvent
+    from mcpspy.core.framing import Pieces, SseEvent
     from mcpspy.core.recording.encode import Value
-    from mcpspy.io.http.context import Decoder, ExchangeContext, ExchangeHead
+    from mcpspy.io.http.context import ExchangeContext, ExchangeHead
     from mcpspy.io.http.interception import HttpInterception
 
 T = TypeVar("T")
@@ -43,6 +47,10 @@ class ClientDisconnected(Exception):  # noqa: N818
 
 class _Raw(bytes):
     """Bytes that are not a message and are forwarded in order."""
+
+
+class _Part(_Raw):
+    """The beginning of an event, which continues with the next bytes."""
 
 
 class _End:
@@ -64,6 +72,9 @@ class InterceptedExchange:
         self._head = head
         self._body = body
         self._steps: asyncio.Queue[actions.Step | _Raw | _End] = asyncio.Queue()
+        self._deferred: list[actions.Step] = []
+        """Steps that arrived inside an event above the limit, which nothing may interrupt."""
+        self._is_in_event = False
         self._held: dict[int, tuple[bytes, SseEvent | None]] = {}
         """Bytes and event of each message that is not forwarded yet, by ticket."""
         messages = read_frame(Frame(0.0, CLIENT, body)) if body else []
@@ -135,28 +146,34 @@ class InterceptedExchange:
             if not self.is_draining:
                 sending.cancel()
 
-    async def message(self, response: aiohttp.ClientResponse, decode: Decoder) -> tuple[bytes, bool]:
-        """Return the body for the client, and whether it is unchanged.
+    async def message(
+        self, response: aiohttp.ClientResponse, body: CappedBody, pieces: Pieces
+    ) -> tuple[bytes, bool]:
+        """Return the body for the client, and whether it is unchanged. `pieces` takes the body as it was sent.
 
+        A body above the limit is not read to its end, and not decided on: then `body.is_over` is true, and all
+        messages of this exchange that follow must be forwarded.
         Raises ClientAnswered, ClientDisconnected, or the error that ended the server's body.
         """
-        pieces: list[bytes] = []
-        reading = asyncio.ensure_future(_read_into(pieces, response))
+        reading = asyncio.ensure_future(_read_into(pieces, body, response))
         try:
             await self._or_injected(reading)
         except ClientAnswered:
-            self._drain(self._drain_body(reading, pieces, response))
+            self._drain(self._drain_body(reading, body, response))
             raise
         except (aiohttp.ClientError, asyncio.CancelledError):
-            await self._record_body(b"".join(map(decode, pieces)), torn=True)
+            await self._record_body(body, torn=True)
             raise
         finally:
             if not self.is_draining:
                 reading.cancel()
+        if body.is_over:
+            self.close()
+            return b"", True
         received = b"".join(pieces)
-        data = decode(received)
+        data = body.data()
         if not is_message(data):
-            await self._record_body(data)
+            await self._record_body(body)
             return received, True
         await self._take(SERVER, data, data, None, self.fields)
         decided = await self._decided_body(data)
@@ -166,23 +183,18 @@ class InterceptedExchange:
         self,
         response: aiohttp.ClientResponse,
         proxied: web.StreamResponse,
-        decode: Decoder,
+        decoder: BodyDecoder,
         *,
         may_name_endpoint: bool,
     ) -> None:
         """Forward events in order. Raises ClientAnswered, ClientDisconnected, or the error that ended the stream."""
-        reading = asyncio.ensure_future(self._read(response, decode, may_name_endpoint=may_name_endpoint))
+        reading = asyncio.ensure_future(self._read(response, decoder, may_name_endpoint=may_name_endpoint))
         end: _End | None = None
         try:
-            while end is None or self._held:
-                step = await self._steps.get()
-                try:
-                    if isinstance(step, _End):
-                        end = step
-                    else:
-                        await proxied.write(self._stream_bytes(step))
-                finally:
-                    self._steps.task_done()
+            while end is None or self._held or self._deferred:
+                step = await self._write_next(proxied)
+                if isinstance(step, _End):
+                    end = step
                 if isinstance(step, actions.Inject) and step.exchange is self and self._is_answered():
                     raise ClientAnswered
             if end.error is not None:
@@ -194,6 +206,27 @@ class InterceptedExchange:
             if not self.is_draining:
                 reading.cancel()
                 await asyncio.gather(reading, return_exceptions=True)
+
+    async def _write_next(self, proxied: web.StreamResponse) -> actions.Step | _Raw | _End | None:
+        """Execute and return the next step. Return None for one that must not interrupt an event."""
+        if self._deferred and not self._is_in_event:
+            deferred = self._deferred.pop(0)
+            await proxied.write(self._stream_bytes(deferred))
+            return deferred
+        step = await self._steps.get()
+        try:
+            if isinstance(step, _End):
+                self._is_in_event = False
+            elif self._is_in_event and not isinstance(step, _Raw | actions.Disconnect):
+                self._deferred.append(step)
+                return None
+            else:
+                await proxied.write(self._stream_bytes(step))
+                if isinstance(step, _Raw):
+                    self._is_in_event = isinstance(step, _Part)
+        finally:
+            self._steps.task_done()
+        return step
 
     def answer(self) -> tuple[int, bytes]:
         """Return the status and the body of a response from mcpspy."""
@@ -285,27 +318,26 @@ class InterceptedExchange:
         return bool(self._unanswered) and len(self._answers) >= self._unanswered
 
     async def _read(
-        self, response: aiohttp.ClientResponse, decode: Decoder, *, may_name_endpoint: bool
+        self, response: aiohttp.ClientResponse, decoder: BodyDecoder, *, may_name_endpoint: bool
     ) -> None:
         """Read events no faster than they are forwarded."""
-        events = SseUnits()
+        events = SseUnits(self._context.max_body)
         error: Exception | None = None
         try:
             async for chunk in response.content.iter_any():
-                for unit in events.feed(decode(chunk)):
-                    may_name_endpoint = await self._take_unit(unit, may_name_endpoint=may_name_endpoint)
-                if self._is_open:
-                    await self._steps.join()
+                for data in decoder.steps(chunk):
+                    for unit in events.feed(data):
+                        may_name_endpoint = await self._take_unit(unit, may_name_endpoint=may_name_endpoint)
+                    if self._is_open:
+                        await self._steps.join()
         except Exception as broken:  # Raised again in `events`.
             error = broken
         finally:
             torn = events.close()
-            if torn is not None:
-                encoder = SseEncoder(SERVER, self.fields)
-                encoder.feed(self._interception.now(), torn.raw)
-                await self._interception.record_lines(encoder.close(self._interception.now()))
+            if torn is not None and torn.event is not None:
+                await self._record_event(torn.event)
         if torn is not None:
-            self._enqueue_raw(torn.raw)
+            self._enqueue_raw(_Raw(torn.raw))
         if self._is_open:
             self._steps.put_nowait(_End(error))
         elif error is not None and not isinstance(error, aiohttp.ClientError):
@@ -321,16 +353,19 @@ class InterceptedExchange:
             await self._take(SERVER, raw, message, event, fields)
             return False
         if event is not None:
-            _, lines = SseEncoder(SERVER, self.fields).feed(self._interception.now(), raw)
-            await self._interception.record_lines(lines)
+            await self._record_event(event)
             if may_name_endpoint and event.event == "endpoint":
                 raw = self._head.redirect(raw, b"".join(event.data or ()))
-        self._enqueue_raw(raw)
+        self._enqueue_raw(_Part(raw) if unit.is_part else _Raw(raw))
         return may_name_endpoint and event is None
 
-    def _enqueue_raw(self, raw: bytes) -> None:
+    async def _record_event(self, event: SseEvent) -> None:
+        lines = SseEncoder(SERVER, self.fields).line(self._interception.now(), event)
+        await self._interception.record_lines(lines)
+
+    def _enqueue_raw(self, raw: _Raw) -> None:
         if self._is_open:
-            self._steps.put_nowait(_Raw(raw))
+            self._steps.put_nowait(raw)
 
     def _drain(self, draining: Coroutine[Any, Any, None]) -> None:
         """Read the rest of the server's response: before 2026-07-28, closing a request does not cancel it."""
@@ -350,22 +385,22 @@ class InterceptedExchange:
             response = await sending
         except (aiohttp.ClientError, OSError):
             return
+        encoding = response.headers.get(hdrs.CONTENT_ENCODING)
         if response.content_type == EVENTS:
-            await self._drain_stream(
-                asyncio.ensure_future(self._read(response, bytes, may_name_endpoint=False)), response
-            )
+            reading = self._read(response, BodyDecoder(encoding), may_name_endpoint=False)
+            await self._drain_stream(asyncio.ensure_future(reading), response)
         else:
-            pieces: list[bytes] = []
-            reading = asyncio.ensure_future(_read_into(pieces, response))
-            await self._drain_body(reading, pieces, response)
+            body = CappedBody(SERVER, self.fields, encoding, self._context.max_body)
+            await self._drain_body(asyncio.ensure_future(_read_into([], body, response)), body, response)
 
     async def _drain_body(
-        self, reading: asyncio.Future[None], pieces: list[bytes], response: aiohttp.ClientResponse
+        self, reading: asyncio.Future[None], body: CappedBody, response: aiohttp.ClientResponse
     ) -> None:
         try:
             await reading
-            data = b"".join(pieces)
-            if is_message(data):
+            if body.is_over:
+                await self._record_body(body, torn=True)
+            elif is_message(data := body.data()):
                 await self._take(SERVER, data, data, None, self.fields)
         except aiohttp.ClientError:  # The server hung up, and nothing waits for it.
             pass
@@ -379,12 +414,14 @@ class InterceptedExchange:
             reading.cancel()
             response.close()
 
-    async def _record_body(self, data: bytes, *, torn: bool = False) -> None:
-        encoder = BodyEncoder(SERVER, self.fields)
-        encoder.feed(data)
-        await self._interception.record_lines(encoder.close(self._interception.now(), torn=torn))
+    async def _record_body(self, body: CappedBody, *, torn: bool = False) -> None:
+        await self._interception.record_lines(body.close(self._interception.now(), torn=torn))
 
 
-async def _read_into(pieces: list[bytes], response: aiohttp.ClientResponse) -> None:
+async def _read_into(pieces: Pieces, body: CappedBody, response: aiohttp.ClientResponse) -> None:
+    """Read a body, up to the limit."""
     async for piece in response.content.iter_any():
-        pieces.append(piece)  # noqa: PERF401 - pieces received before an error are kept.
+        collect(pieces, piece)
+        await in_turns(body.feed(piece))
+        if body.is_over:
+            return

@@ -16,6 +16,7 @@ from aiohttp import hdrs, web
 from yarl import URL
 
 from mcpspy.core.protocol.http_headers import LOOPBACK, Upstream, recorded_headers, rejection_reason
+from mcpspy.core.recording.capped_body import MAX_BODY
 from mcpspy.io.client.aiohttp_session import open_session, trust
 from mcpspy.io.http.context import ExchangeContext
 from mcpspy.io.http.exchange import ADDED, HttpExchange, json_error
@@ -45,6 +46,7 @@ class HttpOptions(RecordingTarget):
         self.allowed_hosts: list[str] = []
         self.cacert: str | None = None
         self.insecure = False
+        self.max_body = MAX_BODY
         self.interception = InterceptionOptions()
 
 
@@ -53,6 +55,7 @@ class HttpProxy(Generic[Context_co]):
 
     def __init__(self, context: Context_co, options: HttpOptions) -> None:
         self.context = context
+        context.max_body = options.max_body
         self.interception = HttpInterception(
             context, options.interception, options.name or options.upstream.host, InjectedRequest
         )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mcpspy.core.query.parser import Query
 
 HINT = """use '{"name":"echo"}', name=echo, arguments.text=hi, @params.json or - for stdin"""
+_UNSET = "hosts set it by env in their config"
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
@@ -100,6 +101,33 @@ def read_headers(option: str, texts: Iterable[str]) -> tuple[tuple[str, str], ..
     return tuple(read_header(option, text) for text in texts)
 
 
+def read_headers_of(
+    headers: Iterable[str], variables: Iterable[str], bearer: str | None = None
+) -> tuple[tuple[str, str], ...]:
+    """Return the headers of `--header`, `--header-env` and `--bearer-env`; raise UsageError."""
+    found = [*read_headers("--header", headers), *map(_header_of_variable, variables)]
+    if bearer is not None:
+        found.append(("Authorization", f"Bearer {variable_of('--bearer-env', bearer)}"))
+    return tuple(found)
+
+
+def _header_of_variable(text: str) -> tuple[str, str]:
+    name, equals, variable = (part.strip() for part in text.partition("="))
+    if not equals or not name or ":" in name or not variable:
+        raise UsageError("--header-env: not a header and a variable", "use NAME=VARIABLE")
+    return name, variable_of(f"--header-env {name}", variable)
+
+
+def variable_of(option: str, variable: str) -> str:
+    """Return the value of an environment variable; raise UsageError, which does not show the value."""
+    value = os.environ.get(variable)
+    if value is None:
+        raise UsageError(f"{option}: environment variable {variable} is not set", _UNSET)
+    if "\n" in value.strip() or "\r" in value.strip():
+        raise UsageError(f"{option}: environment variable {variable} has several lines", "use one line")
+    return value.strip()
+
+
 def read_endpoint(option: str, url: str, typed: str | None = None) -> Upstream:
     """Return the server of a URL; raise UsageError with the option and the URL as typed, before expansion."""
     upstream = read_upstream(url)
@@ -112,9 +140,7 @@ def filled(option: str, text: str) -> str:
     """Return the text with each `${NAME}` replaced by that environment variable."""
     missing = [variable for variable in _VARIABLE.findall(text) if variable not in os.environ]
     if missing:
-        raise UsageError(
-            f"{option}: environment variable {missing[0]} is not set", "hosts set it by env in their config"
-        )
+        raise UsageError(f"{option}: environment variable {missing[0]} is not set", _UNSET)
     return _VARIABLE.sub(lambda found: os.environ[found[1]], text)
 
 

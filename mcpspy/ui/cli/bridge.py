@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import argparse
 
-from mcpspy.ui.cli.arguments import filled, read_endpoint, read_headers
+from mcpspy.ui.cli.arguments import filled, read_endpoint, read_headers_of, variable_of
 from mcpspy.ui.cli.options import (
     CERTIFICATES,
     SESSION,
     VARIABLE,
     describe,
+    describe_headers,
     describe_redaction,
+    read_size,
     set_recording,
 )
 
 EPILOG = """\
 examples:
   mcpspy bridge --upstream https://example.com/mcp
-  mcpspy bridge --name example --upstream https://example.com/mcp --header 'Authorization: Bearer ${TOKEN}'
+  mcpspy bridge --name example --upstream https://example.com/mcp --bearer-env TOKEN
+  mcpspy bridge --upstream-env URL --header-env X-Api-Key=KEY
 
 Use it as the server's command in a host's config: it speaks stdio with the host and HTTP
-with the server, in every revision, and records the session. ${NAME} in a header expands
-to an environment variable, so the config's arguments contain no secrets. A URL whose path
-ends in /sse uses HTTP+SSE of 2024-11-05.
+with the server, in every revision, and records the session. The options that end in -env
+read environment variables, so the config's arguments contain no secrets, and no ${NAME},
+which several hosts expand themselves. A URL whose path ends in /sse uses HTTP+SSE of
+2024-11-05.
 
 If the server is unreachable, mcpspy answers each request with an error that states the
 reason, and connects again for the next request. If the server ends the session, mcpspy
@@ -33,28 +37,41 @@ exit codes: 0 stdin closed; 2 usage error; 143 ended by SIGTERM
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--upstream",
-        metavar="URL",
-        required=True,
-        help=f"URL of the server: http:// or https://; {VARIABLE}",
+    upstream = {
+        "--upstream": ("URL", f"URL of the server: http:// or https://; {VARIABLE}"),
+        "--upstream-env": ("VARIABLE", "read the URL of the server from this environment variable"),
+    }
+    describe(parser.add_mutually_exclusive_group(required=True), upstream)
+    describe_headers(parser)
+    bearer = "send `Authorization: Bearer` with the value of this environment variable"
+    describe(parser, {"--bearer-env": ("VARIABLE", bearer)})
+    describe(
+        parser,
+        {
+            "--sse": (None, "use HTTP+SSE of 2024-11-05"),
+            **SESSION,
+            "--max-body": ("SIZE", "answer a request with an error if its response is larger (default: 64M)"),
+        },
     )
-    header = {"--header": ("'NAME: VALUE'", f"send this header with every request; {VARIABLE}; repeatable")}
-    describe(parser, header, repeated=header)
-    describe(parser, {"--sse": (None, "use HTTP+SSE of 2024-11-05"), **SESSION})
     describe_redaction(parser)
     describe(parser, CERTIFICATES)
 
 
 def main(args: argparse.Namespace) -> int:
-    url = filled("--upstream", args.upstream)
-    upstream = read_endpoint("--upstream", url, args.upstream)
-    headers = read_headers("--header", args.header)
+    if args.upstream_env is not None:
+        url = variable_of("--upstream-env", args.upstream_env)
+        upstream = read_endpoint("--upstream-env", url, args.upstream_env)
+    else:
+        url = filled("--upstream", args.upstream)
+        upstream = read_endpoint("--upstream", url, args.upstream)
+    headers = read_headers_of(args.header, args.header_env, args.bearer_env)
     # Not at the top: the help of this command does not wait for aiohttp.
+    from mcpspy.core.recording.capped_body import MAX_BODY
     from mcpspy.io.bridge import BridgeOptions, run
     from mcpspy.io.client import ServerAddress
 
-    address = ServerAddress(url, headers, args.cacert, args.insecure, True if args.sse else None)
+    max_body = MAX_BODY if args.max_body is None else read_size("--max-body", args.max_body)
+    address = ServerAddress(url, headers, args.cacert, args.insecure, True if args.sse else None, max_body)
     options = BridgeOptions(address, args.name or upstream.host)
     set_recording(options, args)
     return run(options)

@@ -16,8 +16,8 @@ from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.atomic import save
 from mcpspy.io.recording.reader import Recording, RecordingState, read_header_of
-from mcpspy.ui.cli.arguments import counted_back, query_of, read_headers, recordings, title_of
-from mcpspy.ui.cli.options import CACERT, FOLDER, UNSAFE_REGEX, VARIABLE, describe, read_unsafe_regex
+from mcpspy.ui.cli.arguments import counted_back, query_of, read_headers_of, recordings, title_of
+from mcpspy.ui.cli.options import CACERT, FOLDER, UNSAFE_REGEX, describe, describe_headers, read_unsafe_regex
 from mcpspy.ui.filter_items import exchange_filter
 from mcpspy.ui.terminal import Output, scanned
 
@@ -57,11 +57,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-q --filter": ("QUERY", "export only matching exchanges, e.g. 'tool:x >200ms'"),
         **UNSAFE_REGEX,
         "--endpoint": ("URL", "send spans to this OpenTelemetry collector"),
-        "--header": ("'NAME: VALUE'", f"--endpoint: send this header; {VARIABLE}; repeatable"),
-        **CACERT,
-        **FOLDER,
     }
-    describe(parser, options, repeated=("--header",))
+    describe(parser, options)
+    describe_headers(parser, "--endpoint:")
+    describe(parser, {**CACERT, **FOLDER})
 
 
 def main(args: argparse.Namespace) -> int:
@@ -98,8 +97,9 @@ def _format(args: argparse.Namespace) -> ExportFormat:
         if args.output is not None or args.format not in (None, "otlp"):
             raise UsageError("--endpoint excludes --output and any --format but otlp")
         return FORMATS["otlp"]
-    if args.header or args.cacert is not None:
-        raise UsageError(f"{'--header' if args.header else '--cacert'} requires --endpoint URL")
+    used = {"--header": args.header, "--header-env": args.header_env, "--cacert": args.cacert}
+    for option in (option for option, value in used.items() if value not in (None, [])):
+        raise UsageError(f"{option} requires --endpoint URL")
     if args.force and not is_file:
         raise UsageError("--force requires --output FILE")
     if args.format is not None:
@@ -174,7 +174,7 @@ def _send(args: argparse.Namespace, sessions: _Sessions) -> None:
     from mcpspy.io.client.base import ServerAddress
     from mcpspy.io.otlp_sender import send, traces_url
 
-    headers = read_headers("--header", args.header)
+    headers = read_headers_of(args.header, args.header_env)
     sent = send(ServerAddress(traces_url(args.endpoint), headers, args.cacert), batches(sessions))
     if sent.rejected:
         why = f": {sent.why}" if sent.why else ""

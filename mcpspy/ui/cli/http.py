@@ -9,6 +9,7 @@ from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.errors import UsageError
 from mcpspy.ui.cli.arguments import listen_address, read_endpoint
 from mcpspy.ui.cli.options import (
+    BODY,
     CERTIFICATES,
     SESSION,
     check_rules,
@@ -17,6 +18,7 @@ from mcpspy.ui.cli.options import (
     describe_rules,
     old_spelling,
     read_rules,
+    read_size,
     set_recording,
 )
 
@@ -76,6 +78,7 @@ def configure_hosts(parser: argparse.ArgumentParser, prefix: str = "") -> None:
 def configure_traffic(parser: argparse.ArgumentParser) -> None:
     """Add the options for recording, redaction, rules and certificates."""
     describe(parser, SESSION)
+    describe(parser, BODY)
     describe_redaction(parser)
     describe_rules(parser)
     describe(parser, CERTIFICATES)
@@ -119,6 +122,8 @@ def take_traffic(options: HttpOptions, args: argparse.Namespace) -> None:
     """Set the options of `configure_traffic`. Raises UsageError."""
     options.name = args.name
     options.cacert, options.insecure = args.cacert, args.insecure
+    if args.max_body is not None:
+        options.max_body = read_size("--max-body", args.max_body)
     set_recording(options, args)
     options.interception = read_rules(args)
     options.interception.unsafe_regex = options.redaction.unsafe_regex

@@ -93,17 +93,25 @@ def _dispatch(arguments: list[str]) -> int:
             ("option", ["--help", "--version", "--dir"]) if name[:1] == "-" else ("command", [*COMMANDS])
         )
         raise UsageError(sanitize(f"unknown {kind} {name}"), did_you_mean(name, known) or "see mcpspy --help")
+    module, parsed = parse(name, rest)
+    code: int = module.main(parsed)
+    return code
+
+
+def parse(name: str, arguments: list[str]) -> tuple[ModuleType, argparse.Namespace]:
+    """Return the module of a command and its parsed arguments; raise UsageError."""
     module = import_module(COMMANDS[name][0])
     parser = CommandParser(**described(name, module))
     module.configure(parser)
-    rest, command = _split_command(rest) if getattr(module, "TAKES_COMMAND", False) else (rest, None)
+    rest, command = (
+        _split_command(arguments) if getattr(module, "TAKES_COMMAND", False) else (arguments, None)
+    )
     # argparse accepts options between positional arguments only in this mode, which does not support `...`.
     intermixed = getattr(module, "TAKES_OPTIONS_ANYWHERE", False)
     parsed = parser.parse_intermixed_args(rest) if intermixed else parser.parse_args(rest)
     if command is not None:
         parsed.command = command
-    code: int = module.main(parsed)
-    return code
+    return module, parsed
 
 
 def described(name: str, module: ModuleType) -> CommandDescription:

@@ -14,8 +14,8 @@ from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.mock.stdio import EndedBySignal, end_by_signals, serve
 from mcpspy.io.recording.reader import find
 from mcpspy.io.recording.recorder import say
-from mcpspy.ui.cli.arguments import ignored_parameter, listen_address, read_endpoint, read_headers
-from mcpspy.ui.cli.options import FOLDER, VARIABLE, describe, old_spelling, speed
+from mcpspy.ui.cli.arguments import ignored_parameter, listen_address, read_endpoint, read_headers_of
+from mcpspy.ui.cli.options import FOLDER, describe, describe_headers, old_spelling, speed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,18 +78,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="error",
         help="response to unrecorded requests: error -32603 (default), error -32601, or the real server's response",
     )
-    real = {
-        "--upstream": ("URL", "--on-miss forward: URL of the real server"),
-        "--header": (
-            "'NAME: VALUE'",
-            f"--upstream: send this header with every request; {VARIABLE}; repeatable",
-        ),
-        "--record": (
-            "PATH",
-            "--on-miss forward: record the real server's session to this new file, or into this folder",
-        ),
-    }
-    describe(parser, real, repeated=("--header",))
+    describe(parser, {"--upstream": ("URL", "--on-miss forward: URL of the real server")})
+    describe_headers(parser, "--upstream:")
+    record = "--on-miss forward: record the real server's session to this new file, or into this folder"
+    describe(parser, {"--record": ("PATH", record)})
     old_spelling(parser, "--append", "record")
     factor = "0: respond at once (default), 1: after the recorded latency, 2: after half of it"
     parser.add_argument("--speed", metavar="N", type=speed, default=0.0, help=factor)
@@ -129,6 +121,7 @@ def _real(args: argparse.Namespace) -> RealServer | None:
     used = {
         "--record": args.record,
         "--header": args.header,
+        "--header-env": args.header_env,
         "--upstream": args.upstream,
         "-- COMMAND": args.command,
     }
@@ -146,11 +139,11 @@ def _real(args: argparse.Namespace) -> RealServer | None:
     from mcpspy.io.session_name import session_name
 
     if args.command:
-        if args.header:
-            raise UsageError("mock: --header requires --upstream")
+        if args.header or args.header_env:
+            raise UsageError(f"mock: {'--header' if args.header else '--header-env'} requires --upstream")
         return RealServer(ServerCommand(args.command), session_name(args.command), args.record)
     upstream = read_endpoint("--upstream", args.upstream)
-    headers = read_headers("--header", args.header)
+    headers = read_headers_of(args.header, args.header_env)
     return RealServer(ServerAddress(args.upstream, headers), upstream.host, args.record)
 
 

@@ -42,6 +42,10 @@ SESSION: Options = {
     "--max-size": ("SIZE", "start a new part at this size: 500k, 100M, 2G (default: never)"),
 }
 
+BODY: Options = {
+    "--max-body": ("SIZE", "record only size and digest of a larger decoded body or event (default: 64M)")
+}
+
 CACERT: Options = {"--cacert": ("FILE", "also trust the CA certificates in this file")}
 
 CERTIFICATES: Options = {**CACERT, "--insecure": (None, "do not verify the server's certificate")}
@@ -93,6 +97,16 @@ def describe(parser: argparse._ActionsContainer, options: Options, *, repeated: 
             parser.add_argument(*flags.split(), metavar=metavar, action="append", default=[], help=text)
         else:
             parser.add_argument(*flags.split(), metavar=metavar, help=text)
+
+
+def describe_headers(parser: argparse._ActionsContainer, only_with: str = "") -> None:
+    """Add `--header` and `--header-env`; `only_with` is the option that they need, with a colon."""
+    what = f"{only_with} send this header with every request".strip()
+    options: Options = {
+        "--header": ("'NAME: VALUE'", f"{what}; {VARIABLE}; repeatable"),
+        "--header-env": ("NAME=VARIABLE", f"{what}, with the value of an environment variable; repeatable"),
+    }
+    describe(parser, options, repeated=options)
 
 
 def describe_format(parser: argparse._ActionsContainer, about: str, *, choices: tuple[str, ...] = ()) -> None:

@@ -30,13 +30,13 @@ from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.recording.reader import Recording, find
 from mcpspy.io.recording.recorder import RecordingTarget, say
-from mcpspy.ui.cli.arguments import query_of, read_endpoint, read_headers
+from mcpspy.ui.cli.arguments import query_of, read_endpoint, read_headers_of
 from mcpspy.ui.cli.diff import describe_comparison, is_text_printed, read_comparison, report
 from mcpspy.ui.cli.options import (
     CERTIFICATES,
     RECORDING,
-    VARIABLE,
     describe,
+    describe_headers,
     describe_redaction,
     read_unsafe_regex,
     set_recording,
@@ -81,12 +81,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "command", metavar="-- COMMAND", nargs="*", help="the server to start, and its arguments"
     )
+    describe(parser, {"--upstream": ("URL", "URL of a running server: http:// or https://")})
+    describe_headers(parser, "--upstream:")
     options = {
-        "--upstream": ("URL", "URL of a running server: http:// or https://"),
-        "--header": (
-            "'NAME: VALUE'",
-            f"--upstream: send this header with every request; {VARIABLE}; repeatable",
-        ),
         "--sse": (None, "--upstream: use HTTP+SSE (default if the path ends in sse)"),
         **CERTIFICATES,
         "-q --filter": ("QUERY", "replay only matching requests, and the requests that they depend on"),
@@ -105,7 +102,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             ),
         ),
     }
-    describe(parser, options, repeated=("--header", "--carry", "--secret"))
+    describe(parser, options, repeated=("--carry", "--secret"))
     parser.add_argument(
         "--concurrency",
         choices=["recorded", "serial"],
@@ -256,9 +253,9 @@ def _check(args: argparse.Namespace) -> None:
             flag = excluded[0].replace("_", "-")
             raise UsageError(f"replay: --update and --{flag} exclude each other")
     if args.upstream is None:
-        for name in ("header", "sse", "cacert", "insecure"):
+        for name in ("header", "header_env", "sse", "cacert", "insecure"):
             if getattr(args, name):
-                raise UsageError(f"replay: --{name} requires --upstream")
+                raise UsageError(f"replay: --{name.replace('_', '-')} requires --upstream")
 
 
 def _target(args: argparse.Namespace) -> ServerTarget:
@@ -273,7 +270,7 @@ def _target(args: argparse.Namespace) -> ServerTarget:
             "replay: missing the server", "use mcpspy replay RECORDING -- COMMAND, or --upstream URL"
         )
     read_endpoint("--upstream", args.upstream)
-    headers = read_headers("--header", args.header)
+    headers = read_headers_of(args.header, args.header_env)
     return ServerAddress(args.upstream, headers, args.cacert, args.insecure, True if args.sse else None)
 
 

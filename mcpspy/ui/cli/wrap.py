@@ -16,6 +16,7 @@ from pathlib import Path
 from mcpspy.analysis import rows
 from mcpspy.core.hostconfig.edit import EditResult, wrapped
 from mcpspy.core.hostconfig.servers import ServerEntry
+from mcpspy.core.hostconfig.shapes import DEVCONTAINER
 from mcpspy.core.hostconfig.wrap import WrapTarget
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
@@ -68,7 +69,12 @@ def configure_selection(parser: argparse.ArgumentParser) -> None:
         help="select these servers; repeatable",
     )
     dry_run = "print the changes as a unified diff, and do not write the file"
-    describe(parser, {"--all": (None, "select all servers"), "--dry-run": (None, dry_run)})
+    selection = {
+        "--all": (None, "select all servers"),
+        "--dry-run": (None, dry_run),
+        "--force": (None, "replace the file even if it is read-only"),
+    }
+    describe(parser, selection)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -79,7 +85,11 @@ def main(args: argparse.Namespace) -> int:
     wrapper = WrapTarget(program, options, insists=args.bridge_oauth)
 
     def edit(target: ConfigTarget, names: list[str]) -> EditResult:
-        return wrapped(target.file.text, target.location, names, wrapper)
+        if target.location != DEVCONTAINER:
+            return wrapped(target.file.text, target.location, names, wrapper)
+        say("note: these servers start in the container, where mcpspy must be installed (or use --uvx)")
+        inside = wrapper._replace(program=["uvx", "mcpspy"] if args.uvx else ["mcpspy"])
+        return wrapped(target.file.text, target.location, names, inside)
 
     return change(args, edit, "wrapped", lambda server: server.proxy is None or args.all)
 
@@ -103,7 +113,9 @@ def change(
         for line in _skipped(edited):
             sys.stderr.write(line + "\n")
         return _code(args, edited)
-    backup = target.file.replace(edited.text) if edited.text != target.file.text else None
+    backup = None
+    if edited.text != target.file.text:
+        backup = target.file.replace(edited.text, is_forced=args.force)
     output = _untruncated()
     for name in edited.done:
         output.line(f"{sanitize(name)}: {result}", rows.OK)
@@ -111,9 +123,7 @@ def change(
         output.line(f"{sanitize(name)}: {'already' if result == 'wrapped' else 'not'} wrapped", rows.QUIET)
     for line in _skipped(edited):
         output.line(line)
-    outcome = "changed" if backup is not None else "unchanged" if names else "contains no servers"
-    if not names and (others := other_files(target.host)):
-        outcome += f"; {' and '.join(others)} contains servers"
+    outcome = "changed" if backup is not None else "unchanged" if names else _without_servers(target)
     output.line(sanitize(f"{target.file.path}: {outcome}"))
     if backup is not None:
         output.line(sanitize(f"backup: {backup}"), rows.QUIET)
@@ -162,6 +172,16 @@ def diff(path: str, old: str, new: str) -> Iterable[str]:
     before, after = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (old, new))
     for line in difflib.unified_diff(before, after, path, path):
         yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+def _without_servers(target: ConfigTarget) -> str:
+    outcome = "contains no servers"
+    if target.host is not None and (unread := target.unread()):
+        title = target.host.title.partition(",")[0]
+        outcome += f" under {'.'.join(target.location.keys)}; {title} does not read those under {unread}"
+    if others := other_files(target.host):
+        outcome += f"; {' and '.join(others)} contains servers"
+    return outcome
 
 
 def _suggestion(name: str, names: list[str], target: ConfigTarget) -> str:

@@ -63,7 +63,7 @@ def test_a_recording_is_the_same_as_itself(recorded: Recorded, name: str) -> Non
     assert difference.is_same(NOTE)
 
 
-def test_two_recordings_of_one_server_differ_in_what_is_volatile_alone(recorded: Recorded) -> None:
+def test_two_recordings_of_one_server_differ_only_in_a_time(recorded: Recorded) -> None:
     """Other ids, a refused probe and other random ids in an error are ignored: only the time in a text differs."""
     old, new = recorded("everything-sdk-legacy"), recorded("everything-sdk-auto")
 
@@ -78,7 +78,7 @@ def test_two_recordings_of_one_server_differ_in_what_is_volatile_alone(recorded:
     assert compare(old, new, DiffOptions(ignored=(pattern,))).changes == []
 
 
-def test_sealed_states_and_subscriptions_of_two_runs_are_no_difference(recorded: Recorded) -> None:
+def test_request_states_and_subscription_ids_of_two_runs_do_not_differ(recorded: Recorded) -> None:
     assert compare(recorded("peer-sdk-auto"), recorded("peer-sdk-modern")).changes == []
 
 
@@ -98,7 +98,7 @@ def test_sessions_of_two_eras_differ_in_what_the_server_does(recorded: Recorded)
     }
 
 
-def test_a_tool_that_is_gone_is_breaking(edited: Edited, recorded: Recorded) -> None:
+def test_a_removed_tool_is_breaking(edited: Edited, recorded: Recorded) -> None:
     def edit(_: str, message: Message) -> Message:
         if (tools := message.get("result", {}).get("tools")) is not None:
             message["result"]["tools"] = [tool for tool in tools if tool["name"] != "echo"]
@@ -138,7 +138,7 @@ def test_a_required_property_is_breaking_and_a_description_a_note(edited: Edited
     assert not difference.is_same(BREAKING)
 
 
-def test_an_error_where_there_was_none_is_breaking(edited: Edited, recorded: Recorded) -> None:
+def test_a_new_error_is_breaking(edited: Edited, recorded: Recorded) -> None:
     def edit(_: str, message: Message) -> Message:
         if message.get("id") == 7 and "result" in message:
             return {"jsonrpc": "2.0", "id": 7, "error": {"code": -32603, "message": "boom"}}
@@ -159,7 +159,7 @@ def test_an_error_where_there_was_none_is_breaking(edited: Edited, recorded: Rec
     assert (change.kind, change.severity) == (ChangeKind.RECOVERED, DIFFERENT)
 
 
-def test_a_result_that_changed_names_the_place(edited: Edited, recorded: Recorded) -> None:
+def test_a_changed_result_names_the_pointer(edited: Edited, recorded: Recorded) -> None:
     def edit(_: str, message: Message) -> Message:
         for item in message.get("result", {}).get("content", []):
             item["text"] = item.get("text", "").replace("entities", "things")
@@ -173,7 +173,7 @@ def test_a_result_that_changed_names_the_place(edited: Edited, recorded: Recorde
     }
 
 
-def test_a_call_that_is_missing_and_one_that_is_new(edited: Edited, recorded: Recorded) -> None:
+def test_a_removed_call_and_an_added_call_are_changes(edited: Edited, recorded: Recorded) -> None:
     def edit(_: str, message: Message) -> Message | None:
         return None if message.get("id") == 8 else message
 
@@ -216,7 +216,7 @@ def test_a_removed_case_keeps_its_position(record: Make) -> None:
     ]
 
 
-def test_the_order_of_requests_is_compared_with_as_few_moves_as_can_be(record: Make) -> None:
+def test_the_order_of_requests_is_compared_with_the_fewest_moves(record: Make) -> None:
     def session(order: list[int]) -> Session:
         return record(
             [message for id_, n in enumerate(order) for message in (call(id_, n=n), text_result(id_, str(n)))]
@@ -229,14 +229,14 @@ def test_the_order_of_requests_is_compared_with_as_few_moves_as_can_be(record: M
     assert case.new == ChangePosition(4, 1)
 
 
-def test_the_order_in_which_answers_come_is_none(record: Make) -> None:
+def test_the_order_of_responses_is_not_compared(record: Make) -> None:
     old = record([call(1, n=1), call(2, n=2), text_result(1, "a"), text_result(2, "b")])
     new = record([call(1, n=1), call(2, n=2), text_result(2, "b"), text_result(1, "a")])
 
     assert compare(old, new).changes == []
 
 
-def test_latency_is_compared_on_request_and_of_repeated_requests_the_median(record: Make) -> None:
+def test_latency_is_compared_on_request_by_the_median_of_repeated_requests(record: Make) -> None:
     same_thrice = [message for id_ in range(3) for message in (call(id_), text_result(id_, "a"))]
     quick, slow = record(same_thrice), record(same_thrice, pace=0.003)
 
@@ -251,7 +251,7 @@ def test_latency_is_compared_on_request_and_of_repeated_requests_the_median(reco
     assert (change.old, change.new) == (pytest.approx(0.001), pytest.approx(0.003))
 
 
-def test_one_slow_answer_of_many_is_no_change_and_most_of_them_are(record: Make) -> None:
+def test_one_slow_response_of_many_is_not_a_change_but_a_slower_median_is(record: Make) -> None:
     def timed(*latencies: float) -> Session:
         session = record([], ends=False)
         for n, latency in enumerate(latencies):
@@ -266,7 +266,7 @@ def test_one_slow_answer_of_many_is_no_change_and_most_of_them_are(record: Make)
     assert change.new == pytest.approx(0.3)
 
 
-def test_the_same_request_many_times_is_paired_first_with_first(record: Make) -> None:
+def test_repeated_requests_are_paired_in_order(record: Make) -> None:
     many = 3_000
     old = record([message for n in range(many) for message in (call(n), text_result(n, "a"))])
     new = record(
@@ -279,7 +279,7 @@ def test_the_same_request_many_times_is_paired_first_with_first(record: Make) ->
     assert (change.old, change.new) == ("a", "b")
 
 
-def test_a_request_of_the_server_that_no_longer_comes(edited: Edited, recorded: Recorded) -> None:
+def test_a_missing_server_request_is_a_change(edited: Edited, recorded: Recorded) -> None:
     def edit(_: str, message: Message) -> Message | None:
         is_asked = message.get("method") == "sampling/createMessage"
         return None if is_asked or "model" in message.get("result", {}) else message
@@ -293,7 +293,7 @@ def test_a_request_of_the_server_that_no_longer_comes(edited: Edited, recorded: 
     )
 
 
-def test_progress_that_is_less_and_a_log_message_that_is_other(edited: Edited, recorded: Recorded) -> None:
+def test_less_progress_and_a_different_log_message_are_changes(edited: Edited, recorded: Recorded) -> None:
     def edit(_: str, message: Message) -> Message | None:
         params = message.get("params", {})
         if params.get("progress") == 3:
@@ -324,7 +324,7 @@ def test_malformed_lines_are_compared_too(record: Make) -> None:
     ]
 
 
-def test_a_missing_response_is_breaking_and_the_exit_a_note(record: Make) -> None:
+def test_a_missing_response_is_breaking_and_a_different_exit_is_a_note(record: Make) -> None:
     old = record([call(1), text_result(1, "a")], exit_code=0)
     new = record([call(1)], exit_code=3)
 
@@ -334,14 +334,14 @@ def test_a_missing_response_is_breaking_and_the_exit_a_note(record: Make) -> Non
     assert (left.method, change.severity, change.new["code"]) == ("exit", NOTE, 3)
 
 
-def test_a_live_session_is_compared_as_far_as_it_goes(record: Make) -> None:
+def test_a_live_session_is_compared_so_far(record: Make) -> None:
     old = record([call(1)])
     new = record([call(1)], ends=False)
 
     assert compare(old, new).changes == []
 
 
-def test_pages_are_one_list(record: Make) -> None:
+def test_pages_of_a_listing_are_compared_as_one_list(record: Make) -> None:
     def listed(id_: int, names: list[str], given: str | None, then: str | None) -> list[tuple[str, Message]]:
         params = {} if given is None else {"cursor": given}
         after = {} if then is None else {"nextCursor": then}
@@ -394,7 +394,7 @@ def test_the_number_of_listings_of_an_interface_does_not_matter(record: Make) ->
     assert only(compare(session(1), record([]), tools))[1].kind is ChangeKind.REMOVED
 
 
-def test_a_part_of_the_interface_alone(edited: Edited, recorded: Recorded) -> None:
+def test_one_part_of_the_interface_can_be_compared_alone(edited: Edited, recorded: Recorded) -> None:
     def edit(_: str, message: Message) -> Message:
         result = message.get("result", {})
         result.get("prompts", [None]).pop()
@@ -419,7 +419,7 @@ def test_parts_that_were_never_listed_are_reported(record: Make) -> None:
     assert unlisted(listing, DiffOptions()) == []
 
 
-def test_what_is_ignored_in_params_does_not_keep_requests_apart(record: Make) -> None:
+def test_ignored_params_do_not_distinguish_requests(record: Make) -> None:
     old = record([call(1, n=1, now=1), text_result(1, "a"), call(2, n=2, now=2), text_result(2, "b")])
     new = record([call(1, n=2, now=3), text_result(1, "b"), call(2, n=1, now=4), text_result(2, "a")])
 
@@ -466,7 +466,7 @@ def test_progress_and_the_handshake_can_be_left_out(edited: Edited, recorded: Re
 
 
 @pytest.mark.parametrize("depth", [990, 3000])
-def test_what_is_nested_deeply_is_compared_without_a_fault(record: Make, depth: int) -> None:
+def test_deeply_nested_messages_are_compared_without_an_error(record: Make, depth: int) -> None:
     def session(leaf: bytes) -> Session:
         deep = b"[" * depth + leaf + b"]" * depth
         hello = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"capabilities":{"x":%b}}}' % deep
@@ -488,7 +488,7 @@ def test_what_is_nested_deeply_is_compared_without_a_fault(record: Make, depth: 
     assert compare(session(b"1"), session(b"2"), options).changes != [] or depth == 3000
 
 
-def test_the_same_tool_with_other_arguments_is_one_change_and_its_result_none(record: Make) -> None:
+def test_changed_arguments_are_one_change_and_the_result_is_not_compared(record: Make) -> None:
     old = record([call(1, city="Oslo"), text_result(1, "cold"), call(2, "other"), text_result(2, "x")])
     new = record([call(1, city="Rome"), text_result(1, "warm"), call(2, "other"), text_result(2, "x")])
 
@@ -511,7 +511,7 @@ def test_another_failing_request_is_not_breaking(record: Make) -> None:
     assert (change.kind, change.severity) == (ChangeKind.ERROR, DIFFERENT)
 
 
-def test_polls_of_a_task_are_as_many_as_they_are(edited: Edited, recorded: Recorded) -> None:
+def test_the_number_of_polls_of_a_task_is_not_compared(edited: Edited, recorded: Recorded) -> None:
     def fewer(_: str, message: Message) -> Message | None:
         return None if message.get("id") in (5, 6) else message
 
@@ -568,7 +568,7 @@ def acted(calls: list[tuple[str, int, str | None]]) -> Session:
 
 
 @given(CALLS, CALLS)
-def test_every_request_is_accounted_for_once_and_the_other_way_round_it_is_as_different(
+def test_every_request_is_in_one_case_and_the_comparison_is_symmetric(
     first_calls: list[tuple[str, int, str | None]], second_calls: list[tuple[str, int, str | None]]
 ) -> None:
     old, new = acted(first_calls), acted(second_calls)

@@ -24,9 +24,7 @@ def paired(old: list[list[object]], new: list[list[object]]) -> tuple[list[tuple
 
 
 @given(ITEMS, ITEMS)
-def test_each_is_used_once_and_all_are_accounted_for(
-    old: list[list[object]], new: list[list[object]]
-) -> None:
+def test_each_item_is_paired_removed_or_added_once(old: list[list[object]], new: list[list[object]]) -> None:
     places, removed, added = paired(old, new)
 
     assert len({here for here, _, _ in places}) == len({there for _, there, _ in places}) == len(places)
@@ -35,14 +33,14 @@ def test_each_is_used_once_and_all_are_accounted_for(
     assert all((old[here] == new[there]) == is_exact for here, there, is_exact in places)
 
 
-def test_the_same_comes_first_with_first_and_the_like_with_what_is_left() -> None:
+def test_equal_items_are_paired_before_similar_ones() -> None:
     old: list[list[object]] = [["a", 1], ["a", 2], ["a", 1], ["b", 1]]
     new: list[list[object]] = [["a", 3], ["a", 1], ["a", 1], ["c", 1]]
 
     assert paired(old, new) == ([(1, 0, False), (0, 1, True), (2, 2, True)], 1, 1)
 
 
-def test_what_moved_is_as_little_as_can_be() -> None:
+def test_the_number_of_moved_items_is_minimal() -> None:
     old: list[list[object]] = [["a", n] for n in range(6)]
     new: list[list[object]] = [["a", n] for n in (5, 0, 1, 2, 4, 3)]
 

@@ -69,7 +69,9 @@ def handshake_changes(record: Make, old: Any, new: Any) -> list[tuple[str, Chang
     ],
     ids=str,
 )
-def test_a_change_of_the_server_weighs(record: Make, change: dict[str, Any], weight: list[Any]) -> None:
+def test_a_change_of_the_server_has_a_severity(
+    record: Make, change: dict[str, Any], weight: list[Any]
+) -> None:
     assert handshake_changes(record, initialize(RESULT), initialize({**RESULT, **change})) == weight
 
 

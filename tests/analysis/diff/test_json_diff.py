@@ -76,7 +76,7 @@ def test_the_changes_made_to_the_old_value_give_the_new_one(old: Any, new: Any) 
 
 
 @given(VALUES, VALUES)
-def test_two_values_are_the_same_if_and_only_if_nothing_is_found(old: Any, new: Any) -> None:
+def test_two_values_are_equal_if_and_only_if_no_difference_is_found(old: Any, new: Any) -> None:
     assert (fingerprint(old) == fingerprint(new)) == (deltas(old, new) == [])
 
 
@@ -129,7 +129,7 @@ def test_a_text_without_an_object_or_array_contains_no_json(text: str) -> None:
     assert inner(text) is None
 
 
-def test_a_text_holds_what_it_holds() -> None:
+def test_a_text_with_an_object_or_array_is_parsed() -> None:
     assert inner(' {"a": [1]}\n') == {"a": [1]}
     assert inner("[]") == []
 
@@ -145,7 +145,7 @@ def test_a_text_holds_what_it_holds() -> None:
         ([1, {"key": "[redacted:00000001]"}], [1, {"key": "[redacted:00000002]"}]),
     ],
 )
-def test_what_was_redacted_may_have_been_anything(old: Any, new: Any) -> None:
+def test_a_redacted_value_equals_any_value(old: Any, new: Any) -> None:
     assert deltas(old, new) == []
     assert deltas(new, old) == []
 

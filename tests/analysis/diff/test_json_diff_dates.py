@@ -31,7 +31,7 @@ MARK = "\N{CALENDAR}"
         "08:28",
     ],
 )
-def test_a_date_or_a_time_is_a_mark(text: str) -> None:
+def test_a_date_or_a_time_is_replaced_by_a_mark(text: str) -> None:
     assert undated(text) == MARK
     assert undated(f"it was {text}, I think") == f"it was {MARK}, I think"
 
@@ -41,7 +41,7 @@ def test_a_date_or_a_time_is_a_mark(text: str) -> None:
     ["", "none", "1.2.3", "12345678", "2026", "99:99", "2026-13-45", "10.0.0.1:8080", "a1:22b", "1/3", "v2026-11-21x", "May I?"],
     ids=repr,
 )  # fmt: skip
-def test_what_is_none_stays(text: str) -> None:
+def test_text_without_a_date_is_unchanged(text: str) -> None:
     assert undated(text) == text
 
 

@@ -22,7 +22,9 @@ def longest(one: list[int], other: list[int]) -> int:
 
 
 @given(SHORT, SHORT)
-def test_what_is_found_is_common_in_order_and_as_long_as_can_be(one: list[int], other: list[int]) -> None:
+def test_the_found_subsequence_is_common_ordered_and_of_maximal_length(
+    one: list[int], other: list[int]
+) -> None:
     found = common(one, other)
 
     assert all(one[here] == other[there] for here, there in found)
@@ -47,7 +49,7 @@ def test_the_longest_increasing_subsequence(numbers: list[int]) -> None:
     assert all(a < b and numbers[a] < numbers[b] for a, b in pairwise(places))
 
 
-def test_a_hundred_thousand_equal_items_are_held_first_for_first() -> None:
+def test_a_hundred_thousand_equal_items_are_paired_in_order() -> None:
     old = ["x", *["same"] * 100_000, "y"]
     new = ["a", *["same"] * 99_999, "b"]
 
@@ -58,7 +60,9 @@ def test_a_hundred_thousand_equal_items_are_held_first_for_first() -> None:
 
 
 @given(SHORT, SHORT)
-def test_beyond_the_bound_it_is_still_common_and_in_order(one: list[int], other: list[int]) -> None:
+def test_beyond_the_limit_the_subsequence_is_still_common_and_ordered(
+    one: list[int], other: list[int]
+) -> None:
     before, json_diff.MATCHES = json_diff.MATCHES, 0
     try:
         found = common(one, other)

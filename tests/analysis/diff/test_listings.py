@@ -46,7 +46,7 @@ def weights(method: str, old: dict[str, Any], new: dict[str, Any]) -> list[tuple
     ],
     ids=str,
 )
-def test_a_change_of_a_tool_weighs(
+def test_a_change_of_a_tool_has_a_severity(
     change: dict[str, Any], expected: list[tuple[str, ChangeSeverity]]
 ) -> None:
     assert weights("tools/list", TOOL, {**TOOL, **change}) == expected
@@ -79,7 +79,7 @@ def test_the_severity_of_a_removed_schema_depends_on_its_reader() -> None:
     ],
     ids=str,
 )
-def test_a_change_of_a_prompts_arguments_weighs(
+def test_a_change_of_the_arguments_of_a_prompt_has_a_severity(
     arguments: Any, expected: list[tuple[str, ChangeSeverity]]
 ) -> None:
     assert weights("prompts/list", PROMPT, {**PROMPT, "arguments": arguments}) == expected
@@ -93,7 +93,7 @@ def test_a_resource_is_identified_by_its_uri_and_not_its_name() -> None:
 
 
 @pytest.mark.parametrize("method", sorted(LISTINGS))
-def test_what_is_lost_is_breaking_and_what_is_gained_a_note(method: str) -> None:
+def test_a_removed_item_is_breaking_and_an_added_item_is_a_note(method: str) -> None:
     listing = LISTINGS[method]
 
     (lost,) = compare_listed(listing, {"x": {}}, {}, dates=False)

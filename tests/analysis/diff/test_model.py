@@ -11,7 +11,7 @@ def change(severity: ChangeSeverity) -> DiffChange:
     return DiffChange(kind=ChangeKind.RESULT, severity=severity)
 
 
-def test_notes_alone_are_the_same_unless_they_are_to_count() -> None:
+def test_sessions_that_differ_only_in_notes_are_equal_by_default() -> None:
     noted = SessionDiff((ComparedCase(method="a"), ComparedCase(method="b", changes=(change(NOTE),))))
     changed = SessionDiff((ComparedCase(method="b", changes=(change(NOTE), change(DIFFERENT))),))
 
@@ -22,7 +22,7 @@ def test_notes_alone_are_the_same_unless_they_are_to_count() -> None:
     assert SessionDiff(()).is_same(NOTE)
 
 
-def test_a_case_weighs_as_much_as_its_gravest_change() -> None:
+def test_a_case_has_the_severity_of_its_most_severe_change() -> None:
     case = ComparedCase(
         method="tools/call", subject="a", changes=(change(NOTE), change(BREAKING), change(DIFFERENT))
     )
@@ -33,7 +33,7 @@ def test_a_case_weighs_as_much_as_its_gravest_change() -> None:
     assert ComparedCase(method="ping").about == "ping"
 
 
-def test_changes_are_counted_by_weight() -> None:
+def test_changes_are_counted_by_severity() -> None:
     difference = SessionDiff(
         (
             ComparedCase(method="a", changes=(change(NOTE), change(NOTE), change(BREAKING))),

@@ -29,7 +29,7 @@ def test_an_invalid_limit_is_refused(text: str) -> None:
         slower(text)
 
 
-def test_a_limit_is_a_factor_and_an_allowance() -> None:
+def test_a_limit_has_a_factor_and_a_tolerance() -> None:
     limit = slower("2x+100ms")
 
     assert limit.allows(1.0, 2.1)
@@ -37,7 +37,7 @@ def test_a_limit_is_a_factor_and_an_allowance() -> None:
     assert limit.allows(0.001, 0.1)
 
 
-def test_a_part_of_the_interface_is_what_lists_it() -> None:
+def test_a_part_of_the_interface_selects_its_list_methods() -> None:
     assert DiffOptions(only=frozenset({"resources"})).methods == {
         "resources/list",
         "resources/templates/list",

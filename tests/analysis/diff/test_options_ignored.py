@@ -52,11 +52,11 @@ def test_an_invalid_pattern_is_refused(text: str) -> None:
     ],
     ids=str,
 )
-def test_what_a_pattern_names_is_cut_out(pattern: str, left: Any) -> None:
+def test_an_ignored_pattern_removes_the_values_that_it_matches(pattern: str, left: Any) -> None:
     assert cut(RESULT, [pointer(pattern)]) == {"result": left}
 
 
-def test_the_value_itself_stays_as_it_was() -> None:
+def test_the_original_value_is_unchanged() -> None:
     before = repr(RESULT)
     cut(RESULT, [pointer("/result/**/at")])
 
@@ -75,7 +75,7 @@ def test_the_value_itself_stays_as_it_was() -> None:
     ],
     ids=str,
 )
-def test_a_place_is_named_by_a_pattern_that_ends_there_or_above(
+def test_a_pattern_matches_a_pointer_and_everything_below_it(
     place: str, pattern: str, *, named: bool
 ) -> None:
     assert is_cut(pointer(place), [pointer(pattern)]) is named
@@ -85,7 +85,7 @@ def is_about(pattern: str, method: str, subject: str | None) -> bool:
     return ignored(pattern).is_about(ComparedCase(method=method, subject=subject))
 
 
-def test_a_pattern_is_about_its_method_and_subject() -> None:
+def test_a_pattern_applies_to_its_method_and_subject() -> None:
     assert is_about("tools/* cl?ck /result", "tools/call", "clock")
     assert not is_about("tools/* clock /result", "tools/call", "clocks")
     assert not is_about("tools/call a.c /result", "tools/call", "abc")
@@ -102,7 +102,7 @@ TOKENS = st.lists(st.sampled_from(["a", "b", "*", "**", "0", "1"]), min_size=1, 
 
 
 @given(VALUES, VALUES, TOKENS)
-def test_no_change_is_left_where_a_pattern_names_it(old: Any, new: Any, pattern: tuple[str, ...]) -> None:
+def test_changes_that_a_pattern_matches_are_removed(old: Any, new: Any, pattern: tuple[str, ...]) -> None:
     """Lists shift, so positions are those in the reduced values."""
     one, two = {"a": cut(old, [pattern])}, {"a": cut(new, [pattern])}
     whole = deltas(old, new)

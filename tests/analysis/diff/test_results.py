@@ -55,7 +55,7 @@ def changes(one: RequestStep, two: RequestStep, terms: ComparisonTerms | None = 
     ],
     ids=str,
 )
-def test_another_end_is_one_change(
+def test_a_different_outcome_is_one_change(
     record: Make, old: dict[str, Any], new: dict[str, Any], expected: tuple[ChangeKind, ChangeSeverity, str]
 ) -> None:
     (change,) = changes(step(record, old), step(record, new))
@@ -64,7 +64,7 @@ def test_another_end_is_one_change(
 
 
 @pytest.mark.parametrize("end", [OK, TOOL_ERROR, ERROR, NOTHING, CANCELLED], ids=str)
-def test_the_same_end_is_no_change(record: Make, end: dict[str, Any]) -> None:
+def test_the_same_outcome_is_not_a_change(record: Make, end: dict[str, Any]) -> None:
     assert changes(step(record, end), step(record, end)) == []
 
 
@@ -92,7 +92,7 @@ def test_errors_are_compared_by_member(record: Make) -> None:
     )
 
 
-def test_what_a_server_adds_for_itself_is_a_note(record: Make) -> None:
+def test_changed_metadata_and_formatting_of_a_result_are_notes(record: Make) -> None:
     def result(**more: Any) -> RequestStep:
         return step(record, {"result": {"content": [], **more}})
 
@@ -150,7 +150,7 @@ def test_progress_is_compared_without_its_token(record: Make) -> None:
     assert change.severity is NOTE
 
 
-def test_roots_have_no_order(record: Make) -> None:
+def test_the_order_of_roots_is_not_compared(record: Make) -> None:
     def roots(*uris: str) -> RequestStep:
         return step(record, {"result": {"roots": [{"uri": uri} for uri in uris]}}, method="roots/list")
 
@@ -167,7 +167,7 @@ def test_lists_of_items_without_names_are_compared_too(record: Make) -> None:
     assert len(changes(tools([{"name": "a"}]), tools({"b": 1}))) == 2
 
 
-def test_how_a_subscription_ends_is_a_note_once_it_has_begun(record: Make) -> None:
+def test_a_different_end_of_an_acknowledged_subscription_is_a_note(record: Make) -> None:
     def listen(answer: dict[str, Any], *, begun: bool) -> RequestStep:
         acknowledged = {
             "method": "notifications/subscriptions/acknowledged",

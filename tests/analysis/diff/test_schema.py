@@ -99,7 +99,7 @@ def test_an_output_that_allows_more_is_breaking_and_one_that_allows_less_a_note(
     ],
     ids=str,
 )  # fmt: skip
-def test_a_change_of_an_input_weighs(
+def test_a_change_of_an_input_schema_has_a_severity(
     old: Any, new: Any, expected: list[tuple[str, ChangeSeverity]] | None
 ) -> None:
     if expected is None:  # The severity does not matter, but the change is reported and nothing is raised.
@@ -108,7 +108,7 @@ def test_a_change_of_an_input_weighs(
         assert weights(old, new) == expected
 
 
-def test_a_schema_that_refers_to_itself_comes_to_an_end() -> None:
+def test_the_comparison_of_a_recursive_schema_ends() -> None:
     old = {"$ref": "#/$defs/T", "$defs": {"T": {"properties": {"next": {"$ref": "#/$defs/T"}, "n": NUMBER}}}}
     new = {"$ref": "#/$defs/T", "$defs": {"T": {"properties": {"next": {"$ref": "#/$defs/T"}, "n": STRING}}}}
     loop = {"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}}}
@@ -134,6 +134,8 @@ SCHEMAS = st.recursive(
 
 
 @given(SCHEMAS, SCHEMAS, st.booleans())
-def test_a_schema_is_the_same_as_itself_and_any_two_can_be_judged(old: Any, new: Any, is_input: bool) -> None:
+def test_a_schema_equals_itself_and_any_two_schemas_can_be_compared(
+    old: Any, new: Any, is_input: bool
+) -> None:
     assert compare_schemas(old, old, is_input=is_input) == []
     assert all(found.severity in ChangeSeverity for found in compare_schemas(old, new, is_input=is_input))

@@ -27,7 +27,7 @@ def test_the_output_for_any_input_is_strict_json(value: Any) -> None:
     assert json.loads(text) == orjson.loads(text) or abs(json.loads(text)) > 1 << 53
 
 
-def test_what_json_has_not_is_there_as_text() -> None:
+def test_values_that_strict_json_cannot_express_are_written_as_text() -> None:
     numbers = [(1 << 64) - 1, -(1 << 63), True]
     beyond = [1 << 64, -(1 << 63) - 1]
 

@@ -24,7 +24,7 @@ def table(*sessions: RecordedSession) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
-def test_it_is_read_as_it_was_written(path: Path) -> None:
+def test_a_table_is_read_back_as_it_was_written(path: Path) -> None:
     session = recorded(path)
     rows = table(session)
 
@@ -53,14 +53,14 @@ def test_no_cell_is_a_formula(name: str) -> None:
     assert row["about"].removeprefix("'") == sanitize(name)
 
 
-def test_a_number_stays_one() -> None:
+def test_a_number_stays_a_number() -> None:
     (row,) = table(session_of(client(0.1, b'{"jsonrpc":"2.0","id":-7,"method":"m"}')))
 
     assert row["id"] == "-7"
 
 
 @given(st.text(st.characters(codec="utf-8"), min_size=1))
-def test_whatever_a_name_is_there_is_one_line_and_the_name_on_it(name: str) -> None:
+def test_any_name_is_sanitized_and_stays_on_one_line(name: str) -> None:
     escaped = "".join(f"\\u{ord(c):04x}" if ord(c) < 0x20 or c in '"\\' else c for c in name)
     (row,) = table(session_of(call(0.1, name=escaped.encode())))
 

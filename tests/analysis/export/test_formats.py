@@ -28,7 +28,7 @@ def test_every_format_writes_a_session_and_an_empty_one(name: str) -> None:
     assert "".join(export([session_of()])) or name == "jsonl"
 
 
-def test_those_that_take_several_sessions_write_all_of_them() -> None:
+def test_formats_that_take_several_sessions_write_all_of_them() -> None:
     several = [
         session_of(call(0.1, name=b"one"), result(0.2)),
         session_of(call(0.1, name=b"two"), result(0.2)),
@@ -40,7 +40,7 @@ def test_those_that_take_several_sessions_write_all_of_them() -> None:
             assert "two" in text, form.name
 
 
-def test_a_format_is_guessed_by_what_a_name_ends_in_and_by_the_longest_of_it() -> None:
+def test_a_format_is_chosen_by_the_longest_matching_suffix() -> None:
     guessed = {name: of_suffix(name) for name in ("a.har", "A.HAR", "b.otlp.json", "c.jsonl", "c.json", "md")}
 
     assert [form and form.name for form in guessed.values()] == ["har", "har", "otlp", "jsonl", None, None]
@@ -136,7 +136,9 @@ HEADERS = st.builds(
 
 @settings(max_examples=60, deadline=None)
 @given(HEADERS, st.lists(FRAMES | NOTES | st.builds(Damaged, st.binary(), st.just("why")), max_size=8))
-def test_whatever_was_recorded_every_file_is_what_it_should_be(header: Header, entries: list[Entry]) -> None:
+def test_any_session_is_exported_to_a_valid_file_in_every_format(
+    header: Header, entries: list[Entry]
+) -> None:
     session = session_of(*entries, header=header)
     text = {name: "".join(form.exporter()([session])) for name, form in FORMATS.items()}
 

@@ -56,7 +56,7 @@ def test_the_archive_of_every_recording_is_valid(path: Path) -> None:
     assert [page["title"] for page in archive["log"]["pages"]] == [path.stem]
 
 
-def test_the_schema_is_one_that_finds_something() -> None:
+def test_the_schema_rejects_an_invalid_archive() -> None:
     archive = json.loads("".join(export([session_of(call(0.1), result(0.2))])))
     del archive["log"]["entries"][0]["request"]["headersSize"]
 
@@ -72,7 +72,7 @@ def test_several_sessions_and_none_are_valid_too() -> None:
     assert valid("".join(export([])))["log"]["entries"] == []
 
 
-def test_what_is_not_utf_8_is_base64_and_no_body_is_none() -> None:
+def test_a_body_that_is_not_utf_8_is_base64_and_a_missing_body_is_omitted() -> None:
     response = entry_response(200, None, {"content-type": "x"}, b"\xff")
     request = entry_request("POST", "http://h/p?a=1&b=", {}, b"\xff")
 
@@ -84,6 +84,6 @@ def test_what_is_not_utf_8_is_base64_and_no_body_is_none() -> None:
     assert "text" not in entry_response(204, None, {}, b"")["content"]
 
 
-def test_no_time_is_below_nothing() -> None:
+def test_no_time_is_negative() -> None:
     assert entry_times(-1.0, 0.0125)["timings"]["wait"] == 0
     assert entry_times(0.001, 0.0125)["time"] == 13.5

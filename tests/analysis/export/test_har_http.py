@@ -122,7 +122,7 @@ def test_entries_are_in_the_order_of_the_requests() -> None:
     assert [entry["_http"] for entry in found] == [2, 1]
 
 
-def test_a_filter_looks_at_what_was_carried_and_at_the_head_where_nothing_was() -> None:
+def test_a_filter_tests_the_messages_of_an_exchange_or_else_its_head() -> None:
     entries = (
         *(call(0.11, 1, b"a", http=1), head(0.15, 1), result(0.2, 1, http=1), end(0.25, 1)),
         *(call(0.31, 2, b"b", http=2), head(0.35, 2), result(0.4, 2, http=2), end(0.45, 2)),

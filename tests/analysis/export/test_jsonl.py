@@ -100,7 +100,7 @@ def test_a_message_of_several_lines_is_one_here() -> None:
         (b'{"a":"\xff"}', "request_b64"),
     ],
 )
-def test_what_is_not_strict_json_is_there_as_text_or_bytes(params: bytes, member: str) -> None:
+def test_a_message_that_is_not_strict_json_is_written_as_text_or_base64(params: bytes, member: str) -> None:
     data = b'{"jsonrpc":"2.0","id":1,"method":"m","params":%b}' % params
     (line,) = lines(session_of(client(0.1, data), result(0.2)))
     written = line[member]

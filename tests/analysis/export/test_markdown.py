@@ -49,7 +49,7 @@ def test_every_request_has_a_section_with_both_bodies(path: Path) -> None:
     assert not [token for token in tokens if token.type.startswith(("html", "link", "image"))]
 
 
-def test_what_belongs_to_a_request_is_in_its_section() -> None:
+def test_progress_and_cancellation_are_in_the_section_of_their_request() -> None:
     entries = (
         call(0.1, 1, more=b',"_meta":{"progressToken":7}'),
         server(0.2, PROGRESS),

@@ -130,7 +130,7 @@ def test_every_message_is_an_arrow() -> None:
     ]
 
 
-def test_what_does_not_fit_is_counted_in_the_diagram() -> None:
+def test_the_diagram_counts_messages_that_do_not_fit() -> None:
     *_, last = lines = diagram(*(call(n, n, name=b"x" * 99) for n in range(1, 2000)))
 
     (left,) = re.findall(r"Note over C,S: (\d+) more messages omitted", last)
@@ -139,7 +139,7 @@ def test_what_does_not_fit_is_counted_in_the_diagram() -> None:
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=80))
-def test_a_label_has_no_sign_that_means_something_and_none_is_lost(name: str) -> None:
+def test_a_label_escapes_every_special_character(name: str) -> None:
     escaped = "".join(f"\\u{ord(c):04x}" if ord(c) < 0x20 or c in '"\\' else c for c in name)
     (line,) = [line for line in diagram(call(0.1, name=escaped.encode())) if "->>" in line]
     label = line.removeprefix("  C->>S: ")

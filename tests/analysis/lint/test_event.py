@@ -71,7 +71,7 @@ def test_few_messages_are_unusual(frame: Frame, flaw: str | None, unusual: bool)
     ],
     ids=["compact", "blank", "twice", "escape", "large", "surrogate", "garbage"],
 )
-def test_what_is_compact_hides_no_key(data: bytes, compact: bool) -> None:
+def test_a_compact_message_has_neither_duplicate_keys_nor_escapes(data: bytes, compact: bool) -> None:
     assert event(data).is_compact is compact
 
 

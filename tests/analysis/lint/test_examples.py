@@ -63,6 +63,6 @@ def test_http_has_its_heads_and_ends() -> None:
     assert second.fields["status"] == 202
 
 
-def test_what_is_not_in_the_notation_is_refused() -> None:
+def test_an_example_that_is_not_in_the_notation_is_refused() -> None:
     with pytest.raises(ValueError, match="not in the notation"):
         list(entries_of("@ bare\nhello"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mcpspy.analysis.lint import EntryPosition, Severity
 
 
-def test_the_gravest_ranks_first() -> None:
+def test_the_most_severe_finding_ranks_first() -> None:
     assert [severity.rank for severity in (Severity.ERROR, Severity.WARNING, Severity.INFO)] == [0, 1, 2]
 
 

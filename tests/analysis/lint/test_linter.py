@@ -89,7 +89,7 @@ def test_each_client_behind_a_proxy_has_its_own_revision() -> None:
     assert [(finding.code, finding.place.line) for finding in found] == [("LIFE108", 8)]
 
 
-def test_what_mcpspy_sent_or_dropped_is_not_a_mistake_of_a_peer() -> None:
+def test_injected_and_dropped_messages_are_not_blamed_on_a_peer() -> None:
     def entries(by: str | None, to: str | None) -> list[Entry]:
         def say(side: str, data: bytes, by: str | None = None, to: str | None = None) -> Frame:
             return Frame(1.0, side, data, "1", 7, "", by=by, to=to)
@@ -117,7 +117,7 @@ def test_once_is_once_per_side() -> None:
     assert codes(exchanges % (2, 2) + exchanges % (3, 3) + exchanges % (4, 4)) == ["ENV112"]
 
 
-def test_the_kept_session_and_the_streaming_one_have_the_same_findings() -> None:
+def test_a_stored_session_and_a_streaming_session_have_the_same_findings() -> None:
     for path in sorted(RECORDINGS.glob("*.jsonl")):
         recording = Recording(path)
         whole = lint(recording, Session(recording.header), recording.header)
@@ -125,7 +125,7 @@ def test_the_kept_session_and_the_streaming_one_have_the_same_findings() -> None
         assert lint(recording, None, recording.header) == whole
 
 
-def test_an_event_that_comes_again_is_a_repetition_or_another_one() -> None:
+def test_an_event_id_is_reported_only_if_it_repeats_with_other_content() -> None:
     def event(data: bytes) -> Frame:
         return Frame(1.0, "server", data, "1", 4, "", "7")
 
@@ -141,7 +141,7 @@ def test_a_damaged_line_is_a_gap_in_the_recording() -> None:
     assert (finding.code, finding.excerpt) == ("REC101", '{"t":')
 
 
-def test_a_lone_rule_knows_what_the_others_would_have_learned() -> None:
+def test_a_single_rule_works_without_the_other_rules() -> None:
     example = next(rule for rule in RULES if rule.code == "DATA302").invalid[0]
     only = [rule for rule in RULES if rule.code == "DATA302"]
     session, linter = StreamingSession(header_of(example)), Linter(header_of(example), only)
@@ -151,7 +151,7 @@ def test_a_lone_rule_knows_what_the_others_would_have_learned() -> None:
     assert [finding.code for finding in found] == ["DATA302"]
 
 
-def test_rules_ask_for_no_more_than_the_latest() -> None:
+def test_the_memory_of_a_long_session_is_bounded() -> None:
     session, linter = StreamingSession(), Linter()
     kept = linter._known
     for number in range(5_200):
@@ -268,7 +268,7 @@ NOTES = st.builds(
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.one_of(FRAMES, NOTES), max_size=12))
-def test_no_session_stops_it(entries: list[Entry]) -> None:
+def test_no_session_raises(entries: list[Entry]) -> None:
     for finding in lint(entries):
         assert len(finding.excerpt) <= 200
         assert finding.place.line >= 2
@@ -295,7 +295,7 @@ EXAMPLES = sorted({example for rule in RULES for example in (*rule.valid, *rule.
 
 @settings(max_examples=120, deadline=None)
 @given(st.data())
-def test_no_replaced_part_of_a_session_stops_it(data: st.DataObject) -> None:
+def test_no_session_with_a_replaced_part_raises(data: st.DataObject) -> None:
     entries = list(entries_of(data.draw(st.sampled_from(EXAMPLES))))
     frames = [number for number, entry in enumerate(entries) if isinstance(entry, Frame)]
     for number in data.draw(st.lists(st.sampled_from(frames), min_size=1, max_size=2)) if frames else ():
@@ -325,7 +325,7 @@ EXPLAINED = {
 
 
 @pytest.mark.parametrize("path", sorted(RECORDINGS.glob("*.jsonl")), ids=lambda path: path.stem)
-def test_the_recordings_have_no_error_that_is_not_explained(path: Path) -> None:
+def test_every_error_in_the_recordings_is_explained(path: Path) -> None:
     recording = Recording(path)
     grave = {found.code for found in lint(recording, None, recording.header) if found.severity == "error"}
     page = (RECORDINGS.parent / "docs" / "lint-findings.md").read_text(encoding="utf-8")
@@ -337,7 +337,7 @@ def test_the_recordings_have_no_error_that_is_not_explained(path: Path) -> None:
         assert all(code in section.partition("\n## ")[0] for code in grave)
 
 
-def test_every_revision_has_rules_of_its_own() -> None:
+def test_each_later_revision_has_at_least_as_many_rules() -> None:
     numbers = [sum(rule.holds_in(revision) for rule in RULES) for revision in REVISIONS]
 
     assert numbers == sorted(numbers)

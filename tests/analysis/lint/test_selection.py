@@ -24,7 +24,7 @@ def test_a_family_is_its_letters_and_a_group_a_digit_more() -> None:
     assert codes([], ["DATA,HTTP"]) == [code for code in EVERY if not code.startswith(("DATA", "HTTP"))]
 
 
-def test_the_longer_word_counts() -> None:
+def test_the_longer_selector_takes_precedence() -> None:
     assert codes(["LIFE3"], ["LIFE302"]) == ["LIFE301", "LIFE303", "LIFE304", "LIFE305"]
     assert codes(["LIFE302", "ENV101"], ["LIFE"]) == ["ENV101", "LIFE302"]
     assert codes(["LIFE"], ["LIFE"]) == []

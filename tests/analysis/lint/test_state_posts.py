@@ -55,7 +55,7 @@ def test_the_revision_is_that_of_the_first_request_that_states_one() -> None:
     assert post(b'{"id":1,"method":"ping"}').revision is None
 
 
-def test_what_comes_back_is_counted_and_its_errors_kept() -> None:
+def test_responses_to_a_post_are_counted_and_their_error_codes_are_kept() -> None:
     made = post()
     for body in (b'{"method":"a"}', b'{"id":1,"result":{}}', b'{"id":1,"error":{"code":-32601}}'):
         (message,) = read_frame(Frame(1.0, "server", body))

@@ -44,7 +44,7 @@ STEPS = st.sampled_from(
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(STEPS, max_size=12))
-def test_it_reports_what_the_session_that_keeps_everything_reports(frames: list[Frame]) -> None:
+def test_a_streaming_session_reports_the_same_as_a_stored_one(frames: list[Frame]) -> None:
     streaming, kept = StreamingSession(), Session()
 
     for each in frames:

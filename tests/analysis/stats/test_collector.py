@@ -160,7 +160,7 @@ def test_a_long_plain_session_adds_up_too(data: st.DataObject) -> None:
     same(talk.lines)
 
 
-def test_what_became_of_a_request_is_counted_as_that() -> None:
+def test_requests_are_counted_by_their_final_state() -> None:
     talk = Talk().hello()
     talk.call(1, 1.0, 1.1).call(2, 2.0, 2.3, isError=True).ask(3, 3.0, "tools/call", {"name": "echo"})
     talk.answer(3, 3.2, code=-32602).ask(4, 4.0, "tools/call", {"name": "echo"}).cancel(4, 4.5)
@@ -280,7 +280,7 @@ def test_the_first_answer_is_noted_though_the_server_has_no_name_yet() -> None:
     assert talk.stats().handshakes.first_answer == 2.0
 
 
-def test_a_subscription_that_ends_leaves_no_less_under_way() -> None:
+def test_an_ended_subscription_does_not_reduce_the_concurrency() -> None:
     talk = Talk().hello().ask(1, 1.0, SUBSCRIBE, {}).answer(1, 2.0)
     for number in (2, 3, 4):
         talk.ask(number, 3.0, "ping")
@@ -361,7 +361,7 @@ def test_malformed_lines_are_counted_as_malformed() -> None:
     assert stats.notes == {"lost": 1, "stderr": 1}
 
 
-def test_a_million_messages_would_leave_no_more_behind_than_their_times() -> None:
+def test_only_the_times_of_finished_requests_stay_in_memory() -> None:
     talk = Talk().hello()
     stats = StatsCollector()
     stats.add_lines(talk.lines)

@@ -9,7 +9,7 @@ from mcpspy.analysis.stats.collector import Handshakes
 from tests.analysis.stats.talking import Talk
 
 
-def test_it_took_from_the_request_to_the_answer_and_was_ready_after_that() -> None:
+def test_a_handshake_lasts_from_its_request_to_its_response() -> None:
     first = Talk().hello(1.0, 0.25).hello(5.0, 3.0).stats().handshakes.first
 
     assert first is not None

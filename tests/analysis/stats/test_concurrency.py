@@ -51,7 +51,7 @@ def test_a_profile_never_hides_a_peak_nor_invents_one(
         assert most <= sum(first <= end + 1 and last >= begin - 1 for first, last in mine)
 
 
-def test_a_long_request_is_under_way_in_all_the_stretches_between() -> None:
+def test_a_long_request_is_counted_in_all_intervals_between() -> None:
     flight = flown([(True, 0.0, 1000.0)])
 
     assert set(flight.profile(40)) == {1}

@@ -23,7 +23,7 @@ def spread(numbers: list[float]) -> Distribution:
 
 @settings(deadline=None)
 @given(st.lists(NUMBERS, max_size=4), st.floats(0.001, 1), st.integers(1, 9))
-def test_they_are_those_of_the_sorted_list(lists: list[list[float]], share: float, run: int) -> None:
+def test_quantiles_equal_those_of_the_sorted_list(lists: list[list[float]], share: float, run: int) -> None:
     before, module.RUN = module.RUN, run
     try:
         spreads = [spread(numbers) for numbers in lists]
@@ -66,11 +66,11 @@ def test_a_quantile_is_the_number_of_its_rank(numbers: list[float], run: int) ->
         assert (len(found), found.most) == (len(numbers), max(numbers))
 
 
-def test_equal_numbers_by_the_hundred_thousand_end() -> None:
+def test_a_hundred_thousand_equal_numbers_are_processed() -> None:
     assert spread([0.5] * 100_000).quantiles(0.5, 0.95) == [0.5, 0.5]
 
 
-def test_quantiles_stay_right_as_more_come() -> None:
+def test_quantiles_stay_correct_as_numbers_are_added() -> None:
     found = spread([3.0, 1.0])
     assert found.quantiles(0.5) == [1.0]
     found.add(2.0)

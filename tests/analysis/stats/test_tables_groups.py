@@ -17,7 +17,7 @@ def test_calls_are_counted_by_their_tool_and_lists_are_not_by_their_cursor() -> 
     assert groups.requests("client", "ping", "") is not groups.requests("server", "ping", "")
 
 
-def test_what_is_too_many_is_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_beyond_the_limit_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST", 3)
     groups = MessageGroups(0)
     for number in range(10):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from random import Random
 from typing import Any
 
 from mcpspy.core.hostconfig.edit import ServersLocation
-from mcpspy.core.hostconfig.layout import ConfigSyntax, EntryLayout
+from mcpspy.core.hostconfig.layout import STANDARD, ConfigSyntax, EntryLayout
 from mcpspy.core.hostconfig.tree import Node
 
 Entry = dict[str, Any]
@@ -45,16 +46,20 @@ def walk(node: Node) -> Iterator[Node]:
 def entries(rng: Random, home: ServersLocation, number: int) -> Entries:
     """Return stdio and URL servers, with other members that a host may add to them."""
     names = rng.sample(NAMES, min(number, len(NAMES))) + [f"s{n}" for n in range(number - len(NAMES))]
-    return [(name, stdio(rng) if rng.random() < 0.6 else url(rng, home.layout)) for name in names]
+    return [
+        (name, stdio(rng, home.layout) if rng.random() < 0.6 else url(rng, home.layout)) for name in names
+    ]
 
 
-def stdio(rng: Random) -> Entry:
-    entry: Entry = {"command": rng.choice([word for word in WORDS if word])}
-    if rng.random() < 0.8:
-        entry["args"] = rng.choices(WORDS, k=rng.randrange(5))
+def stdio(rng: Random, layout: EntryLayout = STANDARD) -> Entry:
+    command = rng.choice([word for word in WORDS if word])
+    args = rng.choices(WORDS, k=rng.randrange(5))
+    entry: Entry = {layout.command: [command, *args] if layout.is_list else command}
+    if not layout.is_list and rng.random() < 0.8:
+        entry[layout.args] = args
     if rng.random() < 0.5:
-        entry["env"] = {"KEY": "välue", "OTHER": ""}
-    return _more(rng, entry, "stdio")
+        entry[layout.env] = {"KEY": "välue", "OTHER": ""}
+    return _more(rng, entry, layout.stdio or "stdio", is_typed=bool(layout.remote))
 
 
 def url(rng: Random, layout: EntryLayout) -> Entry:
@@ -63,16 +68,20 @@ def url(rng: Random, layout: EntryLayout) -> Entry:
         at = entry
         for key in layout.headers[:-1]:
             at = at.setdefault(key, {})
-        at[layout.headers[-1]] = {"Authorization": "Bearer ${input:a}", "X-A": "é", "X_a": "2"}
+        token = "Bearer ${input:a}" if layout.fills_env else "Bearer s3cret"
+        at[layout.headers[-1]] = {"Authorization": token, "X-A": "é", "X_a": "2"}
     if layout.bearer is not None and rng.random() < 0.5:
         entry[layout.bearer] = "TOKEN"
     if layout.variables is not None and rng.random() < 0.5:
         entry[layout.variables] = {"X-V": "VARIABLE"}
-    return _more(rng, entry, "http")
+    for member in layout.only_remote:
+        if rng.random() < 0.5:
+            entry[member] = {"scope": "x"}
+    return _more(rng, entry, (*layout.remote, "http")[0], is_typed=bool(layout.remote))
 
 
-def _more(rng: Random, entry: Entry, kind: str) -> Entry:
-    if rng.random() < 0.3:
+def _more(rng: Random, entry: Entry, kind: str, *, is_typed: bool = False) -> Entry:
+    if is_typed or rng.random() < 0.3:
         entry["type"] = kind
     if rng.random() < 0.4:
         entry["disabled"] = rng.random() < 0.5
@@ -81,6 +90,22 @@ def _more(rng: Random, entry: Entry, kind: str) -> Entry:
     keys = list(entry)
     rng.shuffle(keys)
     return {key: entry[key] for key in keys}
+
+
+def smallest(home: ServersLocation) -> str:
+    """Write a configuration with one server `a`, whose command is `x`. A project's key is the current folder."""
+    layout = home.layout
+    entry: Entry = {"type": layout.stdio} if layout.remote else {}
+    entry[layout.command] = ["x"] if layout.is_list else "x"
+    if home.syntax is ConfigSyntax.TOML:
+        return f'# c\n[{home.keys[0]}.a]\n{layout.command} = "x"\n'
+    if home.syntax is ConfigSyntax.YAML:
+        item = "- name: a\n    " if layout.named else "a:\n    "
+        return f"# c\n{home.keys[0]}:\n  {item}{layout.command}: x\n"
+    inside: Any = {"a": entry}
+    for key in reversed(home.keys):
+        inside = {str(Path.cwd()) if key == "<project>" else key: inside}
+    return json.dumps(inside, indent=3)
 
 
 def text(rng: Random, home: ServersLocation, servers: Entries) -> str:
@@ -234,6 +259,9 @@ def _yaml(rng: Random, home: ServersLocation, servers: Entries) -> str:
     lines = ["# top\n", "before: {mcpServers: 1}\n"]
     indent = rng.choice(["", "  "])
     lines.append(f"{home.keys[0]}:{comment()}\n" if servers else f"{home.keys[0]}: []\n")
+    if not home.layout.named:
+        lines[-1:] = [f"{home.keys[0]}:{block(dict(servers), '') if servers else ' {}' + chr(10)}"]
+        return "".join([*lines, 'after: [0, "ü"]\n'])
     for name, entry in servers:
         named = list({"name": name, **entry}.items())
         rng.shuffle(named)

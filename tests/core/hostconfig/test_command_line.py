@@ -7,6 +7,7 @@ from argparse import ArgumentParser
 import pytest
 
 from mcpspy.core.hostconfig import command_line
+from mcpspy.core.hostconfig.command_line import BridgeUpstream
 from mcpspy.ui.cli import bridge, run
 
 PROGRAMS = [
@@ -39,11 +40,11 @@ def test_what_is_written_is_read_again(program: list[str], name: str, has_args: 
 @pytest.mark.parametrize("name", ["remote", "-x"])
 def test_a_bridge_names_its_headers_by_variable(name: str) -> None:
     words = command_line.bridge(
-        name, [], "https://x.org/mcp", [("X-Key", "${K}"), ("Authorization", "Bearer ${T}")]
+        name, [], BridgeUpstream("https://x.org/mcp", "", [("X-Key", "K")], "T", False)
     )
     ours = command_line.read(["mcpspy", *words])
 
-    assert words[-4:] == ["--header", "X-Key: ${K}", "--header", "Authorization: Bearer ${T}"]
+    assert words[-4:] == ["--header-env", "X-Key=K", "--bearer-env", "T"]
     assert ours is not None
     assert (ours.does, ours.option("--name"), ours.option("--upstream")) == (
         "bridge",
@@ -62,7 +63,13 @@ def test_which_options_take_a_value_is_what_the_commands_say() -> None:
 
 
 def test_a_name_that_looks_like_an_option_is_joined_to_its_own() -> None:
-    assert command_line.bridge("-x", [], "u", [])[1] == "--name=-x"
+    assert command_line.bridge("-x", [], BridgeUpstream("u", "", [], "", False))[1] == "--name=-x"
+
+
+def test_a_url_that_is_a_secret_is_named_by_its_variable() -> None:
+    words = command_line.bridge("a", [], BridgeUpstream("", "MCPSPY_UPSTREAM", [], "", True))
+
+    assert words == ["bridge", "--name", "a", "--upstream-env", "MCPSPY_UPSTREAM", "--sse"]
 
 
 @pytest.mark.parametrize(

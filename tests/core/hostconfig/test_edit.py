@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from argparse import ArgumentParser
 from random import Random
 from typing import Any
 
@@ -16,17 +17,27 @@ from mcpspy.core.hostconfig import wrap
 from mcpspy.core.hostconfig.edit import UNSAFE, ServersLocation, unwrapped, wrapped
 from mcpspy.core.hostconfig.layout import STANDARD, ConfigSyntax, EntryLayout
 from mcpspy.core.hostconfig.servers import EntryKind
+from mcpspy.core.hostconfig.shapes import SHAPES
 from mcpspy.core.hostconfig.wrap import WrapTarget
 from mcpspy.io.hosts import HOSTS
+from mcpspy.ui.cli import bridge
 from mcpspy.ui.cli.run import parse
 from tests.core.hostconfig import configs
 
+BRIDGE = ArgumentParser()
+bridge.configure(BRIDGE)
 HOW = WrapTarget(["/opt/my tools/mcpspy"], ["--dir", "/data"], insists=True)
 JSON = ServersLocation(ConfigSyntax.JSON, ("mcpServers",), STANDARD)
 TOML = next(host.location for host in HOSTS if host.name == "codex")
 YAML_ = next(host.location for host in HOSTS if host.name == "continue")
 
 HOMES = [pytest.param(host.location, id=host.name) for host in HOSTS]
+HOMES += [
+    pytest.param(shape, id=f"{shape.syntax} {'.'.join(shape.keys)} {number}")
+    for number, shape in enumerate(SHAPES)
+    if shape.keys
+]
+"""The shape of every host, and all that mcpspy looks for in the file of an unknown host."""
 
 
 def read(text: str, home: ServersLocation) -> dict[str, Any]:
@@ -69,22 +80,26 @@ def test_wrapping_and_unwrapping_restores_every_byte(home: ServersLocation, seed
     assert sorted(again.already) == sorted(edited.done)
     starts = {server.name: server for server in home.servers(edited.text)}
     for name, entry in made:
-        check(starts[name].argv, name, entry)
+        check(starts[name].argv, name, entry, home.layout)
 
 
-def check(argv: list[str], name: str, entry: dict[str, Any]) -> None:
+def check(argv: list[str], name: str, entry: dict[str, Any], layout: EntryLayout) -> None:
     """Assert that the command line starts the entry, according to the parser of `run`."""
     assert argv[0] == HOW.program[0]
-    if "command" in entry:
+    if layout.command in entry:
         assert argv[1] == "run"
         options = parse(argv[2:])
         assert options is not None
         assert (options.name, options.folder) == (name, "/data")
-        assert options.command == [entry["command"], *entry.get("args", [])]
+        original = entry[layout.command]
+        assert options.command == (original if layout.is_list else [original, *entry.get(layout.args, [])])
     else:
         assert argv[1] == "bridge"
-        assert "Bearer ${input:a}" not in " ".join(argv), "no secret in a command line"
+        assert "Bearer" not in " ".join(argv), "no secret in a command line"
         assert "key=1" not in " ".join(argv)
+        assert "$" not in " ".join(argv), "no variable that a host would fill in"
+        parsed = BRIDGE.parse_args(argv[2:])
+        assert parsed.upstream or parsed.upstream_env
 
 
 @pytest.mark.parametrize("home", [JSON, TOML, YAML_], ids=["json", "toml", "yaml"])

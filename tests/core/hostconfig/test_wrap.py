@@ -82,10 +82,10 @@ def test_a_url_goes_through_a_bridge_and_its_headers_through_the_environment() -
     assert entry["args"] == [
         *("bridge", "--name", "a", "--upstream", "https://x.org/mcp"),
         *(
-            "--header",
-            "Authorization: ${MCPSPY_HEADER_AUTHORIZATION}",
-            "--header",
-            "X-Y: ${MCPSPY_HEADER_X_Y}",
+            "--header-env",
+            "Authorization=MCPSPY_HEADER_AUTHORIZATION",
+            "--header-env",
+            "X-Y=MCPSPY_HEADER_X_Y",
         ),
     ]
     assert entry["env"]["MCPSPY_HEADER_AUTHORIZATION"] == "Bearer ${input:t}"
@@ -103,18 +103,21 @@ def test_headers_whose_names_differ_in_their_marks_only_have_variables_of_their_
     entry = made('{"url": "http://localhost/", "headers": {"X-A": "1", "X_A": "2", "x-a": "3"}}')
 
     assert entry["args"][6::2] == [
-        "X-A: ${MCPSPY_HEADER_X_A}",
-        "X_A: ${MCPSPY_HEADER_X_A_2}",
-        "x-a: ${MCPSPY_HEADER_X_A_3}",
+        "X-A=MCPSPY_HEADER_X_A",
+        "X_A=MCPSPY_HEADER_X_A_2",
+        "x-a=MCPSPY_HEADER_X_A_3",
     ]
     assert [entry["env"][f"MCPSPY_HEADER_X_A{end}"] for end in ("", "_2", "_3")] == ["1", "2", "3"]
 
 
-@pytest.mark.parametrize("url", ["https://x.org/mcp?key=secret", "https://${env:HOST}/mcp", "${input:url}"])
+@pytest.mark.parametrize(
+    "url",
+    ["https://x.org/mcp?key=secret", "https://${env:HOST}/mcp", "${input:url}", "https://{env:HOST}/mcp"],
+)
 def test_a_url_that_may_hold_a_secret_stands_in_the_environment(url: str) -> None:
     entry = made(json.dumps({"url": url}))
 
-    assert entry["args"] == ["bridge", "--name", "a", "--upstream", "${MCPSPY_UPSTREAM}"]
+    assert entry["args"] == ["bridge", "--name", "a", "--upstream-env", "MCPSPY_UPSTREAM"]
     assert entry["env"]["MCPSPY_UPSTREAM"] == url
 
 
@@ -123,7 +126,7 @@ def test_variables_that_codex_reads_itself_are_passed_on() -> None:
     found = tomllib.loads(wrapped(text, CODEX, ["a"], HOW).text)["mcp_servers"]["a"]
 
     assert found["env_vars"] == ["KEY", "TOK"]
-    assert found["args"][-4:] == ["--header", "X-K: ${KEY}", "--header", "Authorization: Bearer ${TOK}"]
+    assert found["args"][-4:] == ["--header-env", "X-K=KEY", "--bearer-env", "TOK"]
     assert not found.keys() & {"url", "bearer_token_env_var", "env_http_headers"}
 
 
@@ -165,6 +168,7 @@ def test_a_server_that_needs_no_login_is_wrapped(entry: str) -> None:
         ('{"url": "ws://x.org"}', "its URL is not an HTTP URL"),
         ('{"url": "https://me:pass@x.org"}', "its URL is not an HTTP URL"),
         ('{"url": "http://localhost", "headers": {"A": 1}}', "its headers are not an object of strings"),
+        ('{"url": "http://localhost", "headers": {"A=B": "1"}}', "A=B is not a valid name of a header"),
         ('{"url": "http://localhost", "headers": ["A"]}', "its headers are not an object of strings"),
         ('{"command": "x", "url": "http://localhost"}', "it has both a command and a URL"),
     ],

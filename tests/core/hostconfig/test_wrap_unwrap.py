@@ -41,6 +41,24 @@ def test_an_entry_that_holds_no_original_is_left_alone(entry: str, why: str) -> 
     assert why in edited.left["a"]
 
 
+OLD = """{"mcpServers": {"a": {"disabled": true, "command": "mcpspy", "args": ["bridge", "--name", "a", "--upstream", \
+"${MCPSPY_UPSTREAM}", "--header", "Authorization: ${MCPSPY_HEADER_AUTHORIZATION}"], "env": {\
+"MCPSPY_HEADER_AUTHORIZATION": "Bearer x", "MCPSPY_UPSTREAM": "http://localhost/?k=1", "MCPSPY_ORIGINAL": \
+"\\"url\\": \\"http://localhost/?k=1\\", \\"headers\\": {\\"Authorization\\": \\"Bearer x\\"}"}}}}"""
+"""An entry that an older version wrapped: its arguments refer to variables."""
+
+
+def test_an_entry_that_an_older_version_wrapped_is_restored() -> None:
+    original = '{"disabled": true, "url": "http://localhost/?k=1", "headers": {"Authorization": "Bearer x"}}'
+
+    assert unwrapped(OLD, JSON, ["a"]).text == one(original)
+    changed = OLD.replace('"MCPSPY_HEADER_AUTHORIZATION": "Bearer x"', '"MCPSPY_HEADER_AUTHORIZATION": "new"')
+    changed = changed.replace('"MCPSPY_UPSTREAM": "http://localhost/?k=1"', '"MCPSPY_UPSTREAM": "http://b/"')
+    assert unwrapped(changed, JSON, ["a"]).text == one(
+        original.replace("Bearer x", "new").replace("http://localhost/?k=1", "http://b/")
+    )
+
+
 def test_a_comma_after_the_last_argument_goes_with_it() -> None:
     made = wrap('{"command": "x", "args": []}').replace('"x"]', '"x" , ]')
 

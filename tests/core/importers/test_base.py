@@ -28,7 +28,7 @@ def test_a_message_is_spliced_in_as_it_is_and_time_counts_from_the_first() -> No
     assert lines.messages == 2
 
 
-def test_what_is_no_message_is_kept_as_what_it_is() -> None:
+def test_a_line_that_is_not_a_message_is_kept_with_the_reason() -> None:
     lines = RecordingLines()
     lines.message(0, "server", b"DEBUG\n{}")
     lines.message(0, "server", b"\xff")
@@ -39,7 +39,7 @@ def test_what_is_no_message_is_kept_as_what_it_is() -> None:
     ]
 
 
-def test_what_comes_in_order_stays_in_it_though_the_clock_went_back() -> None:
+def test_ordered_messages_keep_their_order_when_the_clock_goes_back() -> None:
     lines = RecordingLines()
     for at in (5.0, 4.0, 6.0):
         lines.message(at, "client", b"[%d]" % at)
@@ -50,7 +50,7 @@ def test_what_comes_in_order_stays_in_it_though_the_clock_went_back() -> None:
     ]
 
 
-def test_what_comes_in_none_is_ordered_by_its_times() -> None:
+def test_unordered_entries_are_sorted_by_time() -> None:
     lines = RecordingLines(by_time=True)
     lines.message(5.0, "client", b"[1]")
     lines.note(6.0, "http-end", http=1)
@@ -64,7 +64,7 @@ def test_what_comes_in_none_is_ordered_by_its_times() -> None:
     assert [getattr(entry, "at", None) for entry in entries(lines, 4.0)] == [1.0, 1.5, 2.0, 2.0]
 
 
-def test_the_end_says_that_nobody_knows_how() -> None:
+def test_the_exit_note_has_neither_a_code_nor_a_signal() -> None:
     lines = RecordingLines()
     lines.session(format="test", lacks=[])
     (end,) = entries(lines)
@@ -97,7 +97,7 @@ def test_stderr_is_a_line_whatever_is_in_it() -> None:
 
 
 @pytest.mark.parametrize("at", [float("inf"), float("nan"), 1e300, -1e12])
-def test_a_time_that_no_clock_shows_is_refused(at: float) -> None:
+def test_an_impossible_time_is_refused(at: float) -> None:
     with pytest.raises(UsageError, match="is not a valid time"):
         RecordingLines().message(at, "client", PING)
 

@@ -31,7 +31,7 @@ def refusal(data: bytes) -> str:
     return str(refused.value)
 
 
-def test_what_is_wrong_is_said_in_the_name_of_what_it_was_taken_for() -> None:
+def test_an_error_names_the_format_that_the_file_was_read_as() -> None:
     assert refusal(b"{}") == "invalid tool: object missing required field `a` (see docs/import.md)"
     assert (
         refusal(b'{"a":') == "invalid tool: input data was truncated (the file may be incomplete; "
@@ -42,12 +42,12 @@ def test_what_is_wrong_is_said_in_the_name_of_what_it_was_taken_for() -> None:
     assert refusal(b'{"a":1,"raw":' + b"[" * 99999).startswith("invalid tool: ")
 
 
-def test_a_mark_of_byte_order_is_no_part_of_it() -> None:
+def test_a_byte_order_mark_is_skipped() -> None:
     assert read(b'\xef\xbb\xbf{"a":1}', One, "tool").a == 1
     assert [one.a for _, one in read_lines(b'\xef\xbb\xbf{"a":1}\r\n\n{"a":2}', One, "tool")] == [1, 2]
 
 
-def test_a_line_is_named_by_its_number_and_a_last_one_that_is_cut_off_as_such() -> None:
+def test_an_error_names_the_line_number_and_reports_a_truncated_last_line() -> None:
     def lines(data: bytes) -> str:
         with pytest.raises(UsageError) as refused:
             list(read_lines(data, One, "tool"))
@@ -57,7 +57,7 @@ def test_a_line_is_named_by_its_number_and_a_last_one_that_is_cut_off_as_such() 
     assert lines(b'{"a":1}\n{"a"').startswith("invalid tool line 2: the last line is incomplete (the file")
 
 
-def test_a_line_that_is_no_json_may_be_read_otherwise() -> None:
+def test_a_fallback_reads_a_line_that_is_not_json() -> None:
     read_otherwise = read_lines(b"{a}\n", One, "tool", lambda line: One(len(line)))
     assert [one.a for _, one in read_otherwise] == [3]
 
@@ -95,6 +95,6 @@ def test_a_moment_is_the_same_however_it_is_written(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "today", "2026-13-41T08:13:03Z", "2026-11-21", "0000-00-00T00:00:00Z"])
-def test_what_is_no_date_is_refused(text: str) -> None:
+def test_an_invalid_date_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"^invalid tool: .* is not a (valid )?date"):
         timestamp(text, "tool")

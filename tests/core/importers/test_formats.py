@@ -32,7 +32,7 @@ EACH = {
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_a_file_is_recognised_by_what_is_in_it_though_little_of_it_is_there(name: str) -> None:
+def test_the_format_is_recognised_by_the_beginning_of_the_content(name: str) -> None:
     data = (FILES / name).read_bytes()
     assert recognise(data[:HEAD]).name == EACH[name]
     assert recognise(data[:1000]).name == EACH[name]
@@ -128,9 +128,7 @@ SHAPED = {
 @pytest.mark.parametrize("name", [name for name, each in FORMATS.items() if each.opening != DATABASE])
 @given(data=st.data())
 @settings(max_examples=30, deadline=None)
-def test_no_document_makes_an_importer_fall_and_what_it_gives_are_lines(
-    name: str, data: st.DataObject
-) -> None:
+def test_any_document_is_refused_or_imported_as_valid_lines(name: str, data: st.DataObject) -> None:
     document = data.draw(st.one_of(VALUES, SHAPED.get(name, VALUES)))
     text = json.dumps(document).encode()
     if data.draw(st.booleans()):
@@ -139,7 +137,7 @@ def test_no_document_makes_an_importer_fall_and_what_it_gives_are_lines(
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_make_it_fall(data: bytes) -> None:
+def test_any_bytes_are_refused_or_imported_as_valid_lines(data: bytes) -> None:
     try:
         found = recognise(data)
     except UsageError:
@@ -158,7 +156,7 @@ def _falls_not(name: str, data: bytes) -> None:
             assert not isinstance(read_entry(line[:-1]), Damaged)
 
 
-def test_an_edited_message_is_no_way_around(tmp_path: Path) -> None:
+def test_an_edited_message_cannot_break_a_line_of_the_recording(tmp_path: Path) -> None:
     """A line break in a string of the file must not end a line of the recording."""
     said: dict[str, Any] = {"ts": 1, "dir": "server->client", "msg": {"_raw": '{\n}"x', "_unparsed": True}}
     _falls_not("mcp-rec", json.dumps(said).encode())

@@ -35,14 +35,14 @@ def archive(*entries: dict[str, Any], creator: str = "browser", **log: Any) -> b
     ).encode()
 
 
-def test_bodies_are_kept_to_the_byte_and_times_are_those_of_head_and_end() -> None:
+def test_bodies_are_kept_byte_for_byte_with_the_times_of_head_and_end() -> None:
     (session,) = sessions(archive(entry()))
     assert frames(session) == [(0.0, "client", PING.encode()), (0.5, "server", b"{}")]
     assert (session.format, session.upstream) == ("har", "http://h/mcp")
     assert notes(session, "http")[0]["asked_at"] == 0
 
 
-def test_a_body_in_base64_is_read_and_one_that_is_none_is_missing() -> None:
+def test_a_base64_body_is_decoded_and_an_absent_body_is_counted_as_missing() -> None:
     content = {"size": 2, "text": "e30=", "encoding": "base64"}
     response = {"status": 200, "headers": [{"name": "content-type", "value": "application/json"}]}
     (session,) = sessions(archive(entry(response={**response, "content": content})))
@@ -55,7 +55,7 @@ def test_a_body_in_base64_is_read_and_one_that_is_none_is_missing() -> None:
     assert session.changed == ["bodies missing from the file: 1"]
 
 
-def test_what_browsers_leave_out_is_no_obstacle() -> None:
+def test_members_that_browsers_omit_are_optional() -> None:
     post_data = {"mimeType": "application/json", "text": PING}
     request = {"method": "POST", "url": "http://h/mcp", "postData": post_data}
     bare = {"startedDateTime": "2026-11-21T08:00:00Z", "request": request}
@@ -64,7 +64,7 @@ def test_what_browsers_leave_out_is_no_obstacle() -> None:
     assert [note["status"] for note in notes(session, "http")] == [None, 200]
 
 
-def test_pipes_of_ours_are_pipes_again() -> None:
+def test_a_stdio_session_exported_by_mcpspy_is_a_stdio_session_again() -> None:
     ask = entry(
         "stdio://client/roots/list", pageref="p", _from="server", startedDateTime="2026-11-21T08:00:01Z"
     )
@@ -81,7 +81,7 @@ def test_pipes_of_ours_are_pipes_again() -> None:
     ]
 
 
-def test_each_page_of_ours_is_a_session_and_who_hung_up_is_known() -> None:
+def test_each_page_of_an_mcpspy_export_is_a_session_and_keeps_who_hung_up() -> None:
     left = entry(pageref="b", _error="client hung up")
     one, two = sessions(
         archive(entry(pageref="a"), left, creator="mcpspy", pages=[{"id": "a", "title": "x"}])
@@ -93,7 +93,7 @@ def test_each_page_of_ours_is_a_session_and_who_hung_up_is_known() -> None:
     assert (notes(session, "http-end"), "error" in notes(session, "http")[0]) == ([], False)
 
 
-def test_pages_of_a_browser_are_no_sessions() -> None:
+def test_pages_of_a_browser_are_not_sessions() -> None:
     (session,) = sessions(archive(entry(pageref="a"), entry(pageref="b"), pages=[{"id": "a", "title": "x"}]))
     assert (session.key, session.name, session.messages) == ("http://h/mcp", "h", 4)
 

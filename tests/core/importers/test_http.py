@@ -80,7 +80,7 @@ def test_addresses_that_a_stream_named_belong_to_it() -> None:
     assert notes(session, "sse")[0]["data"] == "/messages?id=7"
 
 
-def test_two_servers_are_two_sessions_and_the_rest_is_left_out() -> None:
+def test_two_servers_are_two_sessions_and_other_traffic_is_skipped() -> None:
     page = exchange(0, "http://h:1/index.html", method="GET", request_body=None, response_body=b"<p>")
     rest = exchange(0, "http://h:1/api", request_body=b'{"a":1}')
     one, two = mcp_sessions([page, rest, exchange(1), exchange(2, "http://h:2/mcp")], format="har", lacks=[])
@@ -89,7 +89,7 @@ def test_two_servers_are_two_sessions_and_the_rest_is_left_out() -> None:
     assert one.messages == 2
 
 
-def test_a_file_of_ours_keeps_what_else_was_asked_of_the_server() -> None:
+def test_a_file_exported_by_mcpspy_keeps_requests_that_are_not_mcp() -> None:
     metadata = exchange(0, "http://h:1/.well-known/x", method="GET", request_body=None, response_body=b"")
     session = only(metadata, exchange(1), whole=True)
     assert [note["path"] for note in notes(session, "http")] == ["/.well-known/x", "/mcp"]
@@ -105,7 +105,7 @@ def test_bodies_that_are_missing_are_counted_and_an_open_stream_has_no_end() -> 
     assert [note["http"] for note in notes(session, "http-end")] == [1, 2]
 
 
-def test_who_left_and_what_went_wrong_is_noted() -> None:
+def test_the_peer_that_hung_up_and_the_error_are_noted() -> None:
     session = only(exchange(1, status=None, response_body=b"", error="reset", hung_up="client"))
     assert notes(session, "http")[0]["error"] == "reset"
     assert notes(session, "http-end")[0]["hung_up"] == "client"

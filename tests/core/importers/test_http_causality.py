@@ -34,14 +34,14 @@ def progress(token: Any) -> dict[str, Any]:
 LOG = {"method": "notifications/message", "params": {}}
 
 
-def test_a_question_stands_before_its_answer_and_what_came_before_it_too() -> None:
+def test_a_server_request_and_earlier_messages_come_before_its_response() -> None:
     history = post_data((10, asks(1)), (12, {"id": 7, "result": {}}))
     said = body(LOG, asks(7), LOG, {"id": 1, "result": {}})
     assert history.times("1", 10.0, 20.0, said, own=False) == [12.0, 12.0, 20.0, 20.0]
     assert history.times("2", 10.0, 20.0, said, own=False) == [20.0] * 4
 
 
-def test_on_a_stream_of_its_own_an_answer_stands_behind_its_request() -> None:
+def test_on_a_general_stream_a_response_comes_after_its_request() -> None:
     history = post_data((10, asks(1, "p")), (12, asks("1")), (14, asks(2)))
     said = body(
         LOG,
@@ -56,19 +56,19 @@ def test_on_a_stream_of_its_own_an_answer_stands_behind_its_request() -> None:
     assert times == pytest.approx([10.1, 10.1, 10.1, 12.1, 14.1, 14.1, 20.0])
 
 
-def test_answers_out_of_turn_stay_in_their_order() -> None:
+def test_responses_out_of_order_keep_their_order() -> None:
     history = post_data((10, asks(1)), (12, asks(2)))
     said = body({"id": 2, "result": {}}, {"id": 1, "result": {}})
     assert history.times("1", 1.0, 20.0, said, own=True) == pytest.approx([12.1, 12.1])
 
 
-def test_a_request_and_its_answer_in_no_time_are_in_their_order() -> None:
+def test_a_request_and_its_response_at_the_same_time_keep_their_order() -> None:
     history = PostHistory()
     history.post("1", 5.0, 5.0, b'{"id":1,"method":"x"}')
     assert history.times("1", 1.0, 9.0, body({"id": 1, "result": {}}), own=True) == [5.0 + RESOLUTION]
 
 
-def test_what_nobody_asked_for_stands_at_the_end() -> None:
+def test_unsolicited_messages_get_the_time_of_the_end_of_the_stream() -> None:
     said = b"retry: 5\n\n" + body(LOG, progress("?"), {"id": 9, "result": {}}) + b"data: torn"
     assert post_data().times("1", 1.0, 20.0, said, own=True) == [20.0] * 5
 

@@ -14,7 +14,7 @@ def entry(seconds: int, direction: str, message: Any, **fields: Any) -> dict[str
     return {"id": "x", "timestamp": when, "direction": direction, "message": message, **fields}
 
 
-def test_an_answer_comes_when_it_came_though_it_stands_with_its_request() -> None:
+def test_a_response_stored_with_its_request_keeps_its_own_time() -> None:
     ask = entry(1, "request", {"id": 1}, origin="client", response={"id": 1, "result": {}}, duration=2500)
     told = entry(2, "notification", {"method": "x"}, origin="server")
     (session,) = sessions(json.dumps([ask, told], indent=2).encode())
@@ -26,7 +26,7 @@ def test_an_answer_comes_when_it_came_though_it_stands_with_its_request() -> Non
     assert session.changed == []
 
 
-def test_who_sent_it_is_what_the_protocol_says_if_the_file_does_not() -> None:
+def test_a_missing_sender_is_inferred_from_the_method() -> None:
     said = {
         "tools/call": ("request", "client"),
         "sampling/createMessage": ("request", "server"),
@@ -45,6 +45,6 @@ def test_who_sent_it_is_what_the_protocol_says_if_the_file_does_not() -> None:
     assert session.changed == ["sender inferred from the method: 10 messages"]
 
 
-def test_a_full_log_is_said_to_have_lost_its_beginning() -> None:
+def test_a_full_log_is_reported_to_lack_its_beginning() -> None:
     (session,) = sessions(json.dumps([entry(1, "notification", {}, origin="server")] * MAX_MESSAGES).encode())
     assert session.changed == ["earlier messages may be missing: the Inspector keeps only 1000"]

@@ -40,7 +40,7 @@ def test_a_request_is_its_message_and_its_head() -> None:
     assert session.changed == []
 
 
-def test_a_stream_that_is_open_has_no_end_and_what_it_only_counted_is_said() -> None:
+def test_an_open_stream_has_no_end_and_counted_events_are_reported() -> None:
     closed = stream(eventCount=0, closedAt="2026-11-21T08:00:09.000Z")
     (session,) = sessions(json.dumps([entry(), stream(eventCount=2), closed]).encode())
     assert [note["http"] for note in notes(session, "http-end")] == [1, 3]
@@ -48,11 +48,11 @@ def test_a_stream_that_is_open_has_no_end_and_what_it_only_counted_is_said() -> 
     assert session.changed == ["left out: 2 events that the Inspector only counted"]
 
 
-def test_a_request_that_failed_says_why() -> None:
+def test_a_failed_request_keeps_its_error() -> None:
     (session,) = sessions(json.dumps([entry(responseStatus=None, error="fetch failed")]).encode())
     assert notes(session, "http")[0]["error"] == "fetch failed"
 
 
-def test_one_of_other_requests_is_refused() -> None:
+def test_an_export_without_mcp_requests_is_refused() -> None:
     with pytest.raises(UsageError, match="Network export: none of the 1 requests posts JSON-RPC"):
         sessions(json.dumps([entry(requestBody="grant_type=code")]).encode())

@@ -48,7 +48,7 @@ def test_over_http_an_exchange_has_its_number_and_the_session_is_one_stream() ->
     assert (session.transport, session.upstream, session.name) == ("http", "http://h/mcp", "peer")
 
 
-def test_what_it_redacted_is_counted() -> None:
+def test_redacted_messages_are_counted() -> None:
     assert cassette(said(0, "client", {}, redacted=True)).changed == [
         "already redacted in the file: 1 message"
     ]

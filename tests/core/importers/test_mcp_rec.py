@@ -31,7 +31,7 @@ def test_messages_have_their_times_and_sides() -> None:
     assert notes(session, "exit") == [{"code": None, "signal": None}]
 
 
-def test_a_line_that_was_no_json_is_that_line_and_one_that_says_so_itself_is_a_message() -> None:
+def test_an_unparsed_line_is_kept_as_text_but_a_nested_marker_is_part_of_a_message() -> None:
     unparsed = {"_raw": "DEBUG: hi", "_unparsed": True}
     (session,) = sessions(line(1, DOWN, unparsed) + line(1, DOWN, {"result": unparsed}))
     assert [said for _, _, said in frames(session)] == [
@@ -40,12 +40,12 @@ def test_a_line_that_was_no_json_is_that_line_and_one_that_says_so_itself_is_a_m
     ]
 
 
-def test_a_number_that_is_none_in_json_stays_what_the_server_sent() -> None:
+def test_a_number_that_json_does_not_allow_is_kept_as_sent() -> None:
     (session,) = sessions(line(1, DOWN, {"id": 1, "result": {"x": float("nan")}}))
     assert [said for _, _, said in frames(session)] == [b'{"id": 1, "result": {"x": NaN}}']
 
 
-def test_two_runs_into_one_file_are_said() -> None:
+def test_two_sessions_in_one_file_are_reported() -> None:
     hello = line(1, UP, {"jsonrpc": "2.0", "id": 0, "method": "initialize"})
     assert sessions(hello)[0].changed == []
     assert sessions(hello * 2)[0].changed == [
@@ -56,6 +56,6 @@ def test_two_runs_into_one_file_are_said() -> None:
 @pytest.mark.parametrize(
     "bad", [b"NaN", b'{"ts":NaN}', b'{"ts":1,"dir":"client->server"}', line(1, "up", {})]
 )
-def test_what_is_no_line_of_it_is_refused_by_number(bad: bytes) -> None:
+def test_an_invalid_line_is_refused_with_its_number(bad: bytes) -> None:
     with pytest.raises(UsageError, match=r"^invalid mcp-rec line 2"):
         sessions(line(1, UP, {}) + bad.rstrip() + b"\n")

@@ -24,7 +24,7 @@ def request(id: int, latency: int, **more: Any) -> dict[str, Any]:  # noqa: A002
     return {"type": "jsonrpc_request", "request": {"id": id}, "latency_ms": latency, **more}
 
 
-def test_exchanges_stand_one_after_the_other_and_take_as_long_as_they_took() -> None:
+def test_exchanges_follow_one_another_and_keep_their_duration() -> None:
     session = cassette(request(1, 250, response={"id": 1, "result": {}}), request(2, 1000, response=None))
     assert frames(session) == [
         (0.0, "client", b'{"id": 1}'.replace(b" ", b"")),
@@ -36,7 +36,7 @@ def test_exchanges_stand_one_after_the_other_and_take_as_long_as_they_took() -> 
     assert any("one after the other" in lack for lack in session.lacks)
 
 
-def test_an_event_in_the_place_of_an_answer_is_none() -> None:
+def test_a_notification_in_place_of_a_response_is_not_a_response() -> None:
     session = cassette(
         request(1, 1, response={"method": "notifications/progress"}), request(2, 1, response=[])
     )
@@ -44,7 +44,7 @@ def test_an_event_in_the_place_of_an_answer_is_none() -> None:
     assert session.changed == ["without a response in the file: 2 requests"]
 
 
-def test_what_carries_no_message_and_what_http_refused_is_counted() -> None:
+def test_exchanges_without_a_message_and_refused_requests_are_counted() -> None:
     lifecycle = {"type": "lifecycle", "http_method": "DELETE", "http_path": "/mcp", "response_status": 405}
     session = cassette(lifecycle, request(1, 1, response={"id": 1}))
     assert session.messages == 2
@@ -62,7 +62,7 @@ def test_what_carries_no_message_and_what_http_refused_is_counted() -> None:
         ("stdio:/[REDACTED]", None),
     ],
 )
-def test_a_server_on_pipes_is_its_command(url: str, command: list[str] | None) -> None:
+def test_a_stdio_server_has_a_command(url: str, command: list[str] | None) -> None:
     session = cassette(request(1, 1), transport_type="stdio", server_url=url, server_info={"name": "peer"})
     assert (session.transport, session.command, session.upstream, session.name) == (
         "stdio",
@@ -73,7 +73,7 @@ def test_a_server_on_pipes_is_its_command(url: str, command: list[str] | None) -
     assert (session.changed[-1].startswith("left out: the server's command")) == (command is None)
 
 
-def test_a_server_over_http_is_its_address() -> None:
+def test_an_http_server_has_an_address() -> None:
     session = cassette(request(1, 1), transport_type="http", server_url="http://h:1")
     assert (session.transport, session.command, session.upstream) == ("http", None, "http://h:1")
 

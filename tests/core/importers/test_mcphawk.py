@@ -29,7 +29,7 @@ def message(number: int, ts: float, direction: str, body: Any, request: int | No
     return {**row, "body": body, "request": request}
 
 
-def test_an_answer_that_was_written_first_comes_after_its_request() -> None:
+def test_a_response_stored_before_its_request_is_sorted_after_it() -> None:
     rows = [
         message(1, 5.0, "s2c", "[1]", request=3),
         message(2, 5.5, "c2s", "[2]"),
@@ -55,7 +55,7 @@ def test_a_session_has_its_command_or_its_address() -> None:
         assert getattr(entries(session)[0], "stream", None) == (None if row["transport"] == "stdio" else "1")
 
 
-def test_one_that_had_not_ended_has_no_end_and_one_without_messages_is_left_out() -> None:
+def test_a_session_may_lack_its_end_and_one_without_messages_is_skipped() -> None:
     database = McphawkDatabase(
         1, [session_row(ended_at=None), session_row(id="t")], [message(1, 5.0, "c2s", "[]")]
     )
@@ -65,7 +65,7 @@ def test_one_that_had_not_ended_has_no_end_and_one_without_messages_is_left_out(
 
 
 @pytest.mark.parametrize("odd", [{"direction": "up"}, {"body": b"x"}, {"ts": None}])
-def test_rows_of_another_making_are_refused(odd: dict[str, Any]) -> None:
+def test_rows_and_schemas_of_another_version_are_refused(odd: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="unexpected values in message 1"):
         sessions(McphawkDatabase(1, [session_row()], [message(1, 5.0, "c2s", "[]") | odd]))
     with pytest.raises(UsageError, match=r"^unsupported mcphawk schema 7"):

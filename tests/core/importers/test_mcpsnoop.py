@@ -13,7 +13,7 @@ from tests.core.importers.reading import entries, frames, notes
 SAMPLE = (Path(__file__).parent / "files" / "mcpsnoop.jsonl").read_bytes()
 
 
-def test_two_sessions_of_a_file_are_two_each_with_its_command_and_streams() -> None:
+def test_each_session_of_a_file_has_its_own_command_and_streams() -> None:
     piped, http = sessions(SAMPLE)
     assert (piped.key, piped.name, piped.transport) == ("1f0c52aa9be4", "weather", "stdio")
     assert (piped.command, piped.cwd) == (["python", "weather.py"], "/srv")
@@ -22,7 +22,7 @@ def test_two_sessions_of_a_file_are_two_each_with_its_command_and_streams() -> N
     assert http.lacks != piped.lacks
 
 
-def test_what_was_no_message_stays_what_it_was() -> None:
+def test_lines_that_are_not_messages_are_unchanged() -> None:
     piped, _ = sessions(SAMPLE)
     assert notes(piped, "stderr") == [{"text": "weather: ready"}]
     said = [said for _, _, said in frames(piped)]
@@ -30,7 +30,7 @@ def test_what_was_no_message_stays_what_it_was() -> None:
     assert said[-1].endswith(b'"big":12345678901234567890123}}')
 
 
-def test_what_it_dropped_and_changed_is_counted() -> None:
+def test_dropped_and_changed_messages_are_counted() -> None:
     envelope = '{"session_id":"s","seq":%d,"ts":"2026-11-21T08:00:00Z","direction":"c2s","raw":{},%s}\n'
     lines = [(1, '"truncated":true'), (2, '"redacted":true'), (5, '"batch":true'), (6, '"batch":true')]
     (session,) = sessions("".join(envelope % line for line in lines).encode())
@@ -42,12 +42,12 @@ def test_what_it_dropped_and_changed_is_counted() -> None:
     ]
 
 
-def test_a_time_that_is_none_is_refused_with_its_line() -> None:
+def test_an_invalid_time_is_refused_with_its_line() -> None:
     with pytest.raises(UsageError, match=r"^invalid mcpsnoop line 1: 'soon' is not a date and time"):
         sessions(b'{"session_id":"s","seq":1,"ts":"soon","direction":"c2s"}')
 
 
-def test_a_description_of_another_shape_costs_the_command_only() -> None:
+def test_an_invalid_session_description_loses_only_the_command() -> None:
     (session,) = sessions(
         b'{"session_id":"s","seq":1,"ts":"2026-11-21T08:00:00Z","direction":"meta","raw":{"command":1}}\n'
         b'{"session_id":"s","seq":2,"ts":"2026-11-21T08:00:00Z","direction":"s2c","raw":[]}'

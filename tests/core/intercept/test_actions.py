@@ -14,6 +14,6 @@ def test_only_a_message_forwarded_unchanged_without_notes_is_untouched() -> None
     assert not Decision(1, False, [], True).is_untouched
 
 
-def test_what_was_sent_is_noted_exactly() -> None:
+def test_sent_bytes_are_noted_exactly() -> None:
     assert text_field("sent", '{"é":1.0}'.encode()) == {"sent": '{"é":1.0}'}
     assert text_field("sent", b'{"\xff"') == {"sent_b64": "eyL/Ig=="}

@@ -63,13 +63,13 @@ def test_rules_apply_in_order_until_a_final_action() -> None:
         ("not echo => drop", b"{oops}", False),
     ],
 )
-def test_an_action_takes_only_what_it_can_be_done_to(flag: str, data: bytes, takes: bool) -> None:
+def test_an_action_applies_only_to_suitable_messages(flag: str, data: bytes, takes: bool) -> None:
     decision = decide(flag, data)
 
     assert bool(decision.notes or decision.holder) == takes
 
 
-def test_a_query_of_names_leaves_answers_out() -> None:
+def test_a_query_about_names_does_not_match_responses() -> None:
     request = message(call())
     assert isinstance(request, Request)
     awaited = AwaitedRequest(request, None, keep=False)
@@ -100,7 +100,7 @@ def test_the_same_matches_are_taken_every_time(settings: str, taken: list[int]) 
     assert [number for number, is_dropped in verdicts if is_dropped] == taken
 
 
-def test_a_run_is_reproduced_by_its_seed_alone() -> None:
+def test_the_seed_alone_reproduces_a_run() -> None:
     def run(seed: int) -> list[bool]:
         evaluator = RuleEvaluator(rules("tool:echo => 20% drop", seed=seed))
         return [evaluator.evaluate(message(call(number)), None).is_dropped for number in range(200)]
@@ -109,7 +109,7 @@ def test_a_run_is_reproduced_by_its_seed_alone() -> None:
     assert run(1) != run(2)
 
 
-def test_an_error_may_say_what_the_request_said() -> None:
+def test_an_error_may_contain_values_of_the_request() -> None:
     flag = 'echo => error {"code": 5, "message": "{{params.arguments}}", "data": ["{{id}}", "no {{params.name}}"]}'
 
     assert loads(decide(flag, call("a", x=1)).answer or b"") == {
@@ -119,7 +119,7 @@ def test_an_error_may_say_what_the_request_said() -> None:
     }
 
 
-def test_a_canned_result_is_what_it_says_and_in_2026_07_28_of_a_type() -> None:
+def test_a_canned_result_is_unchanged_except_for_a_result_type_in_2026_07_28() -> None:
     assert loads(decide('echo => respond {"a": null}', call()).answer or b"")["result"] == {"a": None}
     assert loads(decide('echo => respond {"a": 1}', MODERN).answer or b"")["result"] == {
         "resultType": "complete",
@@ -146,7 +146,7 @@ def test_a_failed_replacement_is_noted_and_the_message_forwarded_unchanged() -> 
     assert decision.notes[0].fields["failed"] == "/id/x does not exist: x would be in 1"
 
 
-def test_what_is_corrupted_was_edited_before() -> None:
+def test_a_message_is_edited_before_it_is_corrupted() -> None:
     evaluator = RuleEvaluator(rules("echo => replace /params/arguments/x = 1", "echo => corrupt bad-json"))
     decision = evaluator.evaluate(message(call()), None)
 

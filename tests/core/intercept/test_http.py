@@ -43,7 +43,7 @@ def test_chunking_does_not_matter(cuts: list[int]) -> None:
 
 
 @pytest.mark.parametrize("data", [b'{"a":1}', b'{\n"a":\r\n1\r}'])
-def test_what_is_written_is_read_with_the_name_and_id_of_the_first(data: bytes) -> None:
+def test_a_formatted_event_keeps_the_name_and_id_of_the_original_event(data: bytes) -> None:
     (unit,) = SseUnits().feed(b"event: message\nid: 7\nretry: 5\ndata: old\n\n")
     (again,) = SseUnits().feed(format_event(data, unit.event))
 

@@ -38,7 +38,7 @@ def modern(**more: str) -> list[tuple[str, str]]:
     return [("Content-Length", "999"), *given.items(), *((k.replace("_", "-"), v) for k, v in more.items())]
 
 
-def test_the_length_is_left_to_whoever_sends_it_and_the_rest_stays() -> None:
+def test_the_content_length_is_removed_and_other_headers_stay() -> None:
     headers = [
         ("Host", "x"),
         ("content-LENGTH", "5"),
@@ -109,7 +109,7 @@ def test_an_argument_that_a_header_repeats_is_repeated_as_it_is_now(
         ("other", {"a": "eu"}, {"a": "eu"}, []),
     ],
 )
-def test_what_a_listed_tool_wants_is_no_matter_of_guessing(
+def test_headers_of_a_listed_tool_follow_its_schema(
     name: str, before: dict[str, Any], after: dict[str, Any], said: list[str]
 ) -> None:
     given = modern(**({"Mcp_Param_Region": "eu"} if "a" in before else {}))

@@ -826,7 +826,7 @@ def test_another_query_of_a_viewer_replaces_the_first_and_releases_nothing() -> 
     assert len(held.describe(1.0)["held"]) == 2
 
 
-def test_when_one_side_closes_its_messages_are_forwarded_and_injected_requests_to_it_fail() -> None:
+def test_closing_one_side_forwards_its_messages_and_fails_injected_requests_to_it() -> None:
     for closed, peer in (("client", "server"), ("server", "client")):
         ending = interceptor("tool:slow => delay 9s", "tool:echo => hold")
         for number, side in enumerate((closed, peer)):

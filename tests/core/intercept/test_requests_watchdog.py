@@ -18,7 +18,7 @@ def spoken(steps: list[Step]) -> list[tuple[str, object]]:
     return [(step.side, loads(step.data)) for step in steps if isinstance(step, Inject)]
 
 
-def test_a_call_that_hangs_is_answered_cancelled_and_its_answer_swallowed() -> None:
+def test_a_hanging_call_gets_an_error_is_cancelled_and_its_late_response_is_swallowed() -> None:
     watched = interceptor(call_timeout=5)
     watched.process(1.0, "client", call(7))
     assert watched.next_at == 6.0
@@ -46,7 +46,7 @@ def test_a_call_that_hangs_is_answered_cancelled_and_its_answer_swallowed() -> N
     assert watched.next_at is None
 
 
-def test_what_is_answered_or_cancelled_in_time_is_left_alone() -> None:
+def test_requests_answered_or_cancelled_in_time_do_not_time_out() -> None:
     watched = interceptor(call_timeout=5)
     watched.process(1.0, "client", call(1))
     watched.process(1.0, "client", call(2))
@@ -56,7 +56,7 @@ def test_what_is_answered_or_cancelled_in_time_is_left_alone() -> None:
     assert (watched.next_at, watched.run_due(100)) == (None, [])
 
 
-def test_progress_says_that_it_does_not_hang() -> None:
+def test_progress_restarts_the_timeout() -> None:
     watched = interceptor(call_timeout=5)
     watched.process(1.0, "client", WITH_TOKEN)
     watched.process(5.0, "server", progress(3))
@@ -87,7 +87,7 @@ def test_in_2026_07_28_over_http_the_request_is_closed() -> None:
     assert steps[1:] == [AbortUpstream("the exchange")]
 
 
-def test_before_that_a_cancellation_goes_its_own_way() -> None:
+def test_before_2026_07_28_over_http_a_cancellation_is_a_separate_message() -> None:
     watched = interceptor(call_timeout=5)
     watched.process(0.0, "client", call(1), stream="4", exchange="the exchange")
     cancelled = actions(watched.run_due(5))[1]
@@ -96,7 +96,7 @@ def test_before_that_a_cancellation_goes_its_own_way() -> None:
     assert (cancelled.exchange, cancelled.stream, cancelled.side) == (None, "4", "client")
 
 
-def test_a_request_that_never_went_on_is_not_cancelled() -> None:
+def test_a_request_that_was_never_forwarded_is_not_cancelled() -> None:
     watched = interceptor("tool:echo => drop", "tool:slow => delay 9s", call_timeout=5)
     watched.process(0.0, "client", call(1))
     watched.process(0.0, "client", call(2, tool="slow"))
@@ -106,7 +106,7 @@ def test_a_request_that_never_went_on_is_not_cancelled() -> None:
     assert not any(isinstance(step, Forward) for step in watched.run_due(9))
 
 
-def test_an_answer_that_is_dropped_or_delayed_too_long_counts_as_none() -> None:
+def test_a_response_that_a_rule_drops_or_delays_too_long_does_not_prevent_the_timeout() -> None:
     watched = interceptor("kind:result id:1 => drop", "kind:result id:2 => delay 9s", call_timeout=5)
     for number in (1, 2):
         watched.process(0.0, "client", call(number))
@@ -119,7 +119,7 @@ def test_an_answer_that_is_dropped_or_delayed_too_long_counts_as_none() -> None:
     assert not any(isinstance(step, Forward) for step in steps)
 
 
-def test_an_answer_of_a_rule_that_comes_too_late_is_not_given() -> None:
+def test_a_response_from_a_rule_after_the_timeout_is_not_sent() -> None:
     watched = interceptor("tool:echo => delay 9s", "tool:echo => error no", call_timeout=5)
     watched.process(0.0, "client", call(1))
 

@@ -17,13 +17,13 @@ def sender(registry: ClientRegistry[object], name: str, id: str, connection: obj
     return client
 
 
-def test_a_client_that_goes_on_counting_is_the_same_on_another_connection() -> None:
+def test_a_client_with_increasing_ids_is_recognised_on_another_connection() -> None:
     registry: ClientRegistry[object] = ClientRegistry()
     first = sender(registry, "c", "1", "a")
     assert [sender(registry, "c", "2", "b"), sender(registry, "c", "3", "a")] == [first, first]
 
 
-def test_an_id_that_comes_again_is_somebody_new() -> None:
+def test_a_repeated_id_comes_from_a_new_client() -> None:
     registry: ClientRegistry[object] = ClientRegistry()
     first = sender(registry, "c", "1", "a")
     second = sender(registry, "c", "1", "a")
@@ -36,14 +36,14 @@ def test_another_name_is_another_client() -> None:
     assert sender(registry, "c", "1") != sender(registry, "d", "2")
 
 
-def test_of_many_the_one_on_the_connection_is_meant_first() -> None:
+def test_a_client_on_the_same_connection_takes_precedence() -> None:
     registry: ClientRegistry[object] = ClientRegistry()
     clients = [sender(registry, "c", "1", place) for place in range(64)]
     for number in range(2, 10):
         assert [sender(registry, "c", str(number), place) for place in range(64)] == clients
 
 
-def test_else_the_one_who_used_the_id_before() -> None:
+def test_without_a_connection_the_client_that_used_the_previous_id_matches() -> None:
     registry: ClientRegistry[object] = ClientRegistry()
     first, second = sender(registry, "c", "1", "a"), sender(registry, "c", "1", "b")
     sender(registry, "c", "2", "a")
@@ -51,13 +51,13 @@ def test_else_the_one_who_used_the_id_before() -> None:
     assert sender(registry, "c", "2", "newer") == second
 
 
-def test_a_probe_says_that_somebody_is_new() -> None:
+def test_a_probe_comes_from_a_new_client() -> None:
     registry: ClientRegistry[object] = ClientRegistry()
     sender(registry, "c", "5", "a")
     assert registry.find("c", "6", "a", is_new=True) is None
 
 
-def test_who_was_heard_longest_ago_is_forgotten_first() -> None:
+def test_the_least_recently_seen_client_is_forgotten_first() -> None:
     registry: ClientRegistry[int] = ClientRegistry(most=2)
     registry.add(1, "a", "1", None)
     registry.add(2, "b", "1", None)
@@ -67,7 +67,7 @@ def test_who_was_heard_longest_ago_is_forgotten_first() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5), st.sampled_from([1, 2, None]))))
-def test_nobody_sends_an_id_twice(said: list[tuple[str, int, int | None]]) -> None:
+def test_no_client_sends_an_id_twice(said: list[tuple[str, int, int | None]]) -> None:
     registry: ClientRegistry[list[str]] = ClientRegistry()
     for name, id, connection in said:  # noqa: A001
         client = registry.find(name, str(id), connection)

@@ -29,7 +29,7 @@ def due(playback: Playback, *, skips: bool = False) -> list[tuple[float, int]]:
 
 
 @pytest.mark.parametrize(("speed", "scale"), [(0.0, 0.0), (1.0, 1.0), (2.0, 0.5), (0.5, 2.0)])
-def test_steps_come_at_their_recorded_distance_scaled(speed: float, scale: float) -> None:
+def test_steps_keep_their_recorded_delay_scaled_by_the_speed(speed: float, scale: float) -> None:
     playback = Playback(interaction(), 100.0, speed)
     assert due(playback) == [(100 + scale, 0), (100 + 2 * scale, 1)]
     playback.open(1, 200.0)
@@ -47,7 +47,7 @@ def test_a_request_that_is_skipped_counts_as_answered() -> None:
     assert due(Playback(interaction(), 100.0, 1.0), skips=True) == [(101.0, 0), (103.0, 2)]
 
 
-def test_after_a_cancellation_only_what_waited_for_it_comes() -> None:
+def test_after_a_cancellation_only_steps_that_waited_for_it_are_sent() -> None:
     playback = Playback(interaction(cancelled=True), 100.0, 1.0)
     due(playback)
     playback.cancel(150.0)
@@ -58,7 +58,7 @@ def test_after_a_cancellation_only_what_waited_for_it_comes() -> None:
     assert due(stopped) == []
 
 
-def test_each_request_of_the_server_has_an_id_of_its_own_and_takes_it_as_a_string() -> None:
+def test_each_server_request_has_a_unique_id_and_accepts_it_as_a_string() -> None:
     live = asking().live()
     live.initialize(roots={})
     (one,), (other,) = live.call("a", "ask"), live.call("b", "ask")
@@ -67,7 +67,7 @@ def test_each_request_of_the_server_has_an_id_of_its_own_and_takes_it_as_a_strin
     assert names(live.say(id=one["id"], result={})) == ["notifications/message", "a"]
 
 
-def test_a_client_without_the_capability_is_not_asked() -> None:
+def test_a_client_without_the_capability_gets_no_server_requests() -> None:
     live = asking().live()
     live.initialize()
     assert names(live.call("a", "ask")) == ["notifications/message", "a"]
@@ -81,7 +81,7 @@ def test_a_request_that_the_server_withdrew_is_withdrawn_under_its_live_id() -> 
     assert answer["id"] == 1
 
 
-def test_log_messages_are_of_the_level_the_client_asked_for() -> None:
+def test_log_messages_have_at_least_the_level_that_the_client_set() -> None:
     talk = Talk().client(id=1, method="a").server(**log("info")).server(**log("error"))
     live = talk.server(id=1, result={}).live()
     assert names(live.ask(1, "a")) == ["notifications/message", "notifications/message", 1]
@@ -90,7 +90,7 @@ def test_log_messages_are_of_the_level_the_client_asked_for() -> None:
     assert (first["params"]["level"], last["id"]) == ("error", 3)
 
 
-def test_a_modern_request_says_its_own_level_and_gets_no_log_without_one() -> None:
+def test_a_modern_request_gets_log_messages_only_at_the_level_that_it_names() -> None:
     talk = Talk().client(id=1, method="a", params={"_meta": modern()}).server(**log("info"))
     live = talk.server(id=1, result={}).live()
     level = "io.modelcontextprotocol/logLevel"
@@ -99,7 +99,7 @@ def test_a_modern_request_says_its_own_level_and_gets_no_log_without_one() -> No
     assert names(live.ask(3, "a", _meta=modern(**{level: "error"}))) == [3]
 
 
-def test_a_subscription_is_fed_under_its_live_id_as_long_as_it_is_open() -> None:
+def test_an_open_subscription_gets_notifications_under_its_live_id() -> None:
     meta = {"io.modelcontextprotocol/subscriptionId": "l"}
     talk = Talk().client(
         id="l", method="subscriptions/listen", params={"notifications": {}, "_meta": modern()}
@@ -118,11 +118,11 @@ def test_a_subscription_is_fed_under_its_live_id_as_long_as_it_is_open() -> None
     assert not live.session.owes
 
 
-def test_a_client_that_wants_no_progress_gets_none() -> None:
+def test_a_client_that_requests_no_progress_gets_none() -> None:
     assert names(slow().live().ask("a", "tools/call", name="slow")) == ["a"]
 
 
-def test_a_modern_client_of_a_legacy_answer_is_asked_nothing() -> None:
+def test_a_modern_client_gets_no_server_requests_from_a_legacy_recording() -> None:
     live = asking().live(match=MatchMode.METHOD)
     live.initialize(roots={})
     assert names(live.ask("a", "tools/call", name="ask", _meta=modern())) == ["a"]

@@ -6,7 +6,7 @@ from mcpspy.core.mock.interaction import Interaction
 from tests.core.mock.talking import Talk, interactions
 
 
-def test_an_interaction_knows_its_answer_and_whether_it_stays_open() -> None:
+def test_an_interaction_has_a_response_or_stays_open() -> None:
     (call,) = interactions(Talk().call(1).session)
     assert call.answer is not None
     assert call.steps[-1].is_answer

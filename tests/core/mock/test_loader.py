@@ -25,7 +25,7 @@ def told(interaction: Interaction) -> list[tuple[str, float]]:
     return [(getattr(step.message, "method", "answer"), step.after) for step in interaction.steps]
 
 
-def test_progress_belongs_to_the_token_and_nobody_else() -> None:
+def test_progress_belongs_only_to_the_request_with_its_token() -> None:
     progress: dict[str, Any] = {
         "method": "notifications/progress",
         "params": {"progressToken": "t", "progress": 1},
@@ -37,7 +37,7 @@ def test_progress_belongs_to_the_token_and_nobody_else() -> None:
     assert told(other) == [("answer", 2.0)]
 
 
-def test_what_follows_the_client_s_answer_waits_for_it() -> None:
+def test_messages_after_the_clients_response_wait_for_it() -> None:
     talk = Talk().client(id=1, method="ask").server(id=1, method="roots/list")
     talk.client(id=1, result={"roots": []}).server(**LOG).server(id=1, result={})
     (interaction,) = interactions(talk.session)
@@ -45,7 +45,7 @@ def test_what_follows_the_client_s_answer_waits_for_it() -> None:
     assert told(interaction) == [("roots/list", 1.0), ("notifications/message", 1.0), ("answer", 2.0)]
 
 
-def test_an_error_after_a_cancellation_waits_for_one_and_a_late_result_does_not() -> None:
+def test_an_error_after_a_cancellation_waits_for_it_and_a_late_result_does_not() -> None:
     cancel: dict[str, Any] = {"method": "notifications/cancelled", "params": {"requestId": 1}}
     error = {"code": 0, "message": "Request cancelled"}
     refused = Talk().client(id=1, method="a").client(**cancel).server(id=1, error=error)
@@ -67,7 +67,7 @@ def test_a_subscription_that_ended_with_the_connection_waits_for_its_end() -> No
     assert [step.gates for step in interaction.steps] == [(EOF,)]
 
 
-def test_answers_to_a_client_that_had_closed_its_end_do_not_wait() -> None:
+def test_responses_after_the_client_closed_its_end_do_not_wait() -> None:
     talk = Talk().client(id=1, method="a").note("eof", **{"from": "client"}).server(id=1, result={})
     assert [step.gates for interaction in interactions(talk.session) for step in interaction.steps] == [()]
 
@@ -96,7 +96,7 @@ def settled(talk: Talk) -> list[int]:
     return [row for row in range(len(store)) if store.is_settled(row)]
 
 
-def test_an_interaction_is_over_when_it_is_answered_and_the_client_has_gone_on() -> None:
+def test_an_interaction_ends_after_its_response_and_the_clients_next_message() -> None:
     talk = Talk().client(id=1, method="a")
     assert settled(talk) == []
     assert settled(talk.server(id=1, result={})) == []
@@ -107,19 +107,19 @@ def test_an_interaction_is_over_when_it_is_answered_and_the_client_has_gone_on()
     assert settled(talk.note("stderr")) == [0, 1, 3]
 
 
-def test_an_interaction_is_not_over_while_the_client_owes_an_answer() -> None:
+def test_an_interaction_does_not_end_while_a_server_request_is_pending() -> None:
     talk = Talk().client(id=1, method="a").server(id=7, method="ping").server(id=1, result={}).call(2)
     assert settled(talk.call(3)) == [1]
     assert settled(talk.client(id=7, result={})) == [1, 2]
     assert settled(talk.server(**LOG).client(id=4, method="b")) == [0, 1, 2]
 
 
-def test_an_interaction_is_not_over_while_its_task_goes_on() -> None:
+def test_an_interaction_does_not_end_while_its_task_runs() -> None:
     talk = Talk().client(id=1, method="a").server(id=1, result={"task": {"taskId": "t"}})
     assert settled(talk.call(2).call(3)) == [1]
 
 
-def test_over_http_the_client_has_to_go_on_in_the_same_session() -> None:
+def test_over_http_only_a_message_in_the_same_session_ends_an_interaction() -> None:
     talk = Talk().client("s", 1, id=1, method="a").server("s", 1, id=1, result={})
     assert settled(talk.client("t", 2, id=2, method="b").server("t", 2, id=2, result={})) == []
     assert settled(talk.client("s", 3, id=3, method="c")) == [0]
@@ -129,7 +129,7 @@ def test_over_http_the_client_has_to_go_on_in_the_same_session() -> None:
     assert settled(single.client("2", 2, id=2, method="b", params=meta)) == [0]
 
 
-def test_answers_that_nobody_asked_for_and_garbage_are_left_out() -> None:
+def test_unsolicited_responses_and_garbage_are_skipped() -> None:
     talk = (
         Talk().call(1).server(id=1, result={"again": 1}).server(id=9, result={}).frame("server", b"DEBUG: x")
     )
@@ -137,28 +137,28 @@ def test_answers_that_nobody_asked_for_and_garbage_are_left_out() -> None:
     assert told(interaction) == [("answer", 1.0)]
 
 
-def test_nothing_is_kept_of_what_was_answered_but_its_scene() -> None:
+def test_only_the_interaction_of_an_answered_request_stays_in_memory() -> None:
     loader = loaded(Talk().handshake().call(1).call(2).session)
     assert not loader._pairing._answered
     assert not loader.causes._open
     assert not loader._owed
 
 
-def test_what_comes_while_nobody_waits_follows_the_last_message_of_the_client() -> None:
+def test_a_message_while_no_request_is_pending_follows_the_last_client_message() -> None:
     talk = Talk().call(1).server(**CHANGED).client(method="notifications/initialized").server(**CHANGED)
     call, notice = interactions(talk.session)
     assert told(call) == [("answer", 1.0), ("notifications/tools/list_changed", 2.0)]
     assert told(notice) == [("notifications/tools/list_changed", 1.0)]
 
 
-def test_of_two_requests_the_one_that_still_waits_is_meant() -> None:
+def test_a_message_belongs_to_the_request_that_is_still_pending() -> None:
     talk = Talk().client(id=1, method="slow").call(2).server(**LOG).server(id=1, result={})
     slow, call = interactions(talk.session)
     assert told(slow) == [("notifications/message", 3.0), ("answer", 4.0)]
     assert told(call) == [("answer", 1.0)]
 
 
-def test_what_is_listened_for_comes_after_what_brought_it_about() -> None:
+def test_a_subscribed_notification_follows_the_request_that_caused_it() -> None:
     meta: dict[str, Any] = {"_meta": {"io.modelcontextprotocol/subscriptionId": "l"}}
     talk = Talk().client(id="l", method="subscriptions/listen")
     talk.server(method="notifications/subscriptions/acknowledged", params=meta)
@@ -170,7 +170,7 @@ def test_what_is_listened_for_comes_after_what_brought_it_about() -> None:
     assert call.steps[0].listens == listen.number
 
 
-def test_over_http_the_exchange_that_carried_it_says_what_it_belongs_to() -> None:
+def test_over_http_a_message_belongs_to_the_exchange_that_carried_it() -> None:
     talk = Talk().client("s", 1, id=1, method="a").client("s", 2, id=2, method="b")
     talk.server("s", 1, **LOG).server("s", 2, id=2, result={}).server("s", 1, id=1, result={})
     one, other = interactions(talk.session)
@@ -178,13 +178,13 @@ def test_over_http_the_exchange_that_carried_it_says_what_it_belongs_to() -> Non
     assert told(other) == [("answer", 2.0)]
 
 
-def test_what_comes_before_the_answer_belongs_to_the_request_that_waits() -> None:
+def test_a_message_before_the_response_belongs_to_the_pending_request() -> None:
     talk = Talk().client(id=1, method="a").server(**LOG).server(id=1, result={})
     (interaction,) = interactions(talk.session)
     assert told(interaction) == [("notifications/message", 1.0), ("answer", 2.0)]
 
 
-def test_what_the_server_says_first_opens_the_session() -> None:
+def test_a_first_message_from_the_server_opens_the_session() -> None:
     opening, call = interactions(Talk().server(**LOG).call(1).session)
     assert opening.cause is None
     assert told(opening) == [("notifications/message", 1.0)]
@@ -239,7 +239,7 @@ def live(*said: Json, lines: bool = True, **options: Any) -> Live:
     return Live(Recordings([read.store]), **options)
 
 
-def test_what_we_asked_in_the_hosts_name_answers_nobody() -> None:
+def test_responses_to_injected_requests_are_not_played() -> None:
     client = live(
         *(request_entry(1), answers(1, "one")),
         *(request_entry("m-1", **OURS), done("inject", viewer="send", **{"from": "client"})),
@@ -255,7 +255,7 @@ def test_what_we_asked_in_the_hosts_name_answers_nobody() -> None:
 
 
 @pytest.mark.parametrize("lines", [True, False], ids=["in a file", "in none"])
-def test_a_changed_answer_is_played_as_the_host_heard_it(lines: bool) -> None:
+def test_an_edited_response_is_played_as_the_host_received_it(lines: bool) -> None:
     client = live(
         request_entry(1),
         answers(1, "was"),
@@ -274,7 +274,7 @@ def test_a_changed_answer_is_played_as_the_host_heard_it(lines: bool) -> None:
     assert client.answered("x", text="a") == "became"
 
 
-def test_what_was_corrupted_is_played_whole() -> None:
+def test_a_corrupted_response_is_played_uncorrupted() -> None:
     client = live(request_entry(1), answers(1, "was"), changed("torn", "corrupt", how="half-line"))
     assert client.answered("x", text="a") == "was"
 
@@ -287,7 +287,7 @@ def test_what_was_corrupted_is_played_whole() -> None:
     ],
     ids=["by a rule", "by a viewer"],
 )
-def test_an_answer_that_was_dropped_is_not_given(fate: list[Json]) -> None:
+def test_a_dropped_response_is_not_played(fate: list[Json]) -> None:
     client = live(request_entry(1), *fate, request_entry(2, "b"), answers(2, "yes"))
     assert client.call("x", text="a") == []
     (said,) = client.session.complaints()
@@ -295,7 +295,7 @@ def test_an_answer_that_was_dropped_is_not_given(fate: list[Json]) -> None:
     assert client.answered("y", text="b") == "yes"
 
 
-def test_an_answer_that_was_dropped_after_a_log_is_not_given_either() -> None:
+def test_a_response_dropped_after_a_log_message_is_not_played_either() -> None:
     log = entry("server", {"method": "notifications/message", "params": {"level": "info", "data": "x"}})
     held = (log, answers(1, "was"), done("hold", ticket=7), done("release", ticket=7, why="dropped"))
     client = live(request_entry(1), *held)
@@ -303,7 +303,7 @@ def test_an_answer_that_was_dropped_after_a_log_is_not_given_either() -> None:
     assert len(client.session.complaints()) == 1
 
 
-def test_what_was_dropped_on_the_way_to_an_answer_is_left_out() -> None:
+def test_a_notification_dropped_before_the_response_is_not_played() -> None:
     log = entry("server", {"method": "notifications/message", "params": {"level": "info", "data": "x"}})
     held = (log, done("hold", ticket=7), answers(1, "yes"), done("release", ticket=7, why="dropped"))
     assert [said.get("id") for said in live(request_entry(1), *held).call("x", text="a")] == ["x"]
@@ -325,14 +325,14 @@ def test_what_was_dropped_on_the_way_to_an_answer_is_left_out() -> None:
     ],
     ids=["by a rule", "by a viewer", "by one who edits"],
 )
-def test_what_was_delayed_comes_when_it_came(delay: list[Json]) -> None:
+def test_a_delayed_response_is_played_with_its_delay(delay: list[Json]) -> None:
     client = live(request_entry(1), answers(1, "yes"), *delay, speed=1.0)
     assert client.call("x", text="a") == []
     assert client.wait(3.5) == []
     assert [said["result"]["said"] for said in client.wait(0.5)] == ["yes"]
 
 
-def test_our_answer_is_played_and_not_the_one_we_kept() -> None:
+def test_an_injected_response_is_played_instead_of_the_suppressed_one() -> None:
     failed = entry("server", {"id": 1, "error": {"code": -32001, "message": "hung"}}, **OURS)
     cancelled = entry("client", {"method": "notifications/cancelled", "params": {"requestId": 1}}, **OURS)
     late = answers(1, "late", **KEPT)
@@ -340,7 +340,7 @@ def test_our_answer_is_played_and_not_the_one_we_kept() -> None:
         assert live(request_entry(1, **KEPT), *said).answered("x", text="a") == -32001
 
 
-def test_what_a_viewer_said_to_the_host_is_not_said_again() -> None:
+def test_messages_injected_by_a_viewer_are_not_played() -> None:
     roots = {"id": "m-1", "method": "roots/list"}
     client = live(
         *(
@@ -354,7 +354,7 @@ def test_what_a_viewer_said_to_the_host_is_not_said_again() -> None:
     assert [said.get("id") for said in client.call("x", text="a")] == ["x"]
 
 
-def test_what_may_still_be_changed_is_not_sure() -> None:
+def test_a_response_that_may_still_change_is_not_played() -> None:
     first = [request_entry(1), request_entry(2, "b"), answers(1, "was")]
     fates = (
         [changed("became"), answers(2, "yes")],
@@ -382,12 +382,12 @@ def test_what_may_still_be_changed_is_not_sure() -> None:
     ],
     ids=lambda note: json.dumps(note)[15:60],
 )
-def test_a_note_that_makes_no_sense_changes_nothing(odd: Json) -> None:
+def test_an_invalid_note_changes_nothing(odd: Json) -> None:
     assert live(request_entry(1), answers(1, "was"), odd).answered("x", text="a") == "was"
 
 
 @pytest.mark.parametrize("lines", [True, False], ids=["in a file", "in none"])
-def test_a_change_that_is_no_text_is_played_as_far_as_it_is(lines: bool) -> None:
+def test_a_change_that_is_not_valid_text_is_played_with_replacements(lines: bool) -> None:
     client = live(
         request_entry(1),
         answers(1, "was"),

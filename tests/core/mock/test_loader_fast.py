@@ -156,7 +156,9 @@ LINES = st.lists(
 
 @given(LINES, st.integers(0, 14), st.booleans())
 @settings(max_examples=300, deadline=None)
-def test_whatever_was_recorded_it_makes_the_same_scenes(said: list[Any], cut: int, ignores: bool) -> None:
+def test_the_fast_loader_reads_any_recording_like_the_full_loader(
+    said: list[Any], cut: int, ignores: bool
+) -> None:
     lines = [
         each if isinstance(each, bytes) else frame(number / 8, each[0], **each[1], **each[2])
         for number, each in enumerate(said)
@@ -193,19 +195,19 @@ LATER = request_entry(2, _meta={"progressToken": 2})
     ],
     ids=["in use", "in use by one that reports", "great numbers", "equal numbers", "one waits"],
 )
-def test_what_is_nearly_plain_makes_the_same_scenes(said: list[tuple[str, Json]]) -> None:
+def test_the_fast_loader_reads_unusual_messages_like_the_full_loader(said: list[tuple[str, Json]]) -> None:
     long, short = both([frame(float(at), side, **members) for at, (side, members) in enumerate(said)])
     assert short == long
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
-def test_a_real_recording_makes_the_same_scenes(path: Path) -> None:
+def test_the_fast_loader_reads_real_recordings_like_the_full_loader(path: Path) -> None:
     lines = path.read_bytes().splitlines()[1:]
     long, short = both(lines, cut=len(lines) // 2)
     assert short == long
 
 
-def test_what_is_plain_takes_no_steps_of_its_own() -> None:
+def test_a_plain_exchange_needs_no_separate_steps() -> None:
     loader = FastInteractionLoader(InteractionStore())
     lines = [frame(0.0, "client", id=1, method="ping"), frame(0.5, "server", id=1, result={})]
     loader.add_lines(lines, 0)

@@ -27,25 +27,25 @@ def of(**params: Any) -> RequestKey:
     return request_key(request(**params))
 
 
-def test_what_a_client_says_of_itself_is_not_asked_for() -> None:
+def test_client_metadata_is_not_compared() -> None:
     assert of(name="x", _meta={"progressToken": 1, "traceparent": "00"}).digest == of(name="x").digest
     assert of(name="x", _meta=modern()).digest == of(name="x", _meta=modern(progressToken=4)).digest
 
 
-def test_the_revision_is_part_of_it_in_the_era_that_says_it() -> None:
+def test_the_revision_is_part_of_the_key_of_modern_requests_only() -> None:
     assert of(name="x", _meta=modern()).digest != of(name="x").digest
     assert of(name="x", _meta=modern()).version == "2026-07-28"
     assert of(name="x", _meta={VERSION: "2025-11-25"}).digest == of(name="x").digest
 
 
-def test_no_arguments_are_empty_arguments_and_no_params_are_empty_params() -> None:
+def test_missing_arguments_equal_empty_ones_and_missing_params_equal_empty_ones() -> None:
     assert of(name="x", arguments={}).digest == of(name="x").digest
     (bare,) = read_frame(Frame(0.0, "client", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'))
     assert isinstance(bare, Request)
     assert request_key(bare).digest == request_key(request("tools/list")).digest
 
 
-def test_a_cursor_and_a_task_id_are_part_of_it() -> None:
+def test_a_cursor_and_a_task_id_are_part_of_the_key() -> None:
     assert request_key(request("tools/list", cursor="a")).digest != request_key(request("tools/list")).digest
     assert (
         request_key(request("tasks/get", taskId="a")).digest
@@ -53,7 +53,7 @@ def test_a_cursor_and_a_task_id_are_part_of_it() -> None:
     )
 
 
-def test_an_answered_question_is_another_request_than_the_one_that_led_to_it() -> None:
+def test_a_retry_with_input_responses_differs_from_the_first_request() -> None:
     first = of(name="ask")
     again = of(name="ask", requestState="s", inputResponses={"a": 1})
     assert first.digest != again.digest
@@ -62,7 +62,7 @@ def test_an_answered_question_is_another_request_than_the_one_that_led_to_it() -
     assert of(name="ask", inputResponses={"a": 1}).digest == of(name="ask", inputResponses={"a": 2}).digest
 
 
-def test_what_is_ignored_is_no_part_of_it() -> None:
+def test_ignored_params_are_not_part_of_the_key() -> None:
     ignored = [pointer("/params/arguments/now"), pointer("/params/arguments/list/1")]
     one = request(name="x", arguments={"now": 1, "list": [1, 2]})
     other = request(name="x", arguments={"now": 2, "list": [1, 3]})
@@ -71,7 +71,7 @@ def test_what_is_ignored_is_no_part_of_it() -> None:
     assert request_key(one, [("params",)]).params == b"{}"
 
 
-def test_all_that_decides_is_laid_out_as_in_the_message() -> None:
+def test_the_compared_parts_are_arranged_as_in_the_message() -> None:
     said = compared_request(request(name="x", requestState="s", _meta=modern(progressToken=1)))
     assert said == {
         "method": "tools/call",
@@ -79,7 +79,7 @@ def test_all_that_decides_is_laid_out_as_in_the_message() -> None:
     }
 
 
-def test_params_that_nobody_should_send_are_compared_all_the_same() -> None:
+def test_invalid_params_are_compared_too() -> None:
     deep = b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":' + b"[" * 990 + b"]" * 990 + b"}}"
     (message,) = read_frame(Frame(0.0, "client", deep))
     if isinstance(message, Request):
@@ -105,7 +105,7 @@ PARAMS = (
 
 
 @given(st.sampled_from(["tools/call", "resources/read", "completion/complete", "x"]), PARAMS, st.booleans())
-def test_it_is_what_a_longer_look_says(method: str, params: Any, ignores: bool) -> None:
+def test_the_fast_key_equals_the_full_key(method: str, params: Any, ignores: bool) -> None:
     ignored = (("params", "arguments", "a"),) if ignores else ()
     said = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     (request,) = read_frame(Frame(0.0, "client", json.dumps(said).encode()))
@@ -118,10 +118,10 @@ def test_it_is_what_a_longer_look_says(method: str, params: Any, ignores: bool) 
 
 
 @pytest.mark.parametrize("data", [b'{"a":1}', b"{}", b"", b'{"n":1e40}', b'{"_meta":{"progressToken":1}}'])
-def test_what_is_plain_is_told(data: bytes) -> None:
+def test_plain_params_have_a_fast_key(data: bytes) -> None:
     assert plain_key("tools/call", data) is not None
 
 
 @pytest.mark.parametrize("data", [b"[]", b"{", b'{"requestState":"s"}', b'{"name":1}', b'{"_meta":5}'])
-def test_of_what_is_odd_nothing_is_said(data: bytes) -> None:
+def test_unusual_params_have_no_fast_key(data: bytes) -> None:
     assert plain_key("tools/call", data) is None

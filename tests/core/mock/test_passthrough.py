@@ -26,7 +26,7 @@ def forwarded(passthrough: Passthrough, id: Any = 1) -> Request:  # noqa: A002
     return message
 
 
-def test_a_request_goes_on_as_it_is_once() -> None:
+def test_a_request_is_forwarded_unchanged_and_only_once() -> None:
     passthrough = Passthrough()
     message = forwarded(passthrough)
     assert passthrough.is_waiting
@@ -34,7 +34,7 @@ def test_a_request_goes_on_as_it_is_once() -> None:
     assert passthrough.take_outgoing() == []
 
 
-def test_its_answer_comes_back_as_it_is_once() -> None:
+def test_a_response_is_returned_unchanged_and_only_once() -> None:
     passthrough = Passthrough()
     forwarded(passthrough, "a")
     answer = b'{"jsonrpc":"2.0","id":"a","result":{"n":1.50}}'
@@ -43,7 +43,7 @@ def test_its_answer_comes_back_as_it_is_once() -> None:
     assert passthrough.received(answer) == []
 
 
-def test_a_request_of_the_server_gets_an_id_of_ours_and_its_answer_the_servers() -> None:
+def test_a_server_request_gets_a_generated_id_and_its_response_the_original_id() -> None:
     passthrough = Passthrough()
     forwarded(passthrough)
     passthrough.take_outgoing()
@@ -59,7 +59,7 @@ def test_a_request_of_the_server_gets_an_id_of_ours_and_its_answer_the_servers()
     assert not passthrough.forward_response(answer)
 
 
-def test_an_answer_to_nothing_that_was_relayed_is_not_ours() -> None:
+def test_a_response_to_a_request_that_was_not_forwarded_is_ignored() -> None:
     failure = read(id=1, error={"code": -1, "message": "no"})
     assert isinstance(failure, Failure)
     passthrough = Passthrough()
@@ -67,7 +67,7 @@ def test_an_answer_to_nothing_that_was_relayed_is_not_ours() -> None:
     assert passthrough.take_outgoing() == []
 
 
-def test_a_cancellation_goes_on_if_what_it_cancels_did() -> None:
+def test_a_cancellation_is_forwarded_only_if_its_request_was() -> None:
     passthrough = Passthrough()
     forwarded(passthrough)
     passthrough.take_outgoing()
@@ -78,7 +78,7 @@ def test_a_cancellation_goes_on_if_what_it_cancels_did() -> None:
     assert not passthrough.is_waiting
 
 
-def test_a_notification_comes_on_the_stream_of_what_is_open() -> None:
+def test_a_notification_is_sent_on_the_stream_of_the_open_request() -> None:
     passthrough = Passthrough()
     note = written(method="notifications/message", params={"level": "info", "data": 1})
     assert passthrough.received(note) == [RealServerMessage(note, None, False)]
@@ -86,5 +86,5 @@ def test_a_notification_comes_on_the_stream_of_what_is_open() -> None:
     assert passthrough.received(note) == [RealServerMessage(note, b"1", False)]
 
 
-def test_what_is_no_message_is_left_out() -> None:
+def test_output_that_is_not_a_message_is_skipped() -> None:
     assert Passthrough().received(b"Listening on stdio") == []

@@ -31,7 +31,7 @@ def test_answers_of_one_key_queue_in_recorded_order() -> None:
     ]
 
 
-def test_of_what_two_recordings_answer_the_later_one_counts_and_that_is_said() -> None:
+def test_the_later_of_two_recordings_answers_and_the_conflict_is_reported() -> None:
     recordings = merged(Talk().call(1, answer="old").call(2, "first"), Talk().call(1, answer="new"))
     live = Live(recordings)
     assert live.answered(1) == "new"
@@ -39,11 +39,11 @@ def test_of_what_two_recordings_answer_the_later_one_counts_and_that_is_said() -
     assert recordings.conflicts == ["tools/call echo: 1.jsonl and 0.jsonl differ; using 1.jsonl"]
 
 
-def test_recordings_that_agree_are_no_conflict() -> None:
+def test_recordings_with_equal_responses_do_not_conflict() -> None:
     assert merged(Talk().handshake().call(1), Talk().handshake().call(7)).conflicts == []
 
 
-def test_two_handshakes_that_differ_are_one() -> None:
+def test_the_later_of_two_different_handshakes_is_used() -> None:
     recordings = merged(Talk().handshake(name="a"), Talk().handshake(name="b"))
     assert recordings.conflicts == ["initialize: 1.jsonl and 0.jsonl differ; using 1.jsonl"]
     assert recordings.server is not None
@@ -59,12 +59,12 @@ def test_the_revisions_of_a_modern_server_are_those_it_took() -> None:
     ]
 
 
-def test_revisions_that_are_no_list_are_none() -> None:
+def test_revisions_that_are_not_a_list_are_ignored() -> None:
     talk = Talk().client(id=1, method="server/discover", params={"_meta": modern()})
     assert talk.server(id=1, result={"supportedVersions": 1}).recordings().versions == []
 
 
-def test_a_recording_in_which_no_server_speaks_has_none() -> None:
+def test_a_recording_without_server_messages_has_no_server() -> None:
     assert not loaded(Talk().client(id=1, method="ping").session).has_server
     assert loaded(Talk().call(1).session).has_server
 

@@ -18,7 +18,7 @@ def test_results_and_errors_carry_the_id_as_it_was_written() -> None:
     assert json.loads(responses.error(b"1", 1, "\ud800", {"a": 1}))["error"]["data"] == {"a": 1}
 
 
-def test_a_server_whose_handshake_is_missing_has_what_was_used_of_it() -> None:
+def test_a_missing_handshake_is_inferred_from_the_methods_in_the_recording() -> None:
     talk = Talk("weather").call(1).client(id=2, method="resources/subscribe", params={"uri": "x:"})
     talk.client(id=3, method="completion/complete", params={})
     said = talk.live().initialize("2025-06-18")["result"]
@@ -28,14 +28,14 @@ def test_a_server_whose_handshake_is_missing_has_what_was_used_of_it() -> None:
     assert talk.live().initialize("1999")["result"]["protocolVersion"] == "2025-11-25"
 
 
-def test_a_modern_server_that_was_never_probed_says_what_it_took() -> None:
+def test_a_discover_response_is_inferred_for_a_server_that_was_never_probed() -> None:
     recordings = Talk().client(id=1, method="tools/list", params={"_meta": modern()}).recordings()
     said = responses.discovered(recordings)
     assert said["supportedVersions"] == ["2026-07-28"]
     assert said["capabilities"] == {"tools": {}}
 
 
-def test_a_miss_names_the_three_nearest_and_where_they_differ() -> None:
+def test_a_miss_names_the_three_nearest_requests_and_their_differences() -> None:
     talk = Talk().call(1, n=1, m=1).call(2, n=2, m=1).call(3, n=3, m=3).call(4, "other", n=9, m=1)
     talk.client(id=5, method="prompts/get", params={"name": "echo"}).server(id=5, result={})
     live = talk.live()
@@ -53,19 +53,19 @@ def test_a_miss_names_the_three_nearest_and_where_they_differ() -> None:
     )
 
 
-def test_a_modern_request_to_a_legacy_recording_is_told_that_it_is_the_revision() -> None:
+def test_the_error_for_a_modern_request_to_a_legacy_recording_names_the_revision() -> None:
     talk = Talk().client(id=1, method="tools/call", params={"name": "echo"}).server(id=1, result={})
     (said,) = talk.live().ask(1, "tools/call", name="echo", _meta=modern())
     assert said["error"]["data"]["nearest"][0]["differs"] == ["/params/_meta"]
 
 
-def test_a_method_that_was_never_used_is_told_which_were() -> None:
+def test_the_error_for_an_unrecorded_method_names_the_nearest_request() -> None:
     (said,) = Talk().call(1).live().ask(1, "prompts/get", name="echo")
     near = {"method": "tools/call", "about": "echo", "differs": ["/method"]}
     assert said["error"]["data"] == {"mcpspy": "not recorded", "nearest": [near]}
 
 
-def test_of_a_recording_without_requests_nothing_is_near() -> None:
+def test_a_recording_without_requests_has_no_nearest_request() -> None:
     live = Talk().handshake().live()
     (said,) = live.call(1)
     assert said["error"]["data"]["nearest"] == []

@@ -22,12 +22,12 @@ from tests.core.mock.talking import VERSION, Live, Talk, asking, entries, loaded
 MISS = -32603
 
 
-def test_answers_of_one_request_come_in_their_order_and_the_last_is_repeated() -> None:
+def test_responses_to_one_request_are_given_in_order_and_the_last_repeats() -> None:
     live = Talk().call(1, answer="a", n=1).call(2, answer="x", n=2).call(3, answer="b", n=1).live()
     assert [live.answered(1, n=n) for n in (1, 1, 2, 1, 2)] == ["a", "b", "x", "b", "x"]
 
 
-def test_a_used_up_answer_is_a_miss_if_that_was_asked_for() -> None:
+def test_an_exhausted_response_is_a_miss_if_so_configured() -> None:
     live = Talk().call(1, answer="a").live(repeats=False)
     assert [live.answered(1), live.answered(2)] == ["a", MISS]
     assert live.session.complaints() == ["every recorded answer is used up: tools/call echo"]
@@ -38,11 +38,11 @@ def test_every_client_begins_with_the_first_answer() -> None:
     assert [Live(recordings).answered(1), Live(recordings).answered(1)] == ["a", "a"]
 
 
-def test_exact_takes_no_other_arguments() -> None:
+def test_mode_exact_requires_equal_arguments() -> None:
     assert Talk().call(1, n=1).live().answered(1, n=2) == MISS
 
 
-def test_lenient_takes_the_only_one_of_a_tool_whatever_its_arguments() -> None:
+def test_mode_lenient_takes_the_only_call_of_a_tool_with_any_arguments() -> None:
     talk = Talk().call(1, answer="a", n=1).call(2, answer="b", n=1).call(3, "two", n=1).call(4, "two", n=2)
     live = talk.live(match=MatchMode.LENIENT)
     assert [live.answered(1, n=9), live.answered(2, n=1), live.answered(3, n=5)] == ["a", "b", "b"]
@@ -51,13 +51,13 @@ def test_lenient_takes_the_only_one_of_a_tool_whatever_its_arguments() -> None:
     assert live.answered(6, "three") == MISS
 
 
-def test_method_takes_the_next_of_the_method() -> None:
+def test_mode_method_takes_the_next_request_of_the_method() -> None:
     live = Talk().call(1, "x", "a").call(2, "y", "b").call(3, "x", "c").live(match=MatchMode.METHOD)
     assert [live.answered(1, "anything", n=n) for n in range(4)] == ["a", "b", "c", "c"]
     assert "error" in live.ask(9, "prompts/get", name="x")[0]
 
 
-def test_what_is_ignored_may_differ() -> None:
+def test_ignored_params_may_differ() -> None:
     recordings = Talk().call(1, now=1, n=1).recordings("/params/arguments/now")
     assert [Live(recordings).answered(1, now=2, n=1), Live(recordings).answered(1, now=1, n=2)] == [
         "yes",
@@ -80,7 +80,7 @@ def test_pages_follow_their_cursors() -> None:
     assert lost["error"]["data"]["nearest"][0]["differs"] == ["/params/cursor"]
 
 
-def test_a_chain_of_questions_is_followed_by_its_state() -> None:
+def test_a_chain_of_input_requests_is_followed_by_its_state() -> None:
     talk = Talk()
     for number, colour in enumerate(("blue", "red")):
         state, about = f"s{number}", {"name": "ask", "_meta": modern()}
@@ -100,7 +100,7 @@ def test_a_chain_of_questions_is_followed_by_its_state() -> None:
     assert lost["error"]["data"]["nearest"][0]["differs"] == ["/params/requestState"]
 
 
-def test_of_one_question_the_answer_to_what_the_user_said_is_given() -> None:
+def test_the_response_depends_on_the_users_input() -> None:
     talk = Talk()
     for said in ("accept", "decline"):
         params = {"name": "ask", "requestState": "s", "inputResponses": {"q": said}, "_meta": modern()}
@@ -112,7 +112,7 @@ def test_of_one_question_the_answer_to_what_the_user_said_is_given() -> None:
         assert answer["result"]["said"] == said
 
 
-def test_what_was_never_asked_for_is_known_at_the_end() -> None:
+def test_unused_interactions_are_known_at_the_end() -> None:
     live = Talk().handshake().call(1, n=1).call(2, n=1).call(3, n=2).live()
     live.initialize()
     live.answered(1, n=1)
@@ -123,11 +123,11 @@ def test_what_was_never_asked_for_is_known_at_the_end() -> None:
 
 
 @pytest.mark.parametrize("match", list(MatchMode))
-def test_a_recording_of_nothing_answers_nothing(match: MatchMode) -> None:
+def test_an_empty_recording_answers_nothing(match: MatchMode) -> None:
     assert Talk().handshake().live(match=match).answered(1) == MISS
 
 
-def test_a_placeholder_of_redaction_stands_for_what_it_may_have_been() -> None:
+def test_a_redacted_value_matches_any_value() -> None:
     talk = Talk().handshake().call(1, "login", "in", key="[redacted:3f9c01ab]", user="ada")
     talk.call(2, "login", "in again", key="[redacted:3f9c01ab]", user="ada").call(
         3, "login", "bob", user="bob"
@@ -141,7 +141,7 @@ def test_a_placeholder_of_redaction_stands_for_what_it_may_have_been() -> None:
     assert [interaction.number for interaction in live.session.selector.unused()] == [3]
 
 
-def test_different_values_stand_for_different_placeholders_in_their_order() -> None:
+def test_different_values_match_different_placeholders_in_order() -> None:
     live = (
         Talk()
         .handshake()
@@ -179,7 +179,7 @@ def said(data: bytes, selector: Selector) -> Any:
 ECHO = request(name="echo", arguments={"n": 1})
 
 
-def test_a_plain_request_is_answered_and_its_place_taken() -> None:
+def test_a_plain_request_is_answered_and_its_interaction_is_used() -> None:
     selector = Selector(twice().recordings())
     assert said(ECHO, selector) == {"jsonrpc": "2.0", "id": 7, "result": {"said": "a"}}
     assert [said(ECHO, selector)["result"]["said"] for _ in range(2)] == ["b", "b"]
@@ -204,25 +204,25 @@ def test_a_plain_request_is_answered_and_its_place_taken() -> None:
     ],
     ids=lambda data: ascii(data[:60]),
 )
-def test_what_is_not_plain_takes_nobodys_place(data: bytes) -> None:
+def test_an_unusual_request_uses_no_interaction_on_the_fast_path(data: bytes) -> None:
     selector = Selector(twice().recordings())
     assert selector.fast_response(data) is None
     assert len(selector.unused()) == 4
 
 
 @pytest.mark.parametrize("talk", [slow(), asking()], ids=["progress", "a question"])
-def test_what_comes_with_something_besides_takes_the_long_way(talk: Talk) -> None:
+def test_an_exchange_with_more_messages_takes_the_slow_path(talk: Talk) -> None:
     name = "slow" if len(talk.session.exchanges) == 1 else "ask"
     assert Selector(talk.recordings()).fast_response(request(name=name)) is None
 
 
-def test_a_large_answer_is_read_when_it_is_told() -> None:
+def test_a_large_response_takes_the_slow_path() -> None:
     talk = Talk().call(1, answer="x" * SMALL)
     assert Selector(talk.recordings()).fast_response(request(name="echo")) is None
     assert talk.live().answered(5) == "x" * SMALL
 
 
-def test_how_it_is_matched_is_obeyed() -> None:
+def test_the_fast_path_follows_the_match_options() -> None:
     assert Selector(twice().recordings(), MatchMode.METHOD).fast_response(ECHO) is None
     once = Selector(twice().recordings(), repeats=False)
     assert [said(ECHO, once) is None for _ in range(3)] == [False, False, True]
@@ -232,7 +232,7 @@ def test_how_it_is_matched_is_obeyed() -> None:
     assert json.loads(answer[0])["result"]["said"] == "a"
 
 
-def test_what_the_rest_of_the_recordings_could_change_is_not_sure() -> None:
+def test_a_response_waits_if_the_rest_of_the_recordings_could_change_it() -> None:
     talk = twice()
     loader = InteractionLoader(InteractionStore("r.jsonl"), talk.session.header)
     for entry in list(entries(talk.session))[:5]:
@@ -249,7 +249,7 @@ def test_what_the_rest_of_the_recordings_could_change_is_not_sure() -> None:
     assert said(ECHO, Selector(Recordings([loader.store, later])))["result"]["said"] == "a"
 
 
-def test_a_request_takes_its_time_where_time_is_asked_for() -> None:
+def test_a_response_takes_the_recorded_time_at_the_given_speed() -> None:
     live = Talk().call(1).live(speed=1.0)
     assert live.call("x") == []
     assert [each["id"] for each in live.wait(1.0)] == ["x"]
@@ -272,7 +272,7 @@ WHAT = st.sampled_from(["answered", "answered", "failed", "reported", "logged"])
 
 @given(ASKED, st.lists(WHAT, min_size=6, max_size=6), ASKED, st.booleans(), st.sampled_from(MatchMode))
 @settings(max_examples=60, deadline=None)
-def test_whatever_is_asked_the_long_way_tells_the_same(
+def test_the_fast_path_and_the_slow_path_give_the_same_responses(
     recorded: list[Any], answers: list[str], asked: list[Any], repeats: bool, match: MatchMode
 ) -> None:
     talk = Talk().handshake()
@@ -329,7 +329,7 @@ def test_a_probe_of_a_legacy_recording_is_refused_at_once() -> None:
     assert said["error"]["code"] == -32601
 
 
-def test_a_handshake_with_a_modern_recording_is_refused_with_what_it_speaks() -> None:
+def test_a_handshake_with_a_modern_recording_is_refused_with_the_supported_revisions() -> None:
     error = modern_only().live().initialize()["error"]
     assert error["code"] == -32022
     assert error["data"] == {"supported": ["2026-07-28"], "requested": "2025-11-25"}
@@ -378,7 +378,7 @@ def is_settled(recordings: Recordings, message: Request) -> bool:
 PROBES = read_request("server/discover", **PROBE)
 
 
-def test_how_a_recording_begins_answers_only_what_all_of_it_would_answer_so() -> None:
+def test_a_handshake_is_settled_early_only_if_the_rest_cannot_change_the_response() -> None:
     begun = Recordings([loaded(legacy().session).store])
     assert is_settled(begun, read_request("initialize", protocolVersion="2025-11-25"))
     assert not is_settled(begun, read_request("initialize", protocolVersion="2025-03-26"))

@@ -62,7 +62,7 @@ def test_a_slow_answer_takes_the_recorded_time() -> None:
     assert not after.owes
 
 
-def test_what_is_cancelled_stops() -> None:
+def test_a_cancelled_request_gets_no_more_messages() -> None:
     live = slow().live(speed=1.0)
     live.ask("a", "tools/call", name="slow", _meta={"progressToken": 0})
     assert names(live.wait(1.0)) == ["notifications/progress"]
@@ -86,7 +86,7 @@ def test_a_call_that_was_cancelled_and_never_answered_is_not_answered_now() -> N
     assert live.session.complaints() == []
 
 
-def test_a_call_that_nobody_cancelled_and_nobody_answered_is_said_to_be_that() -> None:
+def test_a_request_without_a_recorded_response_is_reported() -> None:
     live = Talk().call(1).client(id=2, method="a").live()
     assert live.ask(5, "a") == []
     (said,) = live.session.complaints()
@@ -94,7 +94,7 @@ def test_a_call_that_nobody_cancelled_and_nobody_answered_is_said_to_be_that() -
 
 
 @pytest.mark.parametrize("answer", [{"result": {"roots": []}}, {"error": {"code": -1, "message": "no"}}])
-def test_a_request_of_the_server_is_answered_before_it_goes_on(answer: Json) -> None:
+def test_the_mock_waits_for_the_response_to_a_server_request(answer: Json) -> None:
     live = asking().live()
     live.initialize(roots={})
     (request,) = live.call("a", "ask")
@@ -104,7 +104,7 @@ def test_a_request_of_the_server_is_answered_before_it_goes_on(answer: Json) -> 
     assert live.say(id=request["id"], **answer) == [], "an answer counts once"
 
 
-def test_what_followed_a_notification_follows_it_and_once() -> None:
+def test_messages_recorded_after_a_notification_are_sent_once() -> None:
     live = Talk().handshake().server(method="notifications/tools/list_changed").live()
     live.initialize()
     assert names(live.say(method="notifications/initialized")) == ["notifications/tools/list_changed"]
@@ -131,7 +131,7 @@ def test_a_task_is_followed_to_its_result() -> None:
 @pytest.mark.parametrize(
     "method", ["ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel"]
 )
-def test_some_requests_never_miss(method: str) -> None:
+def test_some_requests_succeed_even_if_they_were_not_recorded(method: str) -> None:
     live = Talk().handshake().live()
     assert live.ask(1, method, uri="x:") == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
     assert live.session.selector.misses == []
@@ -162,18 +162,18 @@ def test_a_batch_is_read_where_the_revision_has_it() -> None:
         (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600, None),
     ],
 )
-def test_what_is_no_request_is_refused_and_the_next_is_answered(data: bytes, code: int, id: object) -> None:  # noqa: A002
+def test_an_invalid_request_is_refused_and_the_next_is_answered(data: bytes, code: int, id: object) -> None:  # noqa: A002
     live = Talk().handshake().live()
     (said,) = live.send(data)
     assert (said["error"]["code"], said["id"]) == (code, id)
     assert names(live.ask(7, "ping")) == [7]
 
 
-def test_a_blank_line_says_nothing() -> None:
+def test_a_blank_line_gets_no_response() -> None:
     assert Talk().handshake().live().send(b" \r") == []
 
 
-def test_what_belongs_to_which_request_is_said_for_a_transport_that_must_know() -> None:
+def test_outgoing_messages_name_the_request_that_they_belong_to() -> None:
     live = slow().live()
     live.session.receive(
         b'{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"slow","_meta":{"progressToken":1}}}',
@@ -187,7 +187,7 @@ def test_what_belongs_to_which_request_is_said_for_a_transport_that_must_know() 
     ]
 
 
-def test_what_is_listened_for_belongs_to_the_subscription_and_not_to_its_cause() -> None:
+def test_a_subscribed_notification_belongs_to_its_subscription_and_not_to_its_cause() -> None:
     meta = {"io.modelcontextprotocol/subscriptionId": "l"}
     talk = Talk().client(id="l", method="subscriptions/listen", params={"_meta": modern()})
     talk.client(id=1, method="touch", params={"_meta": modern()})
@@ -211,7 +211,7 @@ def test_of_two_requests_under_one_id_the_younger_is_cancelled() -> None:
 @given(
     st.lists(st.binary(max_size=60) | st.text(alphabet='{}[]":,0123idmethod', max_size=40).map(str.encode))
 )
-def test_nothing_that_a_client_sends_stops_it(lines: list[bytes]) -> None:
+def test_nothing_that_a_client_sends_stops_the_mock(lines: list[bytes]) -> None:
     live = Talk().handshake().call(1).live(speed=1.0)
     for line in lines:
         live.send(line)
@@ -239,7 +239,7 @@ PARAMS = JUNK | st.dictionaries(
 
 
 @given(st.lists(st.tuples(METHODS, JUNK, PARAMS), max_size=6))
-def test_requests_that_nobody_should_send_are_answered_all_the_same(said: list[tuple[str, Any, Any]]) -> None:
+def test_the_mock_survives_arbitrary_requests(said: list[tuple[str, Any, Any]]) -> None:
     live = Live(asking().recordings("/params/arguments/0"))
     for method, id, params in said:  # noqa: A001
         live.say(method=method, id=id, params=params)
@@ -409,7 +409,7 @@ def three() -> Talk:
     return Talk().call(1, answer="a", n=1).call(2, answer="b", n=2).call(3, answer="c", n=1)
 
 
-def test_what_is_answered_and_over_is_answered_before_the_rest_is_read() -> None:
+def test_a_completed_interaction_is_answered_before_the_rest_is_read() -> None:
     reading = Reading(three())
     assert reading.call("x", n=1) == []
     assert reading.session.waits
@@ -419,7 +419,7 @@ def test_what_is_answered_and_over_is_answered_before_the_rest_is_read() -> None
     assert not reading.session.waits
 
 
-def test_what_comes_after_what_waits_waits_behind_it() -> None:
+def test_a_request_waits_behind_an_earlier_pending_request() -> None:
     reading = Reading(three())
     reading.read(3)
     assert reading.call("x", n=2) == []
@@ -427,7 +427,7 @@ def test_what_comes_after_what_waits_waits_behind_it() -> None:
     assert told(reading.read(2)) == [("x", "b"), ("y", "a")]
 
 
-def test_the_next_place_in_a_queue_is_waited_for_and_a_repetition_to_the_end() -> None:
+def test_a_response_waits_for_the_next_in_its_queue_or_the_end_of_the_recording() -> None:
     reading = Reading(three())
     reading.read(4)
     assert [reading.call("x", n=1), reading.call("y", n=1), reading.call("z", n=1)] == [[("x", "a")], [], []]
@@ -435,7 +435,7 @@ def test_the_next_place_in_a_queue_is_waited_for_and_a_repetition_to_the_end() -
     assert [interaction.number for interaction in reading.session.selector.unused()] == [1]
 
 
-def test_only_at_the_end_is_it_sure_that_something_was_not_recorded() -> None:
+def test_a_miss_is_certain_only_at_the_end_of_the_recording() -> None:
     reading = Reading(three())
     reading.read(5)
     assert [reading.call("x", "other"), reading.say(id="p", method="ping")] == [[], []]
@@ -443,7 +443,7 @@ def test_only_at_the_end_is_it_sure_that_something_was_not_recorded() -> None:
     assert reading.session.selector.misses == ["not recorded: tools/call other"]
 
 
-def test_what_no_recording_has_a_say_in_does_not_wait() -> None:
+def test_input_that_needs_no_recording_does_not_wait() -> None:
     reading = Reading(Talk().handshake().client(id=1, method="a").server(id=7, method="ping").call(2))
     reading.read(2)
     reading.call("x")
@@ -452,7 +452,7 @@ def test_what_no_recording_has_a_say_in_does_not_wait() -> None:
     assert reading.say(id=9, result={}) == []
 
 
-def test_a_notification_waits_for_what_followed_it() -> None:
+def test_a_notification_waits_for_the_messages_that_followed_it() -> None:
     talk = Talk().handshake().server(method="notifications/tools/list_changed").call(1)
     reading = Reading(talk)
     reading.read(3)
@@ -471,7 +471,7 @@ def test_a_request_that_waits_and_is_cancelled_is_not_answered() -> None:
     assert told(told_so.say(id="y", method="tools/call", params={"name": "echo", "arguments": {"n": 2}}))
 
 
-def test_a_client_that_closed_its_end_gets_what_it_waits_for_and_then_the_end() -> None:
+def test_a_client_that_closed_its_end_gets_pending_responses_and_then_the_end() -> None:
     talk = Talk().client(id="l", method="subscriptions/listen", params={"_meta": modern()}).call(1)
     talk.note("eof", **{"from": "client"}).server(id="l", error={"code": -32000, "message": "closed"})
     reading = Reading(talk)
@@ -483,7 +483,7 @@ def test_a_client_that_closed_its_end_gets_what_it_waits_for_and_then_the_end() 
     assert not reading.session.owes
 
 
-def test_the_last_recording_is_sure_before_the_first_is_read() -> None:
+def test_the_last_recording_can_answer_before_the_first_is_read() -> None:
     reading = Reading(
         Talk().call(1, answer="old", n=1).call(2, "first"), Talk().call(1, answer="new", n=1).call(2, n=9)
     )
@@ -495,7 +495,7 @@ def test_the_last_recording_is_sure_before_the_first_is_read() -> None:
     assert reading.recordings.conflicts == ["tools/call echo: 1.jsonl and 0.jsonl differ; using 1.jsonl"]
 
 
-def test_how_the_first_recording_begins_is_not_sure_before_the_last_is_read() -> None:
+def test_a_response_is_not_settled_before_the_last_recording_is_read() -> None:
     reading = Reading(three(), Talk().call(1, "other").call(2, answer="new", n=1))
     reading.read(3, which=0)
     reading.read(2)
@@ -503,7 +503,7 @@ def test_how_the_first_recording_begins_is_not_sure_before_the_last_is_read() ->
     assert told(reading.read_all()) == [("x", "new")]
 
 
-def test_a_revision_that_was_not_heard_of_yet_is_not_refused_yet() -> None:
+def test_an_unknown_revision_is_not_refused_before_the_recording_is_read() -> None:
     talk = Talk()
     for id, version in ((1, "2026-07-28"), (2, "2026-07-28"), (3, "2027-01-01")):  # noqa: A001
         talk.client(id=id, method="tools/list", params={"_meta": modern(**{VERSION: version})})
@@ -515,7 +515,7 @@ def test_a_revision_that_was_not_heard_of_yet_is_not_refused_yet() -> None:
     assert told(reading.read_all()) == [("x", "2026-07-28")]
 
 
-def test_an_answer_to_a_question_that_was_not_heard_yet_is_waited_for() -> None:
+def test_a_response_to_an_unread_input_request_waits() -> None:
     talk = Talk()
     for said in ("accept", "decline"):
         params = {"name": "ask", "requestState": "s", "inputResponses": {"q": said}, "_meta": modern()}
@@ -527,7 +527,7 @@ def test_an_answer_to_a_question_that_was_not_heard_yet_is_waited_for() -> None:
     assert told(reading.read_all()) == [("x", "decline")]
 
 
-def test_other_arguments_are_taken_when_it_is_sure_that_there_are_none() -> None:
+def test_other_arguments_match_only_after_the_whole_recording_is_read() -> None:
     reading = Reading(three(), match=MatchMode.LENIENT)
     reading.read(5)
     assert reading.call("x", n=1) == [("x", "a")]
@@ -541,7 +541,7 @@ def test_other_arguments_are_taken_when_it_is_sure_that_there_are_none() -> None
     assert told(late.read_all()) == [("x", "b")]
 
 
-def test_the_next_of_a_method_is_taken_when_it_is_there() -> None:
+def test_mode_method_takes_the_next_request_as_soon_as_it_is_read() -> None:
     reading = Reading(three(), match=MatchMode.METHOD)
     reading.read(3)
     assert reading.call("x", "whatever") == [("x", "a")]
@@ -553,7 +553,7 @@ def test_the_next_of_a_method_is_taken_when_it_is_there() -> None:
     assert told(two.read_all()) == [("x", "a")]
 
 
-def test_two_requests_in_a_batch_do_not_take_one_place() -> None:
+def test_two_requests_of_a_batch_use_different_interactions() -> None:
     reading = Reading(Talk().handshake("2025-03-26").call(1, answer="a").call(2, answer="b").call(3, "x"))
     reading.read(5)
     params = {"name": "echo", "arguments": {}}
@@ -566,7 +566,7 @@ def test_two_requests_in_a_batch_do_not_take_one_place() -> None:
 
 @given(st.data())
 @settings(max_examples=100, deadline=None)
-def test_who_is_answered_while_it_is_read_is_answered_as_if_all_of_it_had_been(data: st.DataObject) -> None:
+def test_responses_during_loading_equal_those_after_loading(data: st.DataObject) -> None:
     talk = Talk().handshake()
     said: list[Json] = []
     for number in range(1, data.draw(st.integers(1, 8), label="requests") + 1):

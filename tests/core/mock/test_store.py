@@ -25,7 +25,7 @@ def test_a_request_and_its_answer_are_an_interaction_of_one_step() -> None:
     assert its.steps == {}
 
 
-def test_what_is_more_than_that_gets_steps_and_keeps_what_it_had() -> None:
+def test_an_interaction_with_more_messages_gets_steps_and_keeps_its_response() -> None:
     its = store()
     row = its.begin(CAUSE, 1.0, 0, 0)
     its.answer(row, ERROR, 0.5, Failure)
@@ -43,7 +43,7 @@ def test_what_is_more_than_that_gets_steps_and_keeps_what_it_had() -> None:
     assert [interaction.order for interaction in interactions_of(its)] == [OPENING, row]
 
 
-def test_what_is_in_no_file_is_kept() -> None:
+def test_a_message_that_is_not_in_a_file_is_kept_in_memory() -> None:
     its = store()
     its.keep(b"[]")
     place, length = its.keep(b"{}")
@@ -51,7 +51,7 @@ def test_what_is_in_no_file_is_kept() -> None:
     assert its.read(place, length) == b"{}"
 
 
-def test_a_message_that_is_not_there_any_more_is_an_error() -> None:
+def test_a_message_that_was_removed_from_the_file_is_an_error() -> None:
     for changed in (b"", FILE[:30], b"x" * 100):
         its = store(changed)
         its.answer(its.begin(CAUSE, 0.0, 0, 0), ANSWER, 0.0, Result)
@@ -64,7 +64,7 @@ def test_a_message_may_end_in_white_space() -> None:
     assert its.read(0, 22).endswith(b"} \r")
 
 
-def test_rows_are_found_by_what_is_asked() -> None:
+def test_rows_are_found_by_request() -> None:
     its = InteractionIndex()
     for row in range(FIRSTS + 3):
         digest = b"same" if row < 3 else b"%16d" % row

@@ -51,7 +51,7 @@ def test_a_url_is_split_into_the_parts_of_upstream(url: str, upstream: tuple[str
         "/mcp",
     ],
 )
-def test_what_is_no_url_of_a_server_is_none(url: str) -> None:
+def test_an_invalid_upstream_url_is_none(url: str) -> None:
     assert read_upstream(url) is None
 
 
@@ -69,11 +69,11 @@ def test_what_is_no_url_of_a_server_is_none(url: str) -> None:
         "Upgrade",
     ],
 )
-def test_a_header_for_the_next_hop_stays_there(name: str) -> None:
+def test_hop_by_hop_headers_are_not_forwarded(name: str) -> None:
     assert end_to_end([("A", "1"), (name, "x"), ("a", "2")]) == [("A", "1"), ("a", "2")]
 
 
-def test_a_header_that_connection_names_stays_there_too() -> None:
+def test_headers_named_by_connection_are_not_forwarded_either() -> None:
     given = [
         ("X-Hop", "1"),
         ("Connection", "close, x-hop"),
@@ -104,7 +104,7 @@ def test_a_request_names_the_server_and_disables_compression() -> None:
     ("origin", "sent"),
     [(OURS, UPSTREAM.origin), ("http://localhost:5173", "http://localhost:5173"), ("null", "null")],
 )
-def test_our_own_origin_becomes_that_of_the_server(origin: str, sent: str) -> None:
+def test_the_origin_of_mcpspy_becomes_the_origin_of_the_server(origin: str, sent: str) -> None:
     assert ("Origin", sent) in request_headers([("Origin", origin)], UPSTREAM, OURS)
 
 
@@ -122,7 +122,7 @@ def test_our_own_origin_becomes_that_of_the_server(origin: str, sent: str) -> No
         ("", ""),
     ],
 )
-def test_an_address_moves_to_us_if_it_is_at_the_server(url: str, expected: str) -> None:
+def test_a_url_at_the_server_is_rewritten_to_mcpspy(url: str, expected: str) -> None:
     assert rewritten_url(url, UPSTREAM.origin, OURS) == expected
     assert response_headers([("location", url), ("Link", url)], UPSTREAM, OURS) == [
         ("location", expected),
@@ -137,7 +137,7 @@ def test_a_secret_is_noted_by_name_only(name: str) -> None:
     assert recorded_headers([(name, "s3cret"), (name, "another")]) == {name.lower(): REDACTED}
 
 
-def test_what_matters_to_the_protocol_is_noted_and_the_rest_is_not() -> None:
+def test_only_headers_of_the_protocol_are_noted() -> None:
     given = [
         ("Mcp-Session-Id", "s"),
         ("MCP-Protocol-Version", "2025-11-25"),
@@ -160,7 +160,7 @@ def test_what_matters_to_the_protocol_is_noted_and_the_rest_is_not() -> None:
 @pytest.mark.parametrize(
     "origin", [None, "http://localhost:1", "https://127.0.0.1", "http://[::1]:3", "http://box"]
 )
-def test_this_machine_and_allowed_names_may_pass(host: str, origin: str | None) -> None:
+def test_local_and_allowed_hosts_are_accepted(host: str, origin: str | None) -> None:
     assert rejection_reason(host, origin, ["BOX"]) is None
 
 
@@ -178,14 +178,14 @@ def test_this_machine_and_allowed_names_may_pass(host: str, origin: str | None) 
         "::1",
     ],
 )
-def test_another_host_may_not_pass(host: str | None) -> None:
+def test_another_host_is_refused(host: str | None) -> None:
     assert rejection_reason(host, None, []) == f"Host {host or '(none)'} is not this machine"
 
 
 @pytest.mark.parametrize(
     "origin", ["null", "", "https://evil.example", "localhost", "http://localhost.evil.example", "http://["]
 )
-def test_another_origin_may_not_pass(origin: str) -> None:
+def test_another_origin_is_refused(origin: str) -> None:
     assert rejection_reason("localhost", origin, []) == f"Origin {origin} is not this machine"
 
 
@@ -196,7 +196,7 @@ def test_another_origin_may_not_pass(origin: str) -> None:
         ("https://elsewhere.example/x", "https://elsewhere.example/x"),
     ],
 )
-def test_a_challenge_names_metadata_at_our_address(url: str, expected: str) -> None:
+def test_a_challenge_names_metadata_at_the_address_of_mcpspy(url: str, expected: str) -> None:
     challenge = 'Bearer error="invalid_token", resource_metadata="{}", scope="tools"'
     given = [("WWW-Authenticate", challenge.format(url))]
     assert response_headers(given, UPSTREAM, OURS) == [("WWW-Authenticate", challenge.format(expected))]
@@ -211,7 +211,7 @@ def test_a_challenge_names_metadata_at_our_address(url: str, expected: str) -> N
         ("/.well-known/openid-configuration", "issuer"),
     ],
 )
-def test_metadata_names_our_address_and_nothing_else_in_it_changes(target: str, member: str) -> None:
+def test_only_the_resource_in_metadata_is_rewritten_to_mcpspy(target: str, member: str) -> None:
     assert is_metadata(target)
     origin = UPSTREAM.origin
     rest = f'"authorization_servers":["{origin}"],"token_endpoint":"{origin}/token"'

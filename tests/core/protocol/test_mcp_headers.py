@@ -39,7 +39,7 @@ def test_headers_have_method_name_and_revision(method: str, params: dict[str, st
     assert headers(request(method, **params)) == expected_headers
 
 
-def test_what_is_no_plain_text_is_encoded_as_the_specification_shows() -> None:
+def test_text_that_is_not_ascii_is_encoded_as_in_the_specification() -> None:
     assert headers(request(name="héllo"))["Mcp-Name"] == "=?base64?aMOpbGxv?="
 
 
@@ -53,11 +53,11 @@ def test_every_value_survives_a_header(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["=?base64?%%%?=", "=?base64?/w==?=", "=?base64?a?=", "plain"])
-def test_what_only_looks_encoded_stays_as_it_is(value: str) -> None:
+def test_a_value_that_only_looks_encoded_is_unchanged(value: str) -> None:
     assert decoded(f" {value} ") == value
 
 
-def test_headers_that_say_the_same_are_no_mismatch() -> None:
+def test_equivalent_headers_do_not_mismatch() -> None:
     call = request(name="héllo")
     assert mismatch(headers(call), call) is None
     assert mismatch({**headers(call), "Mcp-Name": " =?base64?aMOpbGxv?= "}, call) is None

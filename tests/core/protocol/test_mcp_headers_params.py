@@ -45,7 +45,7 @@ def call(tool: str = "t", method: str = "tools/call", **arguments: Any) -> Reque
     return found
 
 
-def test_headers_are_wanted_at_any_depth_and_of_what_is_there() -> None:
+def test_headers_are_required_for_present_arguments_at_any_depth() -> None:
     deep = prop(**prop(**{"type": "integer", "x-mcp-header": "Deep"}))
     wants = param_headers(deep).headers
 
@@ -127,7 +127,7 @@ def test_a_call_of_a_listed_tool_has_its_headers_and_nothing_else_has_any() -> N
         assert tools.headers(without) == {}
 
 
-def test_a_tool_wants_what_it_wanted_when_it_was_listed_last() -> None:
+def test_the_latest_listing_of_a_tool_determines_its_headers() -> None:
     tools = ToolParamHeaders()
     tools.learn(listed(t=prop(**REGION), u=prop(**REGION)))
     tools.learn(listed(t=prop(type="string")))
@@ -157,7 +157,7 @@ def test_only_max_tools_are_kept_those_listed_last(monkeypatch: pytest.MonkeyPat
         ),
     )
 )
-def test_no_schema_stops_it(schema: Any) -> None:
+def test_no_schema_raises(schema: Any) -> None:
     found = param_headers(schema)
 
     assert argument_headers(found.headers, schema) is not None

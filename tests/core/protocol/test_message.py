@@ -255,7 +255,7 @@ def test_one_id_spelled_two_ways_is_one_id_even_beside_what_is_not_strict() -> N
 
 
 @pytest.mark.parametrize("depth", [10, 260, 900])
-def test_an_id_of_nested_arrays_is_odd_and_no_more(depth: int) -> None:
+def test_an_id_of_nested_arrays_is_only_a_protocol_issue(depth: int) -> None:
     message = request(b'{"jsonrpc":"2.0","method":"x","id":%b"\\n"%b}' % (b"[" * depth, b"]" * depth))
     assert message.flaws == ("id is " + ("[" * depth + '"\\n"' + "]" * depth)[:20],)
 
@@ -301,7 +301,7 @@ def test_a_batch_is_its_messages_with_their_indices() -> None:
     assert {message.at for message in messages} == {0.5}
 
 
-def test_one_loose_message_does_not_cost_a_batch_the_others() -> None:
+def test_one_loose_message_does_not_spoil_the_rest_of_its_batch() -> None:
     messages = read(
         '[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"result":{"x":NaN,"isError":true}},5]'
     )

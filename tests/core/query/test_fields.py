@@ -125,7 +125,7 @@ def test_an_error_is_one_line_with_a_position(text: str, message: str | None, un
     assert text[caught.value.start : caught.value.end] == underlined
 
 
-def test_is_odd_is_a_hidden_alias_of_is_issue() -> None:
+def test_is_issue_has_a_hidden_alias() -> None:
     issue, alias = parse("is:issue").matches, parse("is:odd").matches
 
     assert [name for name, row in EVERY.items() if issue(row)] == ["STRAY"]

@@ -27,6 +27,13 @@ def redacted(line: str, rules: RedactionRules | None = None) -> str:
         ("s --token ${TOKEN}", "s --token ${TOKEN}"),
         ("s x://u:p1@h", "s x://u:#@h"),
         ("s --header Authorization:abc123def", "s --header Authorization:#"),
+        ("curl -u ada:swordfish https://x", "curl -u ada:# https://x"),
+        ("sudo /usr/bin/sshpass -p swordfish1 ssh h", "sudo /usr/bin/sshpass -p # ssh h"),
+        ("docker run -p 8080:80 image", "docker run -p 8080:80 image"),
+        ("docker login -u ada -p swordfish1", "docker login -u ada -p #"),
+        ("redis-cli -a swordfish1", "redis-cli -a #"),
+        ("tar -u ada:swordfish", "tar -u ada:swordfish"),
+        ("s -H X-API-KEY:swordfish", "s -H X-API-KEY:#"),
         ("s ghp_Ab3dEf6hIj9kLm2nOp5qRs8t", "s #"),
     ],
 )

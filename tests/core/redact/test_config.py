@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode, urlsafe_b64encode
 from binascii import a2b_base64, b2a_base64
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcpspy.core.redact.config import RedactionRules
 from mcpspy.core.redact.placeholder import is_placeholder, placeholder
@@ -124,3 +128,30 @@ def test_a_rule_that_could_never_match_is_rejected(options: dict[str, Any], why:
     with pytest.raises(ValueError, match=why) as caught:
         RedactionRules(**options)
     assert "abc" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["sword/fish+7 ä", "swordfish", "a?bcd=c&d%e"])
+@pytest.mark.parametrize("around", ["", "a", "ab", "ada:", "xy:ada:"])
+def test_a_value_is_found_encoded_for_a_url_and_in_base64(value: str, around: str) -> None:
+    rules = RedactionRules(values={"X": value})
+    assert not rules.is_thorough
+    raw = (around + value + around).encode()
+    for text in (
+        quote(raw, safe=""),
+        quote_plus(raw),
+        b64encode(raw).decode(),
+        urlsafe_b64encode(raw).decode(),
+    ):
+        found = list(rules.custom_matches(text.encode()))
+        assert found, text
+        # All but the letters that also encode the bytes around the value.
+        start, end, rule = found[0]
+        assert rule == "env:X"
+        assert end - start >= len(value) - 1
+        assert rules.prefilter.hits(f'{{"a":"{text}"}}'.encode())
+
+
+@given(st.binary(max_size=5), st.binary(min_size=8, max_size=20), st.binary(max_size=5))
+def test_a_value_is_found_wherever_it_is_in_base64(before: bytes, value: bytes, after: bytes) -> None:
+    rules = RedactionRules(values={"X": value.decode("utf-8", "surrogateescape")})
+    assert list(rules.custom_matches(b64encode(before + value + after)))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-async def test_no_one_listening_is_reported_with_the_address_and_what_to_do() -> None:
+async def test_a_refused_connection_is_reported_with_the_address_and_a_hint() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         await check_reachable(ServerAddress(f"http://127.0.0.1:{port}/mcp"))
@@ -33,14 +33,14 @@ async def test_no_one_listening_is_reported_with_the_address_and_what_to_do() ->
     )
 
 
-async def test_a_certificate_file_that_is_none_is_reported(tmp_path: Path) -> None:
+async def test_an_invalid_certificate_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("nothing", encoding="utf-8")
     for path in (tmp_path / "none.pem", tmp_path / "ca.pem"):
         with pytest.raises(CannotStart, match="--cacert takes a PEM file"):
             client(ServerAddress("https://example.org/", cacert=str(path)))
 
 
-async def test_a_certificate_is_checked_unless_it_must_not_be() -> None:
+async def test_a_certificate_is_checked_unless_checking_is_off() -> None:
     async with client(ServerAddress("https://example.org/")) as careful:
         assert isinstance(careful.connector, aiohttp.TCPConnector)
         assert careful.connector._ssl is not False
@@ -50,9 +50,7 @@ async def test_a_certificate_is_checked_unless_it_must_not_be() -> None:
 
 
 @pytest.mark.parametrize("terse", [False, True])
-async def test_a_private_authority_is_enough_in_every_python_however_little_it_writes(
-    terse: bool, tmp_path: Path
-) -> None:
+async def test_a_minimal_private_ca_is_accepted_in_every_python(terse: bool, tmp_path: Path) -> None:
     pki = make_pki(tmp_path, terse=terse)
 
     async def answer(_: web.Request) -> web.Response:
@@ -83,7 +81,7 @@ async def test_a_private_authority_is_enough_in_every_python_however_little_it_w
         ("https://example.org/", None),
     ],
 )
-def test_the_environments_proxy_is_for_servers_elsewhere(
+def test_the_proxy_of_the_environment_is_used_for_remote_servers_only(
     url: str, expected: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://proxy:8080")

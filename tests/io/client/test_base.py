@@ -23,7 +23,7 @@ class Played(ServerConnection):
         self._enqueue(ConnectionEnded(monotonic(), why="closed"))
 
 
-async def test_it_is_closed_at_the_end_of_its_block_and_heard_to_its_end() -> None:
+async def test_a_connection_closes_with_its_block_and_delivers_its_last_events() -> None:
     async with Played() as connection:
         await connection.send(b"{}")
 
@@ -31,7 +31,7 @@ async def test_it_is_closed_at_the_end_of_its_block_and_heard_to_its_end() -> No
     assert [type(event) for event in await rest_of(connection)] == [ReceivedMessage, ConnectionEnded]
 
 
-async def test_nothing_is_heard_after_the_end_and_the_first_end_counts() -> None:
+async def test_nothing_is_received_after_the_end_and_the_first_end_counts() -> None:
     connection = Played()
     await connection.close()
     await connection.send(b"late")
@@ -42,7 +42,7 @@ async def test_nothing_is_heard_after_the_end_and_the_first_end_counts() -> None
     assert connection.ended.why == "closed"
 
 
-async def test_its_last_words_are_ten_lines_whatever_bytes_they_are() -> None:
+async def test_the_last_output_is_ten_lines_of_any_bytes() -> None:
     connection = Played()
     for n in range(12):
         connection._enqueue(StderrLine(0.0, b"\xff %d" % n))

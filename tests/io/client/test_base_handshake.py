@@ -7,7 +7,7 @@ import json
 from mcpspy.io.client.base import INITIALIZE_ID, with_mcpspy_id
 
 
-def test_it_is_the_clients_own_under_the_id_of_mcpspy_on_one_line() -> None:
+def test_the_clients_handshake_gets_a_generated_id_and_is_one_line() -> None:
     said = with_mcpspy_id(b'{"jsonrpc":"2.0",\r\n"id":0,"method":"initialize","params":{"n":1.50}}')
     assert b"\n" not in said
     assert b"1.50" in said

@@ -9,7 +9,7 @@ import pytest
 from mcpspy.io.client.base import MAX_QUEUED, ConnectionEnded, Inbound, ReceivedMessage, StderrLine
 
 
-async def test_what_is_put_first_is_taken_first() -> None:
+async def test_events_are_taken_in_the_order_they_were_put() -> None:
     inbox = Inbound()
     for event in (ReceivedMessage(0.0, b"a"), StderrLine(1.0, b"b"), ConnectionEnded(2.0)):
         inbox.put(event)
@@ -21,7 +21,7 @@ async def test_what_is_put_first_is_taken_first() -> None:
     ]
 
 
-async def test_there_is_no_room_while_too_much_waits_and_room_again_once_it_is_taken() -> None:
+async def test_a_full_queue_has_room_again_after_events_are_taken() -> None:
     inbox = Inbound()
     called: list[bool] = []
     inbox.on_space = lambda: called.append(True)

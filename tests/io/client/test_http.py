@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import web
 
+from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.exchange import State
 from mcpspy.errors import CannotStart
 from mcpspy.io.client import (
@@ -106,7 +107,7 @@ async def handshake(connection: ServerConnection) -> None:
     await say(connection, method="notifications/initialized")
 
 
-async def test_a_session_is_begun_kept_listened_to_and_ended(site: Site, server: Server, kept: Kept) -> None:
+async def test_a_session_is_begun_listened_to_and_ended(site: Site, server: Server, kept: Kept) -> None:
     async with site(server) as origin:
         target = ServerAddress(f"{origin}/mcp", headers=(("Authorization", "Bearer x"),))
         async with await connect(target, kept.recorder) as connection:
@@ -135,7 +136,7 @@ async def test_a_session_is_begun_kept_listened_to_and_ended(site: Site, server:
     assert not [change.flaw for change in session.changes if change.flaw]
 
 
-async def test_a_session_that_is_lost_is_reported_and_begun_again_by_the_next_handshake(
+async def test_a_lost_session_is_reported_and_the_next_handshake_begins_a_new_one(
     site: Site, server: Server
 ) -> None:
     async with site(server) as origin, await connect(ServerAddress(origin)) as connection:
@@ -183,7 +184,7 @@ async def test_an_error_status_answers_the_request_with_or_without_a_message(
     assert unasked.why == "HTTP 429 Too Many Requests: not so fast"
 
 
-async def test_a_stream_that_ends_before_its_answer_is_taken_up_where_it_was(
+async def test_a_stream_that_ends_before_its_response_is_resumed(
     site: Site, server: Server, kept: Kept
 ) -> None:
     async def slow(request: web.Request) -> web.StreamResponse:
@@ -206,7 +207,7 @@ async def test_a_stream_that_ends_before_its_answer_is_taken_up_where_it_was(
     assert (exchange.state, exchange.flaws) == (State.OK, [])
 
 
-async def test_a_stream_that_cannot_be_taken_up_is_lost(site: Site, server: Server) -> None:
+async def test_a_stream_that_cannot_be_resumed_is_lost(site: Site, server: Server) -> None:
     async def ends(request: web.Request) -> web.StreamResponse:
         return await stream(request, event(method="notifications/message"))
 
@@ -237,7 +238,7 @@ async def test_a_stream_that_cannot_be_taken_up_is_lost(site: Site, server: Serv
     assert len(server.requests("GET")) == 2  # Two consecutive attempts without a new event are enough.
 
 
-async def test_a_request_of_2026_07_28_says_of_itself_what_it_is_and_has_no_session(
+async def test_a_request_of_2026_07_28_has_descriptive_headers_and_no_session(
     site: Site, server: Server, kept: Kept
 ) -> None:
     async def listed(_: web.Request) -> web.StreamResponse:
@@ -265,7 +266,7 @@ async def test_a_request_of_2026_07_28_says_of_itself_what_it_is_and_has_no_sess
     assert [each.request.frame.stream for each in kept.session().exchanges] == ["1", "2"]
 
 
-async def test_to_cancel_a_request_of_2026_07_28_is_to_hang_up(
+async def test_a_request_of_2026_07_28_is_cancelled_by_disconnecting(
     site: Site, server: Server, kept: Kept
 ) -> None:
     gone = asyncio.Event()
@@ -291,7 +292,9 @@ async def test_to_cancel_a_request_of_2026_07_28_is_to_hang_up(
     assert [each.state for each in kept.session().exchanges] == [State.CANCELLED, State.OK]
 
 
-async def test_to_cancel_a_request_of_an_earlier_revision_is_to_say_so(site: Site, server: Server) -> None:
+async def test_a_request_of_an_earlier_revision_is_cancelled_by_a_notification(
+    site: Site, server: Server
+) -> None:
     async with site(server) as origin, await connect(ServerAddress(origin)) as connection:
         await handshake(connection)
         await say(connection, method="notifications/cancelled", params={"requestId": 9})
@@ -299,7 +302,7 @@ async def test_to_cancel_a_request_of_an_earlier_revision_is_to_say_so(site: Sit
     assert len(server.requests("notifications/cancelled")) == 1
 
 
-async def test_a_server_that_goes_away_loses_what_was_asked(site: Site, server: Server) -> None:
+async def test_requests_are_lost_if_the_server_disconnects(site: Site, server: Server) -> None:
     async with site(server) as origin:
         connection = await connect(ServerAddress(origin))
     await say(connection, id=1, method="ping")
@@ -358,10 +361,36 @@ async def test_http_with_sse_has_one_stream_for_all_answers(site: Site, kept: Ke
     ("endpoint", "why"),
     [("http://127.0.0.1:1/steal", "at another origin"), (None, "is not an HTTP.SSE server: HTTP 405")],
 )
-async def test_what_is_no_http_with_sse_is_reported(endpoint: str | None, why: str, site: Site) -> None:
+async def test_a_server_that_does_not_speak_http_with_sse_is_reported(
+    endpoint: str | None, why: str, site: Site
+) -> None:
     async def serve(request: web.Request) -> web.StreamResponse:
         return await OldServer(endpoint)(request) if endpoint is not None else web.Response(status=405)
 
     async with site(serve) as origin:
         with pytest.raises(CannotStart, match=why):
             await connect(ServerAddress(f"{origin}/events", is_sse=True))
+
+
+@pytest.mark.parametrize("is_stream", [False, True], ids=["body", "event"])
+async def test_a_response_above_the_limit_is_lost_and_the_reason_is_given(
+    site: Site, server: Server, kept: Kept, *, is_stream: bool
+) -> None:
+    async def respond(request: web.Request) -> web.StreamResponse:
+        if not is_stream:
+            return web.json_response({"jsonrpc": "2.0", "id": 1, "result": "0" * 200_000})
+        response = await stream(request)
+        await response.write(event("5", id=1, result="0" * 200_000).encode())
+        return response
+
+    server.more["big"] = respond
+    async with site(server) as origin:
+        address = ServerAddress(origin, max_body=100_000)
+        async with await connect(address, kept.recorder) as connection:
+            await say(connection, id=1, method="big")
+            lost = await next_of(connection, ExchangeLost)
+            await say(connection, id=2, method="ping")
+            assert (await next_of(connection, ReceivedMessage)).request == "2"
+    assert (lost.request, lost.why) == ("1", "the response is larger than 100000 bytes (--max-body)")
+    notes = [entry for change in kept.session().changes if isinstance(entry := change.what, Note)]
+    assert "oversized" in [note.kind for note in notes]

@@ -45,7 +45,7 @@ def notes(kept: Kept) -> list[tuple[str, dict[str, object]]]:
     ]
 
 
-async def test_events_are_heard_one_by_one_and_recorded_with_their_fields(site: Site, kept: Kept) -> None:
+async def test_events_are_received_one_by_one_and_recorded_with_their_fields(site: Site, kept: Kept) -> None:
     async def serve(request: web.Request) -> web.StreamResponse:
         return await stream(
             request,
@@ -89,7 +89,7 @@ async def test_a_body_is_one_message_and_its_exchange_is_paired(site: Site, kept
     assert (exchange.state, exchange.request.frame.http, exchange.flaws) == ("ok", 7, [])
 
 
-async def test_a_redirect_is_followed_at_home_and_not_elsewhere(site: Site, kept: Kept) -> None:
+async def test_a_redirect_is_followed_only_within_its_origin(site: Site, kept: Kept) -> None:
     async def serve(request: web.Request) -> web.StreamResponse:
         target = {"/a": "/b", "/b": "/c", "/x": "http://127.0.0.1:1/steal"}.get(request.path)
         if target is not None:
@@ -104,7 +104,7 @@ async def test_a_redirect_is_followed_at_home_and_not_elsewhere(site: Site, kept
     assert refused.status == 307
 
 
-async def test_what_breaks_off_is_an_error_and_recorded_as_torn(site: Site, kept: Kept) -> None:
+async def test_a_truncated_response_is_an_error_and_recorded_as_incomplete(site: Site, kept: Kept) -> None:
     async def serve(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": "100"})
         await response.prepare(request)
@@ -120,7 +120,7 @@ async def test_what_breaks_off_is_an_error_and_recorded_as_torn(site: Site, kept
     assert (torn.data, torn.frame.eol) == (PONG.encode(), "")
 
 
-async def test_no_one_there_is_an_error_and_a_head_without_a_status(kept: Kept) -> None:
+async def test_a_refused_connection_is_an_error_and_a_head_without_a_status(kept: Kept) -> None:
     async with aiohttp.ClientSession() as client:
         exchange = ClientExchange(kept.recorder, 1, "1")
         with pytest.raises(aiohttp.ClientError):

@@ -74,7 +74,7 @@ def test_a_request_of_2026_07_28_speaks_for_itself_and_one_without_a_revision_do
     assert own(agreed.headers(CALL)) == {"Mcp-Session-Id": "s"}
 
 
-def test_a_notification_of_2026_07_28_says_its_method_in_the_revision_of_the_last_request(
+def test_a_notification_of_2026_07_28_has_its_method_and_the_last_revision_as_headers(
     agreed: HttpState,
 ) -> None:
     agreed.begins(NEW_CALL)
@@ -93,5 +93,5 @@ def test_http_with_sse_has_none_of_these_headers(agreed: HttpState) -> None:
     assert agreed.stream == "1"
 
 
-def test_what_is_ours_gives_way_to_what_a_person_gave() -> None:
+def test_a_header_given_by_the_user_replaces_the_default() -> None:
     assert HttpState({"User-Agent": "me"}).headers(None)["User-Agent"] == "me"

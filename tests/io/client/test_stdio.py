@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the sample servers are POSIX")
 
 
-async def test_a_line_goes_out_and_comes_back_and_all_of_it_is_recorded(kept: Kept, tmp_path: Path) -> None:
+async def test_a_sent_line_and_its_response_are_recorded(kept: Kept, tmp_path: Path) -> None:
     async with await connect(sample("echo.py", 3), kept.recorder) as connection:
         await connection.send(b'{"jsonrpc":"2.0",\n"id":1,\r\n"method":"ping"}')
         data_received = await next_of(connection)
@@ -61,7 +61,7 @@ async def test_a_line_goes_out_and_comes_back_and_all_of_it_is_recorded(kept: Ke
         ([os.devnull], "not executable"),
     ],
 )
-async def test_what_cannot_be_started_says_so_by_name(command: list[str], why: str) -> None:
+async def test_a_command_that_cannot_be_started_is_named_in_the_error(command: list[str], why: str) -> None:
     with pytest.raises(CannotStart, match=why):
         await connect(ServerCommand(command))
 
@@ -99,7 +99,7 @@ async def test_a_server_that_ignores_eof_gets_sigterm_and_then_sigkill(
     ]
 
 
-async def test_a_server_that_a_launcher_started_goes_with_it(
+async def test_a_server_started_by_a_launcher_ends_with_it(
     monkeypatch: pytest.MonkeyPatch, processes: Processes
 ) -> None:
     monkeypatch.setattr(stdio, "PATIENCE", 0.1)
@@ -111,7 +111,7 @@ async def test_a_server_that_a_launcher_started_goes_with_it(
 
 
 @pytest.mark.parametrize("kind", ["silent", "chatty"])
-async def test_a_grandchild_that_holds_stdout_delays_nothing_and_goes_too(
+async def test_a_grandchild_that_holds_stdout_delays_nothing_and_is_ended(
     kind: str, processes: Processes
 ) -> None:
     async with await connect(sample("grandchild.py", kind)) as connection:
@@ -133,7 +133,7 @@ async def test_a_server_that_closes_its_stdin_is_not_written_to_any_more(
                 await connection.send(b"x" * 200_000)
 
 
-async def test_a_reader_that_is_slow_slows_the_server_down_and_loses_nothing(tmp_path: Path) -> None:
+async def test_a_slow_reader_slows_the_server_down_and_loses_nothing(tmp_path: Path) -> None:
     poured = tmp_path / "poured"
     poured.write_bytes(b"".join(b'{"n":%07d}\n' % n for n in range(100_000)))
     async with await connect(sample("pour.py", poured)) as connection:

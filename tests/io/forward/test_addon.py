@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(60)
 
 
-async def test_what_is_not_mcp_passes_and_none_of_it_is_kept(spying: Spying, serving: Serving) -> None:
+async def test_traffic_that_is_not_mcp_is_forwarded_and_not_recorded(
+    spying: Spying, serving: Serving
+) -> None:
     async def anything(request: web.Request) -> web.StreamResponse:
         if request.path == "/events":
             return web.Response(body=b"data: 1\n\ndata: 2\n\n" * 1000, headers=EVENTS)
@@ -57,7 +59,7 @@ async def test_what_is_not_mcp_passes_and_none_of_it_is_kept(spying: Spying, ser
         ({"allowed": ["*"], "ignored": ["localhost:*"]}, False),
     ],
 )
-async def test_only_hosts_that_may_be_looked_into_are(
+async def test_only_allowed_hosts_are_decrypted(
     options: dict[str, Any], is_open: bool, spying: Spying, serving: Serving, pki: Pki
 ) -> None:
     async with serving(pong) as server, spying(**options) as spy:
@@ -69,7 +71,7 @@ async def test_only_hosts_that_may_be_looked_into_are(
     assert list(spy.recorded()) == ([url] if is_open else [])
 
 
-async def test_a_client_that_does_not_trust_us_gets_through_the_next_time(
+async def test_a_client_that_distrusts_the_ca_connects_undecrypted_the_next_time(
     spying: Spying, serving: Serving, pki: Pki, capfd: pytest.CaptureFixture[str]
 ) -> None:
     pinned = ssl.create_default_context(cafile=str(pki.authority))
@@ -114,7 +116,7 @@ async def test_a_server_whose_certificate_is_not_trusted_is_named_with_the_reaso
     assert all("ertificate" in line and "--cacert FILE" in line for line in lines)
 
 
-async def test_insecure_checks_no_server(spying: Spying, serving: Serving) -> None:
+async def test_insecure_turns_certificate_checks_off(spying: Spying, serving: Serving) -> None:
     async with serving(pong) as server, spying(cacert=None, insecure=True) as spy:
         assert await spy.post(f"{server}/mcp", PING) == (200, PONG)
         async with spy.client.get(f"{server}/page") as answer:

@@ -51,7 +51,7 @@ BOTH = "application/json, text/event-stream"
         ("PUT", "/mcp", {"content-type": "application/json"}, DetectionVerdict.OTHER),
     ],
 )
-def test_a_head_says_what_it_can(
+def test_mcp_is_detected_by_the_request_head(
     method: str, target: str, headers: dict[str, str], verdict: DetectionVerdict
 ) -> None:
     assert by_head(method, target, CIMultiDict(headers)) is verdict
@@ -74,5 +74,5 @@ def test_a_head_says_what_it_can(
         (b"\xff", False),
     ],
 )
-def test_a_body_is_mcps_if_it_says_one_of_its_methods(body: bytes, is_mcp: bool) -> None:
+def test_mcp_is_detected_by_a_method_in_the_body(body: bytes, is_mcp: bool) -> None:
     assert by_body(body) is is_mcp

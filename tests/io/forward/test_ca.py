@@ -17,7 +17,7 @@ from mcpspy.io.forward import ca as module
 from mcpspy.io.forward.ca import CertificateAuthority, authority, system_authorities
 
 
-def test_its_key_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_key(tmp_path: Path) -> None:
     old = os.umask(0)
     try:
         made = authority(tmp_path / "deep" / "ca")
@@ -31,7 +31,7 @@ def test_its_key_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert timedelta(days=9 * 365) < made.until - datetime.now(UTC) < timedelta(days=11 * 365)
 
 
-def test_it_is_made_once_by_however_many(tmp_path: Path) -> None:
+def test_concurrent_calls_create_one_ca(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as threads:
         made = list(threads.map(lambda _: authority(tmp_path / "ca").fingerprint("SHA256"), range(4)))
     assert len(set(made)) == 1
@@ -39,7 +39,7 @@ def test_it_is_made_once_by_however_many(tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "ca").iterdir()} == {"ca.pem", "ca-cert.pem", "bundle.pem"}
 
 
-def test_the_bundle_is_the_systems_and_it_and_does_not_grow_within_itself(
+def test_the_bundle_adds_the_ca_to_the_system_authorities_only_once(
     ca: CertificateAuthority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = ca.bundle.read_bytes()
@@ -50,7 +50,7 @@ def test_the_bundle_is_the_systems_and_it_and_does_not_grow_within_itself(
     assert authority(ca.folder).bundle.read_bytes() == before
 
 
-def test_openssl_checks_a_certificate_by_it_as_strictly_as_it_can(
+def test_openssl_accepts_an_issued_certificate_in_strict_mode(
     ca: CertificateAuthority, tmp_path: Path
 ) -> None:
     from cryptography import x509
@@ -65,9 +65,7 @@ def test_openssl_checks_a_certificate_by_it_as_strictly_as_it_can(
 @pytest.mark.parametrize(
     ("content", "why"), [(b"nonsense", "contains no certificate"), (None, "Is a directory")]
 )
-def test_a_file_that_is_none_is_reported_with_the_way_out(
-    content: bytes | None, why: str, tmp_path: Path
-) -> None:
+def test_an_invalid_file_is_reported_with_a_hint(content: bytes | None, why: str, tmp_path: Path) -> None:
     if content is None:
         (tmp_path / "ca.pem").mkdir()
     else:
@@ -82,7 +80,7 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
         authority(tmp_path / "file" / "ca")
 
 
-def test_one_that_has_expired_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_expired_ca_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     until = authority(tmp_path).until
 
     class Later(datetime):
@@ -95,7 +93,7 @@ def test_one_that_has_expired_is_reported(tmp_path: Path, monkeypatch: pytest.Mo
         authority(tmp_path)
 
 
-def test_without_a_file_of_the_system_there_are_mozillas(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_authorities_of_mozilla_are_used_without_a_system_bundle(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sys.platform != "win32"
     monkeypatch.setattr(module, "SYSTEM_BUNDLES", ("/nowhere",))
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere")

@@ -35,7 +35,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_signals_are_the_programs_each_once_and_its_end_is_ours(start: Start, processes: Processes) -> None:
+def test_signals_reach_the_program_once_and_mcpspy_ends_as_it_does(
+    start: Start, processes: Processes
+) -> None:
     process = start("exec", "--", sys.executable, "-c", HEARS, MCPSPY_DIR="/dev/null/none")
     assert process.stdin is not None
     assert process.stdout is not None

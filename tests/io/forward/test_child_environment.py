@@ -7,7 +7,7 @@ from pathlib import Path
 from mcpspy.io.forward.child import named_authorities, variables
 
 
-def test_a_program_gets_the_proxy_and_whom_to_trust_and_nothing_else_changes() -> None:
+def test_only_the_proxy_and_the_trusted_ca_are_set_for_a_program() -> None:
     given = {"PATH": "/bin", "HTTPS_PROXY": "http://corporate:1", "no_proxy": "localhost", "NO_PROXY": "*"}
     environment = variables(given, "http://127.0.0.1:5", "/b.pem")
     proxies = {name for name, value in environment.items() if value == "http://127.0.0.1:5"}
@@ -19,7 +19,7 @@ def test_a_program_gets_the_proxy_and_whom_to_trust_and_nothing_else_changes() -
     assert "NO_PROXY" in given
 
 
-def test_what_a_program_trusted_by_its_environment_is_found(tmp_path: Path) -> None:
+def test_authorities_named_in_the_environment_are_found(tmp_path: Path) -> None:
     one, two = tmp_path / "one.pem", tmp_path / "two.pem"
     one.write_text("one", encoding="utf-8")
     two.write_text("two\n", encoding="utf-8")

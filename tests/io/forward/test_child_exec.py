@@ -23,7 +23,7 @@ sys.exit(7)
 """
 
 
-def test_a_program_gets_what_it_needs_and_everything_else_of_it_is_its_own(
+def test_exec_changes_only_the_environment_of_a_program(
     start: Start, pki: Pki, ca: CertificateAuthority
 ) -> None:
     process = start(

@@ -44,7 +44,7 @@ async def test_each_endpoint_has_a_recording_and_what_is_reported_about_it_is_no
     assert len(recorded) == 2
 
 
-async def test_no_one_but_mitmproxy_gets_at_the_core(spying: Spying, serving: Serving) -> None:
+async def test_only_mitmproxy_can_reach_the_core(spying: Spying, serving: Serving) -> None:
     async with serving(pong) as server, spying() as spy:
         await spy.post(f"{server}/mcp", PING)
         async with aiohttp.ClientSession() as other:
@@ -55,9 +55,7 @@ async def test_no_one_but_mitmproxy_gets_at_the_core(spying: Spying, serving: Se
     assert len(heads(entries)) == 1
 
 
-async def test_first_requests_that_come_at_once_are_of_one_recording(
-    spying: Spying, serving: Serving
-) -> None:
+async def test_concurrent_first_requests_are_in_one_recording(spying: Spying, serving: Serving) -> None:
     async with serving(pong) as server, spying() as spy:
         answers = await asyncio.gather(*(spy.post(f"{server}/mcp", PING) for _ in range(5)))
     assert answers == [(200, PONG)] * 5

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(60)
 
 
-async def test_the_events_of_2024_are_mcp_from_the_one_on_that_names_the_address(
-    spying: Spying, serving: Serving
-) -> None:
+async def test_an_sse_stream_is_mcp_from_its_endpoint_event_on(spying: Spying, serving: Serving) -> None:
     asked: asyncio.Queue[bytes] = asyncio.Queue()
 
     async def sse(request: web.Request) -> web.StreamResponse:

@@ -29,7 +29,7 @@ def test_globs_choose_by_name_and_by_name_and_port(
     assert HostSet(allowed, ignored).is_open("mcp.Example.com", 443) is is_open
 
 
-def test_one_that_was_closed_stays_closed_at_that_port() -> None:
+def test_a_closed_host_stays_closed_on_its_port() -> None:
     hosts = HostSet()
     assert hosts.close("a.example", 443)
     assert not hosts.close("A.example", 443)
@@ -37,7 +37,7 @@ def test_one_that_was_closed_stays_closed_at_that_port() -> None:
     assert hosts.is_open("a.example", 8443)
 
 
-def test_a_doubt_is_one_until_someone_trusts() -> None:
+def test_a_host_is_doubted_until_a_client_trusts_it() -> None:
     hosts = HostSet()
     assert [hosts.mark_doubted("a", 1), hosts.mark_doubted("b", 1), hosts.mark_doubted("A", 1)] == [
         False,

@@ -110,7 +110,7 @@ async def test_a_server_is_reached_through_the_proxy_of_the_environment(
     assert list(spy.recorded()) == ([url] if path == "/mcp" else [])
 
 
-async def test_a_tunnel_that_stays_shut_goes_through_it_too(
+async def test_an_undecrypted_tunnel_uses_the_proxy_too(
     spying: Spying, serving: Serving, pki: Pki, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(pong) as server, corporate() as proxy:

@@ -125,7 +125,7 @@ class Ends(NamedTuple):
         pytest.param(Ends(False, ("h2", "http/1.1"), "1.1"), id="the server alone"),
     ],
 )
-async def test_mcp_is_spoken_in_what_both_ends_speak(
+async def test_mcp_is_forwarded_between_any_http_versions(
     ends: Ends, spying: Spying, pki: Pki, ca: CertificateAuthority
 ) -> None:
     async with (
@@ -238,7 +238,9 @@ async def test_a_client_that_leaves_a_stream_is_seen_upstream(
     assert ends == [None, "client", *([None] if how == "stream" else [])]
 
 
-async def test_what_is_not_mcp_passes_in_http2(spying: Spying, pki: Pki, ca: CertificateAuthority) -> None:
+async def test_traffic_that_is_not_mcp_is_forwarded_in_http2(
+    spying: Spying, pki: Pki, ca: CertificateAuthority
+) -> None:
     async with serving(pki, "h2") as server, spying() as spy, client(spy, ca) as http:
         for body in (b"x" * 3_000_000, b'{"method":"ping"}', b""):
             answer = await http.post(f"{server.url}/upload", content=body)
@@ -247,7 +249,7 @@ async def test_what_is_not_mcp_passes_in_http2(spying: Spying, pki: Pki, ca: Cer
     assert spy.recorded() == {}
 
 
-async def test_a_server_that_is_down_or_not_trusted_is_a_502_in_the_clients_terms(
+async def test_an_unreachable_or_untrusted_server_is_a_502_in_the_protocol_of_the_client(
     spying: Spying, pki: Pki, ca: CertificateAuthority, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async with serving(pki, "h2") as server, spying(cacert=None) as spy, client(spy, ca) as http:
@@ -263,7 +265,7 @@ async def test_a_server_that_is_down_or_not_trusted_is_a_502_in_the_clients_term
     assert complaint.startswith("mcpspy: 127.0.0.1: Certificate verify failed: ")
 
 
-async def test_the_mark_of_the_way_out_is_no_one_elses_to_use(
+async def test_a_client_cannot_forge_the_outward_header(
     spying: Spying, pki: Pki, ca: CertificateAuthority
 ) -> None:
     async with serving(pki, "h2") as server, spying() as spy, client(spy, ca) as http:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(60)
 
 
-async def test_a_page_of_a_stranger_gets_nothing_but_advice(spying: Spying, serving: Serving) -> None:
+async def test_a_page_of_another_origin_gets_only_advice(spying: Spying, serving: Serving) -> None:
     async with serving(pong, plain=True) as server, spying() as spy:
         host = server.removeprefix("http://")
         # As after DNS rebinding: the name is foreign, the address is the proxy's.
@@ -38,5 +38,5 @@ async def test_a_page_of_a_stranger_gets_nothing_but_advice(spying: Spying, serv
         (b"GE", True),
     ],
 )
-def test_a_proxys_requests_name_a_server(line: bytes, is_for_proxy: bool) -> None:
+def test_requests_to_a_proxy_name_a_server(line: bytes, is_for_proxy: bool) -> None:
     assert is_proxy_request(line) is is_for_proxy

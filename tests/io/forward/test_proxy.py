@@ -67,7 +67,7 @@ async def test_an_event_is_passed_on_when_it_comes_and_a_client_that_leaves_is_s
     assert end["hung_up"] == "client"
 
 
-async def test_a_server_that_breaks_off_breaks_off_for_the_client(spying: Spying, serving: Serving) -> None:
+async def test_a_truncated_response_is_truncated_for_the_client(spying: Spying, serving: Serving) -> None:
     async def tear(request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse(headers=EVENTS)
         await answer.prepare(request)
@@ -83,13 +83,13 @@ async def test_a_server_that_breaks_off_breaks_off_for_the_client(spying: Spying
     assert [entry["hung_up"] for entry in entries if entry.get("note") == "http-end"] == ["server"]
 
 
-async def test_a_server_that_is_down_is_a_502_in_the_clients_terms(spying: Spying) -> None:
+async def test_an_unreachable_server_is_a_502_in_the_protocol_of_the_client(spying: Spying) -> None:
     async with spying() as spy:
         status, body = await spy.post("https://127.0.0.1:1/mcp", PING)
     assert (status, b'"id":1,"error"' in body, b"https://127.0.0.1:1/mcp" in body) == (502, True, True)
 
 
-async def test_rules_are_those_of_a_server_that_was_named(spying: Spying, serving: Serving) -> None:
+async def test_rules_apply_as_for_a_named_server(spying: Spying, serving: Serving) -> None:
     rules = InterceptionOptions()
     rules.flags = ["method:ping => error -32000 boom"]
     async with serving(pong) as server, spying(interception=rules) as spy:

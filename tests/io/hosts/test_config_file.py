@@ -137,10 +137,24 @@ def test_a_read_only_file_is_not_replaced(path: Path, monkeypatch: pytest.Monkey
     file = ConfigFile(path)
     monkeypatch.setattr(config_file, "os", Refusing(access=lambda *_: False))
 
-    with pytest.raises(CannotStart, match="read-only"):
+    with pytest.raises(
+        CannotStart, match=r"read-only; nothing was changed \(use --force to replace it anyway\)"
+    ):
         file.replace("ours")
 
     assert path.read_bytes() == file.data
+
+
+@POSIX
+def test_a_file_without_permission_to_write_is_replaced_by_force_only(path: Path) -> None:
+    path.chmod(0o444)
+
+    with pytest.raises(CannotStart, match="read-only"):
+        ConfigFile(path).replace("ours")
+    ConfigFile(path).replace("ours", is_forced=True)
+
+    assert path.read_text(encoding="utf-8") == "ours"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o444
 
 
 def test_in_a_read_only_folder_nothing_is_replaced(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

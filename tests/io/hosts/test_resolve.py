@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.core.hostconfig.layout import ConfigSyntax
 from mcpspy.errors import UsageError
 from mcpspy.io.hosts.resolve import find, other_files, target
 from mcpspy.io.hosts.table import HOSTS, Host
+from tests.core.hostconfig import configs
 
 STDIO = {"a": {"command": "x"}}
 
@@ -36,14 +36,7 @@ def write(path: Path, document: object) -> Path:
 def write_for(host: Host) -> Path:
     path = host.paths()[-1]
     path.parent.mkdir(parents=True, exist_ok=True)
-    texts = {
-        ConfigSyntax.TOML: '[mcp_servers.a]\ncommand = "x"\n',
-        ConfigSyntax.YAML: "mcpServers:\n- name: a\n  command: x\n",
-    }
-    inside: object = STDIO
-    for key in reversed(host.location.keys):
-        inside = {str(Path.cwd()) if key == "<project>" else key: inside}
-    path.write_text(texts.get(host.location.syntax) or json.dumps(inside), encoding="utf-8")
+    path.write_text(configs.smallest(host.location), encoding="utf-8")
     return path
 
 
@@ -93,6 +86,56 @@ def test_a_file_of_no_known_host_is_read_by_what_it_holds(tmp_path: Path, docume
 
     assert found.host is None
     assert [server.name for server in found.servers()] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("name", "document", "host"),
+    [
+        (".mcp.json", {"mcpServers": STDIO}, "claude-code-project"),
+        (".mcp.json", {"servers": STDIO}, None),  # Of Visual Studio.
+        (".mcp.json", STDIO, None),  # Of a plugin.
+        (
+            ".devcontainer/devcontainer.json",
+            {"customizations": {"vscode": {"mcp": {"servers": STDIO}}}},
+            None,
+        ),
+        ("opencode.json", {"mcp": {"servers": {"a": {"type": "local", "command": ["x"]}}}}, "opencode"),
+        (".gemini/settings.json", {}, "gemini"),
+    ],
+)
+def test_a_file_with_the_name_of_a_hosts_is_read_by_what_it_holds(
+    tmp_path: Path, name: str, document: object, host: str | None
+) -> None:
+    found = find(str(write(tmp_path / "elsewhere" / name, document)))
+
+    assert (found.host.name.removesuffix("-project") if found.host else None) == (
+        host and host.removesuffix("-project")
+    )
+    assert [server.name for server in found.servers()] == (["a"] if document else [])
+
+
+def test_both_versions_of_a_host_are_found_by_its_name(home: Path) -> None:
+    entry = {"type": "local", "command": ["x"]}
+    write(home / ".config/opencode/opencode.json", {"mcp": {"servers": {"a": entry}}})
+    assert find("opencode").location.keys == ("mcp", "servers")
+    assert find("opencode").unread() == ""
+    write(home / ".config/opencode/opencode.json", {"mcp": {"a": entry}})
+    assert find("opencode").location.keys == ("mcp",)
+    write(home / ".config/opencode/opencode.json", {})
+    assert find("opencode").servers() == []
+
+
+def test_a_file_whose_servers_are_in_an_unknown_place_lists_the_known_ones(tmp_path: Path) -> None:
+    path = write(tmp_path / "any.json", {"tools": STDIO})
+    with pytest.raises(
+        UsageError, match=r"any\.json: no servers where mcpspy looks for them \(mcpServers, servers,"
+    ):
+        find(str(path))
+    path = tmp_path / "any.yaml"
+    path.write_text("tools: {a: {command: x}}\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"\(mcpServers, extensions\)"):
+        find(str(path))
+    assert find(str(write(tmp_path / "empty.json", {}))).servers() == []
 
 
 def test_a_file_in_this_folder_needs_no_slash() -> None:

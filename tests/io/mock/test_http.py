@@ -27,7 +27,7 @@ from tests.io.mock.speaking import Spoken, echo, event, received, recent, spoken
 pytestmark = pytest.mark.timeout(60)
 
 
-async def test_an_answer_that_is_there_is_json() -> None:
+async def test_an_immediate_response_is_json() -> None:
     async with spoken(echo()) as mock:
         await mock.begin()
         assert [await mock.call(5), await mock.call(6), await mock.call(7)] == ["first", "second", "second"]
@@ -43,7 +43,7 @@ async def test_every_session_begins_at_the_beginning() -> None:
         assert await mock.call(2) == "second"
 
 
-async def test_what_comes_before_an_answer_makes_it_a_stream_with_numbers() -> None:
+async def test_a_response_after_notifications_is_sent_as_a_numbered_stream() -> None:
     async with spoken(slow()) as mock:
         mock.session = {"Mcp-Session-Id": await mock.begin()}
         params = {"name": "slow", "_meta": {"progressToken": "t"}}
@@ -68,7 +68,7 @@ async def test_a_server_request_waits_on_the_stream_for_an_answer_by_another_pos
             assert [message.get("id") for message in await received(response)] == [None, 7]
 
 
-async def test_a_stream_that_broke_goes_on_where_it_was_left() -> None:
+async def test_a_broken_stream_resumes_after_the_last_event() -> None:
     async with spoken(asking()) as mock:
         await mock.begin(roots={})
         body = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"ask"}}'
@@ -84,7 +84,7 @@ async def test_a_stream_that_broke_goes_on_where_it_was_left() -> None:
             assert response.status == 400
 
 
-async def test_the_get_stream_has_what_belongs_to_no_request_and_there_is_one() -> None:
+async def test_there_is_one_get_stream_for_messages_without_a_request() -> None:
     changed: Json = {"method": "notifications/tools/list_changed"}
     async with spoken(Talk().handshake().server(**changed)) as mock:
         await mock.begin("2025-06-18")
@@ -199,7 +199,7 @@ async def test_errors_of_2026_have_a_status() -> None:
         assert (await mock.ask(1, "tools/nothing", _meta=modern()))[0] == 404
 
 
-async def test_headers_that_do_not_say_what_the_body_says_are_refused() -> None:
+async def test_headers_that_contradict_the_body_are_refused() -> None:
     async with spoken(recent()) as mock:
         body = {
             "jsonrpc": "2.0",
@@ -212,7 +212,7 @@ async def test_headers_that_do_not_say_what_the_body_says_are_refused() -> None:
             assert (await received(response))["error"]["code"] == -32020
 
 
-async def test_a_client_of_2026_that_hangs_up_has_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_of_2026_cancels_by_disconnecting(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, hung_up = asyncio.Event(), asyncio.Event()
 
     class Watched(MockClient):
@@ -240,7 +240,7 @@ async def test_a_client_of_2026_that_hangs_up_has_cancelled(monkeypatch: pytest.
             await hung_up.wait()
 
 
-async def test_eras_refuse_each_other_in_their_own_words() -> None:
+async def test_each_era_refuses_clients_of_the_other_with_its_own_error() -> None:
     async with spoken(echo()) as legacy:
         status, said = await legacy.ask(1, "server/discover", _meta=modern())
         assert (status, said["id"], said["error"]["code"]) == (400, None, -32000)
@@ -252,7 +252,7 @@ async def test_eras_refuse_each_other_in_their_own_words() -> None:
             assert (response.status, response.headers["Allow"]) == (405, "POST")
 
 
-async def test_a_session_too_many_ends_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_session_beyond_the_limit_ends_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "SESSIONS", 1)
     async with spoken(echo()) as mock:
         first = await mock.begin()
@@ -262,7 +262,7 @@ async def test_a_session_too_many_ends_the_first(monkeypatch: pytest.MonkeyPatch
         assert (await mock.say(id=1, method="ping"))[0] == 404
 
 
-async def test_a_host_that_was_allowed_by_name_is_no_stranger() -> None:
+async def test_a_host_that_is_allowed_by_name_is_accepted() -> None:
     async with spoken(echo(), allowed=("mock.internal",)) as mock:
         await mock.begin()
         body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
@@ -279,7 +279,9 @@ async def test_a_host_that_was_allowed_by_name_is_no_stranger() -> None:
         ("GET", "/real_server", 404, None),
     ],
 )
-async def test_what_is_not_here_is_said(method: str, path: str, status: int, allow: str | None) -> None:
+async def test_unknown_paths_and_methods_are_refused(
+    method: str, path: str, status: int, allow: str | None
+) -> None:
     async with spoken(echo()) as mock, mock.client.request(method, mock.url + path) as response:
         assert (response.status, response.headers.get("Allow")) == (status, allow)
 
@@ -319,7 +321,7 @@ async def test_64_clients_at_once_each_get_their_own_answers() -> None:
     assert answers == [[f"said {(first + n) % 100}" for n in range(100)] for first in range(64)]
 
 
-async def test_it_serves_while_it_reads(tmp_path: Path) -> None:
+async def test_the_mock_serves_while_it_reads(tmp_path: Path) -> None:
     path = tmp_path / "large.jsonl"
     entries = [
         ("client", {"id": 0, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}}),

@@ -41,13 +41,13 @@ async def test_an_answer_ends_the_stream_of_its_request_with_all_that_came_befor
     assert on(client.general) == []
 
 
-async def test_what_belongs_to_no_request_is_on_the_general_stream() -> None:
+async def test_messages_without_a_request_are_sent_on_the_general_stream() -> None:
     client = control_client(Talk().handshake().server(method="notifications/tools/list_changed").call(1))
     assert on(post(client, method="notifications/initialized")) == []
     assert on(client.general) == ["notifications/tools/list_changed"]
 
 
-async def test_a_server_request_goes_with_the_call_and_the_answer_to_it_lets_the_call_go_on() -> None:
+async def test_a_server_request_is_sent_on_the_stream_of_its_call_and_its_response_resumes_it() -> None:
     client = control_client(asking())
     initialize = {"protocolVersion": "2025-11-25", "capabilities": {"roots": {}}, "clientInfo": {}}
     post(client, id=0, method="initialize", params=initialize)
@@ -67,7 +67,7 @@ async def test_two_requests_of_one_id_are_answered_in_their_order() -> None:
     assert (on(first), on(second)) == ([1], [1])
 
 
-async def test_what_is_due_later_comes_by_itself() -> None:
+async def test_a_delayed_message_is_sent_when_it_is_due() -> None:
     client = control_client(slow(), speed=100.0)
     stream = post(client, id=1, method="tools/call", params={"name": "slow"})
     assert on(stream) == []
@@ -76,7 +76,7 @@ async def test_what_is_due_later_comes_by_itself() -> None:
     assert on(stream) == [1]
 
 
-async def test_a_client_that_hangs_up_hears_no_more_of_it() -> None:
+async def test_a_client_that_disconnects_receives_nothing_more() -> None:
     client = control_client(slow(), speed=1.0)
     stream = post(client, id=1, method="tools/call", params={"name": "slow"})
     client.hang_up([b"1"])
@@ -84,7 +84,7 @@ async def test_a_client_that_hangs_up_hears_no_more_of_it() -> None:
     assert on(stream) == []
 
 
-async def test_numbers_go_on_over_all_streams_and_find_theirs_again() -> None:
+async def test_event_numbers_are_unique_across_streams_and_identify_their_stream() -> None:
     client = control_client(slow())
     streams = [
         post(client, id=n, method="tools/call", params={"name": "slow", "_meta": {"progressToken": n}})
@@ -107,7 +107,7 @@ async def test_one_stream_has_everything_for_a_client_of_2024() -> None:
     assert on(client.general) == [1, None]
 
 
-async def test_messages_that_nobody_reads_are_kept_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unread_messages_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_STORED", 3)
     talk = Talk().handshake()
     for _ in range(10):

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.timeout(60)
         (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', {"Origin": "http://localhost:6274"}, 200),
     ],
 )
-async def test_garbage_and_strangers_are_refused_and_the_session_goes_on(
+async def test_invalid_and_foreign_requests_are_refused_and_the_session_continues(
     data: bytes, headers: dict[str, str | None], status: int
 ) -> None:
     async with spoken(echo()) as mock:

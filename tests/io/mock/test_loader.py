@@ -27,7 +27,7 @@ NAMELESS = HEADER % b"y" + call(3)
 
 
 @pytest.mark.parametrize("contents", [(ONE, OTHER), (ONE, NAMELESS), (ONE, ONE, OTHER)])
-def test_recordings_of_two_servers_are_one_only_if_that_is_meant(
+def test_recordings_of_two_servers_are_merged_only_on_request(
     contents: Sequence[bytes], tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match="--merge"):
@@ -41,13 +41,13 @@ def test_recordings_of_one_command_are_one(tmp_path: Path) -> None:
     assert together.warnings == []
 
 
-def test_what_two_recordings_answer_otherwise_is_said(tmp_path: Path) -> None:
+def test_conflicting_responses_of_two_recordings_are_reported(tmp_path: Path) -> None:
     together = loading(tmp_path, ONE, HEADER % b"x" + handshake("one") + call(1, said="no"))
     together.recordings()
     assert together.warnings == ["tools/call tool 1: 1.jsonl and 0.jsonl differ; using 1.jsonl"]
 
 
-def test_a_torn_last_line_is_left_out_and_said(tmp_path: Path) -> None:
+def test_an_incomplete_last_line_is_skipped_and_reported(tmp_path: Path) -> None:
     torn = loading(tmp_path, ONE + b'{"t":9.0,"from":"cli')
     assert len(torn.recordings().interactions) == 1
     assert "incomplete (20 bytes, skipped)" in torn.warnings[0]
@@ -63,12 +63,12 @@ def test_a_torn_last_line_is_left_out_and_said(tmp_path: Path) -> None:
         (HEADER % b"x" + frame(0.1, "client", id=1, method="ping"), "contains no messages from a server"),
     ],
 )
-def test_what_makes_no_server_is_refused(content: bytes, why: str, tmp_path: Path) -> None:
+def test_a_recording_that_cannot_be_served_is_refused(content: bytes, why: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=why):
         loading(tmp_path, content).recordings()
 
 
-def test_of_a_large_recording_the_head_is_served_while_the_rest_is_read(tmp_path: Path) -> None:
+def test_the_start_of_a_large_recording_is_served_while_the_rest_is_read(tmp_path: Path) -> None:
     calls = b"".join(call(number, said="x" * 1000) for number in range(1, 1500))
     large = loading(tmp_path, HEADER % b"x" + handshake() + calls)
     recordings = large.begin()
@@ -113,7 +113,7 @@ def test_a_recording_in_parts_is_one(tmp_path: Path) -> None:
     assert [json.loads(said.data)["result"]["said"] for said in client.take(0.0)] == ["yes", "later", "yes"]
 
 
-def test_of_two_servers_in_large_recordings_it_is_said_at_once(tmp_path: Path) -> None:
+def test_large_recordings_of_two_servers_are_refused_at_once(tmp_path: Path) -> None:
     calls = b"".join(call(number, said="x" * 1000) for number in range(1, 500))
     with pytest.raises(UsageError, match="--merge"):
         loading(tmp_path, ONE + calls, OTHER + calls).begin()
@@ -138,7 +138,7 @@ def test_after_an_error_there_is_no_more_to_read(tmp_path: Path) -> None:
     assert not silent.recordings().is_whole
 
 
-def test_remarks_are_told_once(tmp_path: Path) -> None:
+def test_warnings_are_reported_once(tmp_path: Path) -> None:
     torn = loading(tmp_path, ONE + b'{"t":9.0,"from":"cli')
     torn.recordings()
     assert [len(torn.take_warnings()), torn.take_warnings()] == [1, []]

@@ -103,7 +103,7 @@ def exchange(process: subprocess.Popen[bytes], said: bytes) -> Any:
 
 
 @pytest.mark.timeout(60)
-def test_it_answers_line_by_line_and_ends_with_its_stdin(recording: Path) -> None:
+def test_the_mock_answers_line_by_line_and_ends_with_its_stdin(recording: Path) -> None:
     with mock(recording) as process:
         assert exchange(process, HELLO)["result"]["serverInfo"]["name"] == "s"
         assert exchange(process, ask(1)) == {"jsonrpc": "2.0", "id": 1, "result": {"said": "yes"}}
@@ -111,7 +111,7 @@ def test_it_answers_line_by_line_and_ends_with_its_stdin(recording: Path) -> Non
         assert (out, err, process.returncode) == (b"", b"", 0)
 
 
-def test_what_is_pending_at_the_end_is_sent_first(recording: Path) -> None:
+def test_pending_responses_are_sent_before_the_end(recording: Path) -> None:
     said, complaints, code = played(ask(2) + ask(1), recording, "--speed", "1")
     assert [each["id"] for each in said] == [1, 2]
     assert (complaints, code) == ("", 0)
@@ -155,7 +155,7 @@ def test_a_client_that_sends_garbage_never_stops_it(recording: Path) -> None:
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it(number: signal.Signals, recording: Path) -> None:
+def test_a_signal_ends_the_mock(number: signal.Signals, recording: Path) -> None:
     with mock(recording) as process:
         exchange(process, HELLO)
         process.send_signal(number)
@@ -164,7 +164,7 @@ def test_a_signal_ends_it(number: signal.Signals, recording: Path) -> None:
         assert process.stderr.read() == b""
 
 
-def test_a_signal_does_not_tear_what_is_being_read() -> None:
+def test_a_signal_does_not_interrupt_a_read() -> None:
     before = {number: signal.getsignal(number) for number in ENDING}
     done: list[bool] = []
 
@@ -185,7 +185,7 @@ def test_a_signal_does_not_tear_what_is_being_read() -> None:
 
 
 @pytest.mark.timeout(60)
-def test_what_strict_does_not_let_pass_is_said_after_a_signal_too(recording: Path) -> None:
+def test_strict_reports_unsent_requests_after_a_signal_too(recording: Path) -> None:
     with mock(recording, "--strict") as process:
         exchange(process, HELLO)
         process.terminate()
@@ -195,7 +195,7 @@ def test_what_strict_does_not_let_pass_is_said_after_a_signal_too(recording: Pat
 
 
 @pytest.mark.timeout(60)
-def test_a_client_that_reads_no_more_is_no_error(recording: Path) -> None:
+def test_a_client_that_stops_reading_is_not_an_error(recording: Path) -> None:
     with mock(recording) as process:
         exchange(process, HELLO)
         assert process.stdout is not None
@@ -228,7 +228,7 @@ def test_no_descriptor_that_it_shares_is_changed(recording: Path) -> None:
 
 
 @pytest.mark.timeout(60)
-def test_of_a_large_recording_the_handshake_is_answered_and_then_the_rest(tmp_path: Path) -> None:
+def test_the_handshake_of_a_large_recording_is_answered_before_the_rest(tmp_path: Path) -> None:
     path = tmp_path / "large.jsonl"
     calls = b"".join(call(number, said="x" * 1000) for number in range(1, 1500))
     path.write_bytes(HEADER % b"x" + handshake() + calls)

@@ -94,7 +94,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     return world
 
 
-async def test_the_server_is_met_as_the_client_met_the_mock_once(world: World) -> None:
+async def test_the_clients_handshake_is_repeated_once_with_the_real_server(world: World) -> None:
     for id in (5, 6):  # noqa: A001
         world.real_server.send(line(id=id, method="tools/call"), HELLO)
         assert await world.received.get() == {"jsonrpc": "2.0", "id": id, "result": {"said": "new"}}
@@ -106,7 +106,7 @@ async def test_the_server_is_met_as_the_client_met_the_mock_once(world: World) -
     assert world.server.is_closed
 
 
-async def test_a_client_of_2026_needs_no_introduction(world: World) -> None:
+async def test_a_client_of_2026_needs_no_handshake(world: World) -> None:
     world.real_server.send(line(id=5, method="tools/call"), None)
     assert (await world.received.get())["id"] == 5
     assert [message["method"] for message in world.server.sent] == ["tools/call"]
@@ -121,7 +121,7 @@ async def test_a_client_of_2026_needs_no_introduction(world: World) -> None:
         (ConnectionEnded(0.0, 3, why="it exited with 3"), "the server ended: it exited with 3"),
     ],
 )
-async def test_what_becomes_of_a_request_without_an_answer_is_said(
+async def test_a_request_without_a_response_gets_an_error_with_the_reason(
     event: Any, why: str, world: World
 ) -> None:
     world.server.answers["tools/call"] = [event]
@@ -158,7 +158,7 @@ async def test_an_http_error_without_an_id_is_the_answer_of_its_request(world: W
         (ConnectionEnded(0.0, 1), "ended before it answered initialize; its last output: sorry"),
     ],
 )
-async def test_a_server_that_will_not_be_met_answers_all_that_waits(
+async def test_a_failed_handshake_answers_all_pending_requests_with_an_error(
     event: Any, why: str, world: World
 ) -> None:
     world.server.answers["initialize"] = [event]
@@ -180,7 +180,7 @@ async def test_a_server_that_cannot_be_reached_is_tried_again_for_the_next_reque
     await world.real_server.close()
 
 
-async def test_a_bug_of_ours_is_an_answer_too(world: World) -> None:
+async def test_a_bug_in_mcpspy_gets_an_error_response_too(world: World) -> None:
     world.server.answers["tools/call"] = [lambda _: "no event"]
     world.real_server.send(line(id=5, method="tools/call"), None)
     world.real_server._take = None  # type: ignore[method-assign, assignment] # Acts like a bug.
@@ -194,7 +194,7 @@ async def test_a_bug_of_ours_is_an_answer_too(world: World) -> None:
         (ServerAddress("http://localhost:1/mcp"), "http", "http://localhost:1/mcp"),
     ],
 )
-def test_what_it_says_is_recorded_as_a_session_of_its_own(
+def test_the_real_server_is_recorded_as_a_separate_session(
     target: ServerTarget, transport: str, upstream: str | None, tmp_path: Path
 ) -> None:
     recorder = RealServer(target, "weather", str(tmp_path / "more.jsonl")).recorder()

@@ -45,7 +45,7 @@ def test_half_a_file_is_not_left(tmp_path: Path, force: bool) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_was_there_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
+def test_the_old_file_stays_until_the_new_one_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "there"
     path.write_text("mine")
     with pytest.raises(CannotStart):

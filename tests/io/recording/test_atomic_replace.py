@@ -37,7 +37,7 @@ def test_the_new_one_takes_the_place_and_the_rights_and_the_old_one_is_kept(old:
     assert old.stat().st_mode & 0o777 == 0o640
 
 
-def test_what_is_not_put_in_place_is_not_left_behind(old: Path) -> None:
+def test_a_discarded_replacement_leaves_no_file_behind(old: Path) -> None:
     replacement = Replacement(old)
     replacement.new.write_bytes(b"new")
     replacement.discard()

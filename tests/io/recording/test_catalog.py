@@ -84,14 +84,14 @@ def test_a_large_file_that_grows_is_let_alone_for_a_while(
     assert (summary.state, summary.entries) == (RecordingState.ENDED, 2)
 
 
-def test_a_later_part_is_no_session_of_its_own(tmp_path: Path) -> None:
+def test_a_later_part_is_not_a_separate_session(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", note(1, "part", next="a.part2.jsonl"))
     write(tmp_path / "a.part2.jsonl", EXIT, part=2)
 
     assert [summary.path for summary in Catalog(str(tmp_path)).look()] == [path]
 
 
-def test_what_is_no_recording_is_left_out(tmp_path: Path) -> None:
+def test_files_that_are_not_recordings_are_skipped(tmp_path: Path) -> None:
     (tmp_path / "else.jsonl").write_text("{}\n", encoding="utf-8")
     (tmp_path / "folder.jsonl").mkdir()
 

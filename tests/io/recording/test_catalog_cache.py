@@ -50,7 +50,7 @@ def test_every_session_is_counted(tmp_path: Path, look: Look) -> None:
     assert counts_cache.counts == {one: SessionCounts(2, 0, 0), two: SessionCounts(1, 1, 0)}
 
 
-def test_what_did_not_change_is_counted_once(
+def test_an_unchanged_recording_is_counted_once(
     tmp_path: Path, look: Look, begun: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "AGAIN", 0)
@@ -62,7 +62,7 @@ def test_what_did_not_change_is_counted_once(
     assert begun == [path]
 
 
-def test_what_is_wanted_first_is_counted_first(tmp_path: Path, look: Look) -> None:
+def test_recordings_are_counted_in_the_requested_order(tmp_path: Path, look: Look) -> None:
     for name in "abc":
         write(tmp_path / f"{name}.jsonl", call(1), EXIT)
     counts_cache = CountCache()
@@ -140,7 +140,7 @@ def test_a_large_session_is_not_counted(tmp_path: Path, look: Look, monkeypatch:
     assert [is_too_large(summary) for summary in look()].count(True) == 1
 
 
-def test_a_live_session_that_grows_too_large_is_let_go(
+def test_a_live_session_that_grows_too_large_is_no_longer_counted(
     tmp_path: Path, look: Look, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = Writer(str(tmp_path), None, {"name": "x"}, say=pytest.fail)

@@ -68,7 +68,7 @@ def test_a_live_session_still_waits(tmp_path: Path) -> None:
     writer.close()
 
 
-def test_what_was_read_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_already_counted_are_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "a.jsonl", call(1), result(1))
     counter = SessionCounter(path)
     assert counter.read()
@@ -146,7 +146,7 @@ def test_a_file_that_is_gone_is_an_error(tmp_path: Path) -> None:
         SessionCounter(tmp_path / "gone.jsonl").read()
 
 
-def test_damaged_lines_are_no_messages(tmp_path: Path) -> None:
+def test_damaged_lines_are_not_counted_as_messages(tmp_path: Path) -> None:
     counter: Any = SessionCounter(write(tmp_path / "a.jsonl", b"noise\n", call(1), b"\n"))
     assert counter.read()
     assert counter.counts == SessionCounts(1, 0, 1)

@@ -89,7 +89,7 @@ def test_reading_leaves_the_file_as_it_is(path: Path) -> None:
 @pytest.mark.parametrize(
     "torn", [b'{"t":2,"from":"client","msg":{"id', b'{"t":2,"note":"exit"}', b"\xff", b"{"]
 )
-def test_a_torn_last_line_is_left_out_and_counted(path: Path, torn: bytes) -> None:
+def test_an_incomplete_last_line_is_skipped_and_counted(path: Path, torn: bytes) -> None:
     write(path, frame(1, "client", CLIENT_FRAME), torn)
     recording = Recording(path)
     for _ in range(2):
@@ -98,7 +98,7 @@ def test_a_torn_last_line_is_left_out_and_counted(path: Path, torn: bytes) -> No
     assert recording.state is RecordingState.DIED
 
 
-def test_a_damaged_line_in_the_middle_costs_only_itself(path: Path) -> None:
+def test_a_damaged_line_in_the_middle_loses_no_other_line(path: Path) -> None:
     write(
         path, note(1, "stderr", text="a"), b"half a li\n", b"\n", b"\x00\xff\n", note(2, "stderr", text="b")
     )
@@ -158,7 +158,7 @@ def test_parts_that_name_each_other_are_read_once(tmp_path: Path) -> None:
     assert [summary.entries for summary in sessions(str(tmp_path))] == [2]
 
 
-def test_a_torn_line_counts_in_whichever_part_it_is(tmp_path: Path) -> None:
+def test_incomplete_lines_of_all_parts_are_counted(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", note(1, "part", next="b.jsonl"), b"torn")
     write(tmp_path / "b.jsonl", note(2, "stderr", text=""), b"to", part=2)
     recording = Recording(tmp_path / "a.jsonl")
@@ -189,7 +189,7 @@ UNREADABLE: dict[str, tuple[bytes, str, str]] = {
 
 
 @pytest.mark.parametrize(("data", "what", "hint"), UNREADABLE.values(), ids=UNREADABLE)
-def test_a_file_that_is_no_recording_is_named_with_what_it_is_and_what_to_do(
+def test_the_error_for_a_file_that_is_not_a_recording_has_a_reason_and_a_hint(
     path: Path, data: bytes, what: str, hint: str
 ) -> None:
     path.write_bytes(data)
@@ -200,13 +200,13 @@ def test_a_file_that_is_no_recording_is_named_with_what_it_is_and_what_to_do(
     assert hint in text
 
 
-def test_a_file_that_is_not_there_is_named_with_what_to_do(path: Path) -> None:
+def test_a_missing_file_is_reported_with_a_hint(path: Path) -> None:
     with pytest.raises(UsageError, match="no such file") as caught:
         Recording(path)
     assert "mcpspy ls" in one_line_with_a_way_out(caught.value, path, 2)
 
 
-def test_a_folder_is_named_with_what_to_do(tmp_path: Path) -> None:
+def test_a_folder_is_reported_with_a_hint(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a folder, not a recording") as caught:
         Recording(tmp_path)
     assert f"mcpspy ls --dir {tmp_path}" in one_line_with_a_way_out(caught.value, tmp_path, 2)
@@ -230,7 +230,7 @@ def locked(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
     return lock
 
 
-def test_a_file_that_is_not_ours_to_read_is_no_fault_of_the_command(
+def test_a_file_without_read_permission_is_not_a_usage_error(
     path: Path, locked: Callable[[Path], None]
 ) -> None:
     locked(write(path))
@@ -239,7 +239,7 @@ def test_a_file_that_is_not_ours_to_read_is_no_fault_of_the_command(
     assert "check the permissions" in one_line_with_a_way_out(caught.value, path, 3)
 
 
-def test_a_file_under_what_is_no_folder_is_named_too(path: Path) -> None:
+def test_a_path_below_a_file_is_named_in_the_error_too(path: Path) -> None:
     write(path)
     with pytest.raises(McpspyError) as caught:
         Recording(path / "x.jsonl")
@@ -286,7 +286,7 @@ def three(home: Path) -> Path:
     ],
 )
 @pytest.mark.parametrize("how", ["environment", "argument"])
-def test_a_session_is_found_by_what_a_person_calls_it(
+def test_a_session_is_found_by_its_id_its_name_or_last(
     three: Path, which: str, file: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if how == "argument":
@@ -308,7 +308,7 @@ def test_a_session_is_found_by_what_a_person_calls_it(
     ],
 )
 @pytest.mark.usefixtures("three")
-def test_a_session_that_is_not_found_says_what_to_do(which: str, what: str, hint: str) -> None:
+def test_the_error_for_a_session_that_is_not_found_has_a_hint(which: str, what: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
         find(which)
     assert str(caught.value).startswith(what)
@@ -336,7 +336,7 @@ def test_a_newer_session_of_an_older_ones_id_or_name_does_not_hide_it(home: Path
 
 @pytest.mark.parametrize("which", ["last", "files", "ab12cd34"])
 @pytest.mark.parametrize("exists", [True, False], ids=["empty folder", "no folder"])
-def test_where_nothing_was_recorded_yet_it_says_how_to(home: Path, which: str, exists: bool) -> None:
+def test_the_error_for_an_empty_folder_explains_how_to_record(home: Path, which: str, exists: bool) -> None:
     if not exists:
         home.rmdir()
     with pytest.raises(UsageError, match="no sessions in") as caught:
@@ -347,13 +347,13 @@ def test_where_nothing_was_recorded_yet_it_says_how_to(home: Path, which: str, e
 
 
 @pytest.mark.usefixtures("home")
-def test_a_folder_by_name_is_reported_to_be_one() -> None:
+def test_a_folder_in_place_of_a_recording_is_reported() -> None:
     Path("traffic").mkdir()
     with pytest.raises(UsageError, match="traffic: a folder, not a recording"):
         find("traffic")
 
 
-def test_a_folder_that_is_not_ours_to_read_says_so(home: Path, locked: Callable[[Path], None]) -> None:
+def test_a_folder_without_read_permission_is_reported(home: Path, locked: Callable[[Path], None]) -> None:
     locked(home)
     for look in (lambda: find("last"), sessions):
         with pytest.raises(CannotStart, match="Permission denied") as caught:
@@ -388,7 +388,7 @@ def test_sessions_of_one_millisecond_have_one_order_everywhere(home: Path) -> No
     assert find("last") == find("files") == last.summary.path == expected[0]
 
 
-def test_a_summary_says_who_spoke_which_revision(home: Path) -> None:
+def test_a_summary_names_the_peers_and_the_revision(home: Path) -> None:
     write(
         home / "a.jsonl",
         frame(1, "client", CLIENT_FRAME),
@@ -425,7 +425,7 @@ def test_a_session_without_an_entry_is_listed_too(home: Path, torn: bytes) -> No
     assert (summary.state, summary.client, summary.revision) == (RecordingState.DIED, None, None)
 
 
-def test_what_is_no_recording_is_left_out(three: Path) -> None:
+def test_files_that_are_not_recordings_are_skipped(three: Path) -> None:
     for name, (data, _what, _hint) in UNREADABLE.items():
         (three / f"{name}.jsonl").write_bytes(data)
     (three / "folder.jsonl").mkdir()
@@ -436,9 +436,7 @@ def test_what_is_no_recording_is_left_out(three: Path) -> None:
     assert len(sessions()) == 3
 
 
-def test_a_file_that_goes_away_while_we_look_is_left_out(
-    three: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_deleted_during_the_listing_is_skipped(three: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = reader.summarize
 
     def summarize(path: Path, header: Any) -> reader.Summary:
@@ -451,7 +449,7 @@ def test_a_file_that_goes_away_while_we_look_is_left_out(
     assert not (three / "b.jsonl").exists()
 
 
-def test_no_folder_is_no_session(tmp_path: Path) -> None:
+def test_a_missing_folder_contains_no_sessions(tmp_path: Path) -> None:
     assert sessions(str(tmp_path / "nowhere")) == []
 
 
@@ -472,7 +470,7 @@ def test_a_session_has_ended_once_its_exit_is_noted(path: Path, writer: Writer) 
     assert summary.exit.fields == {"code": 3}
 
 
-def test_looking_at_a_session_does_not_take_its_life(path: Path, writer: Writer) -> None:
+def test_reading_a_live_session_leaves_it_live(path: Path, writer: Writer) -> None:
     for _ in range(3):
         assert Recording(path).state is RecordingState.LIVE
     writer.note(1.0, "stderr", text="x")

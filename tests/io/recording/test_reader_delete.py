@@ -93,7 +93,7 @@ def test_a_live_session_is_refused(tmp_path: Path) -> None:
     writer.close()
 
 
-def test_a_file_that_was_deleted_meanwhile_is_no_trouble(tmp_path: Path) -> None:
+def test_a_file_that_was_deleted_meanwhile_is_not_an_error(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", note(1, "part", next="a.part2.jsonl"))
     write(tmp_path / "a.part2.jsonl", EXIT, part=2)
     summary = summary_of(path)
@@ -103,7 +103,7 @@ def test_a_file_that_was_deleted_meanwhile_is_no_trouble(tmp_path: Path) -> None
     delete(summary)
 
 
-def test_what_took_its_name_meanwhile_stays(tmp_path: Path) -> None:
+def test_another_file_that_took_the_name_meanwhile_is_not_deleted(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", EXIT, id="aa")
     summary = summary_of(path)
     write(path, EXIT, id="bb")

@@ -17,7 +17,7 @@ def target(record: Path) -> RecordingTarget:
     return chosen
 
 
-def test_what_is_written_and_noted_is_in_the_file_with_its_end(tmp_path: Path) -> None:
+def test_the_file_contains_frames_notes_and_the_exit_note(tmp_path: Path) -> None:
     recorder = Recorder(target(tmp_path / "x.jsonl"), {"transport": "stdio", "name": "x"})
     recorder.write(b'{"t":0.1,"from":"client","msg":{}}\n')
     recorder.note("stderr", text="hello")
@@ -29,7 +29,7 @@ def test_what_is_written_and_noted_is_in_the_file_with_its_end(tmp_path: Path) -
     assert [type(entry).__name__ for entry in recording] == ["Frame", "Note", "Note"]
 
 
-def test_who_wants_no_recording_gets_none(tmp_path: Path) -> None:
+def test_no_file_is_written_if_recording_is_off(tmp_path: Path) -> None:
     chosen = target(tmp_path / "x.jsonl")
     chosen.recording = False
 
@@ -41,7 +41,7 @@ def test_who_wants_no_recording_gets_none(tmp_path: Path) -> None:
     assert (recorder.id, recorder.path) == (None, None)
 
 
-def test_what_it_is_called_stays_whatever_becomes_of_the_recording(
+def test_the_id_and_the_path_stay_after_the_recording_breaks(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     recorder = Recorder(target(tmp_path / "x.jsonl"), {})
@@ -51,7 +51,9 @@ def test_what_it_is_called_stays_whatever_becomes_of_the_recording(
     assert recorder.path == str(tmp_path / "x.jsonl")
 
 
-def test_a_path_that_cannot_be_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_impossible_path_is_reported_in_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "file").touch()
     recorder = Recorder(target(tmp_path / "file" / "x.jsonl"), {})
     recorder.write(b"{}\n")

@@ -37,13 +37,13 @@ def redacted(options: RedactionOptions, said: list[str] | None = None) -> dict[s
     return message
 
 
-def test_what_is_built_in_needs_no_settings_and_no_rules() -> None:
+def test_built_in_rules_need_no_settings() -> None:
     kept = redacted(RedactionOptions())
     assert kept["password"].startswith("[redacted:")
     assert kept["pin"] == "1234"
 
 
-def test_two_recordings_have_keys_of_their_own() -> None:
+def test_two_recordings_have_different_redaction_keys() -> None:
     assert redacted(RedactionOptions())["password"] != redacted(RedactionOptions())["password"]
 
 
@@ -61,7 +61,7 @@ def test_options_settings_and_the_environment_add_up(tmp_path: Path, monkeypatch
     assert said == ["--redact-env NONE: the variable is not set, so its value cannot be redacted"]
 
 
-def test_nothing_is_redacted_if_a_person_says_so(tmp_path: Path) -> None:
+def test_nothing_is_redacted_if_redaction_is_off(tmp_path: Path) -> None:
     options = RedactionOptions()
     options.off, options.config = True, str(tmp_path / "broken.toml")
     assert redactor(options, pytest.fail) is None
@@ -113,7 +113,7 @@ def test_a_recorder_that_is_not_to_redact_says_so(tmp_path: Path) -> None:
     assert said == FRAME
 
 
-def test_what_cannot_be_redacted_as_asked_is_not_recorded(
+def test_nothing_is_recorded_if_a_redaction_pattern_is_invalid(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     target = RecordingTarget()
@@ -166,7 +166,7 @@ def test_a_recording_is_cleaned_into_a_new_file_of_its_owner(tmp_path: Path) -> 
         assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
-def test_looking_writes_nothing(tmp_path: Path) -> None:
+def test_a_check_writes_nothing(tmp_path: Path) -> None:
     source = tmp_path / "in.jsonl"
     source.write_bytes(HEADER + FRAME)
     assert clean(str(source), None, Redactor(b"k" * 32)) == 0

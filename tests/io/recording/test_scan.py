@@ -18,7 +18,7 @@ LINES = [b'{"t":%d.0,"note":"stderr","text":"%d"}' % (number, number) for number
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 1 << 18])
-def test_however_it_is_cut_the_lines_are_the_same(size: int, tmp_path: Path) -> None:
+def test_the_chunk_size_does_not_change_the_lines(size: int, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(HEADER + b"\n".join(LINES) + b"\ntorn")
     scan = RecordingScan(path, size)
@@ -72,7 +72,7 @@ def test_a_scan_continues_where_it_stopped_though_it_was_closed(tmp_path: Path) 
     scan.close()
 
 
-def test_of_a_file_that_grows_meanwhile_no_more_is_read_than_there_is(tmp_path: Path) -> None:
+def test_a_file_that_grows_meanwhile_is_read_to_its_current_size(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(HEADER)
     with closing(RecordingScan(path)) as scan:
@@ -104,13 +104,13 @@ def test_another_file_of_the_same_name_is_noticed(tmp_path: Path, closed: bool) 
     scan.close()
 
 
-def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"a\.jsonl: no such file"):
         RecordingScan(tmp_path / "a.jsonl").next()
 
 
 @given(st.data())
-def test_what_is_read_once_more_is_what_the_file_holds_now(data: st.DataObject) -> None:
+def test_a_second_read_returns_the_current_content_of_the_file(data: st.DataObject) -> None:
     with TemporaryDirectory() as folder:
         paths = [Path(folder, name) for name in ("one", "two")]
         with closing(LineReader()) as lines:  # hypothesis may leave in the middle.

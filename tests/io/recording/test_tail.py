@@ -103,7 +103,9 @@ async def test_entries_come_as_they_are_written_and_not_at_the_end(path: Path, w
         assert [entry.at async for entry in stream] == [3]
 
 
-async def test_a_torn_line_is_left_out_until_it_is_whole(path: Path, idle: Idle, writer: Writer) -> None:
+async def test_an_incomplete_line_is_skipped_until_it_is_complete(
+    path: Path, idle: Idle, writer: Writer
+) -> None:
     line = frame(1, "client", ["x" * 100, "é"])
     pieces = [line[:1], line[1:40], line[40:-4], line[-4:-1]]
     entries = await followed(
@@ -116,7 +118,7 @@ async def test_a_torn_line_is_left_out_until_it_is_whole(path: Path, idle: Idle,
     assert kinds(entries) == ["Frame", "exit"]
 
 
-async def test_a_torn_line_of_a_dead_writer_is_reported_at_the_end(path: Path, idle: Idle) -> None:
+async def test_an_incomplete_line_of_a_dead_writer_is_reported_at_the_end(path: Path, idle: Idle) -> None:
     torn = b'{"t":2,"note":"stderr","te'
     write(path, note(1, "stderr", text="a"), torn)
     *before, last = await followed(path, idle)
@@ -178,7 +180,7 @@ async def test_another_file_of_the_same_name_is_read_from_its_start(
 
 
 @POSIX
-async def test_what_the_old_file_still_held_is_read_before_the_new_one(
+async def test_the_rest_of_the_old_file_is_read_before_the_new_one(
     path: Path, idle: Idle, writer: Writer
 ) -> None:
     other = write(path.with_name("other"), EXIT)
@@ -271,7 +273,7 @@ async def test_a_follower_that_is_left_early_closes_its_file(path: Path, writer:
 @pytest.mark.parametrize(
     ("make", "what"), [(Path.exists, "no such file"), (Path.mkdir, "a folder")], ids=["nothing", "folder"]
 )
-async def test_what_cannot_be_followed_says_what_to_do(
+async def test_the_error_for_a_path_that_cannot_be_followed_has_a_hint(
     path: Path, make: Callable[[Path], object], what: str
 ) -> None:
     make(path)

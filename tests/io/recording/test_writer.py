@@ -109,7 +109,7 @@ def test_the_first_line_is_the_header(opened: Callable[..., Writer]) -> None:
 
 
 @pytest.mark.parametrize("steps", [[0, 0, 0], [999, 0, 0], [5, 7, -10], [0, 1, 1]])
-def test_what_starts_later_is_sorted_later_within_one_millisecond(
+def test_recordings_of_the_same_millisecond_sort_by_their_start(
     opened: Callable[..., Writer], monkeypatch: pytest.MonkeyPatch, steps: list[int]
 ) -> None:
     now = 1_795_335_183_745_000
@@ -126,7 +126,7 @@ def test_what_starts_later_is_sorted_later_within_one_millisecond(
 
 
 @posix_only
-def test_the_file_and_the_folders_we_made_are_ours_alone(
+def test_only_the_user_can_read_the_new_file_and_folders(
     opened: Callable[..., Writer], tmp_path: Path
 ) -> None:
     previous = os.umask(0)
@@ -147,7 +147,7 @@ def test_a_folder_that_was_there_keeps_its_mode(opened: Callable[..., Writer], t
 
 
 @pytest.mark.parametrize("there", [False, True])
-def test_a_folder_as_path_gets_a_file_with_a_name_of_its_own(
+def test_a_folder_as_path_gets_a_file_with_a_unique_name(
     opened: Callable[..., Writer], tmp_path: Path, said: list[str], there: bool
 ) -> None:
     if there:
@@ -178,7 +178,7 @@ def test_a_link_that_leads_nowhere_is_not_followed(opened: Callable[..., Writer]
     assert not (tmp_path / "target").exists()
 
 
-def test_a_path_that_cannot_be_is_an_oserror(opened: Callable[..., Writer], tmp_path: Path) -> None:
+def test_an_impossible_path_is_an_oserror(opened: Callable[..., Writer], tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):
         opened("file/x.jsonl")
@@ -209,7 +209,7 @@ def test_no_other_program_inherits_the_file(opened: Callable[..., Writer]) -> No
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(st.lists(st.lists(st.binary(max_size=20), max_size=5), max_size=10), st.integers(1, 30))
-def test_what_is_written_is_appended_whole_in_whatever_portions_the_disk_takes(
+def test_entries_are_appended_completely_despite_partial_writes(
     opened: Callable[..., Writer], disk: Disk, entries: list[list[bytes]], portion: int
 ) -> None:
     disk.portion = 1 << 40
@@ -282,7 +282,7 @@ def test_a_full_disk_costs_lines_and_leaves_none_half_in_the_file(
 
 
 @pytest.mark.parametrize("room", [0, 1, BATCH - 1, BATCH, BATCH + 1, 2 * BATCH, 3 * BATCH])
-def test_what_was_lost_is_counted_exactly(opened: Callable[..., Writer], disk: Disk, room: int) -> None:
+def test_lost_entries_are_counted_exactly(opened: Callable[..., Writer], disk: Disk, room: int) -> None:
     created = opened()
     disk.room = room
     created.write(iter([b"x" * (BATCH // 2 - 1) + b"\n"] * 8))
@@ -292,7 +292,7 @@ def test_what_was_lost_is_counted_exactly(opened: Callable[..., Writer], disk: D
     assert (header["mcpspy"], lost["entries"], after["note"]) == (1, 8, "after")
 
 
-def test_a_monster_is_one_lost_entry(opened: Callable[..., Writer], disk: Disk) -> None:
+def test_a_huge_entry_counts_as_one_lost_entry(opened: Callable[..., Writer], disk: Disk) -> None:
     created = opened()
     disk.room = 3 * BATCH
     created.write(iter([*[b"x" * 65536] * 100, b"\n"]))

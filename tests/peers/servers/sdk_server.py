@@ -28,13 +28,13 @@ HANG_SECONDS = 60  # `hang` waits to be cancelled; without a cancellation it end
 server = MCPServer(
     "sdk-peer",
     version="1.0.0",
-    instructions="A test server. Every tool does what its name suggests.",
+    instructions="A test server. Every tool does what its name says.",
     log_level="CRITICAL",  # The SDK's tracebacks would name this machine's folders in recordings.
 )
 
 
 class Sum(BaseModel):
-    """The structured content of the result of `add`."""
+    """What `add` answers, as structured content."""
 
     a: int
     b: int

@@ -26,7 +26,7 @@ def test_a_folder_without_recordings_is_one_line_and_what_to_do(tmp_path: Path) 
         list(recordings([str(tmp_path)], None))
 
 
-def test_a_filter_that_cannot_be_read_says_where(make_recording: Make) -> None:
+def test_the_error_for_an_invalid_filter_names_the_position(make_recording: Make) -> None:
     assert query_of(None) is None
     with pytest.raises(UsageError, match="--filter, character 3: "):
         query_of("a tool:")

@@ -25,6 +25,6 @@ def test_an_address_is_a_port_and_perhaps_a_host(text: str, address: tuple[str, 
 @pytest.mark.parametrize(
     "text", ["", ":", "x", "localhost", "host:x", "1.5", "-1", "65536", "host:", "[::1]"]
 )
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_an_invalid_address_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"not a valid address \(use HOST:PORT\)"):
         listen_address("--listen", text)

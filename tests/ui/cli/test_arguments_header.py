@@ -24,6 +24,6 @@ def test_a_variable_that_is_not_set_is_named_and_no_value_shown(monkeypatch: pyt
 
 
 @pytest.mark.parametrize("text", ["s3cret", ": value", " : value", "A: b\r\nB: c", "A: b\nB: c", ""])
-def test_what_is_no_header_is_refused_and_not_shown(text: str) -> None:
+def test_an_invalid_header_is_refused_and_not_shown(text: str) -> None:
     with pytest.raises(UsageError, match=r"^--header: not a valid header \(use 'Name: value'\)$"):
         read_header("--header", text)

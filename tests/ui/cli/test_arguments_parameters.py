@@ -57,13 +57,13 @@ def test_a_file_and_stdin_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("a..b=1", "not a parameter"),
     ],
 )
-def test_what_makes_no_object_is_refused(word: str, why: str) -> None:
+def test_invalid_parameters_are_refused(word: str, why: str) -> None:
     with pytest.raises(UsageError, match=why) as error:
         read_parameters([word])
     assert "arguments.text=hi" in str(error.value)
 
 
-def test_a_key_of_what_is_no_object_is_refused() -> None:
+def test_a_key_of_a_value_that_is_not_an_object_is_refused() -> None:
     with pytest.raises(UsageError, match="a is not an object"):
         read_parameters(["a=1", "a.b=2"])
 

@@ -44,7 +44,9 @@ def test_it_makes_one_and_prints_the_same_later(folder: Path, capsys: pytest.Cap
     assert "{" not in page
 
 
-def test_what_is_in_its_place_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_not_a_certificate_is_named_and_kept(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder.mkdir(parents=True)
     (folder / "ca.pem").write_text("mine", encoding="utf-8")
     assert main(["ca"]) == 3

@@ -82,6 +82,8 @@ def test_hosts_rules_and_filters_are_offered(shell: str, folder: Path) -> None:
         return [re.split("[:\t]", word)[0].strip() for word in completed(line, folder, shell)]
 
     assert offered("mcpspy wrap claude-d") == ["claude-desktop"]
+    assert offered("mcpspy wrap copilot-") == ["copilot-cli", "copilot-cli-project"]
+    assert offered("mcpspy unwrap goo") == ["goose"]
     assert "ENV101" in offered("mcpspy lint --select ENV1")
     assert "LIFE,ENV101" in offered("mcpspy lint --ignore LIFE,ENV1")
     assert "ENV101" in offered("mcpspy lint --explain ENV1")

@@ -13,7 +13,7 @@ from mcpspy.io.recording.reader import Recording, find
 from mcpspy.ui.cli.main import main
 
 
-def test_the_demo_records_what_it_promises_and_says_what_to_do_next(
+def test_the_demo_records_its_session_and_prints_the_next_commands(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["demo", "--dir", str(tmp_path)]) == 0

@@ -70,7 +70,7 @@ def test_sessions_are_named_as_everywhere(
     assert main(["diff", "first", "last", "--dir", str(tmp_path)]) == 1
 
 
-def test_what_was_never_listed_cannot_be_the_same(
+def test_a_listing_that_was_never_recorded_cannot_be_compared(
     make_recording: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = str(make_recording())
@@ -86,7 +86,7 @@ def test_what_was_never_listed_cannot_be_the_same(
     [(None, "no such file"), (b"[1]\n", "not an mcpspy recording"), (b"", "empty, so not a recording")],
     ids=["missing", "other", "empty"],
 )
-def test_a_file_that_is_no_recording_is_one_line(
+def test_a_file_that_is_not_a_recording_is_reported_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None, line: str
 ) -> None:
     path = tmp_path / "given.jsonl"
@@ -99,14 +99,14 @@ def test_a_file_that_is_no_recording_is_one_line(
     assert printed.count("\n") == 1
 
 
-def test_a_torn_line_is_reported(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_incomplete_line_is_reported(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(make_recording(exit_code=None, torn=b'{"t":'))
 
     assert main(["diff", path, path]) == 0
     assert capsys.readouterr().err.count("incomplete last line skipped (5 bytes)") == 2
 
 
-def test_what_peers_say_stays_text(
+def test_text_from_peers_is_escaped(
     make_recording: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     evil = b"\\u001b[2J\\u202e```\\n| <b> @all"

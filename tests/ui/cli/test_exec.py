@@ -42,7 +42,7 @@ def test_a_missing_program_is_reported(words: str, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("words", ["exec -- true", "ca", "ca --format json", "http --forward"])
-def test_without_the_extra_one_line_says_how_to_get_it(
+def test_without_the_extra_one_line_explains_how_to_install_it(
     words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = importlib.util.find_spec

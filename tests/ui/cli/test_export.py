@@ -147,6 +147,7 @@ def test_a_terminal_gets_nothing_that_it_acts_on(
         (["--format", "csv", "-q", "tool:"], "export: --filter, character"),
         (["--format", "csv", "--force"], "--force requires --output FILE"),
         (["--format", "otlp", "--header", "a: b"], "--header requires --endpoint URL"),
+        (["--format", "otlp", "--header-env", "a=B"], "--header-env requires --endpoint URL"),
         (["--format", "otlp", "--cacert", "x"], "--cacert requires --endpoint URL"),
         (["--endpoint", "http://h", "-o", "x.har"], "--endpoint excludes --output and any --format but otlp"),
         (

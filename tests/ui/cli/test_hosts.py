@@ -36,7 +36,7 @@ def wrapped(name: str, program: str = "mcpspy") -> dict[str, Any]:
     return {"command": program, "args": ["run", "--name", name, "--", "npx", "-y", name]}
 
 
-def test_hosts_and_their_servers_are_listed_with_how_the_wrapped_ones_fare(
+def test_hosts_and_servers_are_listed_with_the_state_of_wrapped_servers(
     home: Path, tmp_path: Path, make_recording: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(
@@ -74,7 +74,7 @@ def test_hosts_and_their_servers_are_listed_with_how_the_wrapped_ones_fare(
     ]
 
 
-def test_json_is_an_object_a_host(
+def test_json_has_one_object_per_host(
     home: Path, tmp_path: Path, make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     write(home / ".cursor/mcp.json", {"a": wrapped("a"), "r": {"url": "http://localhost:1/x"}})
@@ -122,7 +122,7 @@ def test_a_configuration_that_cannot_be_read_does_not_hide_the_others(
     assert "\n  a " in out
 
 
-def test_all_says_where_hosts_would_have_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_lists_the_expected_path_of_every_host(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["hosts", "--all"]) == 0
 
     lines = capsys.readouterr().out.splitlines()
@@ -130,14 +130,14 @@ def test_all_says_where_hosts_would_have_it(home: Path, capsys: pytest.CaptureFi
     assert all(str(home) in line for line in lines)
 
 
-def test_none_at_all_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_hint_is_printed_if_no_host_is_found(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["hosts"]) == 0
     assert "mcpspy wrap FILE" in capsys.readouterr().out
     assert main(["hosts", "--format", "json"]) == 0
     assert capsys.readouterr().out == ""
 
 
-def test_what_a_configuration_says_is_sanitized(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_from_a_configuration_is_sanitized(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(home / ".cursor/mcp.json", {"a\x1b[2J": {"command": "x\x07"}})
 
     main(["hosts"])

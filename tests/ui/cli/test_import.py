@@ -97,7 +97,7 @@ def test_an_imported_session_is_whole_lints_and_exports_and_mocks(
 
 
 @pytest.mark.parametrize("name", ["mcp-rec.jsonl", "mcp-cassette.json", "mcphawk.db"])
-def test_a_session_that_another_tool_recorded_is_the_one_that_we_recorded(name: str, tmp_path: Path) -> None:
+def test_a_session_recorded_by_another_tool_equals_the_mcpspy_recording(name: str, tmp_path: Path) -> None:
     imported_path, mcpspy_path = imported(name, tmp_path)[0], ROOT / "recordings" / "peer-sdk-legacy.jsonl"
     found = compare(read(mcpspy_path), read(imported_path))
     assert [case.method for case in found.cases if case.changes] == []
@@ -180,7 +180,7 @@ def refused(
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_is_no_file_of_another_tool_is_one_line(
+def test_a_file_in_no_known_format_is_reported_in_one_line(
     what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, printed = REFUSED[what]
@@ -263,7 +263,7 @@ def test_one_session_of_several_is_chosen_by_its_id(
     assert capsys.readouterr().out.rstrip().endswith("exit unknown")
 
 
-def test_a_pipe_is_read_and_a_program_told(
+def test_stdin_is_imported_and_the_report_is_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = (FILES / "mcp-rec.jsonl").read_bytes()
@@ -290,9 +290,7 @@ def test_a_format_that_is_named_is_not_looked_for(tmp_path: Path, capsys: pytest
     assert line.startswith("mcphawk database: file is not a database")
 
 
-def test_a_secret_of_another_tools_file_does_not_reach_ours(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_secret_in_an_imported_file_is_redacted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     call = {
         "jsonrpc": "2.0",
@@ -322,7 +320,7 @@ MCPSPY_LINES = [
 
 
 @pytest.mark.parametrize("name", MCPSPY_LINES)
-def test_what_we_export_as_har_comes_back_as_it_was(name: str, tmp_path: Path) -> None:
+def test_a_har_export_is_imported_without_changes(name: str, tmp_path: Path) -> None:
     mcpspy_path, har, back = ROOT / name, tmp_path / "x.har", tmp_path / "x.jsonl"
     assert main(["export", str(mcpspy_path), "-o", str(har)]) == 0
     assert main(["import", str(har), "-o", str(back)]) == 0
@@ -333,7 +331,7 @@ def test_what_we_export_as_har_comes_back_as_it_was(name: str, tmp_path: Path) -
     assert header(back).get("upstream") == header(mcpspy_path).get("upstream")
 
 
-def test_what_we_export_of_http_comes_back_with_its_heads_and_streams(tmp_path: Path) -> None:
+def test_an_http_export_is_imported_with_its_heads_and_streams(tmp_path: Path) -> None:
     (first,) = imported("mitmproxy.har", tmp_path)
     har, back = tmp_path / "x.har", tmp_path / "x.jsonl"
     assert main(["export", str(first), "-o", str(har)]) == 0

@@ -113,7 +113,7 @@ def test_every_mistake_of_a_real_server_is_found_where_it_is(
     [("well", "LIFE406"), ("with an error", "LIFE404"), ("crashing", "LIFE403")],
     ids=["well", "error", "crash"],
 )
-def test_how_a_server_ends_is_reported(
+def test_the_end_of_a_server_is_reported(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], how: str, code: str
 ) -> None:
     path = tmp_path / "session.jsonl"
@@ -269,7 +269,7 @@ def test_a_file_that_cannot_be_read_is_3(make_recording: Make) -> None:
     assert main(["lint", str(path)]) == 3
 
 
-def test_a_torn_line_is_reported(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_incomplete_line_is_reported(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
     main(["lint", str(make_recording(exit_code=None, torn=b'{"t":'))])
 
     assert "incomplete last line skipped (5 bytes)" in capsys.readouterr().err
@@ -288,7 +288,7 @@ def test_a_rule_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
     assert "wrong:\n  << DEBUG: 3 stations in cache\n" in printed
 
 
-def test_every_format_is_what_it_says_it_is(make_recording: Make, capfd: pytest.CaptureFixture[str]) -> None:
+def test_every_format_is_valid(make_recording: Make, capfd: pytest.CaptureFixture[str]) -> None:
     path = str(make_recording([("server", b"oops \x1b[2J")]))
     printed = {}
     for form in ("json", "sarif", "junit", "github"):
@@ -362,4 +362,4 @@ def test_a_filter_leaves_findings_on_what_it_finds(
 
 def test_a_filter_that_cannot_be_read_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lint", "-q", "a is:finding"]) == 2
-    assert "lint: --filter, character 6: findings are not known here" in capsys.readouterr().err
+    assert "lint: --filter, character 6: findings are available only in" in capsys.readouterr().err

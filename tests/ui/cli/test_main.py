@@ -134,7 +134,7 @@ def test_ctrl_c_is_quiet(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     assert capsys.readouterr().err == ""
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     show = f"{sys.executable} -m mcpspy --help | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", show], capture_output=True, timeout=30, cwd=tmp_path)
 
@@ -142,7 +142,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
     assert done.stdout.strip() in (b"0", b"141")
 
 
-def test_what_stands_behind_two_dashes_is_the_servers_command_and_none_of_our_options(
+def test_words_after_two_dashes_are_the_server_command_and_not_options(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     got: list[object] = []

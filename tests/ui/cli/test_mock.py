@@ -54,7 +54,7 @@ def played(recording: Path, *arguments: str, sent: tuple[bytes, ...]) -> tuple[l
     return results, done.stderr.decode().splitlines(), done.returncode
 
 
-def test_it_answers_as_recorded_and_says_nothing(recording: Path) -> None:
+def test_the_mock_answers_as_recorded_and_prints_nothing(recording: Path) -> None:
     sent = (call(7, n=1), call(8, n=1), call(9, n=1))
     assert played(recording, sent=sent) == (["first", "second", "second"], [], 0)
 
@@ -70,7 +70,7 @@ def test_it_answers_as_recorded_and_says_nothing(recording: Path) -> None:
         (("--ignore-path", "/params"), ["first", "second"]),
     ],
 )
-def test_what_has_to_be_the_same_is_as_one_says(
+def test_options_choose_how_requests_match(
     options: tuple[str, ...], results: list[Any], recording: Path
 ) -> None:
     assert played(recording, *options, sent=(call(1, n=2), call(2, "third")))[0] == results
@@ -107,7 +107,7 @@ def test_strict_lets_the_recorded_conversation_pass(recording: Path) -> None:
     assert played(recording, "--strict", sent=sent) == (["first", "second", "other"], [], 0)
 
 
-def test_what_a_client_names_is_shown_sanitized(recording: Path) -> None:
+def test_names_sent_by_a_client_are_sanitized(recording: Path) -> None:
     _, (warning,), _ = played(recording, sent=(call(1, "\x1b[31m"),))
     assert "\\x1b[31m" in warning
 
@@ -121,7 +121,7 @@ def test_what_a_client_names_is_shown_sanitized(recording: Path) -> None:
         ),
         (
             ["--ignore-path", "/id"],
-            "mock: --ignore-path /id: only /params/… is compared (use /",
+            "mock: --ignore-path /id: only pointers below /params are compared (use /",
         ),
     ],
 )
@@ -162,6 +162,7 @@ def test_a_file_that_is_not_there_is_one_line(tmp_path: Path, capsys: pytest.Cap
         (["--on-miss", "forward", "--upstream", "http://a", "--", "b"], "requires one server"),
         (["--on-miss", "forward", "--upstream", "nowhere"], "mock: --upstream nowhere: not a server URL"),
         (["--on-miss", "forward", "--upstream", "http://a", "--header", "x"], "--header: not a valid header"),
+        (["--on-miss", "forward", "--header-env", "a=B", "--", "b"], "--header-env requires --upstream"),
         (["--on-miss", "forward", "--header", "a: b", "--", "b"], "--header requires --upstream"),
         (["--record", "x.jsonl"], "--record requires --on-miss forward"),
         (["--", "server"], "-- COMMAND requires --on-miss forward"),
@@ -193,7 +194,7 @@ for line in sys.stdin:
 """
 
 
-def test_what_was_not_recorded_is_asked_of_the_server_and_kept_beside(
+def test_unrecorded_requests_are_forwarded_to_the_server_and_recorded_separately(
     recording: Path, tmp_path: Path
 ) -> None:
     learned = tmp_path / "learned.jsonl"

@@ -52,7 +52,7 @@ def test_every_option_is_taken_and_no_other() -> None:
     assert not set_redaction_option(RedactionOptions(), "--record", "x")
 
 
-def test_a_command_that_cleans_cannot_be_told_not_to() -> None:
+def test_a_command_that_redacts_has_no_option_to_turn_it_off() -> None:
     parser = argparse.ArgumentParser()
     describe_redaction(parser, can_be_off=False)
     with pytest.raises(SystemExit):
@@ -60,7 +60,7 @@ def test_a_command_that_cleans_cannot_be_told_not_to() -> None:
     assert not read_redaction(parser.parse_args([])).off
 
 
-def test_what_cannot_be_done_is_an_error_before_anything_starts() -> None:
+def test_an_invalid_redaction_pattern_is_an_error_before_anything_starts() -> None:
     wrong = RedactionOptions()
     wrong.patterns = ["("]
     with pytest.raises(UsageError, match="regular expression"):

@@ -24,7 +24,7 @@ def test_a_size_is_a_number_and_a_unit(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "0k", "-1", "1.5k", "k", "1kk", "1t", "x", "1 k", "\u00b2"])
-def test_what_is_not_a_size_is_refused_in_the_name_of_the_flag(text: str) -> None:
+def test_the_error_for_an_invalid_size_names_the_option(text: str) -> None:
     with pytest.raises(UsageError) as refused:
         read_size("--max-size", text)
     assert str(refused.value).startswith(f"--max-size {text}: not a size")

@@ -25,7 +25,7 @@ def recorded(tmp_path: Path) -> Path:
     return path
 
 
-def test_it_tells_rules_and_places_and_never_a_value(
+def test_the_report_lists_rules_and_places_but_never_values(
     recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out.jsonl"
@@ -65,7 +65,7 @@ def test_a_check_finds_and_writes_nothing(
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_what_cannot_be_redacted_is_left_out_and_found(
+def test_messages_that_cannot_be_redacted_are_skipped_and_counted(
     recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr("mcpspy.core.redact.placeholder.placeholder")
@@ -86,7 +86,7 @@ def test_what_cannot_be_redacted_is_left_out_and_found(
         ["IN", "-o", "OUT", "--redact-pointer", "x"],
     ],
 )
-def test_what_makes_no_sense_is_a_usage_error(
+def test_invalid_arguments_are_a_usage_error(
     recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
     named = {"IN": str(recorded), "OUT": str(tmp_path / "out.jsonl")}

@@ -94,7 +94,7 @@ def test_a_server_that_has_changed_is_found_and_what_has_changed_is_named(
         ("garbage", GARBLED),
     ],
 )
-def test_no_server_is_one_line_and_what_it_said_last(
+def test_a_server_that_does_not_start_is_reported_with_its_last_output(
     how: str, err: str, recorded: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     ran = Ran(capfd, recorded, how)
@@ -140,6 +140,11 @@ def test_a_session_is_recorded_where_the_options_say(
             "--secret api_key: environment variable NOT_SET_AT_ALL is not set",
         ),
         (["--header", "A: b", "--", "x"], "--header requires --upstream"),
+        (["--header-env", "A=B", "--", "x"], "--header-env requires --upstream"),
+        (
+            ["--upstream", "http://a", "--header-env", "A=NOT_SET_AT_ALL"],
+            "--header-env A: environment variable NOT_SET_AT_ALL is not set",
+        ),
         (["--sse", "--", "x"], "--sse requires --upstream"),
         (["--carry", "/params/x", "--", "x"], "--carry /params/x"),
         (["--filter", "tool:", "--", "x"], "--filter"),
@@ -149,7 +154,7 @@ def test_a_session_is_recorded_where_the_options_say(
         (["--update", "--clients", "2", "--", "x"], "--update and --clients"),
     ],
 )
-def test_what_makes_no_sense_is_reported_before_anything_starts(
+def test_invalid_options_are_reported_before_anything_starts(
     options: list[str], why: str | None, recorded: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     code = main(["replay", str(recorded), *options])

@@ -68,7 +68,7 @@ def test_the_recording_is_updated_once_it_was_shown_how_and_the_old_one_is_kept(
     assert ran.code == 0
 
 
-def test_a_load_run_tells_how_long_it_took(recorded: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_load_run_reports_its_duration(recorded: Path, capfd: pytest.CaptureFixture[str]) -> None:
     ran = Ran(capfd, recorded, "same", "--clients", "2", "--repeat", "2")
 
     assert ran.code == 0

@@ -20,7 +20,7 @@ def parsed(*arguments: str) -> RunOptions:
     return options
 
 
-def test_what_stands_after_the_dashes_is_the_command() -> None:
+def test_words_after_the_dashes_are_the_command() -> None:
     options = parsed("--", "npx", "-y", "server", "--name", "theirs", "--")
     assert options.command == ["npx", "-y", "server", "--name", "theirs", "--"]
     assert options.name is None
@@ -105,7 +105,7 @@ def test_sizes_have_units(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "0k", "-1", "1.5k", "k", "1kk", "1t", "x", "1 k", "\u00b2"])
-def test_what_is_not_a_size_is_refused(text: str) -> None:
+def test_an_invalid_size_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="not a size"):
         parse(["--max-size", text, "--", "s"])
 

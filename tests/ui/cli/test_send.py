@@ -120,7 +120,7 @@ def test_every_field_is_sent(live: Live, answering: Callable[..., None]) -> None
     ]
 
 
-def test_nobody_answers_a_notification(live: Live, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_notification_gets_no_response(live: Live, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["send", "last", "notifications/x", "--notify"]) == 0
     assert live.orders == [{"order": "notify", "to": "server", "method": "notifications/x"}]
     assert capsys.readouterr() == ("", "")
@@ -160,7 +160,7 @@ def test_an_error_is_printed_and_the_exit_code_1(
         (["0", "m"], 2, "no such file or session"),
     ],
 )
-def test_what_cannot_be_sent_is_reported_in_a_line(
+def test_a_message_that_cannot_be_sent_is_reported_in_one_line(
     arguments: list[str], code: int, why: str, live: Live, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["send", *arguments]) == code

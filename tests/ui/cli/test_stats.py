@@ -40,7 +40,7 @@ def test_one_session_is_reported_and_several_are_compared(
     assert "  after      1   1" in both
 
 
-def test_a_folder_stands_for_what_is_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_means_all_recordings_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["stats", str(RECORDINGS), "--format", "json"]) == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
@@ -77,7 +77,7 @@ def test_a_filter_an_order_and_a_number_of_rows_are_obeyed(
         (["--top", "many"], "stats: --top many: not a count"),
     ],
 )
-def test_what_cannot_be_understood_is_reported(
+def test_invalid_arguments_are_reported(
     arguments: list[str],
     printed: str,
     capsys: pytest.CaptureFixture[str],
@@ -89,7 +89,9 @@ def test_what_cannot_be_understood_is_reported(
     assert printed in capsys.readouterr().err
 
 
-def test_what_is_torn_is_named(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_incomplete_last_line_is_reported(
+    make_recording: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = make_recording(torn=b'{"t":2.0,"fr', exit_code=None)
 
     assert main(["stats", str(path)]) == 0

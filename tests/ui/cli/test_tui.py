@@ -40,7 +40,7 @@ def sit_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("arguments", [[], ["last"]])
-def test_without_a_terminal_it_says_what_to_do_instead(
+def test_without_a_terminal_the_error_suggests_show(
     arguments: list[str],
     make_recording: Make,
     monkeypatch: pytest.MonkeyPatch,
@@ -100,7 +100,7 @@ def test_a_live_session_of_another_folder_is_named(
     assert "no sessions in" in capsys.readouterr().err
 
 
-def test_a_file_that_is_no_recording_is_reported_before_the_screen(
+def test_a_file_that_is_not_a_recording_is_reported_before_the_screen_opens(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = tmp_path / "other.jsonl"

@@ -60,7 +60,7 @@ def test_nothing_wrapped_is_nothing_to_do(config: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().out == f"a: not wrapped\nb: not wrapped\nc: not wrapped\n{config}: unchanged\n"
 
 
-def test_an_original_that_is_gone_is_a_finding_for_who_named_it(
+def test_a_missing_original_is_an_error_only_if_the_server_is_named(
     config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config.write_text(config.read_text(encoding="utf-8").replace("MCPSPY_ORIGINAL", "X"), encoding="utf-8")

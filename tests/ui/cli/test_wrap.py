@@ -12,6 +12,7 @@ import pytest
 from mcpspy.io.hosts import HOSTS, Host
 from mcpspy.ui.cli import bridge
 from mcpspy.ui.cli.main import main
+from tests.core.hostconfig import configs
 
 CONFIG = """{
   // written by the user
@@ -22,12 +23,6 @@ CONFIG = """{
   }
 }
 """
-
-SAMPLES = {
-    "JSON": '{"mcpServers": {"a": {"command": "x"}}}',
-    "TOML": '# c\n[mcp_servers.a]\ncommand = "x"\n',
-    "YAML": "# c\nmcpServers:\n  - name: a\n    command: x\n",
-}
 
 
 @pytest.fixture(autouse=True)
@@ -53,13 +48,7 @@ def sample(host: Host) -> Path:
     """Write a configuration of a host to its usual path."""
     path = host.paths()[0]
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = SAMPLES[host.location.syntax]
-    if host.location.syntax == "JSON":
-        inside: object = {"a": {"command": "x"}}
-        for key in reversed(host.location.keys):
-            inside = {str(Path.cwd()) if key == "<project>" else key: inside}
-        text = json.dumps(inside, indent=3)
-    path.write_text(text, encoding="utf-8")
+    path.write_text(configs.smallest(host.location), encoding="utf-8")
     return path
 
 
@@ -70,12 +59,12 @@ def test_a_host_is_wrapped_and_unwrapped_by_its_name(host: Host, capsys: pytest.
 
     assert main(["wrap", host.name]) == 0
     assert "a: wrapped\n" in capsys.readouterr().out
-    assert b'"--name=a"' in path.read_bytes()
+    assert (b'"--name", "a"' if host.location.layout.is_list else b'"--name=a"') in path.read_bytes()
     assert main(["unwrap", host.name]) == 0
     assert path.read_bytes() == before
 
 
-def test_it_says_what_became_of_each_server_and_where_the_old_file_is(
+def test_wrap_reports_the_result_for_each_server_and_the_backup(
     config: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["wrap", "cursor", "--all"]) == 0
@@ -155,7 +144,7 @@ def test_the_folder_of_sessions_goes_into_the_entry_as_hosts_drop_the_environmen
     assert '"--dir", "/data/mcp", "--upstream"' in config.read_text(encoding="utf-8")
 
 
-def test_the_bridge_takes_what_is_written_for_it(home: Path) -> None:
+def test_the_bridge_accepts_the_arguments_that_wrap_writes(home: Path) -> None:
     entry = {"type": "sse", "url": "http://localhost:1/x", "headers": {"A": "${input:a}", "B": "-b"}}
     Path("x.json").write_text(json.dumps({"mcpServers": {"-x": entry, "b": entry}}), encoding="utf-8")
     main(["wrap", "x.json", "--all", "--dir", "d"])
@@ -165,7 +154,7 @@ def test_the_bridge_takes_what_is_written_for_it(home: Path) -> None:
     for name, made in json.loads(Path("x.json").read_text(encoding="utf-8"))["mcpServers"].items():
         parsed = parser.parse_args(made["args"][made["args"].index("bridge") + 1 :])
         assert (parsed.name, parsed.upstream, parsed.sse) == (name, "http://localhost:1/x", True)
-        assert parsed.header == ["A: ${MCPSPY_HEADER_A}", "B: ${MCPSPY_HEADER_B}"]
+        assert parsed.header_env == ["A=MCPSPY_HEADER_A", "B=MCPSPY_HEADER_B"]
         assert parsed.dir == str(home / "project" / "d")
 
 
@@ -240,7 +229,7 @@ def test_a_server_that_another_file_of_the_product_has_is_named(
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_what_cannot_be_done_is_one_line_and_changes_nothing(
+def test_an_error_is_one_line_and_nothing_is_changed(
     config: Path, arguments: list[str], code: int, printed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, text in (
@@ -258,6 +247,77 @@ def test_what_cannot_be_done_is_one_line_and_changes_nothing(
     assert printed in err
     assert err.count("\n") == 1
     assert config.read_text(encoding="utf-8") == CONFIG
+
+
+def test_servers_that_the_host_does_not_read_are_named(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text('{"servers": {"a": {"command": "x"}}}', encoding="utf-8")
+
+    assert main(["wrap", "cursor", "--all"]) == 0
+
+    assert capsys.readouterr().out == (
+        f"{config}: contains no servers under mcpServers; Cursor does not read those under servers\n"
+    )
+
+
+@pytest.mark.parametrize("text", ["{}", '{"mcpServers": {}}', '{"mcpServers": null}'])
+def test_a_file_that_has_no_servers_is_said_to_have_none(
+    text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("x.json").write_text(text, encoding="utf-8")
+
+    assert main(["wrap", "x.json", "--all"]) == 0
+    assert capsys.readouterr().out == "x.json: contains no servers\n"
+
+
+def test_a_file_whose_servers_are_in_an_unknown_place_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("x.json").write_text('{"tools": {"a": {"command": "x"}}}', encoding="utf-8")
+
+    assert main(["wrap", "x.json", "--all"]) == 2
+
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("mcpspy: x.json: no servers where mcpspy looks for them (mcpServers, servers, ")
+
+
+@pytest.mark.parametrize("command", ["wrap", "unwrap"])
+def test_a_read_only_file_asks_for_force(
+    command: str, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if command == "unwrap":
+        main(["wrap", "cursor", "--server", "memory"])
+    before = config.read_bytes()
+    config.chmod(0o444)
+    arguments = [command, "cursor", "--server", "memory"]
+    capsys.readouterr()
+
+    assert main(arguments) == 3
+    assert "read-only; nothing was changed (use --force to replace it anyway)" in capsys.readouterr().err
+    assert config.read_bytes() == before
+    assert main([*arguments, "--force"]) == 0
+    assert config.read_bytes() != before
+    assert config.stat().st_mode & 0o777 == 0o444
+
+
+@pytest.mark.parametrize(
+    ("options", "command"), [([], ["mcpspy"]), (["--uvx"], ["uvx", "mcpspy"])], ids=["", "uvx"]
+)
+def test_the_servers_of_a_container_are_started_without_a_path_of_this_machine(
+    options: list[str], command: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    servers = {"a": {"command": "x", "args": ["y"]}}
+    before = json.dumps({"customizations": {"vscode": {"mcp": {"servers": servers}}}})
+    Path("devcontainer.json").write_text(before, encoding="utf-8")
+
+    assert main(["wrap", "devcontainer.json", *options]) == 0
+
+    document = json.loads(Path("devcontainer.json").read_text(encoding="utf-8"))
+    entry = document["customizations"]["vscode"]["mcp"]["servers"]["a"]
+    assert [entry["command"], *entry["args"]] == [*command, "run", "--name", "a", "--", "x", "y"]
+    assert "start in the container" in capfd.readouterr().err
+    assert main(["unwrap", "devcontainer.json"]) == 0
+    assert Path("devcontainer.json").read_text(encoding="utf-8") == before
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(

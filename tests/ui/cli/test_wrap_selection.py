@@ -33,7 +33,7 @@ def test_servers_are_chosen_by_name(target: ConfigTarget) -> None:
         selected_servers(target, ["qqq"], bool, is_all=False)
 
 
-def test_who_names_none_means_the_only_one(target: ConfigTarget) -> None:
+def test_the_only_matching_server_is_selected_by_default(target: ConfigTarget) -> None:
     assert selected_servers(target, None, lambda server: server.name == "github", is_all=False) == ["github"]
     assert selected_servers(target, None, bool, is_all=True) == ["memory", "github"]
     with pytest.raises(

@@ -22,7 +22,7 @@ async def test_a_session_is_recorded_without_a_word(
     assert capfd.readouterr() == ("", "")
 
 
-async def test_what_went_wrong_is_reported_in_one_line(tmp_path: Path) -> None:
+async def test_an_error_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     error = await record(str(tmp_path / "file" / "folder"))
     assert error

@@ -60,7 +60,7 @@ def test_a_new_recording_takes_the_place_of_all_that_was_there(make_recording: M
 
 
 @pytest.mark.parametrize("has_links", [True, False], ids=["links", "no links"])
-def test_what_is_added_overwrites_nothing_whoever_adds_at_once(
+def test_concurrent_additions_overwrite_nothing(
     has_links: bool, make_recording: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "x.jsonl"
@@ -94,7 +94,7 @@ def test_what_is_added_overwrites_nothing_whoever_adds_at_once(
     assert not list(target.parent.glob(".*.new"))
 
 
-def test_what_is_kept_is_redacted_by_the_settings_of_the_project_and_ours_alone(
+def test_cassettes_are_redacted_by_the_project_settings_and_private_to_the_user(
     make_recording: Make, tmp_path: Path
 ) -> None:
     settings = tmp_path / "mcpspy.toml"

@@ -52,7 +52,7 @@ def test_the_files_of_a_recording_are_numbered_and_end_at_the_first_that_is_not_
     assert [path.name for path in recorded(target)] == ["x.jsonl", "x.2.jsonl"]
 
 
-def test_a_path_is_shown_as_a_person_would_type_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_is_shown_as_a_user_would_type_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
     assert shown_path(tmp_path / "a" / "x\x1b.jsonl") == str(Path("a", "x\\x1b.jsonl"))

@@ -51,7 +51,7 @@ def end(recording: McpRecording) -> str:
     return recording.finish()
 
 
-def test_what_a_server_said_once_it_says_ever_after(begin: Begin) -> None:
+def test_mode_once_replays_the_recorded_responses(begin: Begin) -> None:
     first = begin("once", *SERVER)
     assert first.records_all
     responses = call(first.command, ("open", {}), ("add", {"a": 1, "b": 2}))
@@ -94,7 +94,7 @@ def test_unrecorded_requests_are_reported_once(begin: Begin) -> None:
     assert "not recorded: tools/call subtract\n" in report
 
 
-def test_what_may_differ_is_ignored_on_both_transports(begin: Begin) -> None:
+def test_ignored_params_may_differ_on_both_transports(begin: Begin) -> None:
     first = begin("once", *SERVER)
     call(first.command, ("add", {"a": 1, "b": 2}))
     end(first)
@@ -109,7 +109,7 @@ def test_what_may_differ_is_ignored_on_both_transports(begin: Begin) -> None:
     assert end(lenient) == ""
 
 
-def test_new_episodes_are_added_by_either_transport_and_all_begins_anew(begin: Begin) -> None:
+def test_either_transport_adds_new_episodes_and_mode_all_starts_over(begin: Begin) -> None:
     first = begin("new_episodes", *SERVER)
     call(first.command, ("add", {"a": 1, "b": 2}))
     end(first)
@@ -176,7 +176,7 @@ def test_a_recording_is_not_kept_before_its_server_has_ended(
     assert recorded(first.path) == [first.path]
 
 
-def test_a_client_that_says_nothing_leaves_things_as_they_are(begin: Begin) -> None:
+def test_a_client_that_sends_nothing_changes_nothing(begin: Begin) -> None:
     def send_nothing(recording: McpRecording) -> None:
         subprocess.run(recording.command, stdin=subprocess.DEVNULL, timeout=conversing.SECONDS, check=True)
 
@@ -194,7 +194,7 @@ def test_a_client_that_says_nothing_leaves_things_as_they_are(begin: Begin) -> N
     assert recorded(first.path) == [first.path]
 
 
-def test_what_is_added_is_redacted_as_the_project_has_it(begin: Begin, tmp_path: Path) -> None:
+def test_added_episodes_are_redacted_by_the_project_settings(begin: Begin, tmp_path: Path) -> None:
     config = tmp_path / "mcpspy.toml"
     config.write_text('[redact]\nkeys = ["pin"]\n', encoding="utf-8")
     for add, transport in ((1, call), (2, call), (3, call_over_http)):

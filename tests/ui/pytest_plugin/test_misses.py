@@ -52,7 +52,7 @@ def test_the_values_that_differ_are_reported(make_recording: Make) -> None:
     )
 
 
-def test_what_may_differ_does_not(make_recording: Make) -> None:
+def test_ignored_params_are_not_reported_as_differences(make_recording: Make) -> None:
     played = [call("Bergen", now=2), refused("not recorded: tools/call forecast", "/params/arguments/city")]
     (text,) = described(make_recording, played, [call("Oslo", now=1)], "/params/arguments/now")
 
@@ -70,7 +70,7 @@ def test_without_the_request_that_the_mock_means_its_pointers_are_reported(make_
     assert text.endswith("\n  nearest: tools/list, differs at /method")
 
 
-def test_answers_of_a_server_and_errors_of_its_own_are_none(make_recording: Make) -> None:
+def test_responses_and_recorded_errors_of_a_server_are_not_misses(make_recording: Make) -> None:
     own = ("server", b'{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"out of order"}}')
 
     assert described(make_recording, [call("Oslo"), ANSWERED], []) == []

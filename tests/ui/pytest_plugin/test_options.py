@@ -177,7 +177,7 @@ def test_the_real_server_is_needed_only_to_record(existing: Path, tmp_path: Path
         (mark(on_exhausted="cry"), "on_exhausted 'cry': unknown value"),
         (mark(ignore="/params/a"), "ignore='/params/a': not a list"),
         (mark(ignore=["params"]), "ignore 'params': a JSON pointer must begin with /"),
-        (mark(ignore=["/result"]), "ignore '/result': only /params/… is compared"),
+        (mark(ignore=["/result"]), "ignore '/result': only pointers below /params are compared"),
         (mark(server=["a"], upstream="http://a"), "server and upstream exclude each other"),
         (mark(server="python weather.py"), "or a list for a command"),
         (mark(upstream="ftp://a"), "'ftp://a': not a server URL"),
@@ -189,7 +189,7 @@ def test_the_real_server_is_needed_only_to_record(existing: Path, tmp_path: Path
     ],
     ids=lambda value: value[:20] if isinstance(value, str) else "",
 )
-def test_what_means_nothing_is_refused_in_one_line(
+def test_invalid_options_are_refused_in_one_line(
     marker: pytest.MarkDecorator, line: str, tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError) as refused:

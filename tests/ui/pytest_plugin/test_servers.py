@@ -52,7 +52,7 @@ def test_it_listens_on_loopback_until_it_is_closed_and_records_messages(
     assert played.read_text(encoding="utf-8").count("paid") == 1
 
 
-def test_it_stands_before_a_server_that_runs(make_recording: Make, tmp_path: Path) -> None:
+def test_an_endpoint_forwards_to_a_running_server(make_recording: Make, tmp_path: Path) -> None:
     server = ServedEndpoint(mocked(make_recording(RECEIVED)), tmp_path / "server", RedactionOptions())
     serving = ServedEndpoint(server.url, tmp_path / "played", RedactionOptions())
     assert call_over_http(serving.url, ("pay", {})) == ["paid"]
@@ -62,7 +62,9 @@ def test_it_stands_before_a_server_that_runs(make_recording: Make, tmp_path: Pat
     assert Recording(*sessions(tmp_path / "played")).header.upstream == server.url
 
 
-def test_what_cannot_be_served_is_said_to_who_asks_for_it(make_recording: Make, tmp_path: Path) -> None:
+def test_a_recording_that_cannot_be_served_is_an_error_for_the_caller(
+    make_recording: Make, tmp_path: Path
+) -> None:
     with pytest.raises(UsageError, match="so there is nothing to answer"):
         ServedEndpoint(mocked(make_recording([])), tmp_path / "played", RedactionOptions())
 

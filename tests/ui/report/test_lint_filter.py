@@ -38,7 +38,7 @@ def test_it_finds_what_show_finds(name: str, text: str) -> None:
     assert shown_progress[-1] == (path.stat().st_size,) * 2
 
 
-def test_what_the_end_left_without_an_answer_is_known(make_recording: Make) -> None:
+def test_requests_without_a_response_at_the_end_match_noanswer(make_recording: Make) -> None:
     ask = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}'
     path = make_recording(
         [("client", ask % 1), ("client", ask % 2), ("server", b'{"jsonrpc":"2.0","id":1,"result":{}}')],

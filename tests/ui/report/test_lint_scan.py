@@ -40,7 +40,7 @@ def test_a_finding_names_its_line_and_progress_is_reported(
     assert shown_progress[-1] == (path.stat().st_size, path.stat().st_size)
 
 
-def test_what_is_never_answered_is_found_at_the_end_and_only_if_there_is_one(
+def test_unanswered_requests_are_reported_only_after_the_end(
     record: Callable[[bytes], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = record(ASKED)

@@ -36,7 +36,7 @@ def test_nothing_of_a_peer_is_interpreted() -> None:
         line.encode()
 
 
-def test_what_was_left_out_is_counted() -> None:
+def test_omitted_findings_are_counted() -> None:
     assert list(more_lines(Counter(ENV101=15), "a.jsonl")) == [
         ("a.jsonl ENV101 … and 15 more; --all shows them", rows.QUIET)
     ]

@@ -23,7 +23,7 @@ def test_a_terminal_without_blocks_gets_ascii() -> None:
     assert bars.profile([0, 1, 4, 8]).isascii()
 
 
-def test_a_profile_has_a_column_for_each_value_and_none_hides() -> None:
+def test_a_profile_has_a_visible_column_for_each_value() -> None:
     assert BarStyle().profile([0, 1, 4, 8]) == " ▁▄█"
     assert BarStyle().profile([1, 1000]) == "▁█"
     assert BarStyle().profile([]) == ""

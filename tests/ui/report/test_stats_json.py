@@ -43,7 +43,7 @@ def test_a_group_has_its_counts_times_and_bytes() -> None:
     assert report["server_share"] == 0.5
 
 
-def test_what_waits_is_there_with_its_id_as_it_was() -> None:
+def test_pending_requests_are_listed_with_their_original_id() -> None:
     talk = Talk().hello().ask("a", 1.0, "ping").ask(10**30, 2.0, "ping").call(3, 3.0, 4.0)
 
     waiting = report_of(talk, is_live=True)["waiting"]

@@ -322,19 +322,22 @@ def late_notification(event: LintEvent) -> Iterator[Report]:
     "REC101",
     "missing entries",
     page="https://www.rfc-editor.org/rfc/rfc8259",
-    about=("lost", "damaged"),
+    about=("lost", "damaged", "oversized"),
     valid='* stderr {"text":"a"}',
     invalid=(
         '* lost {"entries":3,"why":"No space left on device"}',
+        '* oversized {"from":"server","size":100000000,"sha256":"00"}',
         '* damaged {"why":"not JSON","text":"{"}',
     ),
 )
 def missing(event: LintEvent) -> Iterator[Report]:
-    """The disk was full, or a line of the file was modified. The missing entries were not checked, and a response to a
+    """The disk was full, a line of the file was modified, or a message was larger than `--max-body`. The missing entries were not checked, and a response to a
     missing request looks unsolicited.
     """
     fields = event.note.fields
     if event.note.kind == "lost":
         yield Report(f"{fields.get('entries')} entries are missing here: {fields.get('why')}")
+    elif event.note.kind == "oversized":
+        yield Report(f"a message of {fields.get('size')} bytes from the {fields.get('from')} is missing here")
     else:
         yield Report(f"unreadable line: {fields.get('why')}", fields.get("text"))

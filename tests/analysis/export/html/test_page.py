@@ -175,7 +175,7 @@ def test_no_text_of_a_peer_is_markup(text: str) -> None:
     assert json.loads(read.texts["script"][1])["rows"]
 
 
-def test_every_text_can_be_read_on_every_ground() -> None:
+def test_every_text_has_enough_contrast_on_every_background() -> None:
     pairs = re.findall(
         r"--([\w-]+): light-dark\(#(\w{6}), #(\w{6})\)", (PARTS / "page.css").read_text(encoding="utf-8")
     )
@@ -220,7 +220,7 @@ LAYOUT = """(() => {
 
 
 @in_chromium
-async def test_it_opens_at_every_width_and_in_both_schemes_without_a_complaint(
+async def test_the_page_opens_at_every_width_and_in_both_schemes_without_errors(
     browser: Page, tmp_path: Path
 ) -> None:
     address = (tmp_path / "page.html").as_uri()
@@ -288,7 +288,7 @@ async def test_bodies_are_shown_as_they_were_sent(browser: Page, tmp_path: Path)
 
 
 @in_chromium
-async def test_a_large_body_is_laid_out_as_far_as_one_looks(browser: Page, tmp_path: Path) -> None:
+async def test_only_the_visible_part_of_a_large_body_is_laid_out(browser: Page, tmp_path: Path) -> None:
     items = b",".join(b'{"i":%d,"name":"item %d"}' % (i, i) for i in range(20_000))
     inner = json.dumps(json.dumps({"deep": ["\n", 1]})).encode()
     answer = result(1, 1, b'"long":"%b","items":[%b],"text":%b' % (b"x" * 50_000, items, inner))
@@ -324,7 +324,7 @@ async def test_a_large_body_is_laid_out_as_far_as_one_looks(browser: Page, tmp_p
 
 
 @in_chromium
-async def test_what_is_made_to_be_too_much_is_not(browser: Page, tmp_path: Path) -> None:
+async def test_the_page_handles_very_deep_and_very_long_messages(browser: Page, tmp_path: Path) -> None:
     deep = b'"deep":' + b"[" * 900 + b"]" * 900
     wide = b'"wide":"' + b"needle " * 300_000 + b'"'
     await opened(
@@ -384,7 +384,7 @@ async def test_a_search_finds_words_in_methods_subjects_and_bodies(browser: Page
 
 
 @in_chromium
-async def test_what_is_found_is_marked_and_can_be_walked_through(browser: Page, tmp_path: Path) -> None:
+async def test_matches_are_highlighted_and_keys_move_between_them(browser: Page, tmp_path: Path) -> None:
     await opened(browser, tmp_path, session_of(*(entry for pair in SEARCHED for entry in pair)))
     await browser.press("/")
     await browser.write("snow")
@@ -509,7 +509,7 @@ async def test_a_message_is_copied_as_it_was_sent(browser: Page, tmp_path: Path)
 
 
 @in_chromium
-async def test_a_big_session_is_a_few_elements(browser: Page, tmp_path: Path) -> None:
+async def test_a_large_session_needs_few_elements(browser: Page, tmp_path: Path) -> None:
     pairs = ((call(i, i), result(i + 0.5, i, b'"n":"number %d"' % i)) for i in range(1, 10_001))
     await browser.look(1600)
     await opened(browser, tmp_path, session_of(*(entry for pair in pairs for entry in pair)))

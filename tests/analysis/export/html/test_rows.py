@@ -67,7 +67,7 @@ def test_a_request_and_its_response_are_one_row() -> None:
     assert (row["size"], row["answerSize"]) == tuple(map(len, read.bodies))
 
 
-def test_bodies_are_kept_to_the_digit() -> None:
+def test_bodies_keep_every_digit() -> None:
     text = (
         '{"jsonrpc":"2.0","id":1,"method":"ping","n":123456789012345678901234567890,"n":1.0,"n":"\\u00fc ü "}'
     )
@@ -75,7 +75,7 @@ def test_bodies_are_kept_to_the_digit() -> None:
     assert Read(session_of(client(0, text.encode()))).bodies == [text]
 
 
-def test_bytes_that_are_no_text_are_escapes() -> None:
+def test_bytes_that_are_not_text_are_shown_as_escapes() -> None:
     read = Read(session_of(server(0, b"\xff\xfe{")))
 
     assert read.bodies == ["\\xff\\xfe{"]
@@ -106,7 +106,7 @@ def test_other_messages_have_their_own_rows(entry: Any, kind: str, body: str | N
     assert read.rows[0]["http"] is None
 
 
-def test_progress_and_an_answered_question_know_their_request() -> None:
+def test_progress_and_an_answered_input_request_refer_to_their_request() -> None:
     progress = (
         b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}'
     )

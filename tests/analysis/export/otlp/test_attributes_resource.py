@@ -11,7 +11,7 @@ from tests.analysis.export.otlp.decoded import attributes as read
 from tests.analysis.export.sessions import HEADER
 
 
-def test_every_kind_of_value_is_read_as_what_it_is() -> None:
+def test_every_type_of_value_is_read_back() -> None:
     values = attributes({"s": "é", "i": 1 << 40, "big": 1 << 64, "b": True, "l": ["a", "b"], "n": None})
     found = read(json_format.ParseDict({"attributes": values}, Resource()).attributes)
     array = found.pop("l")

@@ -117,7 +117,7 @@ def test_a_refused_request_ends_with_its_http_exchange() -> None:
     assert span.end_time_unix_nano == (BEGAN + 300) * 10**6
 
 
-def test_a_request_that_still_waits_has_no_span() -> None:
+def test_a_pending_request_has_no_span() -> None:
     assert made(call(0.1, 1), call(0.2, 2), result(0.3, 2), is_over=False)[0].name == "tools/call forecast"
     assert made(call(0.1, 1), is_over=False) == []
 

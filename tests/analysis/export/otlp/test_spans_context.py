@@ -48,7 +48,7 @@ def test_an_invalid_trace_context_is_ignored(traceparent: object) -> None:
     assert received({"traceparent": traceparent}) is None
 
 
-def test_numbers_are_the_recordings_own_and_always_the_same() -> None:
+def test_trace_ids_depend_on_the_recording_id_and_span_ids_are_unique() -> None:
     other = replace(HEADER, id="00000000")
     ids = {span_id(HEADER, what, n) for what in ("exchange", "change") for n in range(100)}
 

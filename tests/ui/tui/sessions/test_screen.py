@@ -208,7 +208,7 @@ async def test_a_failed_deletion_is_reported(
         assert path.exists()
 
 
-async def test_a_session_that_is_deleted_while_it_is_asked_for_is_no_trouble(
+async def test_a_session_deleted_during_the_confirmation_is_not_an_error(
     opened: Any, make_recording: Make
 ) -> None:
     path = make_recording()

@@ -1,0 +1,70 @@
+"""All that may be between the name of a secret and its value: signs, quotes, colours, elements, cells.
+
+Signs are enough wherever they are; the others depend on the text before the name, of which a bounded
+part is read. Each pattern matches a bounded number of characters.
+"""
+
+from __future__ import annotations
+
+import re
+
+_COLOUR = r"\x1b\[[0-9;]{0,12}m"
+_CLOSED = rf"(?P<closed> (?: \\{{0,15}}[\"'`] | \] | [*_]{{1,3}} | {_COLOUR} ){{0,4}} )"
+_QUOTE = rf"(?: (?: [*_]{{1,3}}[ \t]{{0,4}} | (?:{_COLOUR}){{1,3}}[ \t]{{0,4}} | ![a-z!]{{2,12}}[ ] )? (?: [bBrRuUfFlL@$]{{1,2}} (?=[\"'`]) )? (?P<quote> \\{{0,15}}[\"'`] )? )"
+
+
+def _sign(pattern: str) -> re.Pattern[bytes]:
+    return re.compile(f"(?x) {_CLOSED} {pattern} {_QUOTE}".encode())
+
+
+SET = _sign(
+    r"[ \t]{0,40} (?P<sign> => | :=? | [?+]?= ) (?: [ \t]{0,4} [|>][+-]? [ \t]{0,4} \r?\n )? [ \t]{0,40}"
+)
+TYPED = _sign(
+    r"""(?: [ ]?\??:[ ]{0,2} [&A-Za-z]['A-Za-z.\[\]| ?]{0,40} | [ ] string [ ]? ) (?P<sign> = ) [ \t]{0,4} (?=[a-zA-Z@]{0,2}["'`])"""
+)
+PAIR = _sign(
+    r"""[ \t\r\n,;]{1,80} \\{0,15}["']? (?i: (?:parameter)?value | data | content ) \\{0,15}["']? [ \t]{0,4} (?P<sign> [:=] ) [ \t]{0,4}"""
+)
+CALL = _sign(r"(?<=[\"'`]) [ ]{0,4} (?P<sign> , ) [ ]{0,4} (?=[a-zA-Z@]{0,2}\\{0,15}[\"'`])")
+BLANK = _sign(r"[ \t]{1,4} (?P<sign>) (?: \\\r?\n [ \t]{0,40} )? (?=[^\s=:|,>-])")
+CELL = re.compile(
+    rb"[*_`]{0,3}[ \t]{0,40}\|[ \t*_`]{0,40}(?P<value>[^|\s`*]{1,1024})[ \t*_`]{0,40}(?:\||\r?\n|\Z)"
+)
+ELEMENT = re.compile(
+    rb"[\"']?(?:[ ][^<>\n]{0,100})?>\s{0,8}(?:<!\[CDATA\[)?(?P<value>[^<>\s\[\]]{1,1024})(?:\]\]>)?\s{0,8}</"
+)
+NAMED_BY = re.compile(rb"(?i)(?:name|key|id|variable)\\{0,15}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\{0,15}[\"']?\Z")
+_CALLED = re.compile(
+    rb"(?i)(?:define|setenv|putenv|header|append|add|set|put|property|item)\w{0,12}[ ]{0,2}\([ ]{0,4}[a-z]?\\{0,15}[\"'`]\Z"
+)
+_TAG = re.compile(rb"<(?:[\w.-]{1,40}:|[\w.:-]{1,40}[ ][^<>]{0,80}(?:name|key|id)=\\{0,15}[\"'])?\Z")
+_ROW_START = re.compile(rb"\|[ \t]{0,40}[*_`]{0,3}\Z")
+_NETRC = re.compile(
+    rb"(?:machine[ \t\r\n]{1,16}\S{1,128}|default)[ \t\r\n]{1,16}login[ \t\r\n]{1,16}\S{1,128}[ \t\r\n]{1,16}\Z"
+)
+_SQL = re.compile(rb"(?i)(?:with|encrypted|login|superuser|(?:user|role)[ ]{1,4}\S{1,64})[ \r\n]{1,4}\Z")
+BEFORE = 300
+"""Bytes read in front of a name."""
+
+
+def connector(text: bytes, start: int, end: int) -> re.Match[bytes] | None:
+    """Return the match of all that is between a name and its value, or, if it has a group `value`, up to its end."""
+    if (found := TYPED.match(text, end) or SET.match(text, end)) is not None:
+        return found
+    name = text[start:end]
+    base = max(0, start - BEFORE)
+    if name.startswith(b"--"):
+        return BLANK.match(text, end)
+    if (found := PAIR.match(text, end)) is not None and NAMED_BY.search(text, base, start):
+        return found
+    if (found := CALL.match(text, end)) is not None and _CALLED.search(text, base, start):
+        return found
+    if (found := CELL.match(text, end)) is not None and _ROW_START.search(text, base, start):
+        return found
+    if (found := ELEMENT.match(text, end)) is not None and _TAG.search(text, base, start):
+        return found
+    if name.lower() == b"password" and (found := BLANK.match(text, end)) is not None:
+        before = _SQL if found["quote"] else _NETRC
+        return found if before.search(text, base, start) else None
+    return None

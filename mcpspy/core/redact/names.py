@@ -1,0 +1,97 @@
+"""Names of secrets, their spellings, and the contexts of secrets without a name.
+
+One table makes both the rules (`core.redact.patterns`, `core.redact.text`) and the literals of the
+prefilter: what a rule recognises contains a literal of this module, in any case of letters.
+Imports nothing, because each session builds the prefilter at its start.
+"""
+
+from __future__ import annotations
+
+STRONG = """
+    pass-word passwd pass-phrase secret api-key app-key access-key secret-key secret-access-key private-key
+    signing-key encryption-key master-key account-key subscription-key shared-key auth-key deploy-key
+    access-token refresh-token auth-token id-token bearer-token session-token api-token bot-token user-token
+    client-secret credential authorization cookie
+    secret-key-base secret-string secret-binary connection-string code-verifier
+""".split()
+"""Endings of names whose value is always secret; a hyphen marks where a spelling may have a separator."""
+
+WEAK = ["token"]
+"""Endings of names whose value is secret if it looks random: `token` has other meanings too."""
+
+SHORT = ["pass", "pwd", "auth"]
+"""Like `WEAK`, but only as a word of their own, and before one of `ENDS`: they are parts of many words."""
+
+QUERY = ["sig", "signature", "code", "key", "hmac", "jwt", "sas"]
+"""Parameters of a query whose value is secret if it looks random; elsewhere these names mean anything."""
+
+SUFFIXES = """confirmation confirm repeat value base64 b64 prod production staging live dev primary secondary""".split()
+"""Words that may follow the name of a secret: `password_confirmation`. Digits may follow too: `password2`."""
+
+SEPARATORS = ("", "_", "-", ".", " ", "__")
+"""Between the words of a name: apiKey, api_key, api-key, api.key, API key, API__KEY."""
+
+ENDS = "\"'`:=\\ \t\n]<>*|\x1b"
+"""Characters that may follow the name of a secret in front of its sign."""
+
+QUERY_STARTS = ("?", "&", "#", ";", "u0026")
+"""Text in front of the name of a parameter; JSON may write `&` as an escape."""
+
+CONTEXTS = (
+    "identified ",
+    "sshpass",
+    "docker login",
+    "redis-cli",
+    "-user",
+    " -u",
+    "thin:",
+    ":5432:",
+    ":5433:",
+    ":6432:",
+    ":*:",
+    'kty"',
+    "kty\\",
+    "kty'",
+    "kty&",
+    "signature=",
+)
+"""Parts of places in which a secret has no name: SQL, command lines, `.pgpass`, JDBC, JWK, AWS signatures."""
+
+
+FRAGMENTS = """
+    pass pwd auth secret token redential ookie verifier _key -key .key ikey pkey skey tkey ekey gkey nkey rkey dkey hkey
+    sig= ture= code= key= hmac= jwt= sas= dentified redis-cli -user thin: kty
+""".split()
+FRAGMENTS += (" key", "er login")
+"""Parts that many literals share: the prefilter searches these first."""
+
+
+def spellings(name: str) -> list[str]:
+    """Return a name of the table in lower case, with each separator between its words."""
+    first, *words = name.split("-")
+    found = [first]
+    for word in words:
+        found = [left + separator + word for left in found for separator in SEPARATORS]
+    return found
+
+
+def _named() -> list[bytes]:
+    """Return the fewest literals of which every name has one."""
+    literals: list[str] = []
+    for name in sorted((*STRONG, *WEAK), key=lambda name: name.count("-")):
+        for spelled in spellings(name):
+            # A name with a blank is not found by a part of it: names in texts end at a blank.
+            if " " in spelled or not any(literal in spelled for literal in literals):
+                literals.append(spelled)
+    literals += [name + end for name in SHORT for end in ENDS]
+    return [literal.encode() for literal in literals]
+
+
+NAMED = _named()
+"""Literals of names, in lower case."""
+
+QUERIED = [f"{start}{name}=".encode() for start in QUERY_STARTS for name in QUERY]
+"""Literals of parameters, in lower case."""
+
+PLACED = [context.encode() for context in CONTEXTS]
+"""Literals of contexts, in lower case."""

@@ -1,0 +1,137 @@
+"""Bodies and streams of events of which no more than a limit is kept."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.core.framing import SseFramer
+from mcpspy.core.recording.capped_body import CappedBody, CappedStream
+from mcpspy.core.recording.encode import SseEncoder
+
+HTTP: dict[str, Any] = {"stream": "1", "http": 2}
+LIMIT = 5000
+
+
+def recorded(body: CappedBody, data: bytes, cut: int, *, torn: bool = False) -> dict[str, Any]:
+    for at in range(0, len(data), cut):
+        for _ in body.feed(data[at : at + cut]):
+            assert body.size <= LIMIT
+    found: dict[str, Any] = json.loads(b"".join(body.close(0.5, torn=torn)))
+    return found
+
+
+@given(st.integers(LIMIT - 20, LIMIT + 20), st.integers(1, 9000), st.sampled_from(["gzip", None]))
+def test_a_body_is_recorded_up_to_the_limit_and_noted_above_it(
+    size: int, cut: int, encoding: str | None
+) -> None:
+    message = b'{"a":"%b"}' % (b"0" * (size - 8))
+    sent = gzip.compress(message, mtime=0) if encoding else message
+    body = CappedBody("server", HTTP, encoding, LIMIT)
+    entry = recorded(body, sent, cut)
+    if size <= LIMIT:
+        assert entry == {"t": 0.5, "from": "server", **HTTP, "msg": json.loads(message)}
+        return
+    digest = hashlib.sha256(sent).hexdigest()
+    more = {"encoding": "gzip"} if encoding else {}
+    note = {"note": "oversized", **HTTP, **more, "from": "server", "size": len(sent), "sha256": digest}
+    assert entry == {"t": 0.5, **note}
+    assert body.data() == b""
+
+
+def test_the_note_of_a_body_that_broke_off_says_so() -> None:
+    assert recorded(CappedBody("client", HTTP, None, 10), b"0" * 20, 7, torn=True)["torn"] is True
+
+
+def test_a_compressed_body_without_any_output_is_bounded_too() -> None:
+    endless_name = b"\x1f\x8b\x08\x08" + bytes(6) + b"a" * 9000
+    assert recorded(CappedBody("client", HTTP, "gzip", LIMIT), endless_name, 100)["size"] == len(endless_name)
+
+
+def stream_of(events: list[bytes]) -> bytes:
+    return b"".join(b"id: 7\ndata: " + each.replace(b"\n", b"\ndata: ") + b"\n\n" for each in events)
+
+
+@given(
+    st.lists(st.sampled_from([b"1", b"0" * 200, b"0" * 300 + b"\n" + b"1" * 300, b"\n" * 900, b"0" * 9000])),
+    st.integers(1, 700),
+    st.sampled_from([b"\n", b"\r\n", b"\r"]),
+)
+def test_events_above_the_limit_are_counted_and_hashed_however_they_are_cut(
+    messages: list[bytes], cut: int, end: bytes
+) -> None:
+    data = stream_of(messages).replace(b"\n", end)
+    framer = SseFramer(500)
+    events = [event for at in range(0, len(data), cut) for event in framer.feed(data[at : at + cut])]
+    assert len(events) == len(messages)
+    for message, event in zip(messages, events, strict=True):
+        assert event.id == "7"
+        if event.oversized is None:
+            assert len(message) <= 500
+            assert b"".join(event.data or ()) == message
+        else:
+            assert len(message) > 300
+            assert event.oversized.size == len(message)
+            assert event.oversized.sha256 == hashlib.sha256(message).hexdigest()
+            assert not event.is_message
+
+
+@pytest.mark.parametrize("head", [b"data: ", b": ", b"other: ", b"\xef\xbb\xbfdata:", b"id: "])
+def test_a_framer_keeps_little_of_an_event_without_an_end(head: bytes) -> None:
+    framer = SseFramer(500)
+    framer.feed(head)
+    for _ in range(100):
+        framer.feed(b"0" * 5000)
+        kept = [*framer._line, *(framer._current.data or ())]
+        assert sum(map(len, kept)) < 6000
+    torn = framer.close()
+    assert (torn is not None and torn.oversized is not None) == (b"data:" in head)
+    if torn is not None and torn.oversized is not None:
+        assert torn.oversized.size == 500_000
+
+
+def test_comments_between_events_do_not_make_the_next_event_large() -> None:
+    framer = SseFramer(500)
+    for _ in range(100):
+        framer.feed(b": still here\n")
+    (event,) = framer.feed(b"data: 1\n\n")
+    assert event.is_message
+
+
+def test_the_note_of_an_event_has_its_fields() -> None:
+    encoder = SseEncoder("server", HTTP, 10)
+    _, lines = encoder.feed(0.5, b"event: message\nid: 3\ndata: 01234567890\n\n")
+    digest = hashlib.sha256(b"01234567890").hexdigest()
+    fields = {"event": "message", "id": "3", "from": "server", "size": 11, "sha256": digest}
+    assert json.loads(b"".join(lines)) == {"t": 0.5, "note": "oversized", **HTTP, **fields}
+
+
+def test_a_stream_is_no_longer_decoded_if_its_ratio_is_that_of_an_attack() -> None:
+    packed = gzip.compress(stream_of([b"0" * 1000] * 1000), mtime=0)
+    stream = CappedStream("server", HTTP, "gzip", LIMIT)
+    decoded = sum(
+        len(step) for at in range(0, len(packed), 50) for step in stream.steps(packed[at : at + 50])
+    )
+    assert stream.is_over
+    assert decoded <= max(LIMIT, 100 * len(packed))
+    (line,) = stream.close(0.5)
+    note = json.loads(line)
+    assert (note["size"], note["sha256"]) == (len(packed), hashlib.sha256(packed).hexdigest())
+
+
+@pytest.mark.parametrize("encoding", ["gzip", None])
+def test_a_long_stream_of_ordinary_events_is_decoded_to_its_end(encoding: str | None) -> None:
+    plain = stream_of([hashlib.sha256(bytes([number])).hexdigest().encode() for number in range(200)])
+    sent = gzip.compress(plain) if encoding else plain
+    stream = CappedStream("server", HTTP, encoding, 100)
+    assert (
+        b"".join(step for at in range(0, len(sent), 50) for step in stream.steps(sent[at : at + 50])) == plain
+    )
+    assert not stream.is_over
+    assert list(stream.close(0.5)) == []

@@ -1,0 +1,90 @@
+"""Compressed bodies, decoded in bounded steps."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.core import compression
+from mcpspy.core.compression import STEP, BodyDecoder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+brotli: Any = import_module("brotli")
+zstandard: Any = import_module("zstandard")
+
+
+def zstd(data: bytes) -> bytes:
+    packer = zstandard.ZstdCompressor().compressobj()
+    return bytes(packer.compress(data) + packer.flush())
+
+
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "x-gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "br": brotli.compress,
+    "zstd": zstd,
+    "identity": lambda data: data,
+}
+
+
+def decoded(encoding: str | None, data: bytes, cut: int) -> bytes:
+    decoder = BodyDecoder(encoding)
+    return b"".join(step for at in range(0, len(data), cut) for step in decoder.steps(data[at : at + cut]))
+
+
+@given(st.sampled_from(sorted(PACK)), st.binary(max_size=3000), st.integers(1, 4000))
+def test_a_body_is_decoded_however_it_is_cut(encoding: str, data: bytes, cut: int) -> None:
+    assert decoded(encoding.upper(), PACK[encoding](data), cut) == data
+
+
+@pytest.mark.parametrize("encoding", [each for each in PACK if each != "identity"])
+def test_no_step_is_larger_than_its_bound_and_the_rest_is_not_decoded_before_it_is_taken(
+    encoding: str,
+) -> None:
+    packed = PACK[encoding](bytes(100 << 20))
+    bound = STEP if encoding in ("gzip", "x-gzip", "deflate") else 33 << 20
+    sizes = []
+    for step in BodyDecoder(encoding).steps(packed):
+        sizes.append(len(step))
+        if sum(sizes) > 40 << 20:
+            break
+    assert max(sizes) <= bound
+
+
+def test_members_of_gzip_that_follow_each_other_are_one_body() -> None:
+    assert decoded("gzip", gzip.compress(b"one") + gzip.compress(b"two"), 5) == b"onetwo"
+
+
+def test_deflate_without_its_header_is_decoded() -> None:
+    assert decoded("deflate", zlib.compress(b"body" * 9, wbits=-15), 100) == b"body" * 9
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "zstd"])
+def test_a_body_that_is_not_compressed_as_declared_is_unchanged(encoding: str) -> None:
+    assert decoded(encoding, b"\xff\xffthis is not compressed", 100) == b"\xff\xffthis is not compressed"
+
+
+@pytest.mark.parametrize("encoding", [None, "", "identity", "compress", "gzip, br"])
+def test_a_body_in_no_known_encoding_is_unchanged(encoding: str | None) -> None:
+    assert not BodyDecoder(encoding).is_decoding
+    assert decoded(encoding, b"body", 2) == b"body"
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd"])
+def test_a_body_is_unchanged_if_the_library_for_it_is_not_installed(
+    encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str) -> Any:
+        raise ImportError(name)
+
+    monkeypatch.setattr(compression, "import_module", missing)
+    assert decoded(encoding, PACK[encoding](b"body"), 100) == PACK[encoding](b"body")
