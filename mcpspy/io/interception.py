@@ -11,6 +11,7 @@ import os
 from time import monotonic
 
 from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io.settings import UnsafeRegex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class InterceptionOptions:
         self.call_timeout: float | None = None
         self.slow: float | None = None
         self.hold_timeout = HOLD_TIMEOUT
+        self.unsafe_regex = UnsafeRegex()
 
     @property
     def is_active(self) -> bool:
@@ -56,9 +58,9 @@ class InterceptionOptions:
 
         rules: list[Rule] = []
         for file in self.files:
-            rules += read_file(_read(file), file, len(rules) + 1)
+            rules += read_file(_read(file), file, len(rules) + 1, self.unsafe_regex)
         for flag in self.flags:
-            rules.append(read_flag(flag, len(rules) + 1))
+            rules.append(read_flag(flag, len(rules) + 1, self.unsafe_regex))
         names = [rule.name for rule in rules if rule.name]
         for name in names:
             if names.count(name) > 1:
@@ -75,6 +77,7 @@ class InterceptionOptions:
             slow=self.slow,
             hold_timeout=self.hold_timeout,
             prefix=f"mcpspy-{os.urandom(3).hex()}-",
+            allow_unsafe=self.unsafe_regex,
         )
 
 
@@ -112,6 +115,7 @@ class SessionInterception:
         return {
             "session": self.session,
             "file": self._recorder.path,
+            "folder": self._recorder.folder,
             "name": self._name,
             "transport": self.transport,
             "pid": os.getpid(),

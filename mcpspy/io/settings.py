@@ -13,6 +13,7 @@ from mcpspy.errors import CannotStart, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -34,8 +35,62 @@ def slug(name: str) -> str:
     return safe.strip("-._")[:40] or "session"
 
 
+class UnsafeRegex:
+    """The decision on regular expressions that RE2 cannot run: `--unsafe-regex`, or `unsafe_regex` of the settings.
+
+    Reads the settings only for such a pattern, and warns about each pattern once.
+    """
+
+    def __init__(
+        self,
+        is_allowed: bool = False,
+        say: Callable[[str], None] | None = None,
+        config: str | None = None,
+    ) -> None:
+        self.is_allowed = is_allowed
+        self.config = config
+        """Path of the settings; None selects the user's `mcpspy.toml`."""
+        self.say = say
+        """Prints a warning; None discards it."""
+        self._warned: set[str] = set()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UnsafeRegex) and (self.is_allowed, self.config) == (
+            other.is_allowed,
+            other.config,
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # It can change.
+
+    def __call__(self, pattern: str, construct: str) -> bool:
+        """Return True if Python's `re` may run the pattern. Raises UsageError or CannotStart for bad settings."""
+        if not self.is_allowed and not flag("unsafe_regex", self.config):
+            return False
+        if self.say is not None and pattern not in self._warned:
+            from mcpspy.core.sanitize import sanitize
+
+            self._warned.add(pattern)
+            self.say(sanitize(f"warning: /{pattern}/: {construct} runs on Python's re, which may never end"))
+        return True
+
+
+def flag(name: str, path: str | None = None) -> bool:
+    """Return a switch of the settings; False if it is not set. Raises UsageError or CannotStart."""
+    value = _settings(path).get(name, False)
+    if not isinstance(value, bool):
+        raise UsageError(f"{path or config_file()}: {name} must be true or false", f"write {name} = true")
+    return value
+
+
 def table(name: str, path: str | None = None) -> dict[str, Any]:
     """Return a table of the settings, or an empty one. Raises UsageError or CannotStart."""
+    found = _settings(path).get(name, {})
+    if not isinstance(found, dict):
+        raise UsageError(f"{path or config_file()}: {name} must be a table", f"write [{name}]")
+    return found
+
+
+def _settings(path: str | None) -> dict[str, Any]:
     import tomllib
     from pathlib import Path
 
@@ -49,12 +104,9 @@ def table(name: str, path: str | None = None) -> dict[str, Any]:
     except OSError as error:
         raise CannotStart(f"{file}: {error.strerror}", "check the permissions") from None
     try:
-        found = tomllib.loads(text).get(name, {})
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{file}: {error}", "the file must be valid TOML") from None
-    if not isinstance(found, dict):
-        raise UsageError(f"{file}: {name} must be a table", f"write [{name}]")
-    return found
 
 
 def _user_folder(variable: str, default: str) -> str:

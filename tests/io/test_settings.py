@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.errors import McpspyError
-from mcpspy.io.settings import table
+from mcpspy.io.settings import UnsafeRegex, flag, table
 
 
 def test_a_table_is_read_from_the_file(tmp_path: Path) -> None:
@@ -40,3 +40,29 @@ def test_the_error_for_an_invalid_file_names_the_file_and_the_reason(
 def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(McpspyError, match=str(tmp_path)):
         table("keys", str(tmp_path))
+
+
+def test_a_switch_is_true_or_false(tmp_path: Path) -> None:
+    path = tmp_path / "mcpspy.toml"
+    path.write_text("unsafe_regex = true\n", encoding="utf-8")
+    assert flag("unsafe_regex", str(path))
+    assert not flag("other", str(path))
+    path.write_text("unsafe_regex = 1\n", encoding="utf-8")
+    with pytest.raises(
+        McpspyError, match=r"unsafe_regex must be true or false \(write unsafe_regex = true\)"
+    ):
+        flag("unsafe_regex", str(path))
+
+
+def test_the_settings_allow_what_the_option_does_and_each_pattern_is_warned_about_once(
+    tmp_path: Path,
+) -> None:
+    path, said = tmp_path / "mcpspy.toml", list[str]()
+    decision = UnsafeRegex(say=said.append, config=str(path))
+
+    assert not decision("a(?=b)", "look-ahead (?=")
+    path.write_text("unsafe_regex = true\n", encoding="utf-8")
+    assert decision("a(?=b)", "look-ahead (?=")
+    assert decision("a(?=b)", "look-ahead (?=")
+    assert UnsafeRegex(is_allowed=True, config=str(tmp_path))("a(?=b)", "look-ahead (?=")
+    assert said == ["warning: /a(?=b)/: look-ahead (?= runs on Python's re, which may never end"]

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from mcpspy.analysis.diff.json_diff import inner
 from mcpspy.core.jsontools import Pointer, pointer
+from mcpspy.core.regex import glob_regex
 
 LISTED = {
     "tools": ("tools/list",),
@@ -167,5 +168,4 @@ def _is_like(glob: str, text: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _compiled(glob: str) -> re.Pattern[str]:
-    parts = ({"*": ".*", "?": "."}.get(character, re.escape(character)) for character in glob)
-    return re.compile("".join(parts), re.DOTALL)
+    return glob_regex(glob)

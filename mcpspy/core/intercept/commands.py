@@ -16,7 +16,9 @@ from mcpspy.core.intercept.actions import CommandError, Fields
 from mcpspy.core.jsontools import canonical_bytes, one_line
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.query.parser import Query, QueryError, parse
+from mcpspy.core.regex import AllowUnsafe, refuse
 from mcpspy.core.rules.edit import to_json
+from mcpspy.errors import McpspyError
 
 
 class ListCommand(NamedTuple):
@@ -59,7 +61,7 @@ Command: TypeAlias = (
 )
 
 
-def parse_command(fields: Fields) -> Command:
+def parse_command(fields: Fields, allow_unsafe: AllowUnsafe = refuse) -> Command:
     name = fields.get("order")
     reader = _PARSERS.get(name) if isinstance(name, str) else None
     if reader is None:
@@ -68,22 +70,24 @@ def parse_command(fields: Fields) -> Command:
     for key in fields:
         if key not in keys and key not in ("n", "order"):
             raise CommandError(f"{name}: unknown key {_quoted(key)}")
-    return read(fields)
+    return read(fields, allow_unsafe)
 
 
-def _hold(fields: Fields) -> InterceptCommand:
+def _hold(fields: Fields, allow_unsafe: AllowUnsafe) -> InterceptCommand:
     text = fields.get("query", "")
     if text is None:
         return InterceptCommand(None)
     if not isinstance(text, str):
         raise CommandError("hold: query must be a string or null")
     try:
-        return InterceptCommand(parse(text))
+        return InterceptCommand(parse(text, allow_unsafe=allow_unsafe))
     except QueryError as error:
         raise CommandError(f"hold: {error} (column {error.start + 1})") from None
+    except McpspyError as error:  # The settings, which may allow the regular expression, are invalid.
+        raise CommandError(f"hold: {error}") from None
 
 
-def _release(fields: Fields) -> ReleaseCommand:
+def _release(fields: Fields, _allow_unsafe: AllowUnsafe) -> ReleaseCommand:
     if "tickets" in fields:
         tickets = fields["tickets"]
         if "ticket" in fields or "message" in fields or "text" in fields:
@@ -122,7 +126,7 @@ def _line(text: object) -> bytes:
     return one_line(data).strip()
 
 
-def _answer(fields: Fields) -> AnswerCommand:
+def _answer(fields: Fields, _allow_unsafe: AllowUnsafe) -> AnswerCommand:
     ticket = _ticket(fields)
     if ("result" in fields) == ("error" in fields):
         raise CommandError("answer: exactly one of result and error is required")
@@ -140,7 +144,7 @@ def _answer(fields: Fields) -> AnswerCommand:
     return AnswerCommand(ticket, b"error", error)
 
 
-def _send(fields: Fields, *, is_request: bool) -> SendCommand:
+def _send(fields: Fields, _allow_unsafe: AllowUnsafe, *, is_request: bool) -> SendCommand:
     name, method, params = fields["order"], fields.get("method"), fields.get("params")
     to, stream = fields.get("to", SERVER), fields.get("stream")
     if to not in (CLIENT, SERVER):
@@ -172,11 +176,11 @@ def _quoted(value: object) -> str:
 
 _SEND_KEYS = ("to", "method", "params", "stream")
 
-_PARSERS: dict[str, tuple[tuple[str, ...], Callable[[Fields], Command]]] = {
-    "list": ((), lambda _: ListCommand()),
+_PARSERS: dict[str, tuple[tuple[str, ...], Callable[[Fields, AllowUnsafe], Command]]] = {
+    "list": ((), lambda *_: ListCommand()),
     "hold": (("query",), _hold),
     "release": (("ticket", "tickets", "message", "text"), _release),
-    "drop": (("ticket",), lambda fields: DropCommand(_ticket(fields))),
+    "drop": (("ticket",), lambda fields, _: DropCommand(_ticket(fields))),
     "answer": (("ticket", "result", "error"), _answer),
     "request": (_SEND_KEYS, partial(_send, is_request=True)),
     "notify": (_SEND_KEYS, partial(_send, is_request=False)),

@@ -48,6 +48,7 @@ from mcpspy.core.protocol.message import (
 from mcpspy.core.protocol.spec import other
 from mcpspy.core.query.parser import Query
 from mcpspy.core.recording.decode import Frame
+from mcpspy.core.regex import AllowUnsafe, refuse
 from mcpspy.core.rules.model import Rules
 
 
@@ -62,8 +63,13 @@ class Interceptor:
         slow: float | None = None,
         hold_timeout: float = 300.0,
         prefix: str,
+        allow_unsafe: AllowUnsafe = refuse,
     ) -> None:
-        """Timeouts are in seconds; `prefix` is the random prefix of the ids of injected requests."""
+        """Timeouts are in seconds; `prefix` is the random prefix of the ids of injected requests.
+
+        `allow_unsafe` decides on a viewer's regular expression that RE2 cannot run.
+        """
+        self._allow_unsafe = allow_unsafe
         self._rules = rules
         self._evaluator = RuleEvaluator(rules)
         self._watchdog = Watchdog(call_timeout, slow, keep=rules.needs_requests)
@@ -146,7 +152,7 @@ class Interceptor:
 
     def execute(self, at: float, viewer: str, fields: Fields) -> CommandReply:
         """Execute a viewer's command; raise CommandError for a rejected one, which has no effect."""
-        command = parse_command(fields)
+        command = parse_command(fields, self._allow_unsafe)
         if isinstance(command, ListCommand):
             return CommandReply(self.describe(at), [])
         if isinstance(command, SendCommand):

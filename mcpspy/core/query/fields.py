@@ -17,6 +17,7 @@ from mcpspy.core.query import values
 from mcpspy.core.query.item import FilterItem, LintFilterItem, QueryPart, SessionEnd, Test
 from mcpspy.core.query.lexer import MOMENTS, NUMBERS, ORDER, PATH, REGEX, WORD, Atom
 from mcpspy.core.query.path import path_test
+from mcpspy.core.regex import AllowUnsafe
 from mcpspy.core.session.exchange import State
 
 SLOW = 1.0
@@ -191,7 +192,6 @@ def _unknown(atom: Atom, known: Iterable[str]) -> NoReturn:
 
 _COMPILERS: dict[str, Callable[[Atom], QueryPart]] = {
     WORD: _word,
-    REGEX: values.regex_search,
     PATH: path_test,
     **dict.fromkeys(("method", "subject", "stream"), _attribute),
     **dict.fromkeys(_SUBJECTS, _subject),
@@ -206,8 +206,10 @@ _COMPILERS: dict[str, Callable[[Atom], QueryPart]] = {
 }
 
 
-def atom_test(found: Atom, end: SessionEnd) -> QueryPart:
+def atom_test(found: Atom, end: SessionEnd, allow_unsafe: AllowUnsafe) -> QueryPart:
     """Return the test of an atom, without its negation; raise QueryError."""
+    if found.field == REGEX:
+        return values.regex_search(found, allow_unsafe)
     return values.time_bound(found, end) if found.field in MOMENTS else _COMPILERS[found.field](found)
 
 

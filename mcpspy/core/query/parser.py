@@ -11,6 +11,7 @@ from typing import NamedTuple, NoReturn, TypeAlias
 from mcpspy.core.query.fields import atom_test, uses_findings
 from mcpspy.core.query.item import FilterItem, QueryPart, SessionEnd, Test
 from mcpspy.core.query.lexer import AND, CLOSE, END, NOT, OPEN, OR, Atom, QueryError, Token, tokenize
+from mcpspy.core.regex import AllowUnsafe, refuse
 
 __all__ = ["FilterItem", "Query", "QueryError", "parse"]
 
@@ -145,20 +146,22 @@ class Query:
         self._end.at = at
 
 
-def parse(text: str, *, linted: bool = False) -> Query:
+def parse(text: str, *, linted: bool = False, allow_unsafe: AllowUnsafe = refuse) -> Query:
     """Return the filter; a blank one matches everything. Raise QueryError.
 
-    `linted`: the items are `LintFilterItem`, so the filter may test findings.
+    `linted`: the items are `LintFilterItem`, so the filter may test findings. `allow_unsafe` decides on a
+    regular expression that RE2 cannot run.
     """
     node, end = parse_tree(text), SessionEnd()
-    compiler = _Compiler(end, linted=linted)
+    compiler = _Compiler(end, allow_unsafe, linted=linted)
     part = QueryPart(lambda item: True, False) if node is None else compiler.part(node)
     return Query(text, part.test, part.reads, end, compiler.asks_findings)
 
 
 class _Compiler:
-    def __init__(self, end: SessionEnd, *, linted: bool) -> None:
+    def __init__(self, end: SessionEnd, allow_unsafe: AllowUnsafe, *, linted: bool) -> None:
         self._end = end
+        self._allow_unsafe = allow_unsafe
         self._linted = linted
         self.asks_findings = False
 
@@ -168,7 +171,7 @@ class _Compiler:
                 self.asks_findings = True
                 if not self._linted:
                     node.fail("findings are available only in mcpspy tui and mcpspy show --lint")
-            part = atom_test(node, self._end)
+            part = atom_test(node, self._end, self._allow_unsafe)
             return _negated(part) if node.op == "!=" else part
         if isinstance(node, Not):
             return _negated(self.part(node.part))

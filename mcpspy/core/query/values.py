@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import operator
 import re
-import warnings
 from collections.abc import Callable, Mapping
 
 from mcpspy.core.query.item import FilterItem, QueryPart, SessionEnd
 from mcpspy.core.query.lexer import ORDER, Atom, QueryError
+from mcpspy.core.regex import AllowUnsafe, RegexError, UnsupportedRegexError, compile_regex, glob_regex
 
 _TIMES = {"us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _SIZES = {"b": 1.0, "k": 1e3, "kb": 1e3, "m": 1e6, "mb": 1e6, "g": 1e9, "gb": 1e9}
@@ -130,9 +130,7 @@ def text_test(atom: Atom) -> Callable[[str], bool]:
     reject_order(atom)
     value = value.casefold()
     if not atom.is_quoted and ("*" in value or "?" in value):
-        wild = {"*": ".*", "?": "."}
-        expression = "".join(wild.get(c) or re.escape(c) for c in re.sub(r"\*+", "*", value))
-        fullmatch = re.compile(expression, re.DOTALL).fullmatch
+        fullmatch = glob_regex(value).fullmatch
         # Match literally, too: the ? of a URI is not a pattern.
         return lambda text: (
             bool(text) and (value in text.casefold() or fullmatch(text.casefold()) is not None)
@@ -173,19 +171,14 @@ def text_search(atom: Atom) -> QueryPart:
     return QueryPart(lambda item: needle in item.text().lower(), True)
 
 
-def regex_search(atom: Atom) -> QueryPart:
-    """Search with a regular expression; over bytes where possible, because it is faster."""
-    flags = re.IGNORECASE if atom.op else re.NOFLAG
+def regex_search(atom: Atom, allow_unsafe: AllowUnsafe) -> QueryPart:
+    """Search with a regular expression."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Warnings about future syntax do not concern the user.
-            if atom.value.isascii():
-                found = re.compile(atom.value.encode(), flags).search
-                return QueryPart(lambda item: found(item.text()) is not None, True)
-            search = re.compile(atom.value, flags).search
-    except re.error as error:
-        at = min(atom.start + 1 + (error.pos or 0), atom.end - 1)
-        raise QueryError(f"invalid regex: {error.msg}", at, at + 1) from None
-    except (OverflowError, RecursionError) as error:
-        atom.fail(f"invalid regex: {error}")
-    return QueryPart(lambda item: search(item.text().decode("utf-8", "replace")) is not None, True)
+        regex = compile_regex(atom.value, allow_unsafe, ignore_case=bool(atom.op))
+    except RegexError as error:
+        message = f"{'' if isinstance(error, UnsupportedRegexError) else 'invalid regex: '}{error}"
+        if error.at is None:
+            atom.fail(message)
+        at = min(atom.start + 1 + error.at, atom.end - 1)
+        raise QueryError(message, at, at + 1) from None
+    return QueryPart(lambda item: regex.is_in(item.text()), True)

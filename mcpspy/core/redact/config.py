@@ -12,10 +12,11 @@ from urllib.parse import quote_from_bytes, quote_plus
 
 from mcpspy.core.redact.patterns import NameVerdict, verdict
 from mcpspy.core.redact.prefilter import Prefilter
+from mcpspy.core.regex import AllowUnsafe, Regex, RegexError, UnsupportedRegexError, compile_regex, refuse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mcpspy.core.redact.user_rules import UserPattern, UserRule
+    from mcpspy.core.redact.user_rules import UserRule
 
 MIN_LITERAL = 3
 """Minimum bytes of a custom literal of the prefilter: shorter ones are in every message."""
@@ -44,18 +45,20 @@ class RedactionRules:
         patterns: Iterable[str] = (),
         pointers: Iterable[str] = (),
         values: Mapping[str, str] | None = None,
-        files: Iterable[UserRule] = (),
+        allow_unsafe: AllowUnsafe = refuse,
         *,
+        files: Iterable[UserRule] = (),
         entropy: bool = False,
     ) -> None:
         """`values` maps environment variables to their values; `files` are the rules of the user's files.
 
-        With `entropy`, values that look random are secrets. Raises ValueError for an invalid rule.
+        With `entropy`, values that look random are secrets. `allow_unsafe` decides on a pattern that RE2
+        cannot run. Raises ValueError for an invalid rule.
         """
         self._keys = {_plain(key): key for key in keys}
         if "" in self._keys:
             raise ValueError(f"{self._keys['']!r} is not a key: it contains no letter or digit")
-        self._patterns = [(pattern, compile_user_pattern(pattern)) for pattern in patterns]
+        self._patterns = [compile_user_pattern(pattern, allow_unsafe) for pattern in patterns]
         self.pointers = frozenset(_pointer(pointer) for pointer in pointers)
         self._values = [
             (f"env:{name}", form)
@@ -104,40 +107,21 @@ class RedactionRules:
             while at >= 0:
                 yield at, at + len(value), rule
                 at = text.find(value, at + len(value))
-        for source, pattern in self._patterns:
+        for pattern in self._patterns:
             for start, end in pattern.group_spans(text):
                 if start < end:
-                    yield start, end, f"pattern:{source}"
+                    yield start, end, f"pattern:{pattern.pattern}"
         for matches in self._more:
             yield from matches(text)
 
 
-class _TextPattern:
-    """A pattern of Python's `re`, matched against text and located in bytes."""
-
-    def __init__(self, pattern: re.Pattern[str]) -> None:
-        self._pattern = pattern
-
-    def spans(self, text: bytes) -> Iterator[tuple[int, int]]:
-        return self._spans(text, lambda found: found.span())
-
-    def group_spans(self, text: bytes) -> Iterator[tuple[int, int]]:
-        return self._spans(text, lambda found: found.span(found.lastindex or 0))
-
-    def _spans(
-        self, text: bytes, span: Callable[[re.Match[str]], tuple[int, int]]
-    ) -> Iterator[tuple[int, int]]:
-        decoded = text.decode("utf-8", "surrogateescape")
-        for start, end in map(span, self._pattern.finditer(decoded)):
-            at = start if text.isascii() else _size(decoded[:start])
-            yield at, at + _size(decoded[start:end])
-
-
-def compile_user_pattern(text: str) -> UserPattern:
+def compile_user_pattern(text: str, allow_unsafe: AllowUnsafe = refuse) -> Regex:
     """Return a regular expression of a user, compiled; raise ValueError."""
     try:
-        return _TextPattern(re.compile(text))
-    except (re.error, OverflowError, RecursionError) as error:
+        return compile_regex(text, allow_unsafe)
+    except UnsupportedRegexError as error:
+        raise ValueError(f"{text!r}: {error}") from None
+    except RegexError as error:
         raise ValueError(f"{text!r} is not a regular expression: {error}") from None
 
 
@@ -192,7 +176,3 @@ def _spellings(key: str) -> Iterator[bytes]:
 def _plainest(text: bytes) -> bytes:
     """Return the longest part of a text that JSON never escapes."""
     return max(re.split(rb"[^A-Za-z0-9 _.,:;-]+", text), key=len)
-
-
-def _size(text: str) -> int:
-    return len(text.encode("utf-8", "surrogateescape"))

@@ -20,6 +20,7 @@ from mcpspy.core.hostconfig import toml
 from mcpspy.core.hostconfig.tree import Node, NodeKind, where
 from mcpspy.core.jsontools import pointer
 from mcpspy.core.query.parser import QueryError, parse
+from mcpspy.core.regex import AllowUnsafe, refuse
 from mcpspy.core.rules import model
 from mcpspy.core.rules.edit import CORRUPTIONS, OVERSIZE
 from mcpspy.errors import UsageError
@@ -48,7 +49,7 @@ class RuleError(ValueError):
         self.offset = offset
 
 
-def read_rule(number: int, table: dict[str, Any]) -> model.Rule:
+def read_rule(number: int, table: dict[str, Any], allow_unsafe: AllowUnsafe = refuse) -> model.Rule:
     """Return the rule of this number; raise RuleError."""
     for key in table:
         if key not in KEYS:
@@ -56,8 +57,10 @@ def read_rule(number: int, table: dict[str, Any]) -> model.Rule:
     if "when" not in table:
         raise RuleError('missing key "when": write when = "tool:echo", or when = "" for every message')
     when = _typed(table, "when", str, "a query in quotes")
+    if when.strip() == '""':  # As docs/rules.md writes the query that matches every message.
+        when = ""
     try:
-        query = parse(when)
+        query = parse(when, allow_unsafe=allow_unsafe)
     except QueryError as error:
         raise RuleError(str(error), "when", offset=error.start) from None
     actions = [key for key in table if key in _ACTIONS]
@@ -241,7 +244,7 @@ assert set(_ACTIONS) == set(model.NAMES.values())
 KEYS = ("when", "name", "probability", "seed", "times", "after", *_ACTIONS)
 
 
-def read_flag(text: str, number: int) -> model.Rule:
+def read_flag(text: str, number: int, allow_unsafe: AllowUnsafe = refuse) -> model.Rule:
     """Return the rule of this number; raise UsageError."""
     try:
         text.encode()
@@ -264,7 +267,7 @@ def read_flag(text: str, number: int) -> model.Rule:
         raise UsageError(f"--rule {text}: {unknown(action, model.NAMES.values())}", FLAG_HINT)
     table[action] = _value(action, value.strip())
     try:
-        return read_rule(number, table)
+        return read_rule(number, table, allow_unsafe)
     except RuleError as mistake:
         if mistake.path == ("when",):
             column = len(when) - len(when.lstrip()) + mistake.offset + 1
@@ -294,7 +297,7 @@ def _value(action: str, value: str) -> Any:
     return value
 
 
-def read_file(text: str, name: str, first: int = 1) -> list[model.Rule]:
+def read_file(text: str, name: str, first: int = 1, allow_unsafe: AllowUnsafe = refuse) -> list[model.Rule]:
     """Return the rules of a file, numbered from `first`; raise UsageError with the position of a mistake."""
     text = text.removeprefix("\ufeff")
     try:
@@ -318,7 +321,7 @@ def read_file(text: str, name: str, first: int = 1) -> list[model.Rule]:
     rules = []
     for number, table in enumerate(tables):
         try:
-            rule = read_rule(first + number, table)
+            rule = read_rule(first + number, table, allow_unsafe)
         except RuleError as mistake:
             position = _position(text, root, ["rule", number, *mistake.path], mistake.offset)
             raise UsageError(f"{name}: {position}: {mistake}", FILE_HINT) from None

@@ -6,6 +6,8 @@ Removes the files of dead sessions.
 from __future__ import annotations
 
 import os
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +17,9 @@ from mcpspy.io.control.client import ControlClient
 from mcpspy.io.control.socket import PORT, SOCKET
 from mcpspy.io.recording.reader import read_header_of
 
+MOST = 3
+"""Maximum number of other folders that an error names."""
+
 
 class LiveSession(NamedTuple):
     """A live session and its greeting."""
@@ -22,6 +27,20 @@ class LiveSession(NamedTuple):
     path: str
     """Path of the control socket."""
     hello: dict[str, Any]
+
+    @property
+    def folder(self) -> str:
+        """Return the folder of its recording, or, if it records nothing, the folder it would record to."""
+        # An older mcpspy sends no folder.
+        return str(self.hello.get("folder") or os.path.dirname(self.hello.get("file") or ""))
+
+    def is_in(self, folder: str) -> bool:
+        return bool(self.folder) and os.path.realpath(self.folder) == os.path.realpath(folder)
+
+    def is_called(self, name: str) -> bool:
+        """Return True for `last`, its name, its id, or the beginning of its id."""
+        session = str(self.hello["session"])
+        return name in ("last", session, self.hello["name"]) or (len(name) >= 2 and session.startswith(name))
 
 
 def find(which: str | os.PathLike[str]) -> str:
@@ -47,6 +66,19 @@ def sessions() -> list[LiveSession]:
         except (OSError, McpspyError):  # The session is dead, has just ended, or is suspended.
             continue
     return found
+
+
+def missing(folder: str, found: Sequence[LiveSession], subject: str = "no live session") -> CannotStart:
+    """Return the error for a folder without the session that was asked for, given those of other folders."""
+    message = f"{subject} in {folder}"
+    if not found:
+        return CannotStart(message, "start one with mcpspy run -- COMMAND")
+    others = list(dict.fromkeys(session.folder for session in found))
+    place = "another folder" if len(others) == 1 else f"{len(others)} other folders"
+    several = "session" if len(found) == 1 else "sessions"
+    more = " …" if len(others) > MOST else ""
+    options = " or ".join(f"--dir {shlex.quote(other)}" for other in others[:MOST])
+    return CannotStart(f"{message}; {len(found)} live {several} in {place}: use {options}{more}")
 
 
 def _files() -> list[str]:

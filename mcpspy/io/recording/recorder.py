@@ -11,6 +11,7 @@ import sys
 
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.redaction import RedactionOptions, redactor
+from mcpspy.io.settings import sessions_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Recorder:
         """Id of the recording, or None if it could not be opened."""
         self.path: str | None = None
         """Path of the first part."""
+        self._target = target
         if target.recording:
             try:
                 self.writer = _open(target, fields)
@@ -55,6 +57,11 @@ class Recorder:
                 say(f"cannot record: {error}; traffic continues unrecorded")
             except Exception as error:
                 self.broke(error)
+
+    @property
+    def folder(self) -> str:
+        """Return the folder of the recording; without one, the folder of recordings that was chosen."""
+        return sessions_folder(self._target.folder) if self.path is None else os.path.dirname(self.path)
 
     def now(self) -> float:
         """Return the seconds since the recording started, or 0 without a recording."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.settings import config_file
+from mcpspy.io.settings import UnsafeRegex, config_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class RedactionOptions:
         """Paths of files with rules."""
         self.entropy = False
         """True if values that look random are redacted."""
+        self.unsafe_regex = UnsafeRegex()
         self.config: str | None = None
         """Path of the settings; None selects the user's `mcpspy.toml`, if it exists."""
 
@@ -86,14 +87,15 @@ def _rules(options: RedactionOptions, say: Callable[[str], None]) -> RedactionRu
             wanted["patterns"],
             wanted["pointers"],
             variables,
-            [rule for file in wanted["rules"] for rule in _file_rules(file, say)],
+            options.unsafe_regex,
+            files=[rule for file in wanted["rules"] for rule in _file_rules(file, options.unsafe_regex, say)],
             entropy=entropy,
         )
     except ValueError as error:
         raise UsageError(f"cannot redact: {error}", "see docs/redact.md") from None
 
 
-def _file_rules(file: str, say: Callable[[str], None]) -> list[UserRule]:
+def _file_rules(file: str, unsafe_regex: UnsafeRegex, say: Callable[[str], None]) -> list[UserRule]:
     """Return the rules of a file; `say` reports those that do not apply to messages."""
     from mcpspy.core.redact.config import compile_user_pattern
     from mcpspy.core.redact.user_rules import read_file
@@ -106,7 +108,7 @@ def _file_rules(file: str, say: Callable[[str], None]) -> list[UserRule]:
     except OSError as error:
         raise CannotStart(f"{file}: {error.strerror}", "check the path of --redact-rules") from None
     try:
-        rules, ignored = read_file(text, file, compile_user_pattern)
+        rules, ignored = read_file(text, file, lambda pattern: compile_user_pattern(pattern, unsafe_regex))
     except ValueError as error:
         raise UsageError(str(error), "see docs/redact.md") from None
     if ignored:

@@ -146,6 +146,18 @@ class StdioInterception(SessionInterception):
         self._run(lambda interceptor, at: interceptor.end(at, channel.side))
         self._commit([self._release(lambda other: other is channel)])
 
+    def keep_back(self, channel: MessageChannel, unfinished: bytes) -> bool:
+        """Keep an unfinished last line from the host if it is noise; return False if it is to be forwarded."""
+        try:
+            if not self._drops_noise(channel) or _is_message(unfinished.removesuffix(b"\r"), thoroughly=True):
+                return False
+            batch = self._without_noise(self.now(), channel, unfinished, torn=True)
+        except Exception as error:
+            self._give_up(error)
+            return False
+        self._commit([batch])
+        return True
+
     def wake(self) -> None:
         next_at = None if self._interceptor is None else self._interceptor.next_at
         if next_at is not None and next_at <= self.now():
@@ -208,8 +220,10 @@ class StdioInterception(SessionInterception):
     def _drops_noise(self, channel: MessageChannel) -> bool:
         return channel.side == SERVER and self._noise != THROUGH
 
-    def _without_noise(self, at: float, channel: MessageChannel, line: bytes) -> ActionBatch:
-        batch = ActionBatch(channel.frame(at, line, {"to": MCPSPY}))
+    def _without_noise(
+        self, at: float, channel: MessageChannel, line: bytes, *, torn: bool = False
+    ) -> ActionBatch:
+        batch = ActionBatch(channel.frame(at, line, {"to": MCPSPY}, torn=torn))
         batch.entries.append(note(at, "noise", {"did": self._noise}))
         if self._noise == STDERR:
             batch.sent.append((self._stderr.put, line + b"\n"))

@@ -48,6 +48,9 @@ if TYPE_CHECKING:
         def end_side(self, channel: MessageChannel) -> None:
             """Release the held messages of this side, which has ended."""
 
+        def keep_back(self, channel: MessageChannel, unfinished: bytes) -> bool:
+            """Return True if an unfinished last line is not forwarded; it is recorded then."""
+
 
 class MessageChannel:
     """The messages sent by `side`."""
@@ -108,9 +111,16 @@ class MessageChannel:
         if torn := b"".join(self._framer.close()):
             self._tap.feed(torn)
 
-    def frame(self, at: float, line: bytes, fields: dict[str, str]) -> Iterable[bytes | bytearray]:
-        """Return the buffers for the recording entry of a line. `fields` may contain `by` or `to`."""
+    def frame(
+        self, at: float, line: bytes, fields: dict[str, str], *, torn: bool = False
+    ) -> Iterable[bytes | bytearray]:
+        """Return the buffers for the recording entry of a line. `fields` may contain `by` or `to`.
+
+        `torn`: the line has no LF.
+        """
         prefix = frame_prefix(self.side, fields) % at
+        if torn:
+            return splice(prefix, [line], torn=True)
         ordinary = plain(prefix + b'"msg":', line + b"\n")
         return splice(prefix, [line]) if ordinary is None else (ordinary,)
 
@@ -128,6 +138,7 @@ class MessageChannel:
         return data[end:]
 
     def _release(self) -> None:
-        if begun := b"".join(self._framer.close()):
+        begun = b"".join(self._framer.close())
+        if begun and not self._handler.keep_back(self, begun):
             self._tap.feed(begun)
             self.stream.put(begun)

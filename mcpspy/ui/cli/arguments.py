@@ -18,6 +18,7 @@ import orjson
 from mcpspy.core.jsontools import Pointer, pointer
 from mcpspy.core.protocol.http_headers import Upstream, read_upstream
 from mcpspy.core.recording.decode import Header
+from mcpspy.core.regex import AllowUnsafe, refuse
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.reader import find, sessions, summarize
@@ -52,7 +53,7 @@ def recordings(names: list[str], folder: str | None) -> Iterator[tuple[str, Path
                 yield session, path
 
 
-def query_of(text: str | None, *, linted: bool = False) -> Query | None:
+def query_of(text: str | None, *, linted: bool = False, allow_unsafe: AllowUnsafe = refuse) -> Query | None:
     """Return the parsed filter, None without one; raise UsageError with the position of the error.
 
     `linted` allows terms that match findings.
@@ -60,7 +61,7 @@ def query_of(text: str | None, *, linted: bool = False) -> Query | None:
     from mcpspy.core.query.parser import QueryError, parse  # Not every command has a filter.
 
     try:
-        return None if text is None else parse(text, linted=linted)
+        return None if text is None else parse(text, linted=linted, allow_unsafe=allow_unsafe)
     except QueryError as error:
         raise UsageError(
             sanitize(f"--filter, character {error.start + 1}: {error}"), "see docs/filter.md"

@@ -17,7 +17,7 @@ from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.atomic import save
 from mcpspy.io.recording.reader import Recording, RecordingState, read_header_of
 from mcpspy.ui.cli.arguments import counted_back, query_of, read_headers_of, recordings, title_of
-from mcpspy.ui.cli.options import CACERT, FOLDER, describe, describe_headers
+from mcpspy.ui.cli.options import CACERT, FOLDER, UNSAFE_REGEX, describe, describe_headers, read_unsafe_regex
 from mcpspy.ui.filter_items import exchange_filter
 from mcpspy.ui.terminal import Output, scanned
 
@@ -55,6 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-o --output": ("FILE", "write to this file (default: -, stdout)"),
         "--force": (None, "overwrite FILE if it exists; recordings are never overwritten"),
         "-q --filter": ("QUERY", "export only matching exchanges, e.g. 'tool:x >200ms'"),
+        **UNSAFE_REGEX,
         "--endpoint": ("URL", "send spans to this OpenTelemetry collector"),
     }
     describe(parser, options)
@@ -64,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     form = _format(args)
-    query = query_of(args.filter)
+    query = query_of(args.filter, allow_unsafe=read_unsafe_regex(args))
     paths = list(recordings(args.sessions, args.dir))
     if len(paths) > 1 and not form.several:
         several = ", ".join(each.name for each in FORMATS.values() if each.several)

@@ -126,6 +126,7 @@ def take_traffic(options: HttpOptions, args: argparse.Namespace) -> None:
         options.max_body = read_size("--max-body", args.max_body)
     set_recording(options, args)
     options.interception = read_rules(args)
+    options.interception.unsafe_regex = options.redaction.unsafe_regex
     check_rules(options.interception)
 
 

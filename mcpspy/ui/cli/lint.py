@@ -16,7 +16,7 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.arguments import query_of, recordings
-from mcpspy.ui.cli.options import FOLDER, describe
+from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, read_unsafe_regex
 from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, LintScan
 from mcpspy.ui.report.lint_text import MOST, explanation, finding_lines, more_lines, verdict
 from mcpspy.ui.terminal import Output, ProgressBar, warn_incomplete
@@ -44,6 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--select": ("CODES", "run only these rules: ENV, LIFE3, SEC201, ALL (default: ALL); repeatable"),
         "--ignore": ("CODES", "skip these rules; the longer of two matching codes wins; repeatable"),
         "-q --filter": ("QUERY", "report only findings on matching messages, e.g. 'tool:x since:-5m'"),
+        **UNSAFE_REGEX,
         "--explain": ("CODE", "print what a rule checks and why, with examples"),
     }
     describe(parser, options, repeated=("--select", "--ignore"))
@@ -69,7 +70,7 @@ def main(args: argparse.Namespace) -> int:
             "see docs/lint.md; use codes such as ENV, LIFE3, SEC201",
         ) from None
     fail_on = Severity(args.fail_on)
-    query = query_of(args.filter)
+    query = query_of(args.filter, allow_unsafe=read_unsafe_regex(args))
     paths = [(title, Recording(path).path) for title, path in recordings(args.sessions, args.dir)]
     counts: Counter[Severity] = Counter()
     linted = []

@@ -12,7 +12,9 @@ import math
 
 from mcpspy.errors import UsageError
 from mcpspy.io.interception import InterceptionOptions
+from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import RedactionOptions
+from mcpspy.io.settings import UnsafeRegex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +58,10 @@ RULES: Options = {
     "--hold-timeout": ("TIME", "forward a held message after this time (default: 300)"),
 }
 
+UNSAFE_REGEX: Options = {
+    "--unsafe-regex": (None, "also run regular expressions that RE2 cannot; on some texts they never end")
+}
+
 REDACTION: Options = {
     "--no-redact": (None, "keep secrets in the recording; its header records this choice"),
     "--redact-key": ("NAME", "also redact the value of this key; repeatable"),
@@ -70,6 +76,7 @@ REDACTION: Options = {
         "also redact what the rules of this file find, mcpspy's or gitleaks' TOML; repeatable",
     ),
     "--redact-entropy": (None, "also redact values that look random, of 20 characters or more"),
+    **UNSAFE_REGEX,
     "--config": ("FILE", "settings file (default: mcpspy.toml in the user's config folder)"),
 }
 
@@ -150,8 +157,10 @@ def set_redaction_option(options: RedactionOptions, flag: str, value: str) -> bo
         options.off = True
     elif flag == "--redact-entropy":
         options.entropy = True
+    elif flag == "--unsafe-regex":
+        options.unsafe_regex.is_allowed = True
     elif flag == "--config":
-        options.config = value
+        options.config = options.unsafe_regex.config = value
     else:
         return False
     return True
@@ -181,7 +190,13 @@ def read_redaction(args: argparse.Namespace) -> RedactionOptions:
     options.off = getattr(args, "no_redact", False)
     options.entropy = args.redact_entropy
     options.config = args.config
+    options.unsafe_regex = read_unsafe_regex(args)
     return options
+
+
+def read_unsafe_regex(args: argparse.Namespace) -> UnsafeRegex:
+    """Return the decision of `--unsafe-regex` and the settings, with warnings on stderr."""
+    return UnsafeRegex(args.unsafe_regex, say, getattr(args, "config", None))
 
 
 def check_redaction(options: RedactionOptions) -> None:

@@ -38,6 +38,7 @@ from mcpspy.ui.cli.options import (
     describe,
     describe_headers,
     describe_redaction,
+    read_unsafe_regex,
     set_recording,
     speed,
     time_limit,
@@ -125,7 +126,7 @@ def main(args: argparse.Namespace) -> int:
     read_comparison(args)  # Invalid options are reported before the server starts.
     carry = tuple(_substitution_rule(text) for text in args.carry)
     secrets = dict(_secret(text) for text in args.secret)
-    query = query_of(args.filter)
+    query = query_of(args.filter, allow_unsafe=read_unsafe_regex(args))
     _check(args)
     target = _target(args)
     path = find(args.recording, args.dir)

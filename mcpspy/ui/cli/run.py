@@ -77,6 +77,9 @@ def parse(arguments: list[str]) -> RunOptions | None:
     values: dict[str, str] = {}
     redaction = RedactionOptions()
     interception = InterceptionOptions()
+    # One decision on regular expressions for both, which warns once.
+    interception.unsafe_regex = redaction.unsafe_regex
+    redaction.unsafe_regex.say = say
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
         flag, equals, value = rest.pop(0).partition("=")

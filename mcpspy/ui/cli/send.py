@@ -13,13 +13,14 @@ from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.control.client import ControlClient
-from mcpspy.io.control.discovery import LiveSession, find, sessions
+from mcpspy.io.control.discovery import LiveSession, find, missing, sessions
 from mcpspy.io.control.protocol import CommandRefused, dumped
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.recording.reader import find as find_recording
+from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.body import pretty
 from mcpspy.ui.cli.arguments import read_parameters
-from mcpspy.ui.cli.options import describe, describe_format, time_limit
+from mcpspy.ui.cli.options import FOLDER, describe, describe_format, time_limit
 from mcpspy.ui.terminal import Output, columns
 
 TAKES_OPTIONS_ANYWHERE = True
@@ -35,7 +36,8 @@ examples:
 
 Sends the message on behalf of the other peer, under an unused id. The response is printed
 and recorded; the other peer never receives it. The session must be live.
-SESSION is `last`, a session name, the beginning of a session id, or a file.
+SESSION is `last`, a session name or the beginning of a session id, of a session in the
+folder (see --dir); or a recording, anywhere.
 PARAMS are JSON, KEY=VALUE (a.b=1 sets a nested key; VALUE is JSON if it parses as JSON),
 @FILE, KEY=@FILE, or - for stdin; several are merged.
 
@@ -58,14 +60,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", metavar="TIME", type=time_limit, default=TIMEOUT, help=wait)
     describe(parser, {"--stream": ("N", "HTTP: stream number, as printed by `mcpspy show`")})
     describe_format(parser, "json: the whole response on one line")
-    describe(parser, {"--list": (None, "list live sessions and exit")})
+    describe(parser, {"--list": (None, "list the live sessions of the folder and exit"), **FOLDER})
 
 
 def main(args: argparse.Namespace) -> int:
     if args.list:
         if args.session is not None:
             raise UsageError("send: --list takes no SESSION", "use mcpspy send --list")
-        _print_sessions(sessions(), as_json=args.format == "json")
+        _list(args.dir, as_json=args.format == "json")
         return 0
     if args.session is None or args.method is None:
         missing = "METHOD" if args.session else "SESSION and METHOD"
@@ -75,7 +77,7 @@ def main(args: argparse.Namespace) -> int:
         fields["params"] = params
     if args.stream is not None:
         fields["stream"] = args.stream
-    with ControlClient(_socket(args.session), "send") as session:
+    with ControlClient(_socket(args.session, args.dir), "send") as session:
         try:
             if args.notify:
                 session.order("notify", **fields)
@@ -122,24 +124,29 @@ def _print_progress(message: dict[str, Any]) -> None:
         )
 
 
-def _socket(name: str) -> str:
-    """Return the control socket of a session, by its name, id or file. Raises UsageError or CannotStart."""
+def _socket(name: str, folder: str | None) -> str:
+    """Return the control socket of a session, by its name, id or file. Raises UsageError or CannotStart.
+
+    A name or an id is that of a session in the folder; a file may be anywhere.
+    """
     if os.sep in name or name.endswith(".jsonl"):
         return find(name)
+    looked_at = sessions_folder(folder)
     live = sessions()[::-1]
-    for path, hello in live:
-        if name in ("last", hello["session"], hello["name"]):
-            return path
-    matching = [path for path, hello in live if len(name) >= 2 and hello["session"].startswith(name)]
-    if len(matching) == 1:
-        return matching[0]
-    if matching:
-        raise UsageError(
-            f"send: {name}: {len(matching)} live sessions have ids like this", "use more characters"
-        )
-    if name == "last":
-        raise CannotStart("send: no session is live", "start one with mcpspy run -- COMMAND")
-    state = Recording(find_recording(name)).state
+    here = [each for each in live if each.is_in(looked_at)]
+    for session in here:
+        if name in ("last", session.hello["session"], session.hello["name"]):
+            return session.path
+    if matching := [each for each in here if each.is_called(name)]:
+        if len(matching) > 1:
+            raise UsageError(
+                f"send: {name}: {len(matching)} live sessions have ids like this", "use more characters"
+            )
+        return matching[0].path
+    named = [each for each in live if each not in here and each.is_called(name)]
+    if name == "last" or named:
+        raise missing(looked_at, named, f"send: no live session {'' if name == 'last' else name}".rstrip())
+    state = Recording(find_recording(name, folder)).state
     if state is RecordingState.LIVE:
         raise CannotStart(
             f"send: {name} is live, but not reachable", "its mcpspy printed the reason on stderr"
@@ -147,6 +154,19 @@ def _socket(name: str) -> str:
     raise CannotStart(
         f"send: {name} is not live, its state is {state}", "mcpspy send --list shows live sessions"
     )
+
+
+def _list(folder: str | None, *, as_json: bool) -> None:
+    looked_at, live = sessions_folder(folder), sessions()
+    here = [each for each in live if each.is_in(looked_at)]
+    if here or as_json:
+        _print_sessions(here, as_json=as_json)
+    elif len(live) == 0:
+        Output().line(sanitize(f"No session is live in {looked_at}."))
+    if len(here) < len(live):
+        elsewhere = [each for each in live if each not in here]
+        subject = f"send: {len(here)} live {'session' if len(here) == 1 else 'sessions'}"
+        sys.stderr.write(sanitize(f"mcpspy: {missing(looked_at, elsewhere, subject)}") + "\n")
 
 
 def _print_sessions(found: list[LiveSession], *, as_json: bool) -> None:
@@ -158,9 +178,6 @@ def _print_sessions(found: list[LiveSession], *, as_json: bool) -> None:
             )
         return
     output = Output()
-    if not found:
-        output.line("No session is live.")
-        return
     table = [
         [
             sanitize(hello["session"]),

@@ -22,7 +22,7 @@ from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.recording.reader import Recording, RecordingState, find, summarize
 from mcpspy.io.recording.tail import follow
 from mcpspy.ui.cli.arguments import counted_back, query_of
-from mcpspy.ui.cli.options import FOLDER, describe, describe_format
+from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, describe_format, read_unsafe_regex
 from mcpspy.ui.cli.show_format import JsonFormatter, TextFormatter
 from mcpspy.ui.cli.show_layout import elide, shorten_subject
 from mcpspy.ui.filter_items import ChangeItem
@@ -77,6 +77,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-v --verbose": (None, "also print message bodies, and all HTTP notes"),
         "-f --follow": (None, "print new messages until the session ends"),
         "-q --filter": ("QUERY", "print only matching messages, e.g. 'tool:x >200ms'"),
+        **UNSAFE_REGEX,
         "--lint": (None, "print findings of `mcpspy lint` below each message"),
         "--http": (None, "also print successful HTTP requests and ends of HTTP exchanges"),
         "--mock": (None, "print the requests that a mock of the session can answer, and how often"),
@@ -100,7 +101,7 @@ def main(args: argparse.Namespace) -> int:
             raise UsageError("show: --mock counts the whole recording", "omit --follow, --filter and --lint")
         _print_mock(RecordingsLoader([find(args.session, args.dir)], (), merge=False).recordings(), args)
         return 0
-    query = query_of(args.filter, linted=args.lint)
+    query = query_of(args.filter, linted=args.lint, allow_unsafe=read_unsafe_regex(args))
     recording = Recording(find(args.session, args.dir))
     counted_back(query, recording.path, recording.header)
     printer = _SessionPrinter(recording, query, args)

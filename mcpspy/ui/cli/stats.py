@@ -12,7 +12,7 @@ from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.arguments import counted_back, query_of, recordings, title_of
-from mcpspy.ui.cli.options import FOLDER, describe, describe_format
+from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, describe_format, read_unsafe_regex
 from mcpspy.ui.report.stats_format import GLYPHS, BarStyle, CountedSession
 from mcpspy.ui.report.stats_table import SORTS, TableStyle
 from mcpspy.ui.terminal import Output, scanned
@@ -45,7 +45,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="sessions to count; several are compared (default: last)",
     )
     describe(
-        parser, {"-q --filter": ("QUERY", "count only matching requests and notifications, e.g. 'tool:x'")}
+        parser,
+        {
+            "-q --filter": ("QUERY", "count only matching requests and notifications, e.g. 'tool:x'"),
+            **UNSAFE_REGEX,
+        },
     )
     parser.add_argument(
         "--sort",
@@ -61,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    query = query_of(args.filter)
+    query = query_of(args.filter, allow_unsafe=read_unsafe_regex(args))
     paths = list(recordings(args.sessions, args.dir))
     counted = (_counted(path, title_of(name), query, args.top) for name, path in paths)
     if args.format == "json":

@@ -6,12 +6,13 @@ import argparse
 import gc
 import os
 import sys
+from pathlib import Path
 
 from mcpspy.core.sanitize import sanitize
-from mcpspy.errors import CannotStart
+from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.reader import find, read_header_of, summarize
-from mcpspy.io.settings import table
-from mcpspy.ui.cli.options import FOLDER, describe
+from mcpspy.io.settings import flag, sessions_folder, table
+from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe
 
 EPILOG = """\
 examples:
@@ -34,12 +35,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         help="session to open; several are merged by time",
     )
-    describe(parser, FOLDER)
+    describe(parser, {**FOLDER, **UNSAFE_REGEX})
 
 
 def main(args: argparse.Namespace) -> int:
     """Open the terminal UI; sessions that cannot be read are reported before."""
-    paths = [find(name, args.dir) for name in args.session]
+    paths = [_find(name, args.dir) for name in args.session]
     summaries = [summarize(path, read_header_of(path), counts=False) for path in dict.fromkeys(paths)]
     # All three streams: Textual reads keys from stdin and draws on stderr.
     if (
@@ -51,10 +52,25 @@ def main(args: argparse.Namespace) -> int:
     gc.set_threshold(100_000, 50, 100)
     from mcpspy.ui.tui.app import McpspyApp
 
-    app = McpspyApp(args.dir, summaries, table("keys"))
+    app = McpspyApp(args.dir, summaries, table("keys"), args.unsafe_regex or flag("unsafe_regex"))
     gc.freeze()
     app.run()
     return 0 if app.fault is None else _report_bug(app.fault)
+
+
+def _find(name: str, folder: str | None) -> Path:
+    """Return the recording of a session; raise UsageError, or CannotStart for a live session of another folder."""
+    try:
+        return find(name, folder)
+    except UsageError:
+        from mcpspy.io.control.discovery import missing, sessions
+
+        looked_at = sessions_folder(folder)
+        found = [each for each in sessions() if each.is_called(name) and not each.is_in(looked_at)]
+        if not found:
+            raise
+        subject = "tui: no session" if name == "last" else f"tui: no session {name}"
+        raise missing(looked_at, found, subject) from None
 
 
 def _report_bug(fault: Exception) -> int:

@@ -95,7 +95,7 @@ def read_options(request: pytest.FixtureRequest, modes: Sequence[str]) -> Plugin
 def redaction_of(config: Path | None) -> RedactionOptions:
     """Return the redaction options with this settings file."""
     redaction = RedactionOptions()
-    redaction.config = None if config is None else str(config)
+    redaction.config = redaction.unsafe_regex.config = None if config is None else str(config)
     return redaction
 
 

@@ -77,12 +77,15 @@ class McpspyApp(App[None]):
         folder: str | None = None,
         summaries: Sequence[Summary] | Summary | None = None,
         keys: Mapping[str, Any] | None = None,
+        unsafe_regex: bool = False,
     ) -> None:
         """Raise UsageError if `keys` is invalid."""
         super().__init__(ansi_color=None if wants_colour() else True)
         self._catalog = Catalog(folder)
         self._summaries = [summaries] if isinstance(summaries, Summary) else summaries
         self._chosen = checked(keys, names(node.BINDINGS for node in keyed())) if keys else {}
+        self.unsafe_regex = unsafe_regex
+        """True if filters and searches may use regular expressions that RE2 cannot run."""
         self.fault: Exception | None = None
         """The internal error that ended the application."""
         for theme in (DARK, LIGHT, PLAIN):

@@ -16,6 +16,7 @@ from mcpspy.core.intercept.commands import (
     SendCommand,
     parse_command,
 )
+from mcpspy.errors import UsageError
 
 
 @pytest.mark.parametrize(
@@ -94,3 +95,16 @@ def test_a_query_is_that_of_every_filter() -> None:
 def test_an_invalid_command_is_refused(order: dict[str, Any], why: str) -> None:
     with pytest.raises(CommandError, match=why):
         parse_command(order)
+
+
+def test_a_hold_with_a_pattern_that_re2_cannot_run_needs_a_permission() -> None:
+    order = {"order": "hold", "query": "/a(?=b)/"}
+    with pytest.raises(CommandError, match=r"hold: look-ahead .* not supported .*\(column 3\)"):
+        parse_command(order)
+    assert isinstance(parse_command(order, lambda _pattern, _construct: True), InterceptCommand)
+
+    def fail(_pattern: str, _construct: str) -> bool:
+        raise UsageError("mcpspy.toml: not UTF-8")
+
+    with pytest.raises(CommandError, match=r"hold: mcpspy\.toml: not UTF-8"):
+        parse_command(order, fail)

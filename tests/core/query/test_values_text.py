@@ -24,7 +24,7 @@ from tests.core.query.querying import Row
         ("/N.+le/", b'{"a":"Needle"}', True),
         ("/n.+le/", b'{"a":"Needle"}', False),
         ("/n.+le/i", b'{"a":"Needle"}', True),
-        ("/^.t.$/", "été".encode(), False),
+        ("/^.t.$/", "été".encode(), True),
         ("/^ét.$/", "été".encode(), True),
         ("/É/i", "été".encode(), True),
         ("/é/", b"\xff\xfe", False),
@@ -42,6 +42,7 @@ def test_the_text_is_searched_as_it_was_on_the_wire(query: str, data: bytes, fou
         ("text=x", "text needs a colon: write text:x", "x"),
         ("a /b(c/", "invalid regex: missing ), unterminated subpattern", "("),
         ("/*/", "invalid regex: nothing to repeat", "*"),
+        ("x /a(?=b)/", "look-ahead (?= is not supported (rewrite the pattern, or use --unsafe-regex)", "("),
         (
             "/a{99999999999999999999}/",
             "invalid regex: the repetition number is too large",
@@ -79,3 +80,22 @@ def test_a_text_that_folds_to_ascii_is_found_unchanged() -> None:
     for word in ("ß", "Straße", "\ufb01"):
         assert parse(f"text:{word}").matches(Row(data=f"a {word} b".encode()))
     assert parse("text:Straße").matches(Row(data=b"STRASSE"))
+
+
+def test_a_pattern_that_re2_cannot_run_needs_a_permission() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def allow(pattern: str, construct: str) -> bool:
+        asked.append((pattern, construct))
+        return True
+
+    query = parse("/a(?=b)/ or text:/x/", allow_unsafe=allow)
+
+    assert asked == [("a(?=b)", "look-ahead (?=")]
+    assert query.matches(Row(data=b"ab"))
+    assert not query.matches(Row(data=b"ac"))
+
+
+def test_a_pattern_that_never_ends_in_python_ends() -> None:
+    assert not parse("/(a+)+$/").matches(Row(data=b"a" * 1_000_000 + b"!"))
+    assert not parse("uri:" + "*a" * 20 + "b").matches(Row(method="resources/read", subject="a" * 10_000))

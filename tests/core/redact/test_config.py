@@ -65,6 +65,18 @@ def test_a_pattern_hides_its_first_group_or_all_of_it() -> None:
     }
 
 
+def test_a_pattern_that_never_ends_in_python_ends() -> None:
+    kept = redacted({"a": "a" * 200_000 + "!", "b": "aaa"}, RedactionRules(patterns=["^(a+)+$"]))
+    assert kept == {"a": "a" * 200_000 + "!", "b": placeholder(b"aaa", KEY).decode()}
+
+
+def test_a_pattern_that_re2_cannot_run_is_named_unless_it_is_allowed() -> None:
+    with pytest.raises(ValueError, match=r"look-behind \(\?<= is not supported .*--unsafe-regex"):
+        RedactionRules(patterns=["(?<=id-)[0-9]+"])
+    rules = RedactionRules(patterns=["(?<=id-)[0-9]+"], allow_unsafe=lambda _pattern, _construct: True)
+    assert redacted({"a": "é id-42"}, rules) == {"a": f"é id-{placeholder(b'42', KEY).decode()}"}
+
+
 def test_a_pointer_hides_its_value_and_everything_below() -> None:
     rules = RedactionRules(pointers=["/params/a~1b/0", "/params/n", "/params/o"])
     original = {

@@ -13,8 +13,9 @@ from mcpspy.core.rules.model import (
     ReplaceAction,
     RespondAction,
 )
-from mcpspy.core.rules.parser import read_flag
+from mcpspy.core.rules.parser import read_flag, read_rule
 from mcpspy.errors import UsageError
+from tests.core.query.querying import Row
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,7 @@ from mcpspy.errors import UsageError
     [
         ("tool:echo => delay 2s", "tool:echo", DelayAction(2)),
         ("=>drop", "", DropAction()),
+        ('"" => drop', "", DropAction()),
         ("a => hold ", "a", HoldAction()),
         ("a => error boom => bang", "a", FailAction(-32000, "boom => bang")),
         ("a => error -32603 it broke", "a", FailAction(-32603, "it broke")),
@@ -74,3 +76,22 @@ def test_a_mistake_is_reported_with_an_example(text: str, why: str) -> None:
 def test_text_that_is_not_utf_8_is_rejected() -> None:
     with pytest.raises(UsageError, match=r"--rule 'ping => name=\\udcff drop': not UTF-8"):
         read_flag("ping => name=\udcff drop", 1)
+
+
+@pytest.mark.parametrize("when", ['""', "", ' "" '])
+def test_empty_quotes_match_every_message(when: str) -> None:
+    rule = read_flag(f"{when} => drop", 1)
+
+    assert rule.query.matches(Row(kind="request", method="ping"))
+    assert rule.query.matches(Row(kind="result"))
+    assert not rule.of_requests
+    assert read_rule(1, {"when": when, "drop": True}).query.text == rule.query.text == ""
+
+
+def test_a_regular_expression_that_re2_cannot_run_needs_a_permission() -> None:
+    with pytest.raises(UsageError, match=r"column 4: look-ahead \(\?= is not supported .*--unsafe-regex"):
+        read_flag("/id(?=7)/ => drop", 1)
+
+    rule = read_flag("/id(?=7)/ => drop", 1, lambda _pattern, _construct: True)
+
+    assert rule.query.matches(Row(data=b"id7"))

@@ -9,7 +9,7 @@ import pytest
 from mcpspy.errors import CannotStart
 from mcpspy.io.control import protocol
 from mcpspy.io.control.client import ControlClient
-from mcpspy.io.control.discovery import find, sessions
+from mcpspy.io.control.discovery import LiveSession, find, missing, sessions
 from mcpspy.io.control.socket import ControlSocket
 
 if TYPE_CHECKING:
@@ -57,3 +57,30 @@ def test_nothing_is_listed_from_a_folder_that_others_can_write_to(
     runtime.chmod(0o777)
     assert sessions() == []
     runtime.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    ("folders", "message"),
+    [
+        ([], "no live session in /a (start one with mcpspy run -- COMMAND)"),
+        (["/b"], "no live session in /a; 1 live session in another folder: use --dir /b"),
+        (["/b c", "/b c"], "no live session in /a; 2 live sessions in another folder: use --dir '/b c'"),
+        (
+            ["/b", "/c", "/d", "/e", "/b"],
+            "no live session in /a; 5 live sessions in 4 other folders: use --dir /b or --dir /c or --dir /d …",
+        ),
+    ],
+)
+def test_sessions_of_other_folders_are_counted_and_their_folders_named(
+    folders: list[str], message: str
+) -> None:
+    found = [LiveSession("x.sock", {"folder": folder}) for folder in folders]
+    assert str(missing("/a", found)) == message
+
+
+def test_a_session_belongs_to_the_folder_of_its_recording(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    for hello in ({"folder": str(tmp_path)}, {"file": str(tmp_path / "x.jsonl")}):
+        assert LiveSession("x.sock", hello).is_in(str(tmp_path / "link"))
+        assert not LiveSession("x.sock", hello).is_in(str(tmp_path / "other"))
+    assert not LiveSession("x.sock", {"file": None}).is_in(str(tmp_path))

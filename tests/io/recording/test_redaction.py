@@ -14,6 +14,7 @@ from mcpspy.core.redact.redactor import Redactor
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
 from mcpspy.io.recording.redaction import RedactionOptions, clean, redactor
+from mcpspy.io.settings import UnsafeRegex
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -229,3 +230,18 @@ def test_a_switch_of_the_settings_is_true_or_false(tmp_path: Path) -> None:
     options.config = str(tmp_path / "mcpspy.toml")
     with pytest.raises(UsageError, match=r"redact\.entropy must be true or false"):
         redactor(options, lambda _: None)
+
+
+def test_a_pattern_of_the_settings_needs_their_permission(tmp_path: Path) -> None:
+    options, said = RedactionOptions(), list[str]()
+    settings = tmp_path / "mcpspy.toml"
+    options.config = str(settings)
+    options.unsafe_regex = UnsafeRegex(say=said.append, config=options.config)
+    settings.write_text('[redact]\npatterns = ["(?<=id-)[0-9]+"]\n', encoding="utf-8")
+    with pytest.raises(UsageError, match=r"look-behind \(\?<= is not supported .*--unsafe-regex"):
+        redactor(options, said.append)
+    settings.write_text(f"unsafe_regex = true\n{settings.read_text(encoding='utf-8')}", encoding="utf-8")
+    redacting = redactor(options, said.append)
+    assert redacting is not None
+    assert b"42" not in redacting.lines(b'{"t":0.1,"from":"client","msg":{"a":"id-42"}}\n')
+    assert said == ["warning: /(?<=id-)[0-9]+/: look-behind (?<= runs on Python's re, which may never end"]

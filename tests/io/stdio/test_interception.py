@@ -440,10 +440,11 @@ def test_noise_is_passed_dropped_or_put_on_stderr(path: Path, noise: str, kept: 
         b'{"x":123456789012345678901234567890,"y":"\\ud800"}\n',
     ]
     spy.server(messages[0] + NOISE + messages[1] + messages[2] + b"half")
+    half = b"half" if noise == "pass" else b""
     if spy.to_client.is_diverted():
         spy.to_client.end()
-    assert spy.to_client.out == messages[0] + kept + messages[1] + messages[2] + b"half"
-    assert spy.stderr.out == (NOISE if noise == STDERR else b"")
+    assert spy.to_client.out == messages[0] + kept + messages[1] + messages[2] + half
+    assert spy.stderr.out == (NOISE + b"half\n" if noise == STDERR else b"")
     spy.client(NOISE)
     assert spy.to_server.out == NOISE
     assert not spy.to_server.is_diverted()
@@ -451,8 +452,17 @@ def test_noise_is_passed_dropped_or_put_on_stderr(path: Path, noise: str, kept: 
         assert spy.written is not None
         found = spy.written()
         assert (
-            found.count(b'"to":"mcpspy"') == found.count(b'"note":"noise","did":"%b"' % noise.encode()) == 6
+            found.count(b'"to":"mcpspy"') == found.count(b'"note":"noise","did":"%b"' % noise.encode()) == 7
         )
+
+
+@pytest.mark.parametrize("unfinished", [b'{"id":2}', b'{"id":2} \r', b" [1]"])
+def test_a_message_without_a_line_end_reaches_the_host_at_the_end(path: Path, unfinished: bytes) -> None:
+    spy = Spy(path, noise="drop")
+    spy.server(b'{"id":1}\n' + unfinished)
+    assert spy.to_client.out == b'{"id":1}\n'
+    spy.to_client.end()
+    assert spy.to_client.out == b'{"id":1}\n' + unfinished
 
 
 def test_who_makes_us_answer_and_does_not_read_is_not_listened_to(path: Path) -> None:

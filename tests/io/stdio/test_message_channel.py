@@ -61,6 +61,9 @@ class Wire:
     def end_side(self, channel: MessageChannel) -> None:
         pass
 
+    def keep_back(self, channel: MessageChannel, unfinished: bytes) -> bool:
+        return False
+
 
 def wired(record: str | None = None) -> tuple[Wire, MessageChannel, Recorder]:
     where = RecordingTarget()

@@ -325,6 +325,18 @@ def test_noise_does_not_reach_the_host(run: Callable[..., Spy], start: Start, no
     assert spy.said("client") == spy.said("server") == said
 
 
+@pytest.mark.parametrize("noise", ["drop", "stderr"])
+@pytest.mark.parametrize("half", [b"Traceback: boo", b'{"jsonrpc":"2.0","id":1,"resu', b"\xff"])
+def test_half_a_line_of_noise_at_the_end_does_not_reach_the_host(
+    run: Callable[..., Spy], start: Start, noise: str, half: bytes
+) -> None:
+    spy = run("echo.py", options=options(start.recording, "--stdout-noise", noise))
+    out, err = spy.finish(call(1) + half)
+    assert (out, err) == (call(1), half + b"\n" if noise == "stderr" else b"")
+    assert spy.notes("noise") == [{"did": noise}]
+    assert spy.said("server") == call(1) + half
+
+
 def test_noise_reaches_stderr_after_the_server_has_closed_its_own(
     run: Callable[..., Spy], start: Start
 ) -> None:

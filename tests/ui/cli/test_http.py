@@ -50,6 +50,21 @@ def test_every_option_arrives(ran: list[HttpOptions]) -> None:
     assert options.recording
 
 
+def test_a_pattern_that_re2_cannot_run_needs_an_option_and_is_warned_about_once(
+    ran: list[HttpOptions], capfd: pytest.CaptureFixture[str]
+) -> None:
+    pattern = "id(?=7)"
+    arguments = ("--upstream", "http://up", "--rule", f"/{pattern}/ => drop", "--redact-pattern", pattern)
+    with pytest.raises(UsageError, match=r"look-ahead \(\?= is not supported .*--unsafe-regex"):
+        main(parsed(*arguments))
+    assert main(parsed(*arguments, "--unsafe-regex")) == 0
+    (options,) = ran
+    options.interception.interceptor()
+    assert capfd.readouterr().err.splitlines() == [
+        f"mcpspy: warning: /{pattern}/: look-ahead (?= runs on Python's re, which may never end"
+    ]
+
+
 def test_rules_and_the_watchdog_arrive_and_a_wrong_rule_is_reported_before(ran: list[HttpOptions]) -> None:
     arguments = (
         "--upstream",

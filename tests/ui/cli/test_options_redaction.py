@@ -8,6 +8,7 @@ import pytest
 
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.redaction import RedactionOptions
+from mcpspy.io.settings import UnsafeRegex
 from mcpspy.ui.cli.options import (
     REDACTION,
     check_redaction,
@@ -20,7 +21,7 @@ from mcpspy.ui.cli.run import parse
 WORDS = [
     "--redact-key", "a", "--redact-key", "b", "--redact-pattern", "c", "--redact-pointer", "/d", "--redact-env", "E",
     "--redact-rules", "r.toml", "--redact-entropy",
-    "--config", "f.toml", "--no-redact",
+    "--unsafe-regex", "--config", "f.toml", "--no-redact",
 ]  # fmt: skip
 WANTED = {
     "off": True,
@@ -31,6 +32,7 @@ WANTED = {
     "rules": ["r.toml"],
     "entropy": True,
     "config": "f.toml",
+    "unsafe_regex": UnsafeRegex(is_allowed=True, config="f.toml"),
 }
 
 
@@ -40,6 +42,7 @@ def test_argparse_and_run_read_them_alike() -> None:
     options = parse([*WORDS, "--", "s"])
     assert options is not None
     assert vars(read_redaction(parser.parse_args(WORDS))) == vars(options.redaction) == WANTED
+    assert options.interception.unsafe_regex is options.redaction.unsafe_regex
     assert vars(read_redaction(parser.parse_args([]))) == vars(RedactionOptions())
 
 

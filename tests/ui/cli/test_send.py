@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 class Live:
     """A session whose peer returns `answer`, or does not respond if that is None."""
 
-    def __init__(self, session: str, name: str, file: str | None) -> None:
+    def __init__(self, session: str, name: str, folder: Path, file: str | None) -> None:
         self.session = session
         self._hello: dict[str, Any] = {
             "name": name,
             "file": file,
+            "folder": str(folder),
             "transport": "stdio",
             "pid": 4711,
             "state": {"held": [{}, {}]},
@@ -58,7 +59,8 @@ def live(runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     """A live session, and an older one of another name."""
     monkeypatch.setenv("MCPSPY_DIR", str(tmp_path))
     lock = threading.Lock()
-    older, live = Live("deadbeef", "clock", None), Live("0badcafe", "weather", str(tmp_path / "w.jsonl"))
+    older = Live("deadbeef", "clock", tmp_path, None)
+    live = Live("0badcafe", "weather", tmp_path, str(tmp_path / "w.jsonl"))
     header = '{"mcpspy":1,"id":"%s","started":"2026-11-21T08:00:00.000Z","name":"%s"}\n'
     (tmp_path / "w.jsonl").write_text(header % ("0badcafe", "weather"), encoding="utf-8")
     (tmp_path / "e.jsonl").write_text(header % ("0000aaaa", "ended"), encoding="utf-8")
@@ -179,11 +181,51 @@ def test_an_answer_that_does_not_come_is_not_waited_for_longer_than_asked(
     assert "no response: the session has ended" in capsys.readouterr().err
 
 
-def test_the_absence_of_a_live_session_is_reported(runtime: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["send", "last", "m"]) == 3
-    assert "no session is live (start one with mcpspy run -- COMMAND)" in capsys.readouterr().err
-    assert main(["send", "--list"]) == 0
-    assert capsys.readouterr().out == "No session is live.\n"
+def test_where_no_session_is_live_that_is_reported(
+    runtime: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = ["--dir", str(tmp_path)]
+    assert main(["send", "last", "m", *folder]) == 3
+    said = capsys.readouterr().err
+    assert said == f"mcpspy: send: no live session in {tmp_path} (start one with mcpspy run -- COMMAND)\n"
+    assert main(["send", "--list", *folder]) == 0
+    assert capsys.readouterr().out == f"No session is live in {tmp_path}.\n"
+
+
+@pytest.mark.parametrize("which", ["last", "weather", "0badcafe", "0bad"])
+def test_a_session_of_another_folder_is_reported_and_not_reached(
+    which: str, live: Live, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (other := tmp_path / "other").mkdir()
+    assert main(["send", which, "ping", "--dir", str(other)]) == 3
+    sessions, which = ("2 live sessions", "") if which == "last" else ("1 live session", f" {which}")
+    assert capsys.readouterr().err == (
+        f"mcpspy: send: no live session{which} in {other}; {sessions} in another folder: use --dir {tmp_path}\n"
+    )
+    assert live.orders == []
+
+
+def test_a_recording_of_another_folder_is_reached_by_its_path(
+    live: Live, answering: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other").mkdir()
+    monkeypatch.setenv("MCPSPY_DIR", str(tmp_path / "other"))
+    assert main(["send", str(tmp_path / "w.jsonl"), "ping"]) == 0
+    assert main(["send", "last", "ping", "--dir", f"{tmp_path}/other/.."]) == 0
+    assert len(live.orders) == 2
+
+
+def test_the_list_has_the_sessions_of_the_folder_and_counts_the_others(
+    live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (other := tmp_path / "other").mkdir()
+    monkeypatch.setenv("MCPSPY_DIR", str(other))
+    for more in ([], ["--format", "json"]):
+        assert main(["send", "--list", *more]) == 0
+        assert capfd.readouterr() == (
+            "",
+            f"mcpspy: send: 0 live sessions in {other}; 2 live sessions in another folder: use --dir {tmp_path}\n",
+        )
 
 
 def test_the_live_sessions_are_listed(live: Live, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:

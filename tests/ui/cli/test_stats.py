@@ -169,3 +169,22 @@ def test_the_help_names_every_order(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert all(name in printed for name in ("p95", "sent", "back", "--top N", "exit codes"))
     assert stats.EPILOG in printed
+
+
+def test_a_pattern_that_re2_cannot_run_is_an_error_and_with_the_option_a_warning(
+    make_recording: Make, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ["stats", str(make_recording()), "-q", 'x /echo(?=")/']
+
+    assert main(words) == 2
+    refused = capfd.readouterr().err
+    assert main([*words, "--unsafe-regex"]) == 0
+    ran = capfd.readouterr()
+
+    assert refused == (
+        "mcpspy: stats: --filter, character 8: look-ahead (?= is not supported (rewrite the pattern, or use"
+        " --unsafe-regex) (see docs/filter.md)\n"
+    )
+    assert ran.err == (
+        "mcpspy: warning: /echo(?=\")/: look-ahead (?= runs on Python's re, which may never end\n"
+    )

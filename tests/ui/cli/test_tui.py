@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from mcpspy.io.control import discovery
+from mcpspy.io.control.discovery import LiveSession
 from mcpspy.ui.cli import tui
 from mcpspy.ui.cli.main import main
 
@@ -69,6 +71,33 @@ def test_a_file_that_is_not_there_is_reported_before_the_screen(
 
     assert main(["tui", str(missing)]) == 2
     assert capsys.readouterr().err == f"mcpspy: {missing}: no such file (mcpspy ls lists the sessions)\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "weather",
+            "tui: no session weather in {}; 1 live session in another folder: use --dir /elsewhere",
+        ),
+        ("0bad", "tui: no session 0bad in {}; 1 live session in another folder: use --dir /elsewhere"),
+        ("last", "tui: no session in {}; 1 live session in another folder: use --dir /elsewhere"),
+    ],
+)
+def test_a_live_session_of_another_folder_is_named(
+    name: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    live = LiveSession("x.sock", {"session": "0badcafe", "name": "weather", "folder": "/elsewhere"})
+    monkeypatch.setattr(discovery, "sessions", lambda: [live])
+
+    assert main(["tui", name, "--dir", str(tmp_path)]) == 3
+    assert capsys.readouterr().err == f"mcpspy: {message.format(tmp_path)}\n"
+    assert main(["tui", "clock", "--dir", str(tmp_path)]) == 2
+    assert "no sessions in" in capsys.readouterr().err
 
 
 def test_a_file_that_is_not_a_recording_is_reported_before_the_screen_opens(

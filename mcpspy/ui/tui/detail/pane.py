@@ -22,7 +22,7 @@ from mcpspy.ui.tui.detail.document import Document, DocumentPart, Section
 from mcpspy.ui.tui.detail.search import HitPosition, SearchBox, SearchQuery, SearchState
 from mcpspy.ui.tui.detail.viewer import Viewer
 from mcpspy.ui.tui.detail.views import PRETTY, VIEWS, renewed, sections, stacked, tabs
-from mcpspy.ui.tui.widgets.base import SplitLine
+from mcpspy.ui.tui.widgets.base import SplitLine, allows_unsafe
 from mcpspy.ui.tui.widgets.columns import Piece
 
 CLIPBOARD = 256_000
@@ -175,7 +175,7 @@ class DetailPane(Widget, can_focus=True):
         """Go to the first hit at or below the cursor."""
         event.stop()
         try:
-            query = SearchQuery(event.value) if event.value else None
+            query = SearchQuery(event.value, allows_unsafe(self)) if event.value else None
         except ValueError as wrong:
             self._flash_message(str(wrong))
             return

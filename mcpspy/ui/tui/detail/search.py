@@ -15,6 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import Input
 
+from mcpspy.core.regex import AllowUnsafe, RegexError, UnsupportedRegexError, compile_regex, refuse
 from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.tui.detail.document import Section
 from mcpspy.ui.tui.detail.json_view import StyledSpan
@@ -29,33 +30,27 @@ WINDOW = 1 << 20
 class SearchQuery:
     """A search; raises `ValueError` if it is invalid."""
 
-    def __init__(self, words: str) -> None:
+    def __init__(self, words: str, allow_unsafe: AllowUnsafe = refuse) -> None:
         self.words = words
         is_regex = len(words) > 2 and words.startswith("/") and words.endswith("/")
+        self._lower = not any(c.isupper() for c in words)
+        is_literal = not is_regex and (words.isascii() or not self._lower)
+        self._needle = words.encode("utf-8", "replace") if is_literal else b""
         pattern = words[1:-1] if is_regex else re.escape(words)
-        flags = 0 if any(c.isupper() for c in words) else re.IGNORECASE
         try:
-            self._shown = re.compile(pattern, flags)
-            if is_regex or (flags and not words.isascii()):
-                self._regex = re.compile(
-                    _in_bytes(pattern) if flags else pattern.encode(), flags | re.MULTILINE
-                )
-        except re.error as error:
+            self._regex = compile_regex(pattern, allow_unsafe, ignore_case=self._lower, multiline=True)
+        except UnsupportedRegexError:
+            raise
+        except RegexError as error:
             raise ValueError(f"invalid regular expression: {error}") from None
-        self._needle = (
-            b"" if is_regex or (flags and not words.isascii()) else words.encode("utf-8", "replace")
-        )
-        self._lower = bool(flags)
 
     def spans(self, line: str, role: str) -> list[StyledSpan]:
-        return [
-            StyledSpan(*hit.span(), role) for hit in self._shown.finditer(line) if hit.end() > hit.start()
-        ]
+        return [StyledSpan(start, end, role) for start, end in self._regex.text_spans(line) if end > start]
 
     def find(self, text: bytes, at: int = 0) -> Iterator[int]:
         """Yield the offsets of hits, starting at `at`."""
         if not self._needle:
-            yield from (hit.start() for hit in self._regex.finditer(text, at) if hit.end() > hit.start())
+            yield from (start for start, end in self._regex.spans(text, at) if end > start)
             return
         needle, length = (self._needle.lower() if self._lower else self._needle), len(self._needle)
         while at < len(text):
@@ -105,16 +100,6 @@ class SearchHits:
             return last
         index = bisect_right(self._known, place - 1)
         return self._known[index - 1] if index else None
-
-
-def _in_bytes(pattern: str) -> bytes:
-    """Return a pattern for UTF-8 in which non-ASCII characters match in upper and lower case."""
-    return b"".join(
-        c.encode()
-        if c.isascii()
-        else b"(?:" + b"|".join(sorted({re.escape(v.encode()) for v in (c, c.lower(), c.upper())})) + b")"
-        for c in pattern
-    )
 
 
 class HitPosition(NamedTuple):

@@ -14,7 +14,7 @@ from textual.widgets import Input
 from mcpspy.analysis import rows
 from mcpspy.core.query.parser import Query, QueryError, parse
 from mcpspy.core.sanitize import sanitize
-from mcpspy.ui.tui.widgets.base import SplitLine
+from mcpspy.ui.tui.widgets.base import SplitLine, allows_unsafe
 
 SETTLE = 0.1
 """Seconds from the last key to filtering, so that a million rows are not filtered for every letter."""
@@ -87,8 +87,8 @@ class FilterLine(Horizontal):
         self._sign.set_text([("/", "title")])
         self._show_error("")
 
-    def _show_error(self, message: str) -> None:
-        self._error_line.set_text([(message, rows.BAD)] if message else [])
+    def _show_error(self, message: str, role: str = rows.BAD) -> None:
+        self._error_line.set_text([(message, role)] if message else [])
         self._error_line.styles.width = len(message) + 2 if message else 0
 
 
@@ -156,12 +156,18 @@ class FilterBar(FilterLine):
             self._settling.stop()
             self._settling = None
         text = self._input.value
+        warnings: list[str] = []
+
+        def allow_unsafe(pattern: str, construct: str) -> bool:
+            warnings.append(f"{construct} may never end")
+            return allows_unsafe(self)(pattern, construct)
+
         try:
-            query = parse(text, linted=True)
+            query = parse(text, linted=True, allow_unsafe=allow_unsafe)
         except QueryError as error:
             self._show_error(sanitize(str(error.args[0])))
             return
-        self._show_error("")
+        self._show_error(sanitize(", ".join(warnings)), rows.OPEN)
         if text.strip() != self._sent:
             self._sent = text.strip()
             self.post_message(self.Changed(query))

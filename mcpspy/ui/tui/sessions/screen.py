@@ -46,6 +46,8 @@ class SessionsScreen(Screen[None]):
         self._counts = CountCache()
         self._sessions: list[Summary] = []
         self._has_looked = False
+        self._elsewhere: list[str] = []
+        """Other folders that have live sessions, searched once, if this folder has no sessions."""
         self._wanted = asyncio.Event()
         self._force_reload = False
         self._demo: Worker[None] | None = None
@@ -183,9 +185,13 @@ class SessionsScreen(Screen[None]):
             if self.is_current and (self.app.screen is self or self.app.screen.is_modal):
                 forced, self._force_reload = self._force_reload, False
                 self._sessions = await asyncio.to_thread(self._catalog.look, anew=forced)
-                self._has_looked = True
+                self._elsewhere = [] if self._sessions else self._elsewhere
+                is_first, self._has_looked = not self._has_looked, True
                 self._counts.keep([summary.path for summary in self._sessions])
                 self._show()
+                if is_first and not self._sessions:
+                    self._elsewhere = await asyncio.to_thread(_other_folders, str(self._catalog.folder))
+                    self._show()
                 until = time.monotonic() + max(EVERY, 10 * (time.monotonic() - began))
                 await self._count(until)
             with suppress(TimeoutError):
@@ -235,7 +241,7 @@ class SessionsScreen(Screen[None]):
     def _show(self) -> None:
         shown = self._bar.filter(self._sessions)
         has_rest = not self._has_looked or self._catalog.trouble
-        self._list.empty = [] if has_rest else nothing(len(self._sessions))
+        self._list.empty = [] if has_rest else nothing(len(self._sessions), self._elsewhere)
         compared = self._list.compared
         self._list.forget_all_but(self._sessions)
         if self._list.compared != compared:
@@ -260,3 +266,11 @@ class SessionsScreen(Screen[None]):
         if self._demo is not None:
             return "recording a demo session …", rows.OPEN
         return sanitize(f"watching {self._catalog.folder}"), rows.QUIET
+
+
+def _other_folders(folder: str) -> list[str]:
+    """Return the folders of live sessions, without this one."""
+    from mcpspy.io.control.discovery import sessions
+
+    others = (session.folder for session in sessions() if not session.is_in(folder))
+    return list(dict.fromkeys(filter(None, others)))

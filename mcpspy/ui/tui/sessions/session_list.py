@@ -201,12 +201,16 @@ def title(shown: int, sessions: Sequence[Summary], marked: int) -> tuple[list[Pi
     return [("mcpspy", "title"), (" · sessions", None)], counts
 
 
-def nothing(sessions: int) -> list[Piece]:
-    return (
-        [(f"0 of {plural(sessions, 'session')} match. Press esc to clear the filter.", None)]
-        if sessions
-        else EMPTY
-    )
+def nothing(sessions: int, elsewhere: Sequence[str] = ()) -> list[Piece]:
+    """Return the text of an empty list; `elsewhere` are other folders that have live sessions."""
+    if sessions:
+        return [(f"0 of {plural(sessions, 'session')} match. Press esc to clear the filter.", None)]
+    if not elsewhere:
+        return EMPTY
+    options: list[Piece] = [
+        (sanitize(f"    mcpspy tui --dir {shlex.quote(one)}"), "title") for one in elsewhere
+    ]
+    return [("No sessions in this folder. Sessions of another folder are live:", None), ("", None), *options]
 
 
 def about(summary: Summary | None) -> list[Piece]:

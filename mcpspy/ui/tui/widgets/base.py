@@ -18,7 +18,14 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.strip import Strip
 from textual.widget import Widget
 
+from mcpspy.core.regex import AllowUnsafe
 from mcpspy.ui.tui.widgets.columns import Piece, cells, fitted, steady
+
+
+def allows_unsafe(widget: Widget) -> AllowUnsafe:
+    """Return the application's decision on regular expressions that RE2 cannot run: no, without `--unsafe-regex`."""
+    is_allowed = bool(getattr(widget.app, "unsafe_regex", False))
+    return lambda _pattern, _construct: is_allowed
 
 
 class BaseWidget(Widget):

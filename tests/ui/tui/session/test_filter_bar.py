@@ -57,6 +57,19 @@ async def test_keys_right_after_the_slash_are_not_commands(opened: Any, tools: A
         assert typed(screen) == "text:9"
 
 
+async def test_a_pattern_that_re2_cannot_run_needs_a_permission(opened: Any, tools: Any) -> None:
+    tools.end()
+    async with opened(tools.path) as screen:
+        await screen.press("slash")
+        await screen.press(*"/tool(?=3)/")
+        await screen.shows("look-ahead (?= is not supported")
+        assert screen.count == 101
+        screen.app.unsafe_regex = True
+        await screen.press("enter")
+        await screen.until(lambda: screen.count == 10)
+        await screen.shows("look-ahead (?= may never end")
+
+
 async def test_an_invalid_filter_is_reported_and_the_rows_stay(opened: Any, tools: Any) -> None:
     tools.end()
     async with opened(tools.path) as screen:

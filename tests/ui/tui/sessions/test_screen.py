@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from mcpspy.io.control import discovery
+from mcpspy.io.control.discovery import LiveSession
 from mcpspy.io.recording.reader import Summary
 from mcpspy.io.recording.writer import Writer
 from mcpspy.ui.tui.session.screen import SessionScreen
@@ -42,6 +44,21 @@ def chosen(screen: Any) -> Summary:
 
 def is_asking(screen: Any) -> bool:
     return isinstance(screen.app.screen, ConfirmPrompt)
+
+
+async def test_an_empty_folder_names_another_one_with_a_live_session(
+    opened: Any, tmp_path: Path, make_recording: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = ["/else where", str(tmp_path), "/else where", ""]
+    found = [LiveSession("x.sock", {"folder": folder}) for folder in folders]
+    monkeypatch.setattr(discovery, "sessions", lambda: found)
+    async with opened(size=(80, 24)) as screen:
+        await screen.shows("Sessions of another folder are live:", "mcpspy tui --dir '/else where'")
+        assert "--dir" not in screen.text.replace("--dir '/else where'", "", 1)
+        path = make_recording()
+        await screen.shows("1 session")
+        path.unlink()
+        await screen.shows("No sessions yet")
 
 
 async def test_an_empty_folder_shows_instructions(opened: Any, tmp_path: Path) -> None:
