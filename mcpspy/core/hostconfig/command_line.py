@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-SWITCHES = frozenset(["--no-record", "--no-redact", "--sse", "--insecure"])
+SWITCHES = frozenset(
+    ["--no-record", "--no-redact", "--sse", "--insecure", "--redact-entropy", "--unsafe-regex"]
+)
 
 
 class ProxyCommand(NamedTuple):

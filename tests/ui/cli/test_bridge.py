@@ -51,7 +51,7 @@ def test_by_default_it_is_named_after_the_host_and_finds_out_what_the_server_spe
     assert (options.name, options.recording, options.address.is_sse) == ("example.com:8443", False, None)
 
 
-def test_what_may_be_a_secret_is_read_from_variables(
+def test_secrets_are_read_from_variables(
     ran: list[BridgeOptions], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("URL", "https://example.com/mcp?key=s3cret")
