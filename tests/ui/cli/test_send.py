@@ -181,7 +181,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for_longer_than_asked(
     assert "no response: the session has ended" in capsys.readouterr().err
 
 
-def test_where_no_session_is_live_that_is_reported(
+def test_a_missing_live_session_is_reported(
     runtime: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = ["--dir", str(tmp_path)]
