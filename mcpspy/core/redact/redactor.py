@@ -95,6 +95,7 @@ class Redactor:
             self._custom_rules is None
             and not self._prefilter.hits(words)
             and not any(map(words.lower().__contains__, OPTIONS))
+            and not (b"://" in words and b"?" in words)
         ):
             return dict(fields)
         from mcpspy.core.redact.command_line import command

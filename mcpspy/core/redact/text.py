@@ -209,6 +209,11 @@ def _at(text: bytes, place: int, literal: bytes, rules: RedactionRules, *, is_ur
     return None if where is None else SecretSpan(*where, rule)
 
 
+def is_documented(password: bytes) -> bool:
+    """Return True for the `user:password@host` of documentation."""
+    return _DOCUMENTED.fullmatch(password) is not None
+
+
 def _password(text: bytes, at: int) -> SecretSpan | None:
     """Return the password of a URL, or the token in place of its user."""
     base = max(0, at - URL)
@@ -220,7 +225,7 @@ def _password(text: bytes, at: int) -> SecretSpan | None:
     value = found[part]
     if (
         patterns.is_harmless(value)
-        or _DOCUMENTED.fullmatch(value)
+        or is_documented(value)
         or (part == "user" and not patterns.is_random(value, 16))
     ):
         return None

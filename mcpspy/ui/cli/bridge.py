@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mcpspy.ui.cli.arguments import filled, read_endpoint, read_headers
+from mcpspy.ui.cli.arguments import filled, read_endpoint, read_headers, shown_url
 from mcpspy.ui.cli.options import (
     CERTIFICATES,
     SESSION,
@@ -54,7 +54,8 @@ def main(args: argparse.Namespace) -> int:
     from mcpspy.io.bridge import BridgeOptions, run
     from mcpspy.io.client import ServerAddress
 
-    address = ServerAddress(url, headers, args.cacert, args.insecure, True if args.sse else None)
+    is_sse = True if args.sse else None
+    address = ServerAddress(url, headers, args.cacert, args.insecure, is_sse, shown_url(args.upstream))
     options = BridgeOptions(address, args.name or upstream.host)
     set_recording(options, args)
     return run(options)

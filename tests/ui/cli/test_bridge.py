@@ -36,6 +36,7 @@ def test_every_option_arrives(ran: list[BridgeOptions], monkeypatch: pytest.Monk
         "ca.pem",
         True,
         True,
+        "https://example.com/mcp",
     )
     assert (options.name, options.record, options.folder, options.max_size) == ("n", "r.jsonl", "d", 1024)
     assert options.recording
