@@ -36,9 +36,20 @@ def redacted_text(text: str, argv: Iterable[str] = ()) -> str:
 
     `argv` is the command line of this process; its secrets are also redacted where the text repeats them.
     """
-    for secret in _secrets(tuple(argv)):
+    words = tuple(argv)
+    if not _is_suspect("\n".join((text, *words))):
+        return text
+    for secret in _secrets(words):
         text = text.replace(secret, REDACTED)
     return _redacted(text, None, hides_segments=False)
+
+
+def _is_suspect(text: str) -> bool:
+    """Return False if a text certainly contains no secret. `mcpspy run` prints lines without the rules then."""
+    from mcpspy.core.redact.prefilter import Prefilter
+    from mcpspy.core.redact.redactor import is_suspect_command
+
+    return is_suspect_command(text.encode("utf-8", "surrogatepass"), Prefilter())
 
 
 @lru_cache(maxsize=4)
