@@ -1,4 +1,4 @@
-"""What mcpspy prints about command lines and URLs contains no secret."""
+"""Command lines and URLs that mcpspy prints contain no secret."""
 
 from __future__ import annotations
 
