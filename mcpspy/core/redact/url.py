@@ -76,11 +76,18 @@ def _userinfo(authority: bytes, start: int) -> Iterator[SecretSpan]:
 
 def _parameters(rest: bytes, start: int, rules: RedactionRules) -> Iterator[SecretSpan]:
     for parameter in _PARAMETER.finditer(rest):
-        name, value = unquote_to_bytes(parameter["name"]), parameter["value"]
+        name = unquote_to_bytes(parameter["name"])
+        value = parameter["value"]
+        if parameter.end() == len(rest):
+            value = value.rstrip(b":,.)")  # The URL may be in a sentence.
         is_secret = (
             rules.verdict(name) != NameVerdict.NOTHING or _SEPARATORS.sub(b"", name.lower()) in PARAMETERS
         )
-        part = secret_part(rest, *parameter.span("value")) if is_secret else None
+        part = (
+            secret_part(rest, parameter.start("value"), parameter.start("value") + len(value))
+            if is_secret
+            else None
+        )
         if part is not None and not _SMALL_NUMBER.fullmatch(value):
             yield SecretSpan(start + part[0], start + part[1], "url-parameter")
 

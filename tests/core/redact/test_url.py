@@ -38,7 +38,7 @@ def redacted(text: str, rules: RedactionRules = RULES, *, hides_segments: bool =
         ("https://h/?key=${KEY:-abc}&z=1", "https://h/?key=${KEY:-#}&z=1"),
         ("https://h/?nextToken=abc&page=2&tokens_used=5", "https://h/?nextToken=abc&page=2&tokens_used=5"),
         ("${BASE:-https://u:pw9@h}/x?sig=abc", "${BASE:-https://u:#@h}/x?sig=#"),
-        ("see https://h/?token=abc, and http://u:pw9@h", "see https://h/?token=# and http://u:#@h"),
+        ("see https://h/?token=abc, and http://u:pw9@h", "see https://h/?token=#, and http://u:#@h"),
         ("https://h/npm/@scope/name@1.2.3", "https://h/npm/@scope/name@1.2.3"),
     ],
 )
