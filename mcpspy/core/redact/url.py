@@ -32,7 +32,7 @@ _URL = re.compile(
     (?P<path> [^\s"'`<>?\#]* ) (?P<rest> [^\s"'`<>]* )
     """
 )
-_PARAMETER = re.compile(rb"(?P<name>[^?&;#=]{1,160})=(?P<value>\$\{[^{}]*\}|[^&;#]*)")
+_PARAMETER = re.compile(rb"(?<=[?&;#])(?P<name>[^?&;#=]{1,160})=(?P<value>\$\{[^{}]*\}|[^&;#]*)")
 _DEFAULT = re.compile(rb"\$\{[A-Za-z_][A-Za-z0-9_]*:?[-=](?P<value>[^{}]*)\}")
 _SEGMENT = re.compile(rb"[^/]+")
 _SEPARATORS = re.compile(rb"[^a-z0-9]+")
