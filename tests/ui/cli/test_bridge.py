@@ -37,6 +37,7 @@ def test_every_option_arrives(ran: list[BridgeOptions], monkeypatch: pytest.Monk
         True,
         True,
         2 << 20,
+        "https://example.com/mcp",
     )
     assert (options.name, options.record, options.folder, options.max_size) == ("n", "r.jsonl", "d", 1024)
     assert options.recording
@@ -51,9 +52,7 @@ def test_by_default_it_is_named_after_the_host_and_finds_out_what_the_server_spe
     assert (options.name, options.recording, options.address.is_sse) == ("example.com:8443", False, None)
 
 
-def test_secrets_are_read_from_variables(
-    ran: list[BridgeOptions], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_secrets_are_read_from_variables(ran: list[BridgeOptions], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("URL", "https://example.com/mcp?key=s3cret")
     monkeypatch.setenv("KEY", " ${k} \n")
     monkeypatch.setenv("TOKEN", "t0ken")
