@@ -112,7 +112,7 @@ def test_visible_text_stays_as_it_is(text: str) -> None:
 
 
 @given(MIXED)
-def test_what_was_sanitized_does_not_change_again(text: str) -> None:
+def test_sanitized_text_does_not_change_again(text: str) -> None:
     assert sanitize(sanitize(text)) == sanitize(text)
 
 
