@@ -262,9 +262,7 @@ def test_servers_that_the_host_does_not_read_are_named(
 
 
 @pytest.mark.parametrize("text", ["{}", '{"mcpServers": {}}', '{"mcpServers": null}'])
-def test_a_file_without_servers_is_reported_as_such(
-    text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_without_servers_is_reported_as_such(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("x.json").write_text(text, encoding="utf-8")
 
     assert main(["wrap", "x.json", "--all"]) == 0
