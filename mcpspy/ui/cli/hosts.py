@@ -5,24 +5,19 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
 from mcpspy.analysis import rows
 from mcpspy.core.hostconfig.servers import EntryKind, ServerEntry, origin
-from mcpspy.core.redact.display import redacted_command
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.hosts import HOSTS, Host
 from mcpspy.io.hosts.last_session import LastSession, SessionOutcome, SessionsByName
 from mcpspy.io.hosts.resolve import ConfigTarget, target
-from mcpspy.io.recording.redaction import RedactionOptions, display_rules
 from mcpspy.ui.cli.options import describe, describe_format
 from mcpspy.ui.terminal import Output, columns
-
-if TYPE_CHECKING:
-    from mcpspy.core.redact.config import RedactionRules
 
 EPILOG = """\
 examples:
@@ -50,14 +45,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     sessions = SessionsByName()
     output = Output()
-    rules = display_rules(RedactionOptions())
     shown = 0
     for host in HOSTS:
         found = _read(host)
         if found is None and not args.all:
             continue
         shown += 1
-        document = _document(host, found, sessions, args.dir, rules)
+        document = _document(host, found, sessions, args.dir)
         if args.format == "json":
             sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE))
         else:
@@ -79,11 +73,7 @@ def _read(host: Host) -> ConfigTarget | McpspyError | None:
 
 
 def _document(
-    host: Host,
-    found: ConfigTarget | McpspyError | None,
-    sessions: SessionsByName,
-    folder: str | None,
-    rules: RedactionRules | None,
+    host: Host, found: ConfigTarget | McpspyError | None, sessions: SessionsByName, folder: str | None
 ) -> dict[str, Any]:
     document: dict[str, Any] = {
         "host": host.name,
@@ -96,15 +86,13 @@ def _document(
     }
     if isinstance(found, ConfigTarget):
         try:
-            document["servers"] = [_server(server, sessions, folder, rules) for server in found.servers()]
+            document["servers"] = [_server(server, sessions, folder) for server in found.servers()]
         except McpspyError as error:
             document["trouble"] = str(error)
     return document
 
 
-def _server(
-    server: ServerEntry, sessions: SessionsByName, folder: str | None, rules: RedactionRules | None
-) -> dict[str, Any]:
+def _server(server: ServerEntry, sessions: SessionsByName, folder: str | None) -> dict[str, Any]:
     wrapped = server.proxy
     last = None
     is_gone = False
@@ -117,7 +105,7 @@ def _server(
     return {
         "name": server.name,
         "type": str(server.what),
-        "command": redacted_command(command, rules) if server.what is EntryKind.STDIO else None,
+        "command": command if server.what is EntryKind.STDIO else None,
         "url": origin(server.url) if server.what is EntryKind.URL else None,
         "why": server.why or None,
         "disabled": server.disabled,

@@ -19,7 +19,6 @@ from msgspec import Struct
 from mcpspy.core.jsontools import Pointer
 from mcpspy.core.mock.session import MockOptions
 from mcpspy.core.protocol.http_headers import read_upstream
-from mcpspy.core.redact.display import redacted_url
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
 from mcpspy.io.client import ServerAddress, ServerCommand
@@ -72,8 +71,7 @@ class ServedEndpoint:
         self._thread.join(PATIENCE)
         if self._thread.is_alive():
             raise CannotStart(
-                f"{redacted_url(self.url or str(self._source))} does not close",
-                "check that its client closed all streams",
+                f"{self.url or self._source} does not close", "check that its client closed all streams"
             )
         self._loop.close()
 
