@@ -53,7 +53,7 @@ https://unpkg.com/@{w}/{w}@{n}.0.1/dist|git@github.com:{w}/{w}.git|ssh://git@git
 postgres://{w}@localhost:5432/{w}|postgres://localhost:5432/{w}|redis://localhost:6379/0|mailto:{w}@{w}.example|{w}.py:5432:{w}
 127.0.0.1:5432:5432|curl -u https://{w}.example|curl -s https://{w}.example -o {w}|docker run -p 8080:80 {w}|sshpass is not installed
 https://{w}.example/reset-password/{w}?next_page_token={n}|file:///home/ada/secrets/{w}.txt|mongodb://{w}.example/{w}?authSource=admin
-jdbc:postgresql://{w}.example/{w}|jdbc:oracle:thin:@{w}.example:1521/{w}|//registry.npmjs.org/:_authToken=${{NPM_TOKEN}}
+jdbc:postgresql://{w}.example/{w}|jdbc:oracle:thin:@{w}.example:1521/{w}|//{w}.example/:_authToken=${{NPM_TOKEN}}
 """.strip()
 
 
