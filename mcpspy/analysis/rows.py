@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result, decoded
 from mcpspy.core.protocol.spec import CLIENT, ERRORS, SERVER
-from mcpspy.core.recording.decode import Damaged, Note
+from mcpspy.core.recording.decode import Damaged, Header, Note
+from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize, sanitize_bytes
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.rule_notes import RULE, about, words
@@ -104,6 +105,13 @@ def _effects(change: Change) -> list[str]:
     what = change.what
     by = ["by mcpspy"] if not isinstance(what, Note | Damaged) and what.frame.by is not None else []
     return [*by, *([change.effect] if change.effect else [])]
+
+
+def server(header: Header) -> str:
+    """Return the command or URL of a recorded server, redacted even if the recording is not; not sanitized."""
+    return (
+        " ".join(redacted_command(header.command)) if header.command else redacted_url(header.upstream or "")
+    )
 
 
 def outcome(exchange: Exchange) -> tuple[str, str]:

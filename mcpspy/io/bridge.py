@@ -16,6 +16,7 @@ from mcpspy.core.mock import responses
 from mcpspy.core.protocol.message import Failure, Request, Result, read_frame
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Frame
+from mcpspy.core.redact.display import redacted_text
 from mcpspy.errors import CannotStart, McpspyError
 from mcpspy.io.client import (
     ConnectionEnded,
@@ -149,7 +150,7 @@ class Bridge:
                 connection = await self._connected(initializes=True)
                 if lost.at > self._renewed_at:  # Only the first of several requests starts a session.
                     await self._begin_session(connection)
-                    say(f"{self._address.url} ended the session; started a new one")
+                    say(f"{self._address.shown} ended the session; started a new one")
             except McpspyError as error:
                 self._send_error(id, str(error))
                 return
@@ -167,7 +168,7 @@ class Bridge:
                 why = event.why or "the connection ended"
                 self._end_handshake(why)
                 for id in list(self._pending):  # noqa: A001
-                    self._send_error(id, f"{self._address.url}: {why}")
+                    self._send_error(id, f"{self._address.shown}: {why}")
 
     def _forward_to_host(self, event: ReceivedMessage) -> None:
         data = event.data
@@ -192,12 +193,12 @@ class Bridge:
             return
         request = self._pending.get(event.request or "")
         if event.request is None or request is None:
-            say(f"{self._address.url}: {event.why}")
+            say(f"{self._address.shown}: {event.why}")
         elif isinstance(event, ExchangeRefused) and event.is_session_lost and self._can_renew(request):
             request.was_repeated = True
             self._start(self._renew(event.request, event))
         else:
-            self._send_error(event.request, f"{self._address.url}: {event.why}")
+            self._send_error(event.request, f"{self._address.shown}: {event.why}")
 
     def _can_renew(self, request: BridgedRequest | None) -> bool:
         """Return whether a request that got a 404 can be sent again in another session."""
@@ -210,12 +211,14 @@ class Bridge:
             if why is None:
                 self._handshake.set_result(None)
             else:
-                self._handshake.set_exception(CannotStart(f"{self._address.url}: {why}"))
+                self._handshake.set_exception(CannotStart(f"{self._address.shown}: {why}"))
 
     def _send_error(self, id: str, why: str) -> None:  # noqa: A002
         self._pending.pop(id, None)
         self._update_state()
-        self._write(responses.error(id.encode(), responses.INTERNAL_ERROR, f"mcpspy bridge: {why}"))
+        self._write(
+            responses.error(id.encode(), responses.INTERNAL_ERROR, f"mcpspy bridge: {redacted_text(why)}")
+        )
 
     def _update_state(self) -> None:
         if all(request.is_subscription for request in self._pending.values()):

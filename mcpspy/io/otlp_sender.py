@@ -14,6 +14,7 @@ import orjson
 from yarl import URL
 
 from mcpspy import __version__
+from mcpspy.core.redact.display import redacted_url
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.client.aiohttp_session import client, reason
@@ -39,7 +40,9 @@ def traces_url(endpoint: str) -> str:
     except ValueError:
         url = URL()
     if url.scheme not in ("http", "https") or not url.host:
-        raise UsageError(sanitize(f"--endpoint {endpoint}: not a URL"), "an example: http://localhost:4318")
+        raise UsageError(
+            sanitize(f"--endpoint {redacted_url(endpoint)}: not a URL"), "an example: http://localhost:4318"
+        )
     return str(url.with_path(PATH) if url.path in ("", "/") else url)
 
 
@@ -55,12 +58,14 @@ async def _send(address: ServerAddress, batches: Iterable[tuple[int, bytes]]) ->
         for count, body in batches:
             try:
                 async with asyncio.timeout(PATIENCE):
-                    more, message = _taken(address.url, *await _post(session, address, body))
+                    more, message = _taken(address.shown, *await _post(session, address, body))
             except (aiohttp.ClientError, OSError) as error:
                 what = (
                     f"no response in {PATIENCE:.0f} s" if isinstance(error, TimeoutError) else reason(error)
                 )
-                raise CannotStart(sanitize(f"cannot send to {address.url}: {what}"), _after(spans)) from None
+                raise CannotStart(
+                    sanitize(f"cannot send to {address.shown}: {what}"), _after(spans)
+                ) from None
             except CannotStart as refused:
                 raise CannotStart(refused.args[0], _after(spans)) from None
             spans += count

@@ -18,6 +18,7 @@ from msgspec import Struct, convert
 from mcpspy.core.recording import encode
 from mcpspy.core.recording.decode import Header, read_entry
 from mcpspy.core.recording.encode import FORMAT
+from mcpspy.core.redact.display import redacted_text
 from mcpspy.core.replay.plan import ReplayPlan
 from mcpspy.core.replay.player import Player, PlayerOptions, SentRequest
 from mcpspy.core.replay.substitution import Substitutions
@@ -247,7 +248,11 @@ class _Playback:
         why = player.stopped or next(refused, None)
         if why is None or player.is_answered:
             return None
-        output = f"; its output is not JSON-RPC: {self._invalid_output[:80]}" if self._invalid_output else ""
+        output = (
+            f"; its output is not JSON-RPC: {redacted_text(self._invalid_output)[:80]}"
+            if self._invalid_output
+            else ""
+        )
         return f"{self._connection.name}: {why}{output}"
 
 

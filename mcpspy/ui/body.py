@@ -119,7 +119,9 @@ def growing_in(text: bytes) -> re.Pattern[bytes]:
         text.decode()
     except UnicodeDecodeError:
         return re.compile(rb"[\x00-\x09\x0b-\x1f\x7f-\xff]")
-    return re.compile(rb"[\x00-\x09\x0b-\x1f\x7f\xc2\xcd\xd8\xe1\xe2\xe3\xef\xf3]")
+    return re.compile(
+        rb"[\x00-\x09\x0b-\x1f\x7f\xc2\xcd\xd8\xe1\xe2\xe3\xef\xf3]|\xf0\x9b\xb2[\xa0-\xa3]|\xf0\x9d\x85[\xb3-\xba]"
+    )
 
 
 def pretty(data: bytes) -> list[str]:

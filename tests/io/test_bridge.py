@@ -143,6 +143,19 @@ async def test_a_request_without_a_response_gets_an_error_with_the_reason(
     assert (said["id"], said["error"]) == (1, {"code": -32603, "message": why})
 
 
+async def test_an_error_does_not_tell_the_host_the_secrets_of_the_url(world: World) -> None:
+    world.bridge._address = ServerAddress("https://ada:hunter2@example.com/mcp?token=tiger99")
+    lost = ExchangeLost(0.0, "1", 1, "proxy http://ada:hunter2@proxy refused")
+    world.servers = [Server({"tools/call": [lost]})]
+
+    said = await world.say(CALL)
+
+    assert said["error"]["message"] == (
+        "mcpspy bridge: https://ada:[redacted]@example.com/mcp?token=[redacted]: "
+        "proxy http://ada:[redacted]@proxy refused"
+    )
+
+
 async def test_a_server_that_is_not_there_is_tried_again_with_the_next_line(world: World) -> None:
     world.servers = [CannotStart("cannot reach it")]
     assert (await world.say(HELLO))["error"]["message"] == "mcpspy bridge: cannot reach it"

@@ -26,6 +26,11 @@ def test_invalid_json_is_shown_as_text() -> None:
     assert pretty(b"caf\xe9\x1b[2J") == ["caf\\xe9\\x1b[2J"]
 
 
+def test_invisible_characters_are_visible() -> None:
+    assert pretty('"a\u200b\U000e0041\ufeff"'.encode()) == ['"a\\u200b\\U000e0041\\ufeff"']
+    assert pretty("a\u2060b".encode()) == ["a\\u2060b"]
+
+
 def test_a_long_line_is_cut_and_counted() -> None:
     assert pretty(b"x" * (WIDE + 7)) == ["x" * WIDE + "… 7 more characters"]
 

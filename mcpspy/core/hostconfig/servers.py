@@ -7,6 +7,7 @@ configure another timeout, and some hosts restart it at each progress notificati
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -16,7 +17,10 @@ from mcpspy.core.hostconfig import command_line, jsonc, toml, yaml
 from mcpspy.core.hostconfig.command_line import ProxyCommand
 from mcpspy.core.hostconfig.layout import ConfigSyntax, EntryLayout
 from mcpspy.core.hostconfig.tree import Node, NodeKind
+from mcpspy.core.redact.display import redacted_url
 from mcpspy.errors import UsageError
+
+_VARIABLE = re.compile(r"\$\{[^{}]*\}")
 
 
 class EntryKind(StrEnum):
@@ -129,12 +133,17 @@ def _upstream(node: Node, proxy: ProxyCommand, layout: EntryLayout) -> str:
 
 
 def origin(url: str) -> str:
-    """Return the scheme, host and port of a URL, the parts that hold no secret."""
+    """Return the scheme, host and port of a URL, the parts that hold no secret.
+
+    Return a leading `${VAR:-default}` whole, except secrets in the default.
+    """
+    if variable := _VARIABLE.match(url):
+        return redacted_url(variable[0])
     try:
         parts = urlsplit(url)
     except ValueError:
         return "its URL"
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else "its URL"
 
 
 class HostTimeouts(NamedTuple):

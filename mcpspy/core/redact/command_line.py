@@ -1,14 +1,16 @@
 """Redact the command line of a server, for the header of a recording.
 
-An option's value may be the next word; everything else (`NAME=value`, tokens, URLs) is plain text.
+An option's value may be the next word; everything else (`NAME=value`, tokens) is plain text, with the secrets of
+URLs. Of `${VAR:-default}`, only the default can be a secret.
 """
 
 from __future__ import annotations
 
 import re
 
-from mcpspy.core.redact.patterns import NameVerdict, is_harmless
-from mcpspy.core.redact.text import SecretSpan, spans
+from mcpspy.core.redact.patterns import NameVerdict
+from mcpspy.core.redact.text import SecretSpan
+from mcpspy.core.redact.url import secret_part, url_spans
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,15 +50,15 @@ def command(
         if option is not None and rules.verdict(option["name"]) == NameVerdict.NOTHING:
             option = None
         programs = [word.rpartition("/")[2] for word in words[:number]] if before in _PROGRAMS else []
-        is_password = not is_harmless(data) and any(name in programs for name in _PASSWORDS.get(before, ()))
-        if _LOGINS.get(before) in programs and not is_harmless(data.partition(b":")[2]):
-            found = [SecretSpan(data.index(b":") + 1, len(data), "argv")]
-        elif is_password or (expected and not _NOT_SECRET.match(data) and not is_harmless(data)):
-            found = [SecretSpan(0, len(data), "argv")]
-        elif not expected and option is not None and not is_harmless(option["value"]):
-            found = [SecretSpan(option.start("value"), option.end("value"), "argv")]
-        else:
-            found = spans(data, rules)
+        is_password = any(name in programs for name in _PASSWORDS.get(before, ()))
+        found: list[SecretSpan] = []
+        if _LOGINS.get(before) in programs and b":" in data:
+            found = _value(data, data.index(b":") + 1)
+        elif is_password or (expected and not _NOT_SECRET.match(data)):
+            found = _value(data, 0)
+        elif not expected and option is not None:
+            found = _value(data, option.start("value"))
+        found = found or url_spans(data, rules)
         expected = option is not None and data.startswith(b"-") and not option["value"]
         pieces: list[bytes] = []
         done = 0
@@ -66,3 +68,9 @@ def command(
             done = end
         redacted.append(b"".join([*pieces, data[done:]]).decode("utf-8", "surrogateescape"))
     return redacted
+
+
+def _value(data: bytes, start: int) -> list[SecretSpan]:
+    """Return the secret in the value of a secret option, from `start` to the end of its word."""
+    part = secret_part(data, start, len(data))
+    return [] if part is None else [SecretSpan(*part, "argv")]

@@ -113,7 +113,7 @@ class Redactor:
             for value in fields.values()
         ]
         words = "\n".join(values).encode("utf-8", "surrogateescape")
-        if self._custom_rules is None and not self._prefilter.hits(words):
+        if self._custom_rules is None and not is_suspect_command(words, self._prefilter):
             return dict(fields)
         from mcpspy.core.redact.command_line import command
 
@@ -244,6 +244,11 @@ class Redactor:
         if self._found is not None:
             spelled = "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in pointer)
             self._found(rule, spelled)
+
+
+def is_suspect_command(words: bytes, prefilter: Prefilter) -> bool:
+    """Return False if command lines and URLs certainly contain no secret; imports nothing."""
+    return bool(prefilter.hits(words)) or (b"://" in words and (b"?" in words or b"#" in words))
 
 
 def _lines(data: bytes) -> list[bytes]:

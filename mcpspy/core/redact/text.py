@@ -254,6 +254,11 @@ def _one(span: SecretSpan | None) -> list[SecretSpan]:
     return [] if span is None else [span]
 
 
+def is_documented(password: bytes) -> bool:
+    """Return True for the `user:password@host` of documentation."""
+    return _DOCUMENTED.fullmatch(password) is not None
+
+
 def _password(text: bytes, at: int) -> SecretSpan | None:
     """Return the password of a URL, or the token in place of its user."""
     base = max(0, at - URL)
@@ -268,7 +273,7 @@ def _password(text: bytes, at: int) -> SecretSpan | None:
         value = text[found.start(part) : at]
     if (
         patterns.is_harmless(value)
-        or _DOCUMENTED.fullmatch(value)
+        or is_documented(value)
         or (part == "user" and not patterns.is_random(value, 16))
     ):
         return None

@@ -16,6 +16,7 @@ import aiohttp
 from yarl import URL
 
 from mcpspy.core.protocol.http_headers import LOOPBACK
+from mcpspy.core.redact.display import redacted_text
 from mcpspy.errors import CannotStart
 from mcpspy.io.client.base import ServerAddress
 
@@ -55,12 +56,14 @@ async def check_reachable(address: ServerAddress) -> None:
     try:
         _, writer = await asyncio.open_connection(url.host, url.port)
     except OSError as error:
-        raise CannotStart(f"cannot reach {address.url}: {reason(error)}", "is the server running?") from None
+        raise CannotStart(
+            f"cannot reach {address.shown}: {reason(error)}", "is the server running?"
+        ) from None
     writer.close()
 
 
 def reason(error: Exception) -> str:
-    """Return a short reason why a server cannot be reached, or has disconnected."""
+    """Return a short reason why a server cannot be reached, or has disconnected; redacted."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return f"its certificate is not trusted: {error.certificate_error} (trust its CA with --cacert FILE)"
     if isinstance(error, aiohttp.ServerDisconnectedError):
@@ -69,7 +72,8 @@ def reason(error: Exception) -> str:
     # The numbers of an SSLError are not errno values.
     number = cause.errno if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError) else None
     # asyncio's own text repeats the address. Negative errno values come from the resolver.
-    return os.strerror(number) if number and number > 0 else str(cause) or type(cause).__name__
+    # Some texts contain a URL: that of a proxy, with its password.
+    return os.strerror(number) if number and number > 0 else redacted_text(str(cause)) or type(cause).__name__
 
 
 def environment_proxy(url: URL) -> URL | None:

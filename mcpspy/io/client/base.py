@@ -14,6 +14,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
 
 from mcpspy.core.jsontools import one_line, replaced
+from mcpspy.core.redact.display import redacted_command, redacted_url
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -135,6 +136,11 @@ class ServerCommand(NamedTuple):
 
     arguments: list[str]
 
+    @property
+    def shown(self) -> str:
+        """Return the command line for messages, redacted."""
+        return " ".join(redacted_command(self.arguments))
+
 
 class ServerAddress(NamedTuple):
     """The address of a running server."""
@@ -150,6 +156,13 @@ class ServerAddress(NamedTuple):
     """True for HTTP+SSE (2024-11-05). None assumes HTTP+SSE if the path ends in `sse`."""
     max_body: int = 0
     """Bytes of a decoded body or event above which a response is not read (0: no limit)."""
+    typed: str = ""
+    """The URL to print, if variables of the command line were filled in."""
+
+    @property
+    def shown(self) -> str:
+        """Return the URL for messages, redacted."""
+        return redacted_url(self.typed or self.url)
 
 
 ServerTarget: TypeAlias = ServerCommand | ServerAddress
@@ -160,7 +173,7 @@ class ServerConnection(ABC):
 
     def __init__(self, name: str, recorder: Recorder | None) -> None:
         self.name = name
-        """The server's command or URL."""
+        """The server's command or URL, redacted."""
         self.last_words: deque[str] = deque(maxlen=LAST_WORDS)
         """The last lines of the server's stderr."""
         self.ended: ConnectionEnded | None = None

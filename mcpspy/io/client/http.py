@@ -19,6 +19,7 @@ from yarl import URL
 from mcpspy.core.protocol.message import Failure, Notification, Result, read_frame, text
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT, SERVER
+from mcpspy.core.redact.display import redacted_url
 from mcpspy.errors import CannotStart
 from mcpspy.io.client.aiohttp_session import check_reachable, client, reason
 from mcpspy.io.client.base import (
@@ -79,7 +80,7 @@ class HttpConnection(ServerConnection):
         recorder: Recorder | None,
         numbers: Iterator[int] | None,
     ) -> None:
-        super().__init__(address.url, recorder)
+        super().__init__(address.shown, recorder)
         self._url = URL(address.url)
         self._client = client
         self._numbers = numbers or itertools.count(1)
@@ -162,7 +163,8 @@ class HttpConnection(ServerConnection):
         self._state.is_sse = True
         self._messages_to = self._url.join(URL(found.result()))
         if self._messages_to.origin() != self._url.origin():
-            raise CannotStart(f"{self.name} names an endpoint at another origin: {self._messages_to}")
+            elsewhere = redacted_url(str(self._messages_to))
+            raise CannotStart(f"{self.name} names an endpoint at another origin: {elsewhere}")
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)

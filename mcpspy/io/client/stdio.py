@@ -62,7 +62,7 @@ class StdioConnection(ServerConnection):
     """A child process and its three pipes."""
 
     def __init__(self, command: ServerCommand, recorder: Recorder | None) -> None:
-        super().__init__(" ".join(command.arguments), recorder)
+        super().__init__(command.shown, recorder)
         self.pipes = _Pipes(self)
         self.pid = 0
         self._stdin_encoder = FrameEncoder(CLIENT)

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from mcpspy.core.redact.display import redacted_url
 from mcpspy.errors import NOT_EXECUTABLE, NOT_FOUND
 from mcpspy.io.forward import proxy as forward_proxy
 from mcpspy.io.forward.ca import authority, system_authorities
@@ -204,7 +205,7 @@ async def _run(options: ExecOptions) -> int:
         async with forward_proxy.forwarding(options, ca) as proxy:
             status = await run(options.command, variables(os.environ, proxy.url, os.fspath(bundle)))
     for upstream, path in proxy.recordings():
-        say(f"{upstream}: recorded to {path}")
+        say(f"{redacted_url(upstream)}: recorded to {path}")
     if options.recording and not proxy.recordings() and not is_start_failure(status):
         say(f"nothing recorded: {options.command[0]} sent no MCP through the proxy (see docs/exec.md)")
     return status

@@ -21,6 +21,7 @@ from aiohttp import web
 from yarl import URL
 
 from mcpspy.core.protocol.http_headers import Upstream, is_metadata
+from mcpspy.core.redact.display import redacted_url
 from mcpspy.io.client.aiohttp_session import environment_proxy, reason, trust
 from mcpspy.io.forward.http2 import Http2Upstream
 from mcpspy.io.http.context import ExchangeContext, SessionScopes
@@ -253,4 +254,4 @@ class EndpointRegistry:
         if self._announce is not None:
             where = endpoint.recorder.path
             what = "not recorded" if where is None else f"recording to {where}"
-            self._announce(f"{endpoint.upstream.origin}{endpoint.upstream.path}: {what}")
+            self._announce(f"{redacted_url(endpoint.upstream.origin + endpoint.upstream.path)}: {what}")

@@ -29,6 +29,7 @@ from mcpspy.core.protocol.message import Request, read_frame
 from mcpspy.core.recording.capped_body import CappedBody, CappedStream
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER, SseEncoder
+from mcpspy.core.redact.display import redacted_url
 from mcpspy.io.client.aiohttp_session import in_turns, reason
 from mcpspy.io.http.context import SESSION, ExchangeHead
 from mcpspy.io.http.intercepted_exchange import (
@@ -474,7 +475,7 @@ class HttpExchange:
     async def _respond_unreachable(self, error: Exception) -> web.StreamResponse:
         """Respond with a JSON-RPC error because the server cannot be reached."""
         upstream = self._context.upstream
-        line = f"mcpspy: cannot reach {upstream.origin}{upstream.path}: {reason(error)}"
+        line = f"mcpspy: cannot reach {redacted_url(upstream.origin + upstream.path)}: {reason(error)}"
         await self._record_head(502, {}, error=line)
         await self._end(None)
         messages = read_frame(Frame(0.0, CLIENT, self._request_body)) if self._request_body else []

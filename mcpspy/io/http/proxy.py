@@ -17,6 +17,7 @@ from yarl import URL
 
 from mcpspy.core.protocol.http_headers import LOOPBACK, Upstream, recorded_headers, rejection_reason
 from mcpspy.core.recording.capped_body import MAX_BODY
+from mcpspy.core.redact.display import REDACTED, redacted_url
 from mcpspy.io.client.aiohttp_session import open_session, trust
 from mcpspy.io.http.context import ExchangeContext
 from mcpspy.io.http.exchange import ADDED, HttpExchange, json_error
@@ -25,6 +26,7 @@ from mcpspy.io.http.interception import HttpInterception
 from mcpspy.io.http.listener import accepting, listening, origin, stop_on_signals
 from mcpspy.io.interception import InterceptionOptions
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
+from mcpspy.io.recording.redaction import display_rules
 
 if TYPE_CHECKING:
     import ssl
@@ -101,9 +103,18 @@ async def _serve(options: HttpOptions) -> int:
     stop = asyncio.Event()
     stop_on_signals(lambda _: stop.set())
     async with proxying(options) as url:
-        say(f"{url} -> {options.upstream.origin}{options.upstream.path}")
+        say(banner(url, options))
         await stop.wait()
     return 0
+
+
+def banner(url: str, options: HttpOptions) -> str:
+    """Return the line with the URL for clients and that of the server, redacted by the rules of the recording."""
+    rules = display_rules(options.redaction)
+    shown = redacted_url(url, rules)
+    upstream = redacted_url(options.upstream.origin + options.upstream.path, rules)
+    hint = "" if shown == url else f"; clients need the value from --upstream in place of {REDACTED}"
+    return f"{shown} -> {upstream}{hint}"
 
 
 @asynccontextmanager

@@ -15,6 +15,8 @@ from mcpspy.core.jsontools import Pointer
 from mcpspy.core.mock.loader_fast import FastInteractionLoader
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.store import InteractionStore
+from mcpspy.core.redact.display import redacted_command, redacted_url
+from mcpspy.core.redact.placeholder import untagged
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.reader import Recording
 from mcpspy.io.recording.scan import RecordingScan, opened
@@ -103,7 +105,7 @@ class _RecordingFile:
     def __init__(self, recording: Recording, label: str, ignored: Sequence[Pointer]) -> None:
         self.path = recording.path
         header = recording.header
-        self.command = " ".join(header.command or ()) or header.upstream or header.name
+        self._header = header
         self.loader = FastInteractionLoader(InteractionStore(label, ignored, self._message), header)
         self.bytes = 0
         self.is_over = False
@@ -111,6 +113,13 @@ class _RecordingFile:
         self._files: list[BinaryIO] = []
         self._scan = RecordingScan(self.path, SLICE)
         finalize(self, self._scan.close)
+
+    @property
+    def command(self) -> str:
+        """The command or URL of the server, or the name of the session; redacted."""
+        words = self._header.command
+        shown = " ".join(redacted_command(words)) if words else redacted_url(self._header.upstream or "")
+        return untagged(shown or self._header.name)
 
     @property
     def server(self) -> str | None:

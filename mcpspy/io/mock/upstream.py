@@ -15,6 +15,7 @@ from mcpspy.core.mock import responses
 from mcpspy.core.protocol.message import Failure, Request, Result, read_frame
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Frame
+from mcpspy.core.redact.display import redacted_text
 from mcpspy.errors import McpspyError
 from mcpspy.io.client import (
     ConnectionEnded,
@@ -134,7 +135,7 @@ class RealServerConnection:
 
     def _refuse(self, id: str, why: str) -> None:  # noqa: A002
         self._open.pop(id, None)
-        text = f"mcpspy mock: not recorded, and the request to the server failed: {why}"
+        text = f"mcpspy mock: not recorded, and the request to the server failed: {redacted_text(why)}"
         self._receive(responses.error(id.encode(), responses.INTERNAL_ERROR, text))
 
 

@@ -97,7 +97,13 @@ class Recorder:
 
 
 def say(line: str) -> None:
-    """Print a line on stderr, unless that would block, because the host may not read it."""
+    """Print a line on stderr, redacted, unless that would block, because the host may not read it."""
+    try:
+        from mcpspy.core.redact.display import redacted_text
+
+        line = redacted_text(line, sys.argv[1:])
+    except Exception as error:  # A bug must not print a secret.
+        line = f"a bug in mcpspy: a line could not be redacted: {type(error).__name__}"
     message = f"mcpspy: {line}\n".encode("utf-8", "replace")
     if sys.platform != "win32":
         import select

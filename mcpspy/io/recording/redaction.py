@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from mcpspy.errors import CannotStart, UsageError
+from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.settings import UnsafeRegex, config_file
 
 TYPE_CHECKING = False
@@ -59,6 +59,17 @@ def redactor(
 
     rules = _rules(options, say)
     return Redactor(os.urandom(32), rules, found)
+
+
+def display_rules(options: RedactionOptions) -> RedactionRules | None:
+    """Return the rules for what mcpspy prints: those of the recording, also if it is not redacted.
+
+    Returns None for the built-in rules only, as for invalid settings, which are reported where they matter.
+    """
+    try:
+        return _rules(options, lambda _: None)
+    except McpspyError:
+        return None
 
 
 def _rules(options: RedactionOptions, say: Callable[[str], None]) -> RedactionRules | None:

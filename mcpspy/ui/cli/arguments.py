@@ -18,6 +18,7 @@ import orjson
 from mcpspy.core.jsontools import Pointer, pointer
 from mcpspy.core.protocol.http_headers import Upstream, read_upstream
 from mcpspy.core.recording.decode import Header
+from mcpspy.core.redact.display import redacted_url
 from mcpspy.core.regex import AllowUnsafe, refuse
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
@@ -132,8 +133,20 @@ def read_endpoint(option: str, url: str, typed: str | None = None) -> Upstream:
     """Return the server of a URL; raise UsageError with the option and the URL as typed, before expansion."""
     upstream = read_upstream(url)
     if upstream is None:
-        raise UsageError(f"{option} {typed or url}: not a server URL", "use http://localhost:3001/mcp")
+        raise UsageError(
+            f"{option} {redacted_url(typed or url)}: not a server URL", "use http://localhost:3001/mcp"
+        )
     return upstream
+
+
+def shown_url(text: str) -> str:
+    """Return a URL as typed, but with each variable that is a URL replaced by its value: others may be secrets."""
+    return _VARIABLE.sub(lambda found: _url_in(found[1]) or found[0], text)
+
+
+def _url_in(variable: str) -> str:
+    value = os.environ.get(variable, "")
+    return value if "://" in value else ""
 
 
 def filled(option: str, text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mcpspy.ui.cli.arguments import filled, read_endpoint, read_headers_of, variable_of
+from mcpspy.ui.cli.arguments import filled, read_endpoint, read_headers_of, shown_url, variable_of
 from mcpspy.ui.cli.options import (
     CERTIFICATES,
     SESSION,
@@ -71,7 +71,9 @@ def main(args: argparse.Namespace) -> int:
     from mcpspy.io.client import ServerAddress
 
     max_body = MAX_BODY if args.max_body is None else read_size("--max-body", args.max_body)
-    address = ServerAddress(url, headers, args.cacert, args.insecure, True if args.sse else None, max_body)
+    is_sse = True if args.sse else None
+    typed = url if args.upstream is None else shown_url(args.upstream)
+    address = ServerAddress(url, headers, args.cacert, args.insecure, is_sse, max_body, typed)
     options = BridgeOptions(address, args.name or upstream.host)
     set_recording(options, args)
     return run(options)

@@ -175,12 +175,13 @@ def _send(args: argparse.Namespace, sessions: _Sessions) -> None:
     from mcpspy.io.otlp_sender import send, traces_url
 
     headers = read_headers_of(args.header, args.header_env)
-    sent = send(ServerAddress(traces_url(args.endpoint), headers, args.cacert), batches(sessions))
+    address = ServerAddress(traces_url(args.endpoint), headers, args.cacert, typed=args.endpoint)
+    sent = send(address, batches(sessions))
     if sent.rejected:
         why = f": {sent.why}" if sent.why else ""
         raise CannotStart(
             sanitize(
-                f"{args.endpoint}: {sent.rejected} of {sent.spans + sent.rejected} spans were rejected{why}"
+                f"{address.shown}: {sent.rejected} of {sent.spans + sent.rejected} spans were rejected{why}"
             )
         )
-    Output().line(sanitize(f"{args.endpoint}: {sent.spans} spans sent, {sessions.summary}"))
+    Output().line(sanitize(f"{address.shown}: {sent.spans} spans sent, {sessions.summary}"))

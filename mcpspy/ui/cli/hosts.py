@@ -5,19 +5,24 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from mcpspy.analysis import rows
 from mcpspy.core.hostconfig.servers import EntryKind, ServerEntry, origin
+from mcpspy.core.redact.display import redacted_command
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.hosts import HOSTS, Host
 from mcpspy.io.hosts.last_session import LastSession, SessionOutcome, SessionsByName
 from mcpspy.io.hosts.resolve import ConfigTarget, target
+from mcpspy.io.recording.redaction import RedactionOptions, display_rules
 from mcpspy.ui.cli.options import describe, describe_format
 from mcpspy.ui.terminal import Output, columns
+
+if TYPE_CHECKING:
+    from mcpspy.core.redact.config import RedactionRules
 
 EPILOG = """\
 examples:
@@ -45,13 +50,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     sessions = SessionsByName()
     output = Output()
+    rules = display_rules(RedactionOptions())
     shown = 0
     for host in HOSTS:
         found = _read(host)
         if found is None and not args.all:
             continue
         shown += 1
-        document = _document(host, found, sessions, args.dir)
+        document = _document(host, found, sessions, args.dir, rules)
         if args.format == "json":
             sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE))
         else:
@@ -73,7 +79,11 @@ def _read(host: Host) -> ConfigTarget | McpspyError | None:
 
 
 def _document(
-    host: Host, found: ConfigTarget | McpspyError | None, sessions: SessionsByName, folder: str | None
+    host: Host,
+    found: ConfigTarget | McpspyError | None,
+    sessions: SessionsByName,
+    folder: str | None,
+    rules: RedactionRules | None,
 ) -> dict[str, Any]:
     document: dict[str, Any] = {
         "host": host.name,
@@ -86,13 +96,15 @@ def _document(
     }
     if isinstance(found, ConfigTarget):
         try:
-            document["servers"] = [_server(server, sessions, folder) for server in found.servers()]
+            document["servers"] = [_server(server, sessions, folder, rules) for server in found.servers()]
         except McpspyError as error:
             document["trouble"] = str(error)
     return document
 
 
-def _server(server: ServerEntry, sessions: SessionsByName, folder: str | None) -> dict[str, Any]:
+def _server(
+    server: ServerEntry, sessions: SessionsByName, folder: str | None, rules: RedactionRules | None
+) -> dict[str, Any]:
     wrapped = server.proxy
     last = None
     is_gone = False
@@ -105,7 +117,7 @@ def _server(server: ServerEntry, sessions: SessionsByName, folder: str | None) -
     return {
         "name": server.name,
         "type": str(server.what),
-        "command": command if server.what is EntryKind.STDIO else None,
+        "command": redacted_command(command, rules) if server.what is EntryKind.STDIO else None,
         "url": origin(server.url) if server.what is EntryKind.URL else None,
         "why": server.why or None,
         "disabled": server.disabled,

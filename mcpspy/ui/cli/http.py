@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from mcpspy.core.protocol.http_headers import LOOPBACK
+from mcpspy.core.redact.display import redacted_url
 from mcpspy.errors import UsageError
 from mcpspy.ui.cli.arguments import listen_address, read_endpoint
 from mcpspy.ui.cli.options import (
@@ -97,7 +98,7 @@ def main(args: argparse.Namespace) -> int:
     options = HttpOptions(upstream, host, port)
     options.allowed_hosts = args.allow_host
     take_traffic(options, args)
-    _warn(host, args.upstream)
+    _warn(host, redacted_url(args.upstream))
     return run(options)
 
 

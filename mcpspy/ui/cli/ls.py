@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from mcpspy.analysis import rows
+from mcpspy.core.redact.display import redacted_command
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import SessionCounts, count
@@ -87,7 +88,7 @@ def as_json(summary: Summary) -> dict[str, Any]:
         "started": header.started,
         "seconds": summary.last,
         "transport": header.transport,
-        "command": header.command,
+        "command": header.command and redacted_command(header.command),
         "server": summary.server._asdict() if summary.server else None,
         "client": summary.client._asdict() if summary.client else None,
         "revision": summary.revision,

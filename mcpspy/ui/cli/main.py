@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, TypedDict
 
 from mcpspy import __version__
+from mcpspy.core.redact.display import redacted_text
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError, UsageError
 from mcpspy.ui.cli.parser import CommandParser, HelpFormatter, did_you_mean
@@ -61,7 +62,7 @@ def main(arguments: list[str]) -> int:
         command = (
             f"{arguments[0]}: " if message.startswith("-") and arguments and arguments[0] in COMMANDS else ""
         )
-        sys.stderr.write(f"mcpspy: {command}{message}\n")
+        sys.stderr.write(f"mcpspy: {command}{redacted_text(message, arguments)}\n")
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -70,8 +71,7 @@ def main(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except Exception as error:
-        summary = sanitize(f"{type(error).__name__}: {error}")
-        sys.stderr.write(f"mcpspy: a bug in mcpspy: {summary} ({keep_traceback()})\n")
+        sys.stderr.write(f"mcpspy: a bug in mcpspy: {summary_of(error)} ({keep_traceback()})\n")
         return BUG
     return code
 
@@ -170,15 +170,20 @@ usage: mcpspy COMMAND [OPTIONS]
 """
 
 
+def summary_of(error: Exception) -> str:
+    """Return the type and text of an error, redacted, on one line."""
+    return sanitize(redacted_text(f"{type(error).__name__}: {error}", sys.argv[1:]))
+
+
 def keep_traceback() -> str:
-    """Write the traceback to a file that only the user can read: it may contain traffic."""
+    """Write the traceback, redacted, to a file that only the user can read: its error may contain traffic."""
     import tempfile
     import traceback
 
     try:
         fd, path = tempfile.mkstemp(prefix="mcpspy-", suffix=".log")
-        with open(fd, "w", encoding="utf-8") as log:
-            traceback.print_exc(file=log)
+        with open(fd, "w", encoding="utf-8", errors="backslashreplace") as log:
+            log.write(redacted_text(traceback.format_exc(), sys.argv[1:]))
     except OSError:
         return "its traceback could not be saved"
     return f"please report it with {path}"

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
+from mcpspy.core.redact.display import redacted_text
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
 
@@ -50,7 +51,7 @@ class CommandParser(argparse.ArgumentParser):
                 f"unknown option {unknown}", did_you_mean(unknown, self._options()) or self._see_help()
             )
         if (extra := _after(message, "unrecognized arguments: ")) is not None:
-            self._fail(f"unexpected argument {extra.split()[0]}", self._see_help())
+            self._fail(f"unexpected argument {redacted_text(extra.split()[0])}", self._see_help())
         if (names := _after(message, "the following arguments are required: ")) is not None:
             # A server's command after -- may be empty: the command itself checks it.
             missing = [name for name in names.split(", ") if not name.startswith("-- ")]

@@ -100,7 +100,7 @@ class TextFormatter:
         """Print the session, and the column names."""
         header = self._session.header
         assert header is not None
-        command = " ".join(header.command) if header.command else header.upstream or ""
+        command = rows.server(header)
         unredacted = "not redacted (--no-redact)" if header.redacted is False else ""
         self._wrapped(header.name, header.id, header.started, command, unredacted)
         self._output.line(heads(self._widths), rows.QUIET)

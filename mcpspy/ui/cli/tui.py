@@ -8,7 +8,6 @@ import os
 import sys
 from pathlib import Path
 
-from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.reader import find, read_header_of, summarize
 from mcpspy.io.settings import flag, sessions_folder, table
@@ -75,11 +74,10 @@ def _find(name: str, folder: str | None) -> Path:
 
 def _report_bug(fault: Exception) -> int:
     """Print one line about the bug; write the traceback, without locals, to a file that only the user can read."""
-    from mcpspy.ui.cli.main import BUG, keep_traceback
+    from mcpspy.ui.cli.main import BUG, keep_traceback, summary_of
 
     try:
         raise fault
     except Exception as error:
-        summary = sanitize(f"{type(error).__name__}: {error}")[:300]
-        sys.stderr.write(f"mcpspy: a bug in mcpspy: {summary} ({keep_traceback()})\n")
+        sys.stderr.write(f"mcpspy: a bug in mcpspy: {summary_of(error)[:300]} ({keep_traceback()})\n")
     return BUG

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from mcpspy.core.mock.selector import MatchMode
 from mcpspy.core.protocol.http_headers import read_upstream
+from mcpspy.core.redact.display import redacted_url
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.redaction import RedactionOptions, redactor
 from mcpspy.ui.cli.arguments import ignored_parameter
@@ -135,7 +136,7 @@ def _real_server(
     if isinstance(value, str):
         if read_upstream(value) is None:
             raise UsageError(
-                f"{value!r}: not a server URL",
+                f"{redacted_url(value)!r}: not a server URL",
                 'use upstream="http://localhost:3001/mcp", or a list for a command: server=["python", "server.py"]',
             )
         return (), value

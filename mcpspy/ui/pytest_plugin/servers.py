@@ -19,6 +19,7 @@ from msgspec import Struct
 from mcpspy.core.jsontools import Pointer
 from mcpspy.core.mock.session import MockOptions
 from mcpspy.core.protocol.http_headers import read_upstream
+from mcpspy.core.redact.display import redacted_url
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
 from mcpspy.io.client import ServerAddress, ServerCommand
@@ -71,7 +72,8 @@ class ServedEndpoint:
         self._thread.join(PATIENCE)
         if self._thread.is_alive():
             raise CannotStart(
-                f"{self.url or self._source} does not close", "check that its client closed all streams"
+                f"{redacted_url(self.url or str(self._source))} does not close",
+                "check that its client closed all streams",
             )
         self._loop.close()
 

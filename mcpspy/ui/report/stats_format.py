@@ -42,7 +42,7 @@ def share(part: float, whole: float) -> str:
 def head(counted: CountedSession) -> list[str]:
     stats, header = counted.stats, counted.stats.header
     assert header is not None
-    what = " ".join(header.command) if header.command else header.upstream or ""
+    what = rows.server(header)
     clients = stats.handshakes.clients
     client = str(stats.client or "?")
     if clients.total() > 1:

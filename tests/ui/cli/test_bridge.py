@@ -37,6 +37,7 @@ def test_every_option_arrives(ran: list[BridgeOptions], monkeypatch: pytest.Monk
         True,
         True,
         2 << 20,
+        "https://example.com/mcp",
     )
     assert (options.name, options.record, options.folder, options.max_size) == ("n", "r.jsonl", "d", 1024)
     assert options.recording

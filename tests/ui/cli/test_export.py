@@ -199,7 +199,9 @@ def test_spans_are_sent_to_a_collector(
     asked = ["export", path, "--endpoint", "http://h:4318", "--header", "x-token: ${TOKEN}"]
 
     assert main(asked) == 0
-    assert taken == [(ServerAddress("http://h:4318/v1/traces", (("x-token", "s3"),)), 2)]
+    assert taken == [
+        (ServerAddress("http://h:4318/v1/traces", (("x-token", "s3"),), typed="http://h:4318"), 2)
+    ]
     assert capsys.readouterr().out == "http://h:4318: 2 spans sent, 2 requests in 1 session\n"
     rejected = 1
     assert main(asked) == 3

@@ -433,3 +433,20 @@ def test_a_relative_time_counts_back_from_the_last_entry(
         printed = [orjson.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
         assert printed[-1]["n"] == 3
         assert [line["t"] for line in printed] == [one for one in at if one >= at[2]]
+
+
+@pytest.mark.parametrize("command", [["show"], ["show", "-v"], ["export", "--format", "markdown"]])
+def test_invisible_characters_of_a_peer_are_visible(
+    command: list[str], make_recording: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hidden = "\u200b\u200d\u2060\ufeff\U000e0041\U000e007f\ufe01"
+    call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a?b \u2764\ufe0f"}}'.replace(
+        "?", hidden
+    )
+    path = make_recording([("client", call.encode()), ("client", f"not JSON {hidden}".encode())])
+
+    assert main([command[0], str(path), *command[1:]]) == 0
+
+    shown = capsys.readouterr().out
+    assert not set(hidden) & set(shown)
+    assert "a\\u200b\\u200d\\u2060\\ufeff\\U000e0041\\U000e007f\\ufe01b \u2764\ufe0f" in shown

@@ -18,6 +18,7 @@ from mcpspy.analysis.export.base import CARRIERS, RecordedSession, http_number
 from mcpspy.core.protocol.message import Malformed, Notification, Request
 from mcpspy.core.protocol.peers import Peers
 from mcpspy.core.recording.decode import Damaged, Header, Note
+from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Change
@@ -141,7 +142,11 @@ class HtmlRows:
 
 
 def target(header: Header) -> str:
-    return sanitize(shlex.join(header.command) if header.command else header.upstream or "")
+    return sanitize(
+        shlex.join(redacted_command(header.command))
+        if header.command
+        else redacted_url(header.upstream or "")
+    )
 
 
 def _is_in_request_row(change: Change) -> bool:

@@ -15,17 +15,12 @@ from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import MESSAGES, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.rules.tools import GOOD, LIST
+from mcpspy.core.sanitize import hidden_characters
 
 RULES: list[LintRule] = []
 
 PRACTICES = "2025-11-25/basic/security_best_practices"
 ANNOUNCED = ("tools/list", "prompts/list", "resources/list", "resources/templates/list", "initialize", "server/discover", "prompts/get", "tools/call", "resources/read")  # fmt: skip
-
-_HIDDEN = re.compile(
-    "[\u200b\u2060-\u2064\u00ad\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f"
-    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
-)
-"""Invisible characters: zero-width, bidirectional, tags, controls."""
 
 _INJECTIONS = re.compile(
     r"""(?ix)
@@ -74,17 +69,24 @@ rule = RuleGroup(RULES, page=PRACTICES)
 @announced.warning(
     "SEC201",
     "invisible characters",
-    valid=(LIST % GOOD, LIST % GOOD.replace('"b"', '"\u00fcber \u03b1\u03b2 \U0001f468\u200d\U0001f469"')),
+    valid=(
+        LIST % GOOD,
+        LIST % GOOD.replace('"b"', '"\u00fcber \u03b1\u03b2 \U0001f468\u200d\U0001f469 \u2764\ufe0f"'),
+        LIST % GOOD.replace('"b"', '"\u0646\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"'),
+    ),
     invalid=(
         LIST % GOOD.replace('"b"', '"b\u200bc"'),
         LIST % GOOD.replace('"b"', '"b \u202e c"'),
+        LIST % GOOD.replace('"b"', '"b\u200c\u200dc"'),
+        LIST % GOOD.replace('"b"', '"b\ufe01\U000e0101"'),
         LIST % GOOD.replace('"b"', '"b\U000e0041\U000e0042"'),
         LIST % GOOD.replace('"b"', '"\\u001b[2Jb"'),
     ),
 )
 def hidden(event: LintEvent) -> Iterable[Report]:
-    """Text for the model contains zero-width, bidirectional, tag or terminal control characters. They can hide an
-    instruction from the user but not from the model. In the output of a tool they may be harmless.
+    """Text for the model contains zero-width, bidirectional, tag or terminal control characters, or variation selectors
+    without an emoji. They can hide an instruction from the user but not from the model. In the output of a tool they
+    may be harmless.
     """
     data = event.data
     return () if data.isascii() and not _find_escape(data) else _invisible(event)
@@ -92,7 +94,11 @@ def hidden(event: LintEvent) -> Iterable[Report]:
 
 def _invisible(event: LintEvent) -> Iterator[Report]:
     for pointer, text in _texts(event.result):
-        found = {f"U+{ord(character):04X}" for character in _HIDDEN.findall(text[:LONGEST])}
+        found = {
+            # A byte order mark at the beginning comes from a file.
+            f"U+{ord(character):04X}"
+            for character in hidden_characters(text[:LONGEST].removeprefix("\ufeff"))
+        }
         if found:
             yield Report(f"{pointer}: {', '.join(sorted(found)[:5])}", text)
             return

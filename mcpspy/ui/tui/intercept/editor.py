@@ -26,7 +26,7 @@ from textual.widgets import Footer, Static, TextArea
 from mcpspy.analysis import rows
 from mcpspy.core.protocol.message import Malformed, Notification, Request, read_frame
 from mcpspy.core.recording.decode import Frame
-from mcpspy.core.sanitize import sanitize
+from mcpspy.core.sanitize import hidden_characters, sanitize
 from mcpspy.errors import CannotStart, McpspyError
 from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.widgets.base import SplitLine
@@ -53,9 +53,14 @@ def editable(data: bytes) -> str | None:
             return None
     except UnicodeDecodeError:
         return None
-    return text.translate(
-        {ord(one): f"\\u{ord(one):04x}" for one in set(text) if one != "\n" and sanitize(one) != one}
-    )
+    hidden = {*hidden_characters(text), *set(text) & set("\t\r\u2028\u2029")}
+    return text.translate({ord(one): _escaped(one) for one in hidden})
+
+
+def _escaped(character: str) -> str:
+    """Return a character as escapes of JSON, which has no more than four digits in each."""
+    data = character.encode("utf-16-be")
+    return "".join(f"\\u{data[at : at + 2].hex()}" for at in range(0, len(data), 2))
 
 
 def problems(text: str, side: str, original: bytes = b"") -> list[ValidationProblem]:

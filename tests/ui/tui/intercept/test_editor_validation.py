@@ -75,5 +75,9 @@ def test_text_to_edit_is_indented_and_equivalent() -> None:
         "}",
     ]
     assert json.loads(text) == json.loads(data)
+    hidden = '{"a":"b\u200b\U000e0041\ufe0f \u2764\ufe0f"}'.encode()
+    assert (text := editable(hidden)) is not None
+    assert "b\\u200b\\udb40\\udc41\\ufe0f \u2764" in text
+    assert json.loads(text) == json.loads(hidden)
     assert editable(b"{half") == "{half"
     assert editable(b'{"a":"\xff"}') is None
