@@ -121,7 +121,7 @@ def outcome(exchange: Exchange) -> tuple[str, str]:
         return ("open" if exchange.is_subscription else "pending"), OPEN
     if isinstance(answer, Failure):
         return f"{'late ' if state is State.LATE else ''}{answer.description}", BAD
-    if state is State.OK and isinstance(answer, Result) and bytes(answer.body.task):
+    if state is State.OK and isinstance(answer, Result) and answer.is_task:
         return "ok, as a task", OK
     if state is State.REFUSED:
         return ", ".join([str(state), *exchange.flaws]), BAD
@@ -204,6 +204,8 @@ def _status(change: Change) -> tuple[str, str]:
     what, exchange = change.what, change.exchange
     if isinstance(what, Notification):
         return "", QUIET
+    if isinstance(what, Failure) and (exchange is None or exchange.answer is not what):
+        return what.description, ISSUE
     if isinstance(what, Malformed) or exchange is None:
         return "", ISSUE
     if isinstance(what, Request) and exchange.answer is not None:

@@ -25,7 +25,7 @@ _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=F
 _NUMBER_PATTERN = bytes.maketrans(b"123456789e", b"000000000.")
 """Translation of all digits to 0 and of the `e` of a number to a point: faster than any regular expression."""
 
-_members = Decoder(dict[str, Raw]).decode
+_decode_members = Decoder(dict[str, Raw]).decode
 
 DEEP = 200
 """Levels of nesting that `without_deep` keeps: few enough for any function that calls itself once per level."""
@@ -160,7 +160,7 @@ def replaced(data: bytes, path: tuple[str, ...], value: bytes) -> bytes:
     """Return the message with this JSON text at a path of members; unchanged if the path does not exist."""
     try:
         return _replaced(data, path, value)
-    except (DecodeError, RecursionError):
+    except (DecodeError, ValueError):
         return _replaced_loosely(data, path, value)
 
 
@@ -171,10 +171,6 @@ class JsonParts(NamedTuple):
     """Key (JSON text; empty in an array) and text of each member or item of the outermost container."""
     deep: list[tuple[int, int]]
     """Begin and end of each container at the level `DEEP`, which contain everything below it."""
-
-    def members(self) -> dict[str, Raw]:
-        """Return the members of an object."""
-        return {orjson.loads(key): Raw(value) for key, value in self.parts}
 
 
 def json_parts(data: bytes) -> JsonParts:
@@ -212,6 +208,14 @@ def json_parts(data: bytes) -> JsonParts:
     return JsonParts([(b"", text) for text in texts], deep)
 
 
+def members_of(data: bytes | Raw) -> dict[str, Raw]:
+    """Return the members of an object; raise DecodeError or ValueError if the text is not strict or nested too deep."""
+    try:
+        return _decode_members(data)
+    except RecursionError:
+        return {orjson.loads(key): Raw(value) for key, value in json_parts(bytes(data)).parts}
+
+
 def without_deep(data: bytes) -> bytes:
     """Return a JSON text in which each container at the level `DEEP` is a string with its text."""
     if not _may_be_deep(data):
@@ -244,7 +248,7 @@ def one_line(data: bytes) -> bytes:
 
 def _replaced(data: bytes, path: tuple[str, ...], value: bytes) -> bytes:
     first, *rest = path
-    members = _members(data)
+    members = members_of(data)
     if first not in members:
         return data
     new = _replaced(bytes(members[first]), tuple(rest), value) if rest else value

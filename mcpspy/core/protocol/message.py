@@ -15,7 +15,7 @@ import orjson
 from msgspec import DecodeError, Raw, Struct, field
 from msgspec.json import Decoder
 
-from mcpspy.core.jsontools import json_parts, without_deep
+from mcpspy.core.jsontools import json_parts, members_of, without_deep
 from mcpspy.core.protocol.spec import META, METHODS, error_name
 from mcpspy.core.recording.decode import Frame
 
@@ -186,7 +186,6 @@ AnyMessage: TypeAlias = Request | Notification | Result | Failure | Malformed
 
 _decode_envelope = Decoder(_Envelope).decode
 _decode_body = Decoder(Body).decode
-_decode_members = Decoder(dict[str, Raw]).decode
 _decode_items = Decoder(list[Raw]).decode
 _decode_any = Decoder(Raw).decode
 
@@ -234,7 +233,7 @@ def _envelope(data: bytes) -> _Envelope:
     try:
         return _decode_envelope(data)
     except RecursionError:
-        members = json_parts(data).members()
+        members = members_of(data)
         return _Envelope(**{key: members[key] for key in _Envelope.__struct_fields__ if key in members})
 
 
@@ -339,13 +338,8 @@ def meta_raw(meta: Raw, key: str) -> Raw:
 def _members(raw: Raw) -> dict[str, Raw]:
     """Return the members of an object that a strict parser may reject; no members if it is unreadable."""
     try:
-        return _decode_members(raw)
-    except RecursionError:
-        try:
-            return json_parts(bytes(raw)).members()
-        except ValueError:
-            return {}
-    except DecodeError:
+        return members_of(raw)
+    except (DecodeError, ValueError):
         value = loads(raw)
         members = value if isinstance(value, dict) else {}
         return {key: Raw(json.dumps(item).encode()) for key, item in members.items()}
