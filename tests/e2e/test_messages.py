@@ -1,4 +1,4 @@
-"""Every message of the five revisions, through `mcpspy run`: kind, name, code, pairing and status.
+"""Every message of the five revisions, through `run` and `http`: kind, name, code, pairing and status.
 
 `messages.txt` has the messages; this module adds every error code, with and without an open request.
 """
@@ -10,8 +10,11 @@ import subprocess
 import sys
 import threading
 from functools import cache
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -410,3 +413,62 @@ def _printed(*command: str) -> list[Any]:
     out = subprocess.run(command, capture_output=True, timeout=SECONDS, check=True, cwd=PEERS).stdout
     found: list[Any] = json.loads(out)
     return found
+
+
+class _Upstream(BaseHTTPRequestHandler):
+    """Answers each POST with the next lines of a script, as server-sent events."""
+
+    protocol_version = "HTTP/1.1"
+    answers: Iterator[list[str]]
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        events = "".join(f"data: {text}\n\n" for text in next(self.answers)).encode()
+        self.send_response(200 if events else 202)
+        self.send_header("Mcp-Session-Id", "s")
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Content-Length", str(len(events)))
+        self.end_headers()
+        self.wfile.write(events)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Print nothing."""
+
+
+@pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25"])
+def test_each_message_of_streamable_http_is_the_same(revision: str, tmp_path: Path) -> None:
+    """A session: in 2026-07-28 each POST is separate, and 2024-11-05 has a stream of its own for the server."""
+    posts: list[tuple[str, list[str]]] = []
+    for sender, text in lines(revision):
+        if sender == CLIENT:
+            posts.append((text, []))
+        else:
+            posts[-1][1].append(text)
+    handler = type("_Scripted", (_Upstream,), {"answers": iter([answers for _, answers in posts])})
+    path = tmp_path / "r.jsonl"
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as upstream:
+        threading.Thread(target=upstream.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{upstream.server_port}/mcp"
+        options = ["--listen", "127.0.0.1:0", "--no-redact", "--record", str(path)]
+        command = [sys.executable, "-m", "mcpspy", "http", "--upstream", url, *options]
+        with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+            watchdog = threading.Timer(SECONDS, process.kill)
+            watchdog.start()
+            assert process.stderr is not None
+            host = urlsplit(process.stderr.readline().decode().split()[1]).netloc
+            client = HTTPConnection(host, timeout=SECONDS)
+            headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+            for number, (text, answers) in enumerate(posts):
+                client.request(
+                    "POST", "/mcp", text.encode(), headers | ({"Mcp-Session-Id": "s"} if number else {})
+                )
+                body = client.getresponse().read().decode()
+                assert body == "".join(f"data: {answer}\n\n" for answer in answers)
+            client.close()
+            process.terminate()
+            process.wait()
+            watchdog.cancel()
+        upstream.shutdown()
+
+    found = [shown(change) for change in Read.of(path).session.changes if not isinstance(change.what, Note)]
+    assert [pair for pair in zip(found, messages(revision), strict=True) if pair[0] != pair[1]] == []
