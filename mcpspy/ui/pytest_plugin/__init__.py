@@ -6,6 +6,7 @@ environment loads this module, so it imports only pytest; the first test that us
     McpRecording                                     the value of the fixture
     assert_lint_clean(session, ignore=[…])           the session has no protocol violations
     assert_matches(session, recording, ignore=[…])   the session matches the recording
+    assert_contract(session, forbid_tools=[…])       the session meets a contract
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mcpspy.ui.pytest_plugin.assertions import assert_lint_clean, assert_matches
+    from mcpspy.ui.pytest_plugin.assertions import assert_contract, assert_lint_clean, assert_matches
     from mcpspy.ui.pytest_plugin.fixture import McpRecording
 
-__all__ = ["McpRecording", "assert_lint_clean", "assert_matches"]
+__all__ = ["McpRecording", "assert_contract", "assert_lint_clean", "assert_matches"]
 
 MODES = ("none", "once", "new_episodes", "all")
 
