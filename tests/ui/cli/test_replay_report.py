@@ -76,9 +76,9 @@ def test_a_new_session_replaces_an_earlier_one_only_with_force(
     assert Ran(capfd, recorded, "same", *force).code == 0
     first = new.read_bytes()
 
-    ran = Ran(capfd, recorded, "result", *force)
+    ran = Ran(capfd, recorded, "result", *force, "--format", "markdown")
     assert ran.code == 1
-    assert f"→ {new}" in ran.out
+    assert f"→ `{new}`" in ran.out
     assert f"recorded to {new}; {new}.bak is the old recording" in ran.err
     assert new.with_name("new.jsonl.bak").read_bytes() == first
     assert b'"text": "4"' in new.read_bytes()
