@@ -123,6 +123,22 @@ def without(value: Any, tokens: Pointer) -> Any:
     return value
 
 
+ABSENT = object()
+"""Result of `value_at` if there is no such value."""
+
+
+def value_at(value: Any, tokens: Pointer) -> Any:
+    """Return the value at a pointer, ABSENT if there is none."""
+    for token in tokens:
+        if isinstance(value, dict):
+            value = value.get(token, ABSENT)
+        elif isinstance(value, list) and _is_index(token, value):
+            value = value[int(token)]
+        else:
+            return ABSENT
+    return value
+
+
 def differences(one: Any, other: Any, at: Pointer = ()) -> Iterator[str]:
     """Yield the pointers of changed, added and missing members."""
     if isinstance(one, list) and isinstance(other, list):

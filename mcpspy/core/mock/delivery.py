@@ -8,12 +8,15 @@ its level, or requests that it lacks the capability for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from msgspec import Struct, field
 
 from mcpspy.core.jsontools import one_line, replaced
+from mcpspy.core.mock.answers import Round
 from mcpspy.core.mock.interaction import CANCEL, Interaction, RecordedStep
 from mcpspy.core.mock.matching import RequestKey
+from mcpspy.core.mock.selector import Selection
 from mcpspy.core.protocol.message import Notification, Request
 from mcpspy.core.protocol.spec import META, METHODS
 
@@ -31,6 +34,10 @@ class Playback(Struct, eq=False):
     id: bytes | None = None
     """Id of the client's request as JSON text; None if a notification started the interaction."""
     key: RequestKey | None = None
+    request: Request | None = None
+    """The client's request, which may have to be forwarded."""
+    selection: Selection | None = None
+    """Selection of the first interaction; None if a notification started it."""
     cancelled: bool = False
     """True if only steps that waited for the cancellation may still follow."""
     _at: float = 0.0
@@ -42,6 +49,23 @@ class Playback(Struct, eq=False):
 
     def open(self, gate: int, now: float) -> None:
         self._gates.setdefault(gate, now)
+
+    def live_rounds(self, place: int, answer: Any) -> dict[int, Round]:
+        """Return the rounds until now, by position; the last one is the server request at `place` and its answer."""
+        rounds, places = self.interaction.rounds, self.interaction.request_places
+        live = {number: rounds[number] for number, each in enumerate(places) if each in self._gates}
+        number = places.index(place)
+        return live | {number: Round(rounds[number].question, answer)}
+
+    def switch(self, other: Interaction, place: int) -> dict[int, int]:
+        """Continue with another interaction after the server request at `place`; return its places by the old ones."""
+        places = dict(zip(self.interaction.request_places, other.request_places, strict=False))
+        gates = ((places.get(gate, gate if gate < 0 else None), at) for gate, at in self._gates.items())
+        self._gates = {gate: at for gate, at in gates if gate is not None}
+        self.interaction = other
+        followers = (number for number, step in enumerate(other.steps) if places[place] in step.gates)
+        self._next = next(followers, len(other.steps))
+        return places
 
     def cancel(self, now: float) -> None:
         """Stop the playback, except steps that were recorded after a cancellation."""
@@ -100,6 +124,16 @@ class DeliveryFilter:
     def take_answered(self, id: str) -> tuple[Playback, int] | None:  # noqa: A002
         """Return the server request that a response of the client belongs to, if it has no response yet."""
         return self._waiting.pop(id.strip('"'), None)  # Some clients respond to 1 with "1".
+
+    def waiting(self, id: str) -> tuple[Playback, int] | None:  # noqa: A002
+        return self._waiting.get(id.strip('"'))
+
+    def move(self, playback: Playback, places: dict[int, int]) -> None:
+        """Move the open server requests of a playback that continues with another interaction."""
+        for id, (each, place) in list(self._waiting.items()):  # noqa: A001
+            if each is playback and place in places:
+                self._waiting[id] = playback, places[place]
+                self._sent[playback, places[place]] = id
 
     def lacks_capability(self, playback: Playback, step: RecordedStep) -> bool:
         """Return True if the client lacks the capability for a server request: a real server would not send it."""

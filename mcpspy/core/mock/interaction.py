@@ -8,6 +8,13 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from mcpspy.core.jsontools import Pointer
+from mcpspy.core.mock.answers import (
+    Round,
+    client_answer,
+    input_answers,
+    input_questions,
+    server_question,
+)
 from mcpspy.core.mock.matching import RequestKey, compared_request, request_key
 from mcpspy.core.protocol.message import AnyMessage, Failure, Notification, Request, Result, read_frame
 from mcpspy.core.protocol.spec import CLIENT, SERVER
@@ -66,6 +73,10 @@ class Interaction(Struct, eq=False):
     is_subscription: bool = False
     is_modern: bool = False
     ignored: tuple[Pointer, ...] = ()
+    replies: dict[int, bytes] = {}
+    """Place of a server request → the client's response."""
+    find_asking: Callable[[Request], Interaction | None] | None = None
+    """Function that returns the earlier interaction whose `requestState` a request has."""
     _message: AnyMessage | None = None
 
     @property
@@ -86,9 +97,49 @@ class Interaction(Struct, eq=False):
         return compared_request(cause, self.ignored) if isinstance(cause, Request) else {}
 
     @property
+    def request_places(self) -> list[int]:
+        return [place for place, step in enumerate(self.steps) if step.is_request]
+
+    @property
+    def rounds(self) -> list[Round]:
+        """The server requests, with the recorded responses."""
+        rounds = []
+        for place in self.request_places:
+            asked, reply = self.steps[place].message, self.replies.get(place)
+            answer = None if reply is None else read_frame(Frame(0.0, CLIENT, reply))[0]
+            rounds.append(
+                Round(
+                    server_question(asked) if isinstance(asked, Request) else None,
+                    client_answer(answer) if isinstance(answer, Result | Failure) else None,
+                )
+            )
+        return rounds
+
+    @property
+    def input_rounds(self) -> list[Round]:
+        """The rounds of 2026-07-28 until the request; empty if it answers no question."""
+        return rounds_until(self.cause, self.find_asking)
+
+    @property
     def is_answered(self) -> bool:
         return any(step.is_answer for step in self.steps)
 
     @property
     def answer(self) -> AnyMessage | None:
         return next((step.message for step in self.steps if step.is_answer), None)
+
+
+def rounds_until(
+    cause: AnyMessage | None, find_asking: Callable[[Request], Interaction | None] | None
+) -> list[Round]:
+    """Return the rounds of a request of 2026-07-28, until its own answers; empty if it answers no question."""
+    rounds: list[Round] = []
+    while isinstance(cause, Request) and (
+        bytes(cause.body.request_state) or bytes(cause.body.input_responses)
+    ):
+        asking = find_asking(cause) if find_asking is not None else None
+        rounds.append(Round(None if asking is None else input_questions(asking.answer), input_answers(cause)))
+        if asking is None:
+            break
+        cause, find_asking = asking.cause, asking.find_asking
+    return rounds[::-1]

@@ -263,7 +263,7 @@ class InteractionLoader(Peers):
             elif isinstance(message, Notification):
                 self._client_notification(message, where)
             else:
-                self._client_response(message)
+                self._client_response(message, where)
             return
         self.has_server = True
         if isinstance(message, Request):
@@ -314,12 +314,13 @@ class InteractionLoader(Peers):
             self.store.index.add_notification(message.method, row)
             self.causes.follow(frame.stream, row)
 
-    def _client_response(self, message: Result | Failure) -> None:
+    def _client_response(self, message: Result | Failure, where: Location) -> None:
         tracked, _ = self._pairing.answer(message.frame, message.id, event_of(message))
         if tracked is None:
             tracked, _ = self._pairing.explain_unsolicited(message.frame, message.id)
         if tracked is not None and tracked.place is not None:
             self._gate(tracked.row, tracked.place, message.at)
+            self.store.replies.setdefault(tracked.row, {})[tracked.place] = where
             if tracked.is_owed:
                 tracked.is_owed = False
                 self._owed[tracked.row] -= 1
@@ -338,6 +339,8 @@ class InteractionLoader(Peers):
         self._answered(
             tracked, kind, message.at, where, message.code if isinstance(message, Failure) else None
         )
+        if isinstance(message, Result) and bytes(message.body.request_state):
+            self.store.add_state(message.body.request_state, tracked.row)
 
     def _server_request(self, message: Request, where: Location) -> None:
         frame = message.frame

@@ -1,8 +1,9 @@
 """Key by which a live request is matched with recorded ones.
 
 The key consists of method, revision, and the `params` that do not differ from run to run. `_meta` belongs to the
-client and is not compared; `requestState` and `inputResponses` (2026-07-28) identify a question; missing and empty
-arguments are the same call. `cursor` and `taskId` are compared, because clients return the recorded values.
+client and is not compared; of `inputResponses` (2026-07-28) only the names are part of the key, because the selector
+compares the answers; `requestState` is sealed by the server and not compared; missing and empty arguments are the same
+call. `cursor` and `taskId` are compared, because clients return the recorded values.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class RequestKey(Struct, frozen=True, gc=False):
     version: str | None
     """Revision in the request; None in revisions with a handshake."""
     question: str | None
-    """The `requestState`, or else the names of the `inputResponses`; None if the request answers no question."""
+    """The names of the `inputResponses`; None if the request answers no question."""
     responses: str | None
     params: bytes
     digest: bytes
@@ -55,16 +56,14 @@ class RequestKey(Struct, frozen=True, gc=False):
 def request_key(request: Request, ignored: Iterable[Pointer] = ()) -> RequestKey:
     """Return the key of any request; `ignored` are pointers into the message."""
     version, params = modern_version(request), request.params
-    meta, state, given = (params.get(name) if isinstance(params, dict) else None for name in _NOT_COMPARED)
+    meta, _, given = (params.get(name) if isinstance(params, dict) else None for name in _NOT_COMPARED)
     compared = _comparable(params, ignored)
     question = responses = None
     try:
         canonical_params = canonical_bytes(compared)
-        if bytes(request.body.input_responses):
+        if bytes(request.body.input_responses) or bytes(request.body.request_state):
             question = ",".join(sorted(given)) if isinstance(given, dict) else ""
             responses = canonical(given)
-        if bytes(request.body.request_state):
-            question = canonical(state)
     except RecursionError:
         canonical_params = bytes(request.raw_params)
     return RequestKey(
@@ -119,9 +118,7 @@ def compared_request(request: Request, ignored: Iterable[Pointer] = ()) -> dict[
     """Return the compared parts of a request, structured like the message, to report differences."""
     params, body = _comparable(request.params, ignored), request.body
     if isinstance(params, dict):
-        if bytes(body.request_state):
-            params["requestState"] = loads(body.request_state)
-        elif bytes(body.input_responses):
+        if bytes(body.input_responses):
             params["inputResponses"] = loads(body.input_responses)
         if (revision := modern_version(request)) is not None:
             params["_meta"] = {_VERSION: revision}

@@ -7,16 +7,16 @@ completely; the look-up reports whether the unread rest could still change a res
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from heapq import nsmallest
 from itertools import islice
 from typing import Any
 
 from msgspec import Struct
 
-from mcpspy.core.jsontools import Pointer, differences
-from mcpspy.core.mock.interaction import Interaction
+from mcpspy.core.jsontools import Pointer, differences, pointer, value_at
+from mcpspy.core.mock.answers import Likeness, Round, closest
+from mcpspy.core.mock.interaction import Interaction, rounds_until
 from mcpspy.core.mock.matching import RequestKey, compared_request
 from mcpspy.core.mock.store import OPENING, InteractionStore, RecordedHandshake, subject_number
 from mcpspy.core.protocol.message import Failure, Request, Result
@@ -38,6 +38,10 @@ class Near(Struct, frozen=True):
     key: RequestKey
     differs: list[str]
     """JSON pointers of the differences, at most `DIFFERENCES`."""
+    first: tuple[str, Any, Any] | None = None
+    """Pointer, recorded and sent value of the first difference, except redacted values that may be equal."""
+    more: int = 0
+    """Number of further differences."""
 
 
 class ResponseQueue:
@@ -61,20 +65,29 @@ class ResponseQueue:
         """Return True if the interaction with this number exists and the unread rest cannot change it."""
         return number < len(self._orders) and self._recordings.is_settled(self._base + self._orders[number])
 
-    def answering(self, responses: str) -> ResponseQueue:
-        """Return the interactions whose requests give these responses to a question."""
-        orders = [
-            order
-            for order, interaction in zip(self._orders, self, strict=True)
-            if (key := interaction.key) is not None and key.responses == responses
-        ]
-        return ResponseQueue(self._recordings, orders, self._base)
+    def closest(self, live: Mapping[int, Round]) -> tuple[Likeness, ResponseQueue]:
+        """Return the interactions whose server requests and responses are most similar to live ones."""
+        return self._selected(*closest(live, (interaction.rounds for interaction in self)))
+
+    def answering(self, rounds: Sequence[Round]) -> tuple[Likeness, ResponseQueue]:
+        """Return the interactions whose requests give the answers that are most similar to those of a live request."""
+        recorded = (interaction.input_rounds for interaction in self)
+        if rounds[0].question is None:  # The mock did not ask: only the answers of this request are known.
+            return self._selected(*closest({-1: rounds[-1]}, recorded))
+        alike = (each if len(each) == len(rounds) else [] for each in recorded)
+        return self._selected(*closest(dict(enumerate(rounds)), alike))
+
+    def _selected(self, likeness: Likeness, numbers: Iterable[int]) -> tuple[Likeness, ResponseQueue]:
+        orders = [self._orders[number] for number in numbers]
+        return likeness, ResponseQueue(self._recordings, orders, self._base)
 
 
 class Recordings:
     def __init__(self, stores: Sequence[InteractionStore], ignored: Iterable[Pointer] = ()) -> None:
         self.ignored = tuple(ignored)
         self._stores = stores
+        self._subjects: dict[tuple[str, bool], dict[str | None, list[int]]] = {}
+        """Method, and True for answers to questions → subject → orders; filled when a mode needs it."""
         for number, store in enumerate(stores):
             store.number = number
 
@@ -182,6 +195,40 @@ class Recordings:
             orders = self._merged.get((method, answers), ()) if self.is_whole else ()
         return ResponseQueue(self, orders) if orders else None
 
+    def queue_of_subject(self, key: RequestKey) -> ResponseQueue | None:
+        """Return the interactions of a tool, resource or prompt; None if there are none, or not all are read."""
+        if not self.is_whole:
+            return None
+        name = key.method, key.question is not None
+        if (subjects := self._subjects.get(name)) is None:
+            subjects = self._subjects[name] = {}
+            for interaction in self.queue_of(key.method, answers=name[1]) or ():
+                if (recorded := interaction.key) is not None:
+                    subjects.setdefault(recorded.subject, []).append(interaction.order)
+        orders = subjects.get(key.subject)
+        return None if orders is None else ResponseQueue(self, orders)
+
+    def similar(self, request: Request, key: RequestKey, *, only_one: bool) -> bytes | None:
+        """Return the digest of the request with this subject that has the fewest differences; None if there is none.
+
+        If `only_one`, several with equally few differences count as none. Without it, the first one is returned.
+        """
+        if (only := self.only(key)) is not None:
+            return only
+        near = self._compared(request, self.queue_of_subject(key) or ())
+        if not near or (only_one and len(near) > 1 and len(near[0].differs) == len(near[1].differs)):
+            return None
+        return near[0].key.digest
+
+    def rounds_until(self, request: Request) -> list[Round]:
+        """Return the rounds of a live request of 2026-07-28, whose questions are recorded ones."""
+
+        def find(request: Request) -> Interaction | None:
+            found = (store.find_asking(request) for store in reversed(self._stores))
+            return next((each for each in found if each is not None), None)
+
+        return rounds_until(request, find)
+
     def redacted(self, key: RequestKey) -> Iterator[bytes]:
         """Yield the digests of redacted requests in the recordings that may have been equal to this one."""
         params = None
@@ -225,15 +272,25 @@ class Recordings:
 
     def nearest(self, request: Request, key: RequestKey) -> list[Near]:
         """Return the most similar recorded requests, and the exact positions at which they differ."""
+        near = self._compared(request, self._similar(key))
+        same = [each for each in near if (each.key.method, each.key.subject) == (key.method, key.subject)]
+        return (same or [each for each in near if each.key.method == key.method] or near)[:NEAREST]
+
+    def nearest_answers(self, request: Request, queue: ResponseQueue) -> list[Near]:
+        """Return the most similar of several recorded requests that answer a question."""
+        return self._compared(request, queue)[:NEAREST]
+
+    def _compared(self, request: Request, interactions: Iterable[Interaction]) -> list[Near]:
+        """Compare up to `COMPARED` different requests with a live one; return the most similar first."""
         live = compared_request(request, self.ignored)
-        found: dict[bytes, tuple[tuple[bool, bool, int], Near]] = {}
-        for interaction in self._similar(key):
+        found: dict[object, Near] = {}
+        for interaction in interactions:
             other = interaction.key
-            if other is not None and other.digest not in found:
-                differs = _differences(live, interaction.compared)
-                rank = (other.method != key.method, other.subject != key.subject, len(differs))
-                found[other.digest] = rank, Near(other, differs)
-        return [near for _, near in nsmallest(NEAREST, found.values(), key=lambda entry: entry[0])]
+            if other is not None and (other.digest, other.responses) not in found:
+                if len(found) == 2 * COMPARED:
+                    break
+                found[other.digest, other.responses] = near(other, live, interaction.compared)
+        return sorted(found.values(), key=lambda each: len(each.differs))
 
     def _similar(self, key: RequestKey) -> Iterator[Interaction]:
         number = subject_number(key.method, key.subject, answers=key.question is not None)
@@ -297,8 +354,19 @@ class Recordings:
             yield store, self._stores[number + 1 :]
 
 
+def near(key: RequestKey, live: dict[str, Any], recorded: dict[str, Any]) -> Near:
+    """Compare the compared parts of a live request and of a recorded one, whose key is `key`."""
+    differs = _differences(live, recorded)
+    found = [(at, value_at(recorded, pointer(at)), value_at(live, pointer(at))) for at in differs]
+    try:
+        found = [each for each in found if not fits(*each[1:])] or found
+    except RecursionError:  # Nested too deeply to be compared.
+        pass
+    return Near(key, differs, found[0] if found else None, len(found) - 1)
+
+
 def _differences(live: dict[str, Any], recorded: dict[str, Any]) -> list[str]:
-    if live["method"] != recorded["method"]:
+    if live.get("method") != recorded.get("method"):
         return ["/method"]
     try:
         return list(islice(differences(live, recorded), DIFFERENCES))

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mcpspy.core.mock.matching import RequestKey
+from mcpspy.core.jsontools import ABSENT
 from mcpspy.core.mock.recordings import Near, Recordings
 from mcpspy.core.protocol.message import Malformed
 from mcpspy.core.protocol.spec import META
@@ -51,31 +51,61 @@ def discovered(recordings: Recordings) -> dict[str, Any]:
     }
 
 
+UNRECORDED, EXHAUSTED, UNANSWERED = "not recorded", "used up", "answer not recorded"
+"""Reasons of a miss. EXHAUSTED: the request was recorded, but all recorded responses have been used."""
+
+LONGEST_VALUE = 80
+"""Characters of a value in the message of a miss."""
+
+
 class Miss(Struct, frozen=True):
-    key: RequestKey
-    is_exhausted: bool
-    """True if the request was recorded, but all recorded responses have been used."""
+    about: str
+    """The request, as in `RequestKey.about`; empty for an answer outside a request."""
+    why: str
     nearest: list[Near]
+    question: str = ""
+    """Method of the server request whose answer was not recorded; empty from 2026-07-28 on."""
 
     @property
     def text(self) -> str:
-        why = "every recorded answer is used up" if self.is_exhausted else "not recorded"
-        return f"{why}: {self.key.about}"
+        if self.why == EXHAUSTED:
+            return f"every recorded answer is used up: {self.about}"
+        if self.why == UNRECORDED:
+            return f"not recorded: {self.about}"
+        answer = f"this answer to {self.question}" if self.question else "these answers of the user"
+        return f"not recorded: {self.about} with {answer}" if self.about else f"not recorded: {answer}"
 
     @property
     def line(self) -> str:
-        near = "; ".join(f"{near.key.about} differs at {', '.join(near.differs)}" for near in self.nearest)
-        return f"{self.text}; nearest: {near}" if near else self.text
+        """The miss with the nearest recorded request, and the values of the first difference."""
+        if not self.nearest or (first := self.nearest[0].first) is None:
+            return self.text
+        at, recorded, sent = first
+        line = f"{self.text}; nearest: {self.nearest[0].key.about} differs at {at}"
+        if at != "/method":
+            line += f": recorded {_value_text(recorded)}, sent {_value_text(sent)}"
+        more = self.nearest[0].more
+        return line + (f" (and at {more} more)" if more else "")
 
     @property
     def data(self) -> dict[str, Any]:
         return {
-            "mcpspy": "used up" if self.is_exhausted else "not recorded",
+            "mcpspy": self.why,
             "nearest": [
                 {"method": near.key.method, "about": near.key.subject, "differs": near.differs}
                 for near in self.nearest
             ],
         }
+
+
+def _value_text(value: Any) -> str:
+    if value is ABSENT:
+        return "nothing"
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "a value that is nested too deeply"
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"
 
 
 def _info(recordings: Recordings) -> dict[str, str]:

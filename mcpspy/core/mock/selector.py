@@ -1,6 +1,7 @@
 """Selection of the response to a client: the next recorded interaction or a substitute.
 
-The module implements `--match` and `--on-exhausted`: each client gets the interactions of a key from the first on.
+The module implements `--match` and `--on-exhausted`: each client gets the interactions of a key from the first on. If
+the server asked the user, each client gets those in which the user gave the same answer.
 It also answers handshakes: a legacy server does not know `server/discover`, a modern one rejects `initialize`, and a
 server answers an unsupported revision with a supported one. The fast path handles plain requests whose interaction is
 a single response, nearly all of a session, in a quarter of the time.
@@ -14,12 +15,14 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from mcpspy.core.jsontools import one_line, replaced
+from mcpspy.core.jsontools import canonical, one_line, replaced
 from mcpspy.core.mock import responses
+from mcpspy.core.mock.answers import Likeness, Round
+from mcpspy.core.mock.answers import likeness as likeness_of
 from mcpspy.core.mock.interaction import Interaction
-from mcpspy.core.mock.matching import RequestKey, plain_key
-from mcpspy.core.mock.recordings import Recordings, ResponseQueue
-from mcpspy.core.mock.responses import Miss
+from mcpspy.core.mock.matching import RequestKey, plain_key, request_key
+from mcpspy.core.mock.recordings import Recordings, ResponseQueue, near
+from mcpspy.core.mock.responses import EXHAUSTED, UNANSWERED, UNRECORDED, Miss
 from mcpspy.core.protocol.message import AnyMessage, Notification, Request
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.spec import REVISIONS
@@ -38,15 +41,27 @@ class MatchMode(StrEnum):
 
     EXACT = "exact"
     LENIENT = "lenient"
-    """Like EXACT, or else the same tool, resource … with other arguments if only one request was recorded."""
+    """Like EXACT, or else the recorded request of the same tool, resource … that is more similar than all others."""
+    NEAREST = "nearest"
+    """Like LENIENT, but the first of several requests that are equally similar."""
+    TOOL = "tool"
+    """Only the method and the tool, resource …: requests get the recorded responses in order."""
     METHOD = "method"
     """Only the method: requests get the recorded responses in order."""
 
 
 class Selection(Struct, frozen=True, kw_only=True):
-    """A recorded interaction, or a result, miss or error in its place."""
+    """A recorded interaction, or a result, miss or error in its place.
+
+    With an interaction and a miss, the interaction is played, and the miss reported.
+    """
 
     interaction: Interaction | None = None
+    place: object = None
+    """Position of the client in the queue of the interaction."""
+    queue: ResponseQueue | None = None
+    is_first: bool = False
+    """True if the interaction has not been used before."""
     result: dict[str, Any] | None = None
     miss: Miss | None = None
     code: int = 0
@@ -65,12 +80,20 @@ class Selector:
     """Position of one client in each queue of responses."""
 
     def __init__(
-        self, recordings: Recordings, mode: MatchMode = MatchMode.EXACT, *, repeats: bool = True
+        self,
+        recordings: Recordings,
+        mode: MatchMode = MatchMode.EXACT,
+        *,
+        repeats: bool = True,
+        plays_nearest: bool = False,
     ) -> None:
         self.misses: list[str] = []
         self._recordings = recordings
         self._mode = mode
+        self._is_in_order = mode in (MatchMode.METHOD, MatchMode.TOOL)
         self._repeats = repeats
+        self._plays_nearest = plays_nearest
+        """True to play the nearest interaction after a miss."""
         self._taken: dict[object, int] = {}
         self._notified: dict[str, int] = {}
         self._redacted: dict[bytes, bytes] = {}
@@ -82,7 +105,7 @@ class Selector:
         plain = plain_message(data)
         if plain is None or plain.method is UNSET or plain.result is not UNSET or plain.method == SET_LEVEL:
             return None
-        if self._mode is MatchMode.METHOD or (id := plain_id(plain.id)) is None:  # noqa: A001
+        if self._is_in_order or (id := plain_id(plain.id)) is None:  # noqa: A001
             return None
         params = b"" if plain.params is UNSET else bytes(plain.params)
         key = plain_key(plain.method, params, self._recordings.ignored)
@@ -103,19 +126,60 @@ class Selector:
         supported = recordings.versions if key.version is not None else []
         if supported and key.version not in supported:
             return _unsupported(supported, key.version)
-        place, queue = self._find(key)
-        number = self._taken.get(place, 0)
-        if queue and (number < len(queue) or self._repeats):
-            self._taken[place] = number + 1
-            interaction = queue[min(number, len(queue) - 1)]
-            self._used.add(interaction.order)
-            return Selection(interaction=interaction)
+        place, queue, likeness = self._find(request, key)
+        if queue and self._accepts(likeness) and (interaction := self._take(place, queue)) is not None:
+            return self._selected(interaction, place, queue)
         if request.method in NEVER_MISSED:
             return Selection(result={})
-        is_exhausted = recordings.queue(key.digest) is not None
-        miss = Miss(key, is_exhausted, [] if is_exhausted else recordings.nearest(request, key))
+        if queue and not self._accepts(likeness):
+            miss = Miss(key.about, UNANSWERED, recordings.nearest_answers(request, queue))
+        else:
+            miss = Miss(
+                key.about,
+                EXHAUSTED if queue else UNRECORDED,
+                [] if queue else recordings.nearest(request, key),
+            )
         self.misses.append(miss.text)
-        return Selection(miss=miss)
+        if not self._plays_nearest:
+            return Selection(miss=miss)
+        if not queue and (digest := recordings.similar(request, key, only_one=False)) is not None:
+            place, queue = digest, recordings.queue(digest)
+        if not queue:
+            return Selection(miss=miss)
+        interaction = self._take(place, queue) or queue[len(queue) - 1]
+        return self._selected(interaction, place, queue, miss)
+
+    def select_answered(
+        self, playing: Interaction, selection: Selection | None, live: dict[int, Round]
+    ) -> tuple[Interaction | None, Miss | None]:
+        """Select the interaction with the answers of the user, among those of the request that is being played.
+
+        `live` are the rounds until now, by position, the last one with the new answer. Return None and a miss if the
+        answer was not recorded.
+        """
+        number = next(reversed(live))
+        queue = None if selection is None else selection.queue
+        if selection is None or queue is None:
+            found: Interaction | None = playing
+            likeness, why = likeness_of(live, playing.rounds), UNANSWERED
+        else:
+            likeness, matching = queue.closest(live)
+            found = self._take(
+                (selection.place, _answers_text([live[each] for each in sorted(live)])), matching
+            )
+            why = UNANSWERED if found is not None or not self._accepts(likeness) else EXHAUSTED
+        if found is not None and self._accepts(likeness):
+            if found.order != playing.order and selection is not None and selection.is_first:
+                self._used.discard(playing.order)
+            self._used.add(found.order)
+            return found, None
+        asked = playing.steps[playing.request_places[number]].message
+        miss = Miss("" if playing.key is None else playing.key.about, why, [])
+        if isinstance(asked, Request):
+            old, new = ({"result": each[number].answer[""]} for each in (playing.rounds, live))
+            miss = Miss(miss.about, why, [near(request_key(asked), new, old)], asked.method)
+        self.misses.append(miss.text)
+        return (playing if queue is None or self._plays_nearest else None), miss
 
     def select_notified(self, method: str) -> Interaction | None:
         """Return the next interaction of a client's notification; None if there is none."""
@@ -139,7 +203,7 @@ class Selector:
             return self._is_handshake_settled(message)
         if key.version is not None and key.version not in recordings.versions:
             return False  # The server may reject the revision.
-        place, queue = self._find(key)
+        place, queue, _ = self._find(message, key)
         return queue is not None and queue.is_settled(self._taken.get(place, 0))
 
     def unused(self) -> list[Interaction]:
@@ -157,22 +221,61 @@ class Selector:
             self._redacted[key.digest] = (free or found)[0]
         return self._redacted[key.digest]
 
-    def _find(self, key: RequestKey) -> tuple[object, ResponseQueue | None]:
-        """Return the queue for a request, and the key of this client's position in it."""
-        recordings, answers, digest = self._recordings, key.question is not None, key.digest
+    def _find(self, request: Request, key: RequestKey) -> tuple[object, ResponseQueue | None, Likeness]:
+        """Return the queue for a request, and the key of this client's position in it.
+
+        If the request answers a question, the queue has the interactions with the same answers, or else the most
+        similar ones; the last item is their likeness.
+        """
+        recordings, answers = self._recordings, key.question is not None
+        place: object
         if self._mode is MatchMode.METHOD:
-            return (key.method, answers), recordings.queue_of(key.method, answers=answers)
-        queue = recordings.queue(digest)
-        if queue is None and recordings.is_whole and (redacted := self._find_redacted(key)) is not None:
-            digest, queue = redacted, recordings.queue(redacted)
-        if queue is None and self._mode is MatchMode.LENIENT and (only := recordings.only(key)) is not None:
-            digest, queue = only, recordings.queue(only) if recordings.is_whole else None
-        if queue is not None and key.responses is not None:
-            # Prefer interactions with the same answer to the question, otherwise use the next one.
-            matching = queue.answering(key.responses)
-            if matching or not recordings.is_whole:
-                return (digest, key.responses), matching
-        return digest, queue
+            place, queue = (key.method, answers), recordings.queue_of(key.method, answers=answers)
+        elif self._mode is MatchMode.TOOL:
+            place, queue = (key.method, key.subject, answers), recordings.queue_of_subject(key)
+        else:
+            place, queue = key.digest, recordings.queue(key.digest)
+            if (
+                queue is None
+                and recordings.is_whole
+                and (digest := self._find_other(request, key)) is not None
+            ):
+                place, queue = digest, recordings.queue(digest)
+        if queue is None or not answers:
+            return place, queue, Likeness.SAME
+        rounds = recordings.rounds_until(request)
+        likeness, matching = queue.answering(rounds)
+        if not self._accepts(likeness) and not recordings.is_whole:
+            return place, None, likeness
+        return (place, _answers_text(rounds)), matching or queue, likeness
+
+    def _find_other(self, request: Request, key: RequestKey) -> bytes | None:
+        """Return the digest of a recorded request that is used for a different one; None without one."""
+        redacted = self._find_redacted(key)
+        if redacted is not None or self._mode is MatchMode.EXACT:
+            return redacted
+        return self._recordings.similar(request, key, only_one=self._mode is MatchMode.LENIENT)
+
+    def _accepts(self, likeness: Likeness) -> bool:
+        """Return True if answers of this likeness match: with MatchMode.EXACT, their content must be equal."""
+        return likeness <= (
+            Likeness.OTHER_QUESTION if self._mode is MatchMode.EXACT else Likeness.SAME_ACTION
+        )
+
+    def _take(self, place: object, queue: ResponseQueue) -> Interaction | None:
+        """Return the next interaction of a queue; None if all are used up."""
+        number = self._taken.get(place, 0)
+        if not queue or (number >= len(queue) and not self._repeats):
+            return None
+        self._taken[place] = number + 1
+        return queue[min(number, len(queue) - 1)]
+
+    def _selected(
+        self, interaction: Interaction, place: object, queue: ResponseQueue, miss: Miss | None = None
+    ) -> Selection:
+        is_first = interaction.order not in self._used
+        self._used.add(interaction.order)
+        return Selection(interaction=interaction, place=place, queue=queue, is_first=is_first, miss=miss)
 
     def _handshake(self, request: Request) -> Selection:
         """Select the response to `initialize`, whatever the client's name, or to `server/discover`."""
@@ -206,6 +309,13 @@ class Selector:
             return interaction.is_answered and is_settled
         version = params.get("protocolVersion") if isinstance(params, dict) else None
         return found.revision is not None and found.revision == version and is_settled
+
+
+def _answers_text(rounds: Sequence[Round]) -> str:
+    try:
+        return canonical([each.answer for each in rounds])
+    except RecursionError:
+        return ""
 
 
 def never_sent(selectors: Sequence[Selector]) -> list[Interaction]:

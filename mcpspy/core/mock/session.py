@@ -16,11 +16,13 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from mcpspy.core.mock import responses
+from mcpspy.core.mock.answers import client_answer
 from mcpspy.core.mock.delivery import DeliveryFilter, Playback
 from mcpspy.core.mock.interaction import EOF, RecordedStep
 from mcpspy.core.mock.matching import RequestKey, request_key
 from mcpspy.core.mock.passthrough import Passthrough
 from mcpspy.core.mock.recordings import Recordings
+from mcpspy.core.mock.responses import Miss
 from mcpspy.core.mock.selector import CANCELLED, SET_LEVEL, MatchMode, Selector
 from mcpspy.core.protocol.message import (
     AnyMessage,
@@ -44,6 +46,8 @@ class MockOptions(Struct, frozen=True, kw_only=True):
     repeats: bool = True
     """True to repeat the last response of a key; otherwise further requests are misses."""
     miss: int = responses.INTERNAL_ERROR
+    plays_nearest: bool = False
+    """True to play the nearest recorded request after a miss, instead of an error."""
     forwards: bool = False
     """True to forward misses to the real server, through `MockSession.passthrough`."""
     speed: float = 0.0
@@ -74,7 +78,9 @@ class MockSession:
     def __init__(self, recordings: Recordings, options: MockOptions, now: float) -> None:
         self.recordings = recordings
         self.revision: str | None = None
-        self.selector = Selector(recordings, options.match, repeats=options.repeats)
+        self.selector = Selector(
+            recordings, options.match, repeats=options.repeats, plays_nearest=options.plays_nearest
+        )
         self.passthrough = Passthrough() if options.forwards else None
         self._options = options
         self._complaints: list[str] = []
@@ -123,7 +129,7 @@ class MockSession:
         received = self._match(
             data, messages if messages is not None else read_frame(Frame(now, CLIENT, data))
         )
-        expects = any(isinstance(message, Request | Notification) for message, _ in received.messages)
+        expects = any(self._expects(message) for message, _ in received.messages)
         if expects and (self._held or not self._is_settled(received)):
             self._held.append(received)
         else:
@@ -187,9 +193,18 @@ class MockSession:
             ],
         )
 
+    def _expects(self, message: AnyMessage) -> bool:
+        """Return True if what the server sends next depends on a message, which waits for the unread rest if needed."""
+        if isinstance(message, Result | Failure):
+            answered = self._delivery.waiting(message.id or "")
+            return answered is not None and answered[0].selection is not None
+        return isinstance(message, Request | Notification)
+
     def _is_settled(self, received: _Received) -> bool:
         if self.recordings.is_whole:
             return True
+        if isinstance(received.messages[0][0], Result | Failure) and self._expects(received.messages[0][0]):
+            return False  # The user may have given this answer in an interaction that follows.
         # Two requests of a batch may need the same interaction of a queue.
         return len(received.messages) == 1 and self.selector.is_settled(*received.messages[0])
 
@@ -231,16 +246,23 @@ class MockSession:
             if self.passthrough is not None:
                 self.passthrough.initialize = message.data
         if selected.interaction is not None:
-            self._start(Playback(selected.interaction, now, self._options.speed, id, key))
+            if selected.miss is not None:
+                self._complaints.append(f"{selected.miss.line}; playing the nearest")
+            self._start(Playback(selected.interaction, now, self._options.speed, id, key, message, selected))
         elif selected.miss is None:
             self._respond(selected.response(id), id, now)
-        elif self.passthrough is not None:
-            self._complaints.append(f"{selected.miss.text}; forwarded to the server")
+        else:
+            self._miss(message, selected.miss, now)
+
+    def _miss(self, message: Request, miss: Miss, now: float) -> None:
+        """Forward an unrecorded request to the server, or respond with an error."""
+        if self.passthrough is not None:
+            self._complaints.append(f"{miss.text}; forwarded to the server")
             self.passthrough.forward(message)
         else:
-            self._complaints.append(selected.miss.line)
-            why = f"mcpspy mock: {selected.miss.text}"
-            self._respond(responses.error(id, self._options.miss, why, selected.miss.data), id, now)
+            self._complaints.append(miss.line)
+            id, why = message.id.encode(), f"mcpspy mock: {miss.line}"  # noqa: A001
+            self._respond(responses.error(id, self._options.miss, why, miss.data), id, now)
 
     def _start(self, playback: Playback) -> None:
         interaction, key = playback.interaction, playback.key
@@ -255,10 +277,25 @@ class MockSession:
         if self.passthrough is not None and self.passthrough.forward_response(message):
             return
         answered = self._delivery.take_answered(message.id or "")
-        if answered is not None:
-            playback, place = answered
-            playback.open(place, now)
-            self._play(playback)
+        if answered is None:
+            return
+        playback, place = answered
+        if place in playback.interaction.replies:
+            live = playback.live_rounds(place, client_answer(message))
+            found, miss = self.selector.select_answered(playback.interaction, playback.selection, live)
+            if found is None and miss is not None and playback.request is not None:
+                self._forget(playback)
+                playback.cancelled = True
+                self._miss(playback.request, miss, now)
+                return
+            if miss is not None:
+                self._complaints.append(f"{miss.line}; playing the nearest")
+            if found is not None and found.order != playback.interaction.order:
+                places = playback.switch(found, place)
+                self._delivery.move(playback, places)
+                place = places[place]
+        playback.open(place, now)
+        self._play(playback)
 
     def _respond(self, data: bytes, request: bytes | None, now: float) -> None:
         self._push(now, None, 0, Outgoing(now, data, request, True))

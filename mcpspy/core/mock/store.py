@@ -10,9 +10,9 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from struct import Struct as Packed
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
-from mcpspy.core.jsontools import Pointer
+from mcpspy.core.jsontools import Pointer, canonical
 from mcpspy.core.mock.interaction import Interaction, ReadBytes, RecordedStep, ValidMessage
 from mcpspy.core.protocol.message import Failure, Notification, Request, Result, loads
 from mcpspy.core.protocol.peers import Peer
@@ -130,6 +130,10 @@ class InteractionStore:
         """Function that returns True if a row is complete; None after the recording has been read."""
         self.steps: dict[int, bytearray] = {}
         """Row → steps of an interaction that is more than a request and its response."""
+        self.replies: dict[int, dict[int, Location]] = {}
+        """Row → place of a server request → response of the client."""
+        self._states: dict[str, int] = {}
+        """`requestState` → first row whose result has it; -1 if different requests have it."""
         self._gates: dict[tuple[int, ...], int] = {(): 0}
         """Combination of gates → its number."""
         self._read = read
@@ -210,6 +214,21 @@ class InteractionStore:
             return len(self.steps[row]) // STEP.size
         return 1 if row != OPENING and self._answer_length[row] else 0
 
+    def add_state(self, state: Raw, row: int) -> None:
+        """Add the `requestState` of the result in a row."""
+        first = self._states.setdefault(canonical(loads(state)), row)
+        if first not in (row, -1):
+            one, other = self.interaction(first).key, self.interaction(row).key
+            if one is None or other is None or one.digest != other.digest:
+                self._states[canonical(loads(state))] = -1
+
+    def find_asking(self, request: Request, before: int | None = None) -> Interaction | None:
+        """Return the interaction whose `requestState` a request has; `before`: only from the rows before this one."""
+        if not self._states or not bytes(request.body.request_state):
+            return None
+        row = self._states.get(canonical(loads(request.body.request_state)), -1)
+        return self.interaction(row) if 0 <= row < (len(self) if before is None else before) else None
+
     def cancel(self, row: int) -> None:
         self._flags[row] |= CANCELLED
 
@@ -258,7 +277,13 @@ class InteractionStore:
 
     def interaction(self, row: int) -> Interaction:
         if row == OPENING:
-            return Interaction(None, self._steps_of(row), recording=self.label, order=self.order(row))
+            return Interaction(
+                None,
+                self._steps_of(row),
+                recording=self.label,
+                order=self.order(row),
+                replies=self._replies_of(row),
+            )
         flags = self._flags[row]
         place, length = self._cause[row], self._cause_length[row]
         return Interaction(
@@ -271,10 +296,15 @@ class InteractionStore:
             is_subscription=bool(flags & SUBSCRIPTION),
             is_modern=bool(flags & MODERN),
             ignored=self.ignored,
+            replies=self._replies_of(row),
+            find_asking=lambda request: self.find_asking(request, row),
         )
 
     def order(self, row: int) -> int:
         return (self.number << 32) + row
+
+    def _replies_of(self, row: int) -> dict[int, bytes]:
+        return {place: self.read(*where) for place, where in self.replies.get(row, {}).items()}
 
     def _kind(self, row: int) -> type[ValidMessage]:
         return Failure if self._flags[row] & FAILED else Result

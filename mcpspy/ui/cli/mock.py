@@ -61,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--match",
         choices=[str(match) for match in MatchMode],
         default=str(MatchMode.EXACT),
-        help="exact: equal params (default); lenient: else the only request of the same tool or URI; method: any params",
+        help="exact: equal params (default); lenient: else the most similar request of the same tool or URI; nearest: or the first of several; tool: those of the tool or URI in order; method: those of the method in order",
     )
     ignore = {"--ignore-path": ("POINTER", "values that may differ, e.g. /params/arguments/now; repeatable")}
     describe(parser, ignore, repeated=ignore)
@@ -74,9 +74,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--on-miss",
-        choices=["error", "method-not-found", "forward"],
+        choices=["error", "method-not-found", "nearest", "forward"],
         default="error",
-        help="response to unrecorded requests: error -32603 (default), error -32601, or the real server's response",
+        help="response to unrecorded requests and answers of the user: error -32603 (default), error -32601, that of the most similar request, or the real server's response",
     )
     describe(parser, {"--upstream": ("URL", "--on-miss forward: URL of the real server")})
     describe_headers(parser, "--upstream:")
@@ -102,6 +102,7 @@ def main(args: argparse.Namespace) -> int:
         match=MatchMode(args.match),
         repeats=args.on_exhausted == "repeat",
         miss=METHOD_NOT_FOUND if args.on_miss == "method-not-found" else INTERNAL_ERROR,
+        plays_nearest=args.on_miss == "nearest",
         forwards=real is not None,
         speed=args.speed,
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from mcpspy.core.jsontools import Pointer, differences, pointer
+from mcpspy.core.jsontools import ABSENT, Pointer, differences, pointer, value_at
 from mcpspy.core.mock.matching import compared_request, request_key
 from mcpspy.core.mock.recordings import DIFFERENCES, Recordings
 from mcpspy.core.mock.selector import MatchMode, Selector, about, never_sent
@@ -22,8 +22,6 @@ from mcpspy.ui.report.diff_text import one_line, short
 
 PREFIX: Final = "mcpspy mock: "
 """The prefix of every error of the mock."""
-
-_ABSENT = object()
 
 
 def unrecorded(
@@ -76,7 +74,7 @@ def _compared(
         return
     yield f"  nearest: {about}"
     for at in near["differs"]:
-        old, new = _value(found, pointer(at)), _value(live, pointer(at))
+        old, new = value_at(found, pointer(at)), value_at(live, pointer(at))
         if not fits(old, new):  # The original of a redacted secret may have been the same.
             yield f"    {short(at)}: recorded {_text(old)}, sent {_text(new)}"
 
@@ -112,16 +110,5 @@ def _requests(session: Session) -> Iterator[Request]:
     return (exchange.request for exchange in session.exchanges if exchange.request.side == CLIENT)
 
 
-def _value(value: Any, at: Pointer) -> Any:
-    for token in at:
-        if isinstance(value, dict):
-            value = value.get(token, _ABSENT)
-        elif isinstance(value, list) and token.isdecimal() and int(token) < len(value):
-            value = value[int(token)]
-        else:
-            return _ABSENT
-    return value
-
-
 def _text(value: Any) -> str:
-    return "nothing" if value is _ABSENT else short(one_line(value))
+    return "nothing" if value is ABSENT else short(one_line(value))

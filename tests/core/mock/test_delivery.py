@@ -63,8 +63,8 @@ def test_each_server_request_has_a_unique_id_and_accepts_it_as_a_string() -> Non
     live.initialize(roots={})
     (one,), (other,) = live.call("a", "ask"), live.call("b", "ask")
     assert one["id"] != other["id"]
-    assert names(live.say(id=str(other["id"]), result={})) == ["notifications/message", "b"]
-    assert names(live.say(id=one["id"], result={})) == ["notifications/message", "a"]
+    assert names(live.say(id=str(other["id"]), result={"roots": []})) == ["notifications/message", "b"]
+    assert names(live.say(id=one["id"], result={"roots": []})) == ["notifications/message", "a"]
 
 
 def test_a_client_without_the_capability_gets_no_server_requests() -> None:

@@ -72,10 +72,11 @@ def test_ignored_params_are_not_part_of_the_key() -> None:
 
 
 def test_the_compared_parts_are_arranged_as_in_the_message() -> None:
-    said = compared_request(request(name="x", requestState="s", _meta=modern(progressToken=1)))
+    given = {"requestState": "s", "inputResponses": {"a": 1}}
+    said = compared_request(request(name="x", **given, _meta=modern(progressToken=1)))
     assert said == {
         "method": "tools/call",
-        "params": {"name": "x", "requestState": "s", "_meta": {VERSION: "2026-07-28"}},
+        "params": {"name": "x", "inputResponses": {"a": 1}, "_meta": {VERSION: "2026-07-28"}},
     }
 
 

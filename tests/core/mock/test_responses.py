@@ -40,17 +40,38 @@ def test_a_miss_names_the_three_nearest_requests_and_their_differences() -> None
     talk.client(id=5, method="prompts/get", params={"name": "echo"}).server(id=5, result={})
     live = talk.live()
     (said,) = live.call(1, n=9, m=1)
-    assert said["error"]["message"] == "mcpspy mock: not recorded: tools/call echo"
+    line = "not recorded: tools/call echo; nearest: tools/call echo differs at /params/arguments/n: recorded 1, sent 9"
+    assert said["error"]["message"] == f"mcpspy mock: {line}"
     assert said["error"]["data"]["nearest"] == [
         {"method": "tools/call", "about": "echo", "differs": ["/params/arguments/n"]},
         {"method": "tools/call", "about": "echo", "differs": ["/params/arguments/n"]},
         {"method": "tools/call", "about": "echo", "differs": ["/params/arguments/n", "/params/arguments/m"]},
     ]
-    (complaint,) = live.session.complaints()
-    assert (
-        "not recorded: tools/call echo; nearest: tools/call echo differs at /params/arguments/n; "
-        in complaint
+    assert live.session.complaints() == [line]
+
+
+def test_a_miss_names_no_other_tool_if_the_tool_was_recorded() -> None:
+    live = Talk().call(1, "other", n=9).call(2, n={"deep": [1]}, m=None).live()
+    (said,) = live.call(1, n=9, o=2)
+    assert said["error"]["message"].endswith(
+        'tools/call echo differs at /params/arguments/n: recorded {"deep": [1]}, sent 9 (and at 2 more)'
     )
+    assert [near["about"] for near in said["error"]["data"]["nearest"]] == ["echo"]
+
+
+def test_a_miss_shortens_long_values_and_skips_redacted_ones() -> None:
+    live = Talk().call(1, key="[redacted:3f9c01ab]", text="a" * 200).live()
+    (said,) = live.call(1, key="s3cret", text="b")
+    message = said["error"]["message"]
+    assert message.endswith(f'differs at /params/arguments/text: recorded "{"a" * 78}…, sent "b"')
+    assert "s3cret" not in message
+    (said,) = live.call(2, key="s3cret")
+    assert said["error"]["message"].endswith("…, sent nothing")
+
+
+def test_the_only_difference_to_another_tool_is_its_name() -> None:
+    (said,) = Talk().call(1, "echo").live().call(1, "ecko")
+    assert said["error"]["message"].endswith('differs at /params/name: recorded "echo", sent "ecko"')
 
 
 def test_the_error_for_a_modern_request_to_a_legacy_recording_names_the_revision() -> None:

@@ -51,6 +51,49 @@ def test_mode_lenient_takes_the_only_call_of_a_tool_with_any_arguments() -> None
     assert live.answered(6, "three") == MISS
 
 
+def test_mode_lenient_takes_the_most_similar_call_of_a_tool() -> None:
+    talk = (
+        Talk()
+        .call(1, answer="a", city="Oslo", days=1, unit="C")
+        .call(2, answer="b", city="Rome", days=2, unit="F")
+    )
+    live = talk.live(match=MatchMode.LENIENT)
+    assert live.answered(1, city="Oslo", days=1, unit="K") == "a"
+    assert live.answered(2, city="Rome", days=3, unit="F") == "b"
+    assert live.answered(3, city="Bergen", days=9, unit="K") == MISS, "both are equally similar"
+    assert live.answered(4, "other", city="Oslo") == MISS
+
+
+def test_mode_nearest_takes_the_first_of_equally_similar_calls() -> None:
+    talk = (
+        Talk()
+        .call(1, answer="a", city="Oslo")
+        .call(2, answer="b", city="Rome")
+        .call(3, answer="c", city="Oslo")
+    )
+    live = talk.live(match=MatchMode.NEAREST)
+    assert [live.answered(id, city="Bergen") for id in (1, 2, 3)] == ["a", "c", "c"]  # noqa: A001
+    assert live.answered(4, city="Rome") == "b"
+    assert live.answered(5, "other", city="Rome") == MISS
+
+
+def test_mode_tool_takes_the_next_call_of_the_tool() -> None:
+    talk = Talk().call(1, "x", "a", n=1).call(2, "y", "b").call(3, "x", "c", n=2)
+    live = talk.live(match=MatchMode.TOOL)
+    assert [live.answered(n, "x", n=n) for n in (2, 1, 3)] == ["a", "c", "c"]
+    assert [live.answered(1, "y", n=9), live.answered(2, "z")] == ["b", MISS]
+    exhausted = talk.live(match=MatchMode.TOOL, repeats=False)
+    assert [exhausted.answered(n, "y") for n in (1, 2)] == ["b", MISS]
+    assert exhausted.session.complaints() == ["every recorded answer is used up: tools/call y"]
+
+
+def test_a_miss_plays_the_nearest_call_of_the_tool_if_so_configured() -> None:
+    live = Talk().call(1, answer="a", n=1).call(2, answer="b", n=2).live(plays_nearest=True)
+    assert [live.answered(1, n=3), live.answered(2, "other")] == ["a", MISS]
+    assert live.session.complaints()[0].endswith("recorded 1, sent 3; playing the nearest")
+    assert len(live.session.selector.misses) == 2
+
+
 def test_mode_method_takes_the_next_request_of_the_method() -> None:
     live = Talk().call(1, "x", "a").call(2, "y", "b").call(3, "x", "c").live(match=MatchMode.METHOD)
     assert [live.answered(1, "anything", n=n) for n in range(4)] == ["a", "b", "c", "c"]
@@ -94,10 +137,10 @@ def test_a_chain_of_input_requests_is_followed_by_its_state() -> None:
     (first,), (second,) = (live.ask(id, "tools/call", **about) for id in (1, 2))  # noqa: A001
     assert [first["result"]["requestState"], second["result"]["requestState"]] == ["s0", "s1"]
     for state, colour in (("s1", "red"), ("s0", "blue")):
-        (said,) = live.ask(3, "tools/call", **about, requestState=state, inputResponses={"q": "whatever"})
+        (said,) = live.ask(3, "tools/call", **about, requestState=state, inputResponses={"q": colour})
         assert said["result"]["said"] == colour
-    (lost,) = live.ask(4, "tools/call", **about, requestState="s9", inputResponses={})
-    assert lost["error"]["data"]["nearest"][0]["differs"] == ["/params/requestState"]
+    (lost,) = live.ask(4, "tools/call", **about, requestState="s9", inputResponses={"q": "green"})
+    assert lost["error"]["data"]["nearest"][0]["differs"] == ["/params/inputResponses/q"]
 
 
 def test_the_response_depends_on_the_users_input() -> None:

@@ -93,8 +93,8 @@ def test_a_request_without_a_recorded_response_is_reported() -> None:
     assert said.startswith("a: the recording has no response")
 
 
-@pytest.mark.parametrize("answer", [{"result": {"roots": []}}, {"error": {"code": -1, "message": "no"}}])
-def test_the_mock_waits_for_the_response_to_a_server_request(answer: Json) -> None:
+def test_the_mock_waits_for_the_response_to_a_server_request() -> None:
+    answer: Json = {"result": {"roots": []}}
     live = asking().live()
     live.initialize(roots={})
     (request,) = live.call("a", "ask")
