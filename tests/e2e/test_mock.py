@@ -13,6 +13,8 @@ from recordings import make
 from tests.e2e.test_http import serving
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tests.e2e.conftest import Peers
 
 MOCKED = [recipe for recipe in make.RECIPES if str(make.DEMO) not in recipe.server]
@@ -132,3 +134,88 @@ async def test_over_http_each_client_has_the_real_server_to_itself(peers: Peers)
             )
     assert [each.transcript for each in played] == [direct.transcript] * 2
     assert '"total": 3' in direct.transcript
+
+
+RECORDED_ANSWERS = (
+    "colour=accept:blue colour=accept:red colour=decline colour=cancel order=accept:small,accept:yes "
+    "order=accept:large,accept:yes order=accept:small,decline order=decline write=one write=two folders=/a folders=/b"
+).split()
+"""Calls of tools that need the user, with the answers in turn."""
+
+OTHER_ANSWERS = {
+    "colour=accept:green": 'recorded "blue", sent "green"',
+    "order=cancel": "sent",
+    "order=accept:large,decline": 'recorded "accept", sent "decline"',
+    "write=three": 'recorded "one", sent "three"',
+    "folders=/c": 'recorded "file:///a", sent "file:///c"',
+}
+"""Answers that are not in the recording, and a part of the report on each."""
+
+
+async def answer(
+    peers: Peers, python: str, mode: str, calls: Iterable[str], *server: str
+) -> tuple[list[str], str]:
+    """Run the client whose user gives these answers. Return the line of each call, and the lines of stderr."""
+    process = await asyncio.create_subprocess_exec(
+        *(python, str(make.CLIENTS / "answering.py"), mode, *calls, "--", *server),
+        cwd=peers.folder,
+        env=make.environment(peers.folder),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(40):
+            out, err = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode == 0, err.decode()
+    return out.decode().splitlines(), err.decode()
+
+
+@pytest.mark.parametrize(
+    ("version", "mode", "transport"),
+    [
+        ("venv", "2026-07-28", "stdio"),
+        ("venv", "2026-07-28", "http"),
+        ("venv", "legacy", "http"),
+        ("mcp1", "legacy", "stdio"),
+    ],
+)
+async def test_the_mock_plays_what_the_user_answered_and_reports_other_answers(
+    version: str, mode: str, transport: str, peers: Peers
+) -> None:
+    if not (make.PEERS / version).is_dir():
+        pytest.skip(f"{version} is not installed: run make peers")
+    python, server = (
+        str(make.PEERS / version / "bin" / "python"),
+        str(make.SDK_SERVER.with_name("asking_server.py")),
+    )
+    if transport == "stdio":
+        record = ("mcpspy", "run", "--record", "recorded/r.jsonl", "--", python, server)
+        recorded, _ = await answer(peers, python, mode, RECORDED_ANSWERS, *record)
+    else:
+        with serving("asking", f"{python} {server} --port", "/mcp", peers.folder) as upstream:
+            async with peers.proxied(upstream) as url:
+                recorded, _ = await answer(peers, python, mode, RECORDED_ANSWERS, url)
+    assert not [line for line in recorded if "rror" in line]
+
+    (recording,) = map(str, (peers.folder / "recorded").glob("*.jsonl"))
+    shuffled = [*RECORDED_ANSWERS[::-1], *RECORDED_ANSWERS[1::2]]
+    reported = r"(mcpspy: not recorded: tools/call \w+ with th[^\n]+\n){5}"
+    async with peers.mocked(recording, expected=reported) as url:
+        (mocked, complaints), (over_http, _) = await asyncio.gather(
+            answer(peers, python, mode, [*shuffled, *OTHER_ANSWERS], "mcpspy", "mock", recording, "--strict"),
+            answer(peers, python, mode, [*shuffled, *OTHER_ANSWERS], url),
+        )
+    outcome = dict(zip(RECORDED_ANSWERS, recorded, strict=True))
+    for lines in (mocked, over_http):
+        assert lines[: len(shuffled)] == [outcome[call] for call in shuffled]
+        for line, (call, part) in zip(lines[len(shuffled) :], OTHER_ANSWERS.items(), strict=True):
+            assert line.startswith(f"{call}: error: mcpspy mock: not recorded: tools/call")
+            assert part in line
+    assert complaints.count("mcpspy: not recorded: tools/call") == len(OTHER_ANSWERS)
+    assert complaints.count("mcpspy: strict: not recorded: tools/call") == len(OTHER_ANSWERS)
+    assert "never sent" not in complaints

@@ -40,6 +40,9 @@ class Likeness(IntEnum):
     SAME_ACTION = 2
     """The last answer has other content: another form, sampled message or list of roots."""
     DIFFERENT = 3
+    """The last answer has another action."""
+    UNRELATED = 4
+    """Earlier answers differ."""
 
 
 def server_question(request: Request) -> Any:
@@ -75,11 +78,11 @@ def input_answers(request: Request) -> Any:
 def likeness(live: Mapping[int, Round], recorded: Sequence[Round]) -> Likeness:
     """Return the likeness of recorded rounds and live ones, by their position; the last live one is new."""
     if not recorded or any(number >= len(recorded) for number in live):
-        return Likeness.DIFFERENT
+        return Likeness.UNRELATED
     *before, (old, new) = [(recorded[number], each) for number, each in live.items()]
     try:
         if not all(fits(old.answer, new.answer) for old, new in before):
-            return Likeness.DIFFERENT
+            return Likeness.UNRELATED
         if fits(old.answer, new.answer):
             pairs = (*before, (old, new))
             known = (
@@ -88,13 +91,13 @@ def likeness(live: Mapping[int, Round], recorded: Sequence[Round]) -> Likeness:
             return Likeness.SAME if all(fits(*pair) for pair in known) else Likeness.OTHER_QUESTION
         return Likeness.SAME_ACTION if _actions(old.answer) == _actions(new.answer) else Likeness.DIFFERENT
     except RecursionError:  # Nested too deeply to be compared.
-        return Likeness.DIFFERENT
+        return Likeness.UNRELATED
 
 
 def closest(live: Mapping[int, Round], recorded: Iterable[Sequence[Round]]) -> tuple[Likeness, list[int]]:
     """Return the best likeness of several recorded dialogues, and the positions of those that have it."""
     found = [likeness(live, rounds) for rounds in recorded]
-    best = min(found, default=Likeness.DIFFERENT)
+    best = min(found, default=Likeness.UNRELATED)
     return best, [number for number, each in enumerate(found) if each is best]
 
 

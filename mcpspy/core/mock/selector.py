@@ -161,13 +161,14 @@ class Selector:
         queue = None if selection is None else selection.queue
         if selection is None or queue is None:
             found: Interaction | None = playing
-            likeness, why = likeness_of(live, playing.rounds), UNANSWERED
+            likeness, why, nearest = likeness_of(live, playing.rounds), UNANSWERED, playing
         else:
             likeness, matching = queue.closest(live)
             found = self._take(
                 (selection.place, _answers_text([live[each] for each in sorted(live)])), matching
             )
-            why = UNANSWERED if found is not None or not self._accepts(likeness) else EXHAUSTED
+            why = EXHAUSTED if found is None and self._accepts(likeness) else UNANSWERED
+            nearest = playing if found is None or likeness is Likeness.UNRELATED else found
         if found is not None and self._accepts(likeness):
             if found.order != playing.order and selection is not None and selection.is_first:
                 self._used.discard(playing.order)
@@ -176,10 +177,15 @@ class Selector:
         asked = playing.steps[playing.request_places[number]].message
         miss = Miss("" if playing.key is None else playing.key.about, why, [])
         if isinstance(asked, Request):
-            old, new = ({"result": each[number].answer[""]} for each in (playing.rounds, live))
-            miss = Miss(miss.about, why, [near(request_key(asked), new, old)], asked.method)
+            old, new = ({"result": each[number].answer[""]} for each in (nearest.rounds, live))
+            miss = Miss(
+                miss.about,
+                why,
+                [] if why == EXHAUSTED else [near(request_key(asked), new, old)],
+                asked.method,
+            )
         self.misses.append(miss.text)
-        return (playing if queue is None or self._plays_nearest else None), miss
+        return (nearest if queue is None or self._plays_nearest else None), miss
 
     def select_notified(self, method: str) -> Interaction | None:
         """Return the next interaction of a client's notification; None if there is none."""

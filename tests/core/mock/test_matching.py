@@ -72,7 +72,7 @@ def test_ignored_params_are_not_part_of_the_key() -> None:
 
 
 def test_the_compared_parts_are_arranged_as_in_the_message() -> None:
-    given = {"requestState": "s", "inputResponses": {"a": 1}}
+    given: dict[str, Any] = {"requestState": "s", "inputResponses": {"a": 1}}
     said = compared_request(request(name="x", **given, _meta=modern(progressToken=1)))
     assert said == {
         "method": "tools/call",
