@@ -7,10 +7,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from mcpspy.core.jsontools import ABSENT
+from mcpspy.core.jsontools import ABSENT, pointer, value_at
 from mcpspy.core.mock.recordings import Near, Recordings
-from mcpspy.core.protocol.message import Malformed
+from mcpspy.core.protocol.message import Malformed, loads
 from mcpspy.core.protocol.spec import META
+from mcpspy.core.redact.placeholder import untagged
+from mcpspy.core.redact.redactor import Redactor
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND = -32700, -32600, -32601
 INTERNAL_ERROR, UNSUPPORTED_VERSION = -32603, -32022
@@ -83,7 +85,7 @@ class Miss(Struct, frozen=True):
         at, recorded, sent = first
         line = f"{self.text}; nearest: {self.nearest[0].key.about} differs at {at}"
         if at != "/method":
-            line += f": recorded {_value_text(recorded)}, sent {_value_text(sent)}"
+            line += f": recorded {_value_text(at, recorded)}, sent {_value_text(at, sent)}"
         more = self.nearest[0].more
         return line + (f" (and at {more} more)" if more else "")
 
@@ -98,11 +100,16 @@ class Miss(Struct, frozen=True):
         }
 
 
-def _value_text(value: Any) -> str:
+def _value_text(at: str, value: Any) -> str:
+    """Return the value at a pointer as text, without secrets: it is printed, and may be recorded again."""
     if value is ABSENT:
         return "nothing"
+    tokens = pointer(at)
+    for token in reversed(tokens):
+        value = {token: value}
     try:
-        text = json.dumps(value, ensure_ascii=False)
+        data = Redactor(b"").message(json.dumps(value).encode())
+        text = untagged(json.dumps(value_at(loads(data), tokens), ensure_ascii=False))
     except RecursionError:
         return "a value that is nested too deeply"
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"

@@ -122,7 +122,7 @@ class McpRecording:
         ignored = [pointer(text) for text in options.ignore]
         loader = RecordingsLoader(self._recorded, ignored, merge=False)
         played = [Recording(path).session() for path in self.sessions]
-        found = unsent(played, loader.recordings(), MatchMode(options.match), ignored)
+        found = unsent(played, loader.recordings(), MatchMode(options.match))
         if not found:
             return ""
         count = "1 recorded request was" if len(found) == 1 else f"{len(found)} recorded requests were"

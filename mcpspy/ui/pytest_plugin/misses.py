@@ -11,10 +11,11 @@ from itertools import islice
 from typing import Any, Final
 
 from mcpspy.core.jsontools import ABSENT, Pointer, differences, pointer, value_at
-from mcpspy.core.mock.matching import compared_request, request_key
+from mcpspy.core.mock.matching import compared_request
 from mcpspy.core.mock.recordings import DIFFERENCES, Recordings
 from mcpspy.core.mock.selector import MatchMode, Selector, about, never_sent
-from mcpspy.core.protocol.message import Failure, Request
+from mcpspy.core.mock.session import MockOptions, MockSession
+from mcpspy.core.protocol.message import Failure, Message, Request
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.redact.placeholder import fits
 from mcpspy.core.session.session import Session
@@ -39,15 +40,21 @@ def unrecorded(
     ]
 
 
-def unsent(
-    played: Iterable[Session], recordings: Recordings, mode: MatchMode, ignored: Sequence[Pointer] = ()
-) -> list[str]:
-    """Return a line for each recorded request that none of the played sessions sent, as `mcpspy mock --strict` does."""
-    selectors = []
-    for session in played:
-        selectors.append(Selector(recordings, mode))
-        for request in _requests(session):
-            selectors[-1].select(request, request_key(request, ignored))
+def unsent(played: Iterable[Session], recordings: Recordings, mode: MatchMode) -> list[str]:
+    """Return a line for each recorded request that none of the played sessions sent, as `mcpspy mock --strict` does.
+
+    Another mock gets the messages of each client again, because the answers of the user decide what is played.
+    """
+    clients: dict[tuple[int, str | None], MockSession] = {}
+    for number, session in enumerate(played):
+        for change in session.changes:
+            if isinstance(change.what, Message) and change.what.side == CLIENT:
+                name = number, change.what.frame.stream
+                if (client := clients.get(name)) is None:
+                    client = clients[name] = MockSession(recordings, MockOptions(match=mode), 0.0)
+                client.receive(change.what.data, 0.0)
+                list(client.take(0.0))
+    selectors = [client.selector for client in clients.values()]
     found = never_sent(selectors or [Selector(recordings, mode)])
     return [short(about(interaction)) for interaction in found]
 
@@ -55,12 +62,16 @@ def unsent(
 def _described(
     request: Request, answer: Failure, recorded: Sequence[Request], ignored: Sequence[Pointer]
 ) -> Iterator[str]:
-    yield short(answer.text.removeprefix(PREFIX))
+    text, mark, first = answer.text.removeprefix(PREFIX).partition("; nearest: ")
+    nearest = _nearest(answer)
+    same = [near for near in nearest if near["method"] == request.method]
+    if same:
+        mark = first = ""  # All differences follow.
+    yield short(f"{text}{mark}{first}")
     live = compared_request(request, ignored)
     yield f"  sent: {short(one_line(live['params']))}"
-    nearest = _nearest(answer)
     # A request of another method has nothing in common: it is listed only if there is no better one.
-    nearest = [near for near in nearest if near["method"] == request.method] or nearest
+    nearest = same or ([] if first else nearest)
     yield from dict.fromkeys("\n".join(_compared(live, near, recorded, ignored)) for near in nearest)
 
 

@@ -69,6 +69,11 @@ def test_a_miss_shortens_long_values_and_skips_redacted_ones() -> None:
     assert said["error"]["message"].endswith("…, sent nothing")
 
 
+def test_a_miss_redacts_secrets_of_the_client() -> None:
+    (said,) = Talk().call(1, text="a").live().call(1, text="a", api_key="s3cret-4711")
+    assert said["error"]["message"].endswith('/params/arguments/api_key: recorded nothing, sent "[redacted]"')
+
+
 def test_the_only_difference_to_another_tool_is_its_name() -> None:
     (said,) = Talk().call(1, "echo").live().call(1, "ecko")
     assert said["error"]["message"].endswith('differs at /params/name: recorded "echo", sent "ecko"')

@@ -78,7 +78,7 @@ def test_unrecorded_requests_are_reported_once(begin: Begin) -> None:
     refused = call(second.command, add, ("add", {"a": 1, "b": 3}), add)
     assert [text.removeprefix("mcpspy mock: ") for text in refused] == [
         "3",
-        "not recorded: tools/call add",
+        "not recorded: tools/call add; nearest: tools/call add differs at /params/arguments/b: recorded 2, sent 3",
         "every recorded answer is used up: tools/call add",
     ]
     report = second.report_unrecorded()
@@ -367,7 +367,7 @@ def test_a_suite_in_two_processes_is_recorded_served_and_fails_for_what_is_new(t
     responses = runs.pytest("--mcpspy-record=none", SERVER=str(tmp_path / "gone"), NEW="3")
     assert re.search(r"= 2 failed, 4 passed, 2 errors in ", responses), responses
     assert "(create it with pytest --mcpspy-record=once 'test_suite.py::test_that_fails')" in responses
-    assert responses.count("/params/arguments/b: recorded 2, sent 3") == 3
+    assert responses.count("    /params/arguments/b: recorded 2, sent 3") == 3
     assert (
         "mcpspy: 2 requests without a recorded response in mcp_recordings/test_suite/test_that_starts"
         in responses
