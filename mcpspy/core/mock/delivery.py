@@ -129,11 +129,13 @@ class DeliveryFilter:
         return self._waiting.get(id.strip('"'))
 
     def move(self, playback: Playback, places: dict[int, int]) -> None:
-        """Move the open server requests of a playback that continues with another interaction."""
+        """Move the open server requests of a playback to the places of another interaction, or forget them."""
         for id, (each, place) in list(self._waiting.items()):  # noqa: A001
             if each is playback and place in places:
                 self._waiting[id] = playback, places[place]
                 self._sent[playback, places[place]] = id
+            elif each is playback:
+                del self._waiting[id]
 
     def lacks_capability(self, playback: Playback, step: RecordedStep) -> bool:
         """Return True if the client lacks the capability for a server request: a real server would not send it."""

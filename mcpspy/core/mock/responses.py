@@ -109,7 +109,8 @@ def _value_text(at: str, value: Any) -> str:
         value = {token: value}
     try:
         data = Redactor(b"").message(json.dumps(value).encode())
-        text = untagged(json.dumps(value_at(loads(data), tokens), ensure_ascii=False))
+        shown = value_at(loads(data), tokens)
+        text = "[redacted]" if shown is ABSENT else untagged(json.dumps(shown, ensure_ascii=False))
     except RecursionError:
         return "a value that is nested too deeply"
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"

@@ -175,15 +175,11 @@ class Selector:
             self._used.add(found.order)
             return found, None
         asked = playing.steps[playing.request_places[number]].message
-        miss = Miss("" if playing.key is None else playing.key.about, why, [])
-        if isinstance(asked, Request):
-            old, new = ({"result": each[number].answer[""]} for each in (nearest.rounds, live))
-            miss = Miss(
-                miss.about,
-                why,
-                [] if why == EXHAUSTED else [near(request_key(asked), new, old)],
-                asked.method,
-            )
+        key = request_key(asked) if isinstance(asked, Request) else None
+        old, new = ({"result": (each[number].answer or {}).get("")} for each in (nearest.rounds, live))
+        about = "" if playing.key is None else playing.key.about
+        compared = [] if key is None or why == EXHAUSTED else [near(key, new, old)]
+        miss = Miss(about, why, compared, "" if key is None else key.method)
         self.misses.append(miss.text)
         return (nearest if queue is None or self._plays_nearest else None), miss
 

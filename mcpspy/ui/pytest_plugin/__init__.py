@@ -56,7 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "requests; all: record again. Overrides markers (default: once; none if CI is set)",
     )
     parser.addini("mcpspy_record", "default mode: none, once, new_episodes, all")
-    parser.addini("mcpspy_match", "default of match: exact, lenient, method")
+    parser.addini("mcpspy_match", "default of match: exact, lenient, nearest, tool, method")
     parser.addini("mcpspy_ignore", "JSON pointers that every test ignores, one per line", type="linelist")
     parser.addini("mcpspy_on_exhausted", "default of on_exhausted: repeat, error")
     parser.addini("mcpspy_strict", "fail tests that do not send every recorded request", type="bool")

@@ -160,6 +160,56 @@ def test_the_first_answer_of_a_chain_decides_its_end() -> None:
     assert ask_modern(other.live(), CANCEL, DECLINE) == MISS
 
 
+def test_an_answer_that_was_not_recorded_is_forwarded_to_the_real_server_with_its_call() -> None:
+    live = legacy(ACCEPT).live(forwards=True)
+    live.initialize(elicitation={})
+    (request,) = live.ask("a", "tools/call", name="ask")
+    assert live.say(id=request["id"], result=DECLINE) == []
+    passthrough = live.session.passthrough
+    assert passthrough is not None
+    (forwarded,) = passthrough.take_outgoing()
+    assert b'"tools/call"' in forwarded
+    live.session.receive_from_server(b'{"jsonrpc":"2.0","id":"a","result":{"said":"declined"}}', live.now)
+    assert [message["result"]["said"] for message in live.received()] == ["declined"]
+
+
+def test_a_state_that_the_server_gives_to_all_requests_identifies_no_question() -> None:
+    talk = Talk()
+    for number, answer in enumerate((ACCEPT, DECLINE)):
+        call: Json = {"name": "ask", "_meta": modern()}
+        question = {"resultType": "input_required", "inputRequests": {"q": FORM}, "requestState": "s"}
+        talk.client(id=number, method="tools/call", params=call).server(id=number, result=question)
+        call = {**call, "requestState": "s", "inputResponses": {"q": answer}}
+        talk.client(id=number, method="tools/call", params=call).server(id=number, result=question)
+        talk.client(id=number, method="tools/call", params={**call, "inputResponses": {"sure": answer}})
+        talk.server(id=number, result={"said": answer})
+    live = talk.live()
+    call = {"name": "ask", "_meta": modern(), "requestState": "s"}
+    for answer in (DECLINE, ACCEPT):
+        (said,) = live.ask(1, "tools/call", **call, inputResponses={"q": answer})
+        assert said["result"]["requestState"] == "s"
+        (said,) = live.ask(1, "tools/call", **call, inputResponses={"sure": answer})
+        assert said["result"]["said"] == answer
+
+
+def test_generated_values_of_a_question_are_not_compared() -> None:
+    one, other = (
+        {"": {"method": "elicitation/create", "params": {"mode": "url", "url": url, "elicitationId": url}}}
+        for url in ("https://a.example/1", "https://a.example/2")
+    )
+    talk = Talk()
+    for number, (answer, question) in enumerate(((ACCEPT, one), (DECLINE, other))):
+        call: Json = {"name": "ask", "_meta": modern()}
+        asked = {"resultType": "input_required", "inputRequests": question, "requestState": f"s{number}"}
+        talk.client(id=1, method="tools/call", params=call).server(id=1, result=asked)
+        call = {**call, "requestState": f"s{number}", "inputResponses": {"": answer}}
+        talk.client(id=2, method="tools/call", params=call).server(id=2, result={"said": answer})
+    live = talk.live()
+    call = {"name": "ask", "_meta": modern(), "requestState": "s0", "inputResponses": {"": DECLINE}}
+    (said,) = live.ask(1, "tools/call", **call)
+    assert said["result"]["said"] == DECLINE
+
+
 def test_a_question_with_another_text_may_be_answered_alike() -> None:
     live = legacy(ACCEPT, DECLINE, message="Colour {}?").live()
     live.initialize(elicitation={})

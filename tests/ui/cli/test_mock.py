@@ -65,7 +65,10 @@ def test_the_mock_answers_as_recorded_and_prints_nothing(recording: Path) -> Non
         ((), [-32603, -32603]),
         (("--on-miss", "method-not-found"), [-32601, -32601]),
         (("--match", "lenient"), ["first", -32603]),
+        (("--match", "nearest"), ["first", -32603]),
+        (("--match", "tool"), ["first", -32603]),
         (("--match", "method"), ["first", "second"]),
+        (("--on-miss", "nearest"), ["first", -32603]),
         (("--ignore-path", "/params/arguments/n"), ["first", -32603]),
         (("--ignore-path", "/params"), ["first", "second"]),
     ],
@@ -99,6 +102,16 @@ def test_strict_lists_misses_and_what_was_never_requested(recording: Path) -> No
         f"mcpspy: strict: never sent: tools/call echo (request 1 of {recording.name})",
         f"mcpspy: strict: never sent: tools/call other (request 2 of {recording.name})",
     ]
+    assert code == 1
+
+
+def test_strict_counts_a_request_that_got_the_nearest_response(recording: Path) -> None:
+    results, lines, code = played(
+        recording, "--strict", "--on-miss", "nearest", sent=(call(1, n=2), call(2, "other"))
+    )
+    assert results == ["first", "other"]
+    assert lines[0].endswith("differs at /params/arguments/n: recorded 1, sent 2; playing the nearest")
+    assert "mcpspy: strict: not recorded: tools/call echo" in lines
     assert code == 1
 
 

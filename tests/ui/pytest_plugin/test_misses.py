@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import orjson
 
 from mcpspy.core.jsontools import pointer
+from mcpspy.core.mock.selector import MatchMode
+from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.recording.reader import Recording
-from mcpspy.ui.pytest_plugin.misses import unrecorded
+from mcpspy.ui.pytest_plugin.misses import unrecorded, unsent
 
 if TYPE_CHECKING:
     from typing import Any
@@ -87,3 +89,43 @@ def test_an_error_that_only_looks_like_the_mocks_is_reported_without_harm(make_r
 
         assert text.startswith("\\x1b[2J\n")
         assert all(line.isprintable() for line in text.splitlines())
+
+
+def asked(number: int, action: str, id: int) -> list[Said]:  # noqa: A002
+    """Return a call during which the user gives an answer; `id` is that of the server's request."""
+    messages: list[tuple[str, dict[str, object]]] = [
+        ("client", {"id": number, "method": "tools/call", "params": {"name": "ask"}}),
+        ("server", {"id": id, "method": "elicitation/create", "params": {"message": "Sure?"}}),
+        ("client", {"id": id, "result": {"action": action}}),
+        ("server", {"id": number, "result": {"said": action}}),
+    ]
+    return [(side, orjson.dumps({"jsonrpc": "2.0", **members})) for side, members in messages]
+
+
+def handshake() -> list[Said]:
+    params = {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}}
+    return [
+        ("client", orjson.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})),
+        ("server", b'{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}'),
+    ]
+
+
+def test_a_call_counts_as_sent_if_the_user_gave_the_recorded_answer(make_recording: Make) -> None:
+    recorded = make_recording([*handshake(), *asked(1, "accept", 70), *asked(2, "decline", 71)])
+    recordings = RecordingsLoader([recorded], [], merge=False).recordings()
+    for played, number in ((["decline"], 1), (["accept", "accept"], 3)):
+        calls = [message for id, action in enumerate(played, 1) for message in asked(id, action, id)]  # noqa: A001
+        session = Recording(make_recording([*handshake(), *calls])).session()
+        (line,) = unsent([session], recordings, MatchMode.EXACT)
+        assert line.startswith(f"tools/call ask (request {number} of ")
+
+
+def test_an_answer_that_was_not_recorded_is_reported_with_its_values(make_recording: Make) -> None:
+    text = (
+        "not recorded: tools/call ask with this answer to elicitation/create; "
+        'nearest: elicitation/create Sure? differs at /result/action: recorded "accept", sent "decline"'
+    )
+    played = [call("Oslo"), refused(text, "/result/action", method="elicitation/create", about="Sure?")]
+    (report,) = described(make_recording, played, [])
+    assert report.splitlines()[0] == text
+    assert len(report.splitlines()) == 2
