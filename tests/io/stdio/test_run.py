@@ -209,6 +209,57 @@ def test_a_grandchild_that_keeps_stdout_open_does_not_keep_mcpspy(
     assert spy.notes("exit") == [{"code": 5, "signal": None}]
 
 
+# The command is a launcher: it leaves its server behind.
+
+
+def test_a_server_that_its_launcher_left_behind_serves_the_host_until_stdin_is_closed(
+    start: Start, processes: Processes
+) -> None:
+    spy = start("left_behind.py", "serves")
+    server = hello(spy)["pid"]
+    spy.stays(0.6)  # Longer than the silence that ends a session whose stdin is not in use.
+    spy.send(b'{"id":1}\n')
+    assert spy.out.line() == b'{"id":1}\n'
+    assert spy.finish(b'{"id":2}\n') == (b'{"id":2}\n', b"")
+    assert spy.wait() == 0
+    processes.gone(server)
+    assert spy.said("client") == b'{"id":1}\n{"id":2}\n'
+    assert spy.notes("exit") == [{"code": 0, "signal": None}]
+
+
+@linux_only
+def test_a_server_that_its_launcher_left_behind_answers_though_stdin_is_closed(
+    start: Start, processes: Processes
+) -> None:
+    spy = start("left_behind.py", "late")
+    server = hello(spy)["pid"]
+    assert spy.finish(b'{"id":1}\n') == (b'{"id":1}\n', b"")
+    assert spy.wait() == 0
+    processes.gone(server)
+
+
+def test_sigterm_ends_a_session_whose_launcher_has_left(start: Start, processes: Processes) -> None:
+    spy = start("left_behind.py", "serves")
+    server = hello(spy)["pid"]
+    spy.stays(0.6)
+    began = time.monotonic()
+    spy.kill(signal.SIGTERM)
+    assert spy.wait() == 0
+    assert time.monotonic() - began < BUSY
+    processes.gone(server)  # It got EOF.
+    assert spy.notes("signal") == [{"signal": "SIGTERM"}]
+
+
+def test_what_a_grandchild_still_writes_is_forwarded_as_long_as_it_keeps_coming(
+    start: Start, processes: Processes, interpreter: list[str]
+) -> None:
+    spy = start("left_behind.py", "writes", interpreter=interpreter)
+    server = hello(spy)["pid"]
+    assert spy.out.rest() == b"".join(b'{"line":%d}\n' % n for n in range(10))
+    assert spy.wait() == 0
+    processes.gone(server)
+
+
 # SIGTERM, SIGINT, SIGHUP to mcpspy.
 
 
@@ -502,19 +553,33 @@ def test_a_command_that_is_not_found_is_exit_127_and_a_line(start: Start) -> Non
     assert spy.header()["command"] == ["no-such-command-anywhere", "x"]
 
 
-@pytest.mark.parametrize("text", [None, "not a program\n"], ids=["no permission", "no format"])
+@pytest.mark.parametrize("content", [None, b"\x7fELF\0\0"], ids=["no permission", "another processor"])
 def test_a_command_that_is_not_executable_is_exit_126_and_a_line(
-    start: Start, tmp_path: Path, text: str | None
+    start: Start, tmp_path: Path, content: bytes | None
 ) -> None:
     program = tmp_path / "server"
-    program.write_text(text or "#!/bin/sh\n", encoding="utf-8")
-    program.chmod(0o755 if text else 0o644)
+    program.write_bytes(content or b"#!/bin/sh\n")
+    program.chmod(0o755 if content else 0o644)
     spy = start(str(program))
     _, err = spy.finish()
     assert spy.wait() == 126
     assert err.startswith(f"mcpspy: cannot start {program}: ".encode())
     assert err.count(b"\n") == 1
     assert spy.notes("exit") == [{"code": 126, "signal": None}]
+
+
+@pytest.mark.parametrize("by_path", [True, False], ids=["path", "name"])
+def test_a_script_without_an_interpreter_line_is_run_by_the_shell(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_path: bool
+) -> None:
+    script = tmp_path / "server"
+    script.write_text('echo "$0 $1"; exec cat\n', encoding="utf-8")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    spy = start(str(script) if by_path else "server", "a b")
+    assert spy.finish(b"{}\n") == (f"{script} a b\n{{}}\n".encode(), b"")
+    assert spy.wait() == 0
+    assert spy.header()["command"] == [str(script) if by_path else "server", "a b"]
 
 
 # The recording fails, the traffic does not.

@@ -82,6 +82,24 @@ def test_the_last_words_of_a_server_wait_for_a_slow_host(start_threads: Callable
 
 
 @posix_only
+@pytest.mark.parametrize("kind", ["serves", "writes"])
+def test_a_server_that_its_launcher_left_behind_is_forwarded(
+    start_threads: Callable[..., Spy], processes: Processes, kind: str
+) -> None:
+    spy = start_threads("left_behind.py", kind)
+    server = json.loads(spy.out.line())["pid"]
+    if kind == "serves":
+        spy.stays(0.6)  # Longer than the silence that ends a session whose stdin is not in use.
+        spy.send(b'{"id":1}\n')
+        assert spy.out.line() == b'{"id":1}\n'
+        assert spy.finish() == (b"", b"")
+    else:
+        assert spy.out.rest() == b"".join(b'{"line":%d}\n' % n for n in range(10))
+    assert spy.wait() == 0
+    processes.gone(server)
+
+
+@posix_only
 @pytest.mark.parametrize("kind", ["silent", "chatty", "flood"])
 def test_a_grandchild_that_keeps_stdout_open_does_not_keep_mcpspy(
     start_threads: Callable[..., Spy], processes: Processes, kind: str
