@@ -37,7 +37,7 @@ LINGER = 0.25
 FINAL_TIMEOUT = 5.0
 """Seconds after the server's exit in which the output of grandchildren is forwarded. Hosts wait for the exit."""
 
-MAX_FINAL_OUTPUT = 8 << 20
+MAX_FINAL_OUTPUT = 4 << 20
 """Bytes per pipe that are forwarded after the server's exit: more than a pipe holds of the server's own output."""
 
 GROUP_SIGNAL_WAIT = 0.05

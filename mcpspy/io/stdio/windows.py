@@ -49,7 +49,7 @@ QUIET_TIME = 0.005
 MAX_OWN_OUTPUT = 1 << 17
 """Bytes that may still be the server's own after its exit: more than a pipe and a chunk can hold."""
 
-MAX_FINAL_OUTPUT = 8 << 20
+MAX_FINAL_OUTPUT = 4 << 20
 """Bytes per pipe that are forwarded after the server's exit."""
 
 Child = subprocess.Popen
