@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ if sys.platform == "win32":
 
 SESSION = Path(__file__).parents[3] / "recordings" / "memory-sdk-auto.jsonl"
 
-ARGUMENTS = {
+ARGUMENTS: dict[str, list[object]] = {
     "run": ["--no-record", "--", "true"],
     "exec": ["--", "true"],
     "show": [SESSION],
@@ -45,7 +46,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def outcome(arguments: list[object], streams: str = "") -> tuple[int, str]:
+def outcome(arguments: Sequence[object], streams: str = "") -> tuple[int, str]:
     """Run mcpspy in a shell with these redirections; return its exit code and its stderr."""
     script = f'"$@" {streams}; exit "${{PIPESTATUS[0]}}"'
     command = [sys.executable, "-m", "mcpspy", *map(str, arguments)]
