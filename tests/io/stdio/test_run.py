@@ -250,7 +250,7 @@ def test_sigterm_ends_a_session_whose_launcher_has_left(start: Start, processes:
     assert spy.notes("signal") == [{"signal": "SIGTERM"}]
 
 
-def test_what_a_grandchild_still_writes_is_forwarded_as_long_as_it_keeps_coming(
+def test_output_of_a_grandchild_is_forwarded_as_long_as_it_keeps_coming(
     start: Start, processes: Processes, interpreter: list[str]
 ) -> None:
     spy = start("left_behind.py", "writes", interpreter=interpreter)
@@ -594,28 +594,28 @@ def unrecorded(spy: Spy) -> bytes:
     return err
 
 
-def test_a_recording_path_that_cannot_be_costs_a_line(start: Start, tmp_path: Path) -> None:
+def test_an_impossible_path_of_the_recording_is_one_line(start: Start, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     path = str(tmp_path / "file" / "x.jsonl")
     assert path.encode() in unrecorded(start("echo.py", 7, options=["--record", path]))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_may_not_be_written_costs_a_line(start: Start, tmp_path: Path) -> None:
+def test_a_read_only_folder_is_one_line(start: Start, tmp_path: Path) -> None:
     (tmp_path / "locked").mkdir(mode=0o500)
     assert b"Permission denied" in unrecorded(
         start("echo.py", 7, options=["--dir", str(tmp_path / "locked")])
     )
 
 
-def test_a_pipe_is_no_recording(start: Start, tmp_path: Path) -> None:
+def test_a_pipe_is_not_a_recording(start: Start, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     err = unrecorded(start("echo.py", 7, options=["--record", str(tmp_path / "pipe")]))
     assert b": not a regular file; " in err
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux has a disk that is always full")
-def test_a_full_disk_costs_a_line(start: Start) -> None:
+def test_a_full_disk_is_one_line(start: Start) -> None:
     err = unrecorded(start("echo.py", 7, options=["--record", "/dev/full"]))
     assert err == b"mcpspy: cannot write /dev/full: No space left on device; traffic continues unrecorded\n"
 
@@ -676,7 +676,7 @@ main(sys.argv[2:])
 """
 
 
-def test_a_bug_in_the_recorder_costs_a_line(start: Start) -> None:
+def test_a_bug_in_the_recorder_is_one_line(start: Start) -> None:
     err = unrecorded(start("echo.py", 7, interpreter=["-c", RECORDER_WITH_A_BUG]))
     assert (
         err
@@ -1047,7 +1047,7 @@ def test_a_recording_is_private_in_a_private_folder(start: Start, tmp_path: Path
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_recording_goes_where_the_environment_says(start: Start, tmp_path: Path) -> None:
+def test_the_environment_sets_the_folder_of_the_recording(start: Start, tmp_path: Path) -> None:
     spy = start(
         "echo.py", options=["--name", "my server"], env={**os.environ, "MCPSPY_DIR": str(tmp_path / "here")}
     )

@@ -250,7 +250,7 @@ def test_leaving_takes_every_status_that_windows_has(status: int, code: int) -> 
     assert (ended.returncode, ended.stderr) == (code, b"")
 
 
-def test_what_is_read_comes_after_what_others_have_put() -> None:
+def test_data_that_is_read_comes_after_data_of_other_threads() -> None:
     source, write = os.pipe()
     read, target = os.pipe()
     nowhere = RecordingTarget()
@@ -271,7 +271,7 @@ def test_what_is_read_comes_after_what_others_have_put() -> None:
     assert got == b"a" * 1_000_000 + b"b" * 10
 
 
-def test_what_others_put_is_written_after_the_end_of_a_source_whose_target_is_shared() -> None:
+def test_data_of_other_threads_is_written_after_the_end_of_a_source_with_a_shared_target() -> None:
     source, write = os.pipe()
     read, target = os.pipe()
     nowhere = RecordingTarget()
