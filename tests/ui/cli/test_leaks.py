@@ -128,7 +128,7 @@ def test_an_error_does_not_repeat_the_secrets_of_its_command_line(
     assert not [secret for secret in SECRETS if secret in shown], shown
 
 
-def test_the_banner_of_http_is_redacted_and_contains_what_clients_need() -> None:
+def test_the_banner_of_http_is_redacted_and_names_what_clients_need() -> None:
     upstream = read_upstream("https://example.com/s/Zm9vYmFyMTIzNDU2Nzg5/mcp?api_key=tiger99&pin=hunter2")
     assert upstream is not None
     options = HttpOptions(upstream, "127.0.0.1", 0)
