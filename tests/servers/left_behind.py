@@ -1,4 +1,4 @@
-"""Starts a server that has its stdin and stdout, and exits with 0.
+"""Starts a server that has its stdin and stdout, and exits with 0, or with another code.
 
 The server `serves` until stdin is closed, is `late` with its first read, or only `writes` ten lines, 80 ms apart.
 """
@@ -12,7 +12,7 @@ read, write = os.pipe()
 pid = os.fork()
 if pid:
     os.write(1, f'{{"pid":{pid}}}\n'.encode())
-    os._exit(0)
+    os._exit(int(sys.argv[2]) if len(sys.argv) > 2 else 0)
 signal.alarm(60)
 os.close(write)
 os.read(read, 1)  # Its parent has printed, and has exited.

@@ -1,6 +1,6 @@
-"""A recording that is read from a pipe: a temporary copy, because readers read a recording more than once.
+"""A recording that is read from a pipe.
 
-Only the user can read the copy. It is deleted when mcpspy ends, unless SIGKILL ends it.
+It is a temporary copy, because readers read a recording more than once. Only the user can read the copy. It is deleted when mcpspy ends, unless SIGKILL ends it.
 """
 
 from __future__ import annotations

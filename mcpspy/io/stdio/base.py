@@ -144,6 +144,17 @@ def has_reader(fd: int) -> bool:
         return not poller.poll(0)
 
 
+def unread_bytes(fd: int, *, default: int) -> int:
+    """Return the number of bytes in a pipe, given its write end; `default` if the system cannot tell (not Linux)."""
+    if sys.platform != "linux":
+        return default
+    import fcntl
+    import termios
+
+    count = fcntl.ioctl(fd, termios.FIONREAD, bytes(4))
+    return int.from_bytes(count, sys.byteorder)
+
+
 def close(fd: int) -> None:
     """Close a pipe. A standard descriptor is redirected to the null device, so that no other file takes its number."""
     if fd > 2:

@@ -15,7 +15,7 @@ import time
 
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.recorder import say
-from mcpspy.io.stdio.base import STDERR, has_reader
+from mcpspy.io.stdio.base import STDERR, has_reader, unread_bytes
 from mcpspy.io.stdio.channel import Channel, TerminalWriter
 from mcpspy.io.stdio.process import signal_name
 
@@ -72,6 +72,7 @@ class PollLoop:
         self._ended_at = 0.0
         self._quiet_at = NEVER
         self._final_bytes = 0
+        self._unread_at_exit = 0
         self._stop_requested_at = 0.0
         self._exit_deadline = NEVER
         # False until the first signal (SIGCHLD included) or alarm. Until then, the loop only forwards bytes.
@@ -198,13 +199,25 @@ class PollLoop:
             say(f"viewers cannot connect to this session: a bug in mcpspy: {type(error).__name__}: {error}")
 
     def _has_successor(self) -> bool:
-        """Return whether the command was a launcher: it left a server behind, which the host can still reach."""
-        client_input = self._channels[0]
-        return client_input.is_open and self._is_launcher() and has_reader(client_input.target)
+        """Return whether the command was a launcher: it left a server behind, which the host can still reach.
 
-    def _is_launcher(self) -> bool:
-        """Return whether the command has exited without an error, and another process has its stdout."""
-        return self._status == 0 and not self._stop_requested_at and not self._channels[1].is_done
+        If the command has failed, the process that it left behind must have read from stdin since then.
+        """
+        return self._is_reachable() and (self._status == 0 or self._bytes_consumed() > 0)
+
+    def _is_reachable(self) -> bool:
+        """Return whether a process has the stdin and the stdout of the exited command."""
+        client_input = self._channels[0]
+        return client_input.is_open and self._is_stdout_in_use() and has_reader(client_input.target)
+
+    def _is_stdout_in_use(self) -> bool:
+        return not self._stop_requested_at and not self._channels[1].is_done
+
+    def _bytes_consumed(self) -> int:
+        """Return the number of bytes that were read from the server's stdin since its exit; 0 if unknown."""
+        client_input = self._channels[0]
+        written = client_input.bytes_read - client_input.backlog
+        return self._unread_at_exit + written - unread_bytes(client_input.target, default=written)
 
     def _is_done(self, *, quiet: bool) -> bool:
         """Return whether the output of the exited server and of its grandchildren is delivered, or its time is up."""
@@ -218,8 +231,9 @@ class PollLoop:
             for channel in outputs:
                 channel.bytes_read = 0
             return False
-        client_input.close()
         limit = self._ended_at + FINAL_TIMEOUT
+        if now >= limit or not self._is_reachable():
+            client_input.close()
         final_bytes = sum(channel.bytes_read for channel in outputs)
         if final_bytes != self._final_bytes or self._quiet_at == NEVER:
             self._final_bytes = final_bytes
@@ -229,7 +243,8 @@ class PollLoop:
                 channel.close()
         if now < self._quiet_at:
             return False
-        if now < limit and quiet and self._is_launcher() and self._child.is_stdin_open():
+        is_stdin_in_use = client_input.is_open or (self._status == 0 and self._child.is_stdin_open())
+        if now < limit and quiet and self._is_stdout_in_use() and is_stdin_in_use:
             self._quiet_at = min(now + LINGER, limit)
             return False
         if quiet and self._interception is not None:
@@ -288,6 +303,8 @@ class PollLoop:
             self._status = status
             self._ended_at = time.monotonic()
             self._quiet_at = self._ended_at + LINGER
+            if self._channels[0].is_open:
+                self._unread_at_exit = unread_bytes(self._channels[0].target, default=0)
             for channel in self._channels:
                 channel.is_counting = True
             self._set_exit_deadline()

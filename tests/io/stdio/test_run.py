@@ -228,6 +228,20 @@ def test_a_server_that_its_launcher_left_behind_serves_the_host_until_stdin_is_c
 
 
 @linux_only
+def test_a_server_is_forwarded_though_its_launcher_has_failed(start: Start, processes: Processes) -> None:
+    spy = start("left_behind.py", "serves", 7)
+    server = hello(spy)["pid"]
+    for n in range(3):
+        spy.stays(0.6)
+        spy.send(b'{"id":%d}\n' % n)
+        assert spy.out.line() == b'{"id":%d}\n' % n
+    assert spy.finish() == (b"", b"")
+    assert spy.wait() == 7
+    processes.gone(server)
+    assert spy.notes("exit") == [{"code": 7, "signal": None}]
+
+
+@linux_only
 def test_a_server_that_its_launcher_left_behind_answers_though_stdin_is_closed(
     start: Start, processes: Processes
 ) -> None:
