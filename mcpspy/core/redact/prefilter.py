@@ -41,7 +41,10 @@ ESCAPE = b"\\u00"
 B64 = b'"b64":"'
 """A line of the recording whose payload is not text."""
 
-OF_NAMES = (*NAMED, *QUERIED, *PLACED, *SHAPES, ESCAPE, B64)
+URL_MEMBERS = (b'"path":"', b'"location":"')
+"""Members of the recording whose value is a URL, in which percent-encoding may hide a secret."""
+
+OF_NAMES = (*NAMED, *QUERIED, *PLACED, *SHAPES, ESCAPE, B64, *URL_MEMBERS)
 
 LITERALS = (*OF_NAMES, *FORMATS)
 """All literals; a hit is one of them."""

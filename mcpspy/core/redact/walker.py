@@ -53,6 +53,9 @@ SCHEMA_LIKE = frozenset(
 URIS = frozenset(b"uri uriTemplate path".split())
 """Members whose value is a URI; its path is an identifier, not a secret."""
 
+ENCODED_URLS = frozenset(b"path location".split())
+"""Members of notes whose value is a URL with percent-encoding."""
+
 NAME_MAPS = frozenset(b"arguments properties patternProperties $defs definitions".split())
 """Members whose keys are names of arguments and properties."""
 
@@ -289,6 +292,7 @@ class JsonWalker:
     def _string(self, start: int, end: int, *, is_hit: bool) -> None:
         level = self._begin_value()
         known, self._known = self._known, False
+        is_hit = is_hit or (self._note and level is not None and level.key in ENCODED_URLS)
         if level is None:
             self._text(start, end, b"", is_hit=is_hit)
             return
@@ -401,7 +405,7 @@ class JsonWalker:
             else:
                 yield from (edit[:4] for edit in inner)
                 return
-        for start, end, rule in spans(text, self._rules, is_uri=is_uri):
+        for start, end, rule in spans(text, self._rules, is_uri=is_uri, is_encoded=self._note):
             yield start, end, self._mask(text[start:end]), rule
 
 
