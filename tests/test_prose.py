@@ -40,10 +40,7 @@ ALLOWED: dict[tuple[str, str], str] = {
 """(File, words) → the reason why they may stay."""
 
 NAMES_ALLOWED = (
-    "tests/core/hostconfig/",
-    "tests/core/redact/",
     "tests/io/control/",
-    "tests/io/hosts/",
     "tests/io/http/",
     "tests/io/stdio/",
 )

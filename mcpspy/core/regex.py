@@ -92,7 +92,7 @@ WINDOW = 1 << 14
 
 
 class _Re2Regex:
-    """A pattern of RE2. A search takes linear time, but for all matches together `x.*y|x` would take quadratic time."""
+    """A pattern of RE2. One search takes linear time; those for all matches of `x.*y|x` would take quadratic time."""
 
     def __init__(self, pattern: str, compiled: Any) -> None:
         self.pattern = pattern

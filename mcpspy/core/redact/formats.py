@@ -23,7 +23,7 @@ FAMILY = 9
 """Least number of literals that share a fragment of three bytes, as `pk_0` to `pk_f` do."""
 
 ORDINARY = (".com", "com/", "pack", "ent-", "est_", "ist_")
-"""Parts that are no fragments because texts and URLs contain many of them."""
+"""Parts that are common in texts and URLs, and so never fragments."""
 
 _TEXTS = ("id", "vendor", "name", "source", "lead", "pattern", "check", "example")
 _NUMBERS = ("back", "lead_max")

@@ -144,7 +144,7 @@ TEXTS = st.lists(PIECES, max_size=14) | st.tuples(
 
 @SEARCHED
 @given(TEXTS.map("".join))
-def test_what_a_rule_would_redact_is_a_hit_and_suspect_in_a_message(text: str) -> None:
+def test_a_text_that_a_rule_would_redact_is_a_hit_and_suspect_in_a_message(text: str) -> None:
     data = text.encode()
     if secret_in(data):
         assert any(literal in LITERALS for _, literal in GATE.hits(data)), text
