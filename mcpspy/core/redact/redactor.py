@@ -60,7 +60,9 @@ class Redactor:
             return data
         pieces: list[bytes] = []
         done = 0
-        for hit in self._prefilter.ordered(data, matches):
+        hits = self._prefilter.ordered(data, matches)
+        del matches  # It is as large as the lines if every word is a hit.
+        for hit in hits:
             place = hit[0]
             if place >= done and self._is_suspect(data, hit):
                 start = data.rfind(b"\n", done, place) + 1 or done
@@ -136,11 +138,11 @@ class Redactor:
 
     def _read(self, data: bytes) -> bytes:
         """Return a message with hits, redacted."""
-        from mcpspy.core.redact.walker import InvalidJson, JsonWalker, apply
+        from mcpspy.core.redact.walker import InvalidJson
 
         if len(data) <= LARGE:
             try:
-                return apply(data, self._reported(JsonWalker(self._rules(), self._mask).edits(data)))
+                return self._walked(data, note=False)
             except InvalidJson:
                 pass
         return self._text(data)
@@ -179,12 +181,20 @@ class Redactor:
                 return line
             text = self._text(data)
             return line if text == data else b"".join((head, found, b2a_base64(text, newline=False), b'"}\n'))
-        from mcpspy.core.redact.walker import InvalidJson, JsonWalker, apply
+        from mcpspy.core.redact.walker import InvalidJson
 
         try:
-            return apply(line, self._reported(JsonWalker(self._rules(), self._mask, note=True).edits(line)))
+            return self._walked(line, note=True)
         except InvalidJson:
             return self._text(line)
+
+    def _walked(self, data: bytes, *, note: bool) -> bytes:
+        """Return JSON, redacted; raise InvalidJson."""
+        from mcpspy.core.redact.walker import JsonWalker, apply
+
+        has_pointers = self._found is not None
+        walker = JsonWalker(self._rules(), self._mask, note=note, has_pointers=has_pointers)
+        return apply(data, self._reported(walker.edits(data)))
 
     def _keys(self) -> KeyBlocks:
         if self._blocks is None:
@@ -236,8 +246,9 @@ class Redactor:
         return placeholder(secret, self._key)
 
     def _reported(self, edits: list[ByteEdit]) -> list[ByteEdit]:
-        for edit in edits:
-            self._report(edit.rule, edit.pointer)
+        if self._found is not None:
+            for edit in edits:
+                self._report(edit.rule, edit.pointer)
         return edits
 
     def _report(self, rule: str, pointer: tuple[str, ...]) -> None:
