@@ -113,6 +113,7 @@ class PollLoop:
                 if quiet or polls == MAX_POLLS:
                     quiet_timeout = None
                     self._open_control()
+                    self._recorder.prepare()
             if self._is_busy and self._run_due(quiet=quiet):
                 break
         self._finish()

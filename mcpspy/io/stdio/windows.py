@@ -327,6 +327,7 @@ class ThreadedPump:
             status = child.wait(STARTUP_TIME)
         except subprocess.TimeoutExpired:
             self._open_control()
+            self._recorder.prepare()
             status = child.wait()
         _deliver(channels[1:])
         with lock:

@@ -1053,4 +1053,7 @@ def test_run_imports_nothing_heavy(start: Start, tmp_path: Path, options: list[s
     else:
         # The first module that is imported once the server runs.
         assert imported.index("mcpspy.io.settings") < imported.index("ahocorasick_rs")
+    # A quiet moment, in which the control socket opens, is long enough to import the rest.
+    quiet = "mcpspy.io.control.server_poll"
+    imported = imported[: imported.index(quiet) if quiet in imported else None]
     assert {name.partition(".")[0] for name in imported} & FORBIDDEN == set()
