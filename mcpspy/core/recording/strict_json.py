@@ -113,7 +113,7 @@ def flaw(pieces: Sequence[Piece]) -> str | None:
 def are_strict(lines: Piece, count: int) -> bool:
     """Return True if all lines are strict JSON. Each is valid UTF-8, begins with `{` and ends with `}`."""
     if _parsers.is_early(len(lines)):
-        return all(_flaw(line, is_counted=True) is None for line in lines.split(b"\n")[:count])
+        return all(map(_is_strict_early, lines.split(b"\n")[:count]))
     assert _parsers.decode_lines is not None
     try:
         values = _parsers.decode_lines(lines)
@@ -127,8 +127,8 @@ def are_strict(lines: Piece, count: int) -> bool:
     return not any(map(is_deep, lines.split(b"\n")))
 
 
-def _flaw(text: Piece, *, is_counted: bool = False) -> str | None:
-    if is_counted or _parsers.is_early(len(text)):
+def _flaw(text: Piece) -> str | None:
+    if _parsers.is_early(len(text)):
         if _is_strict_early(text):
             return None
         _parsers.load()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import sys
 
 import msgspec
 import orjson
@@ -14,9 +14,6 @@ from hypothesis import strategies as st
 from mcpspy.core.recording import strict_json
 from mcpspy.core.recording.encode import FrameEncoder
 from mcpspy.core.recording.strict_json import MAX_DEPTH, are_strict, flaw, is_deep
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FRAGMENTS = st.sampled_from(
     [
@@ -56,11 +53,10 @@ def before(text: bytes) -> str | None:
 
 
 @pytest.fixture
-def unloaded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def unloaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that has not imported msgspec."""
-    monkeypatch.delitem(strict_json.sys.modules, "msgspec")
+    monkeypatch.delitem(sys.modules, "msgspec")
     monkeypatch.setattr(strict_json, "_parsers", strict_json._Parsers())
-    yield
 
 
 def is_strict(text: bytes) -> bool:
