@@ -120,14 +120,21 @@ def splice(
         yield prefix + end + b'"msg":'
         yield from pieces
         yield b"}\n"
-    elif not text or (control := _control_bytes(pieces)):  # As text, they would take six bytes each.
-        yield prefix + end + b'"why":%b,"b64":"' % _string(control if text else why)
-        yield from _base64(pieces)
-        yield b'"}\n'
     else:
-        yield prefix + end + b'"why":%b,"raw":"' % _string(why)
+        yield from splice_raw(prefix + end, pieces, why, is_text=text)
+
+
+def splice_raw(
+    prefix: bytes, pieces: Pieces, why: str, *, is_text: bool = True
+) -> Iterator[bytes | bytearray]:
+    """Yield the buffers of a line whose payload is not a message: `raw`, or `b64` if that is shorter or not UTF-8."""
+    if not is_text or (control := _control_bytes(pieces)):  # As text, they would take six bytes each.
+        yield prefix + b'"why":%b,"b64":"' % _string(control if is_text else why)
+        yield from _base64(pieces)
+    else:
+        yield prefix + b'"why":%b,"raw":"' % _string(why)
         yield from _text(pieces)
-        yield b'"}\n'
+    yield b'"}\n'
 
 
 def _reason(pieces: Pieces, *, body: bool) -> str | None:
@@ -239,7 +246,7 @@ def _json(value: Value) -> bytes:
     if value is None or isinstance(value, bool):
         return {None: b"null", True: b"true", False: b"false"}[value]
     if isinstance(value, int | float):
-        return repr(value).encode()
+        return repr(value).encode() if value - value == 0 else b"null"  # JSON has no infinity.
     if isinstance(value, dict):
         return b"{" + _members(value) + b"}"
     return b"[" + b",".join(map(_json, value)) + b"]"

@@ -94,7 +94,7 @@ def flaw(pieces: Sequence[Piece]) -> str | None:
     """
     first = bytes(pieces[0][:64]).lstrip(SPACE)
     follows = first[1:].lstrip(SPACE)[:1]
-    if follows and follows not in _FIRST[first[0]]:
+    if follows and follows not in _FIRST.get(first[0], follows):
         # Most lines that programs print: `{ a: 1 }` of a Node server, `[INFO] …]` of a logger.
         return (
             "not strict JSON: a key without quotes"
@@ -157,8 +157,8 @@ def _is_strict_early(text: Piece) -> bool:
         if _parsers.scan is None:
             _parsers.scan = _scanner()
         return _parsers.scan(characters, 0)[1] == len(characters) and not is_deep(text)
-    except (ImportError, ValueError, RecursionError, StopIteration):
-        return False
+    except (ImportError, ValueError, RecursionError, StopIteration, SystemError):
+        return False  # SystemError: the scanner of Python 3.11 finds no class for its error until `json` is imported.
 
 
 def _scanner() -> Callable[[str, int], tuple[object, int]]:

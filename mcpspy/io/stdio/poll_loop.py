@@ -113,7 +113,6 @@ class PollLoop:
                 if quiet or polls == MAX_POLLS:
                     quiet_timeout = None
                     self._open_control()
-                    self._recorder.prepare()
             if self._is_busy and self._run_due(quiet=quiet):
                 break
         self._finish()
@@ -187,6 +186,7 @@ class PollLoop:
         try:
             from mcpspy.io.control.server_poll import PollServer
 
+            self._recorder.prepare()
             self._control = PollServer(self, self._intercept())
         except McpspyError as error:
             say(f"viewers cannot connect to this session: {error}")

@@ -327,7 +327,6 @@ class ThreadedPump:
             status = child.wait(STARTUP_TIME)
         except subprocess.TimeoutExpired:
             self._open_control()
-            self._recorder.prepare()
             status = child.wait()
         _deliver(channels[1:])
         with lock:
@@ -367,6 +366,7 @@ class ThreadedPump:
         try:
             from mcpspy.io.control.server_poll import ThreadedServer
 
+            self._recorder.prepare()
             with self._lock:
                 self._control = ThreadedServer(self._intercept(), self._lock)
         except McpspyError as error:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import sys
 
-import msgspec
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +12,7 @@ from hypothesis import strategies as st
 from mcpspy.core.recording import strict_json
 from mcpspy.core.recording.encode import FrameEncoder
 from mcpspy.core.recording.strict_json import MAX_DEPTH, are_strict, flaw, is_deep
+from tests.strict import strict_json as strict_json_of
 
 FRAGMENTS = st.sampled_from(
     [
@@ -61,14 +60,8 @@ def unloaded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def is_strict(text: bytes) -> bool:
     """Return True if three strict parsers accept a text."""
-
-    def reject(constant: str) -> None:
-        raise ValueError(constant)
-
     try:
-        msgspec.json.decode(text)
-        orjson.loads(text)
-        json.loads(text, parse_constant=reject)
+        strict_json_of(text)
     except ValueError:
         return False
     return True
