@@ -85,6 +85,18 @@ def mcpspy(*server: str, way: str = DEFAULT) -> Chain:
     return Chain(f"mcpspy, {way}", [[*MCPSPY, "run", "--record", "{}/session.jsonl", *how, "--", *server]])
 
 
+def unchecked(*server: str) -> Chain:
+    """Return the server under mcpspy without the check for strict JSON."""
+    script = [sys.executable, "-P", str(HERE / "unchecked.py"), "run", "--record", "{}/session.jsonl"]
+    return Chain("mcpspy, unchecked", [[*script, "--", *server]])
+
+
+def checked(*server: str) -> Chain:
+    """Return the server under mcpspy, started like `unchecked`."""
+    script = [sys.executable, "-P", "-m", "mcpspy", "run", "--record", "{}/session.jsonl"]
+    return Chain("mcpspy", [[*script, "--", *server]])
+
+
 def naive(way: str, *server: str) -> Chain:
     """Return the server under the asyncio proxy."""
     script = [sys.executable, "-P", str(HERE / "asyncio_proxy.py")]
@@ -235,18 +247,22 @@ def _lines(length: int, count: int) -> bytes:
     return line % (b"x" * (length - len(line) + 2)) * count
 
 
-def _from_server(chain: Build, data: bytes) -> float:
+QUIET = "sleep 0.5; "
+"""Until then, mcpspy has imported what it imports at the first quiet moment."""
+
+
+def _from_server(chain: Build, data: bytes, quiet: str = "") -> float:
     with tempfile.NamedTemporaryFile(prefix="mcpspy-bench-") as file:
         file.write(data)
         file.flush()
-        with running(chain("cat", file.name)) as flow:
+        with running(chain("sh", "-c", f"{quiet}exec cat {file.name}")) as flow:
             rate = flow.rate(len(data))
             flow.expect_recorded(data.count(b"\n"))
     return rate
 
 
-def _to_server(chain: Build, data: bytes) -> float:
-    with running(chain("sh", "-c", "echo 1; cat >/dev/null; echo 2")) as flow:
+def _to_server(chain: Build, data: bytes, quiet: str = "") -> float:
+    with running(chain("sh", "-c", f"{quiet}echo 1; cat >/dev/null; echo 2")) as flow:
         flow.line()
         started_at = time.perf_counter()
         flow.send(data)
@@ -255,6 +271,36 @@ def _to_server(chain: Build, data: bytes) -> float:
         rate = len(data) / (time.perf_counter() - started_at)
         flow.expect_recorded(data.count(b"\n"))
     return rate
+
+
+def validation(report: Report, size: Size) -> None:
+    """Figure 9: the price of the check that each message is strict JSON."""
+    ways: dict[str, Build] = {"checked": checked, "unchecked": unchecked}
+    with pinned():
+        pings = alternate(
+            {name: partial(_ping, way("cat"), size.pings) for name, way in ways.items()}, size.rounds
+        )
+    p50 = {name: low([sample.percentile(50) for sample in of]) for name, of in pings.items()}
+    added = p50["checked"] - p50["unchecked"]
+    base = f"unchecked {p50['unchecked']:.1f} µs"
+    report.add(
+        Row("check: round trip 200 B, pipes", f"{p50['checked']:.1f} µs", base, added, most=0.4, unit="µs")
+    )
+    for whither, measure in (("server→client", _from_server), ("client→server", _to_server)):
+        for figure, data in (
+            ("300 B lines", _lines(300, size.lines)),
+            ("1 MB lines", _lines(1 << 20, size.megabytes)),
+        ):
+            rate = _rates(partial(measure, quiet=QUIET), ways, data, size)
+            shown = {name: f"{value / 1e6:.0f} MB/s" for name, value in rate.items()}
+            ratio = rate["checked"] / rate["unchecked"]
+            base = f"unchecked {shown['unchecked']}"
+            report.add(Row(f"check: {figure}, {whither}", shown["checked"], base, ratio, least=0.93))
+    starts = alternate({name: partial(_first_byte, way("cat")) for name, way in ways.items()}, size.starts)
+    ms = {name: low(samples) * 1000 for name, samples in starts.items()}
+    ratio = ms["checked"] / ms["unchecked"]
+    base = f"unchecked {ms['unchecked']:.1f} ms"
+    report.add(Row("check: exec → first byte", f"{ms['checked']:.1f} ms", base, ratio, most=1.05))
 
 
 def start(report: Report, size: Size) -> None:
@@ -315,14 +361,14 @@ def memory(report: Report, _size: Size) -> None:
         bare = flow.memory()
     if found is None or bare is None:
         report.add(
-            Row("memory after 10,000 messages", "not measured on this system", "", None, most=16, unit="MB")
+            Row("memory after 10,000 messages", "not measured on this system", "", None, most=18, unit="MB")
         )
         return
     for kind, at in (("resident", 0), ("proportional", 1)):
         figure = f"{kind} memory after 10,000 messages"
         report.add(
             Row(
-                figure, f"{found[at]:.1f} MB", f"idle python {bare[at]:.1f} MB", found[at], most=16, unit="MB"
+                figure, f"{found[at]:.1f} MB", f"idle python {bare[at]:.1f} MB", found[at], most=18, unit="MB"
             )
         )
 
@@ -412,6 +458,7 @@ def _write_recording(path: str, messages: int) -> None:
 FIGURES: dict[str, Callable[[Report, Size], None]] = {
     "round-trips": round_trips,
     "throughput": throughput,
+    "validation": validation,
     "start": start,
     "memory": memory,
     "pairing": pairing,

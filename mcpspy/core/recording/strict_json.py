@@ -1,4 +1,4 @@
-"""Check that a message is strict JSON (RFC 8259): only then is it a message in its line of the recording.
+"""Check that a message is strict JSON (RFC 8259), because only then it is part of its line of the recording.
 
 msgspec checks the grammar, at more than 1 GB/s. It checks neither UTF-8, which the caller does, nor (on Python 3.12
 and newer) the depth. Importing it takes 25 ms, so the first messages of `mcpspy run` are read with the scanner of
@@ -7,7 +7,6 @@ the standard library's `json`, until `load` is called or the messages are large.
 
 from __future__ import annotations
 
-import sys
 from itertools import accumulate
 
 TYPE_CHECKING = False
@@ -64,7 +63,7 @@ class _Parsers:
     def is_early(self, size: int) -> bool:
         """Return True if `size` bytes are to be read without msgspec."""
         if self.decode is None:
-            if "msgspec" not in sys.modules and size <= self.early:
+            if size <= self.early:
                 self.early -= size
                 return True
             self.load()
@@ -122,7 +121,7 @@ def are_strict(lines: Piece, count: int) -> bool:
     # No value spans two lines, because no JSON has `}`, LF, `{`; but a line may have several.
     if len(values) != count:
         return False
-    if b"[" not in lines and max(map(len, values)) <= FLAT:
+    if ord("[") not in lines and max(map(len, values)) <= FLAT:
         return True
     return not any(map(is_deep, lines.split(b"\n")))
 

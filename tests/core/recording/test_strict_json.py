@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 from hypothesis import given
@@ -54,7 +53,6 @@ def before(text: bytes) -> str | None:
 @pytest.fixture
 def unloaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that has not imported msgspec."""
-    monkeypatch.delitem(sys.modules, "msgspec")
     monkeypatch.setattr(strict_json, "_parsers", strict_json._Parsers())
 
 
