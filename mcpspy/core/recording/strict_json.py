@@ -1,4 +1,4 @@
-"""Check that a message is strict JSON (RFC 8259), because only then it is part of its line of the recording.
+"""Check that a message is strict JSON (RFC 8259). Only such a message is written as `msg`.
 
 msgspec checks the grammar, at more than 1 GB/s. It checks neither UTF-8, which the caller does, nor (on Python 3.12
 and newer) the depth. Importing it takes 25 ms, so the first messages of `mcpspy run` are read with the scanner of
