@@ -80,8 +80,8 @@ class Writer:
         self._flushed = 0
         self._trouble = ""
         self._retry_at = self._lost_since = 0.0
-        self._kept: list[bytes] = []
-        """The last notes, while the disk refuses data."""
+        self._kept: list[tuple[float, bytes]] = []
+        """The last notes and their times, while the disk refuses data."""
         self._is_gone = False
         """True if the file was deleted or truncated and the next part could not be started."""
         self._part = 1
@@ -123,7 +123,7 @@ class Writer:
             if not (is_last and self._trouble):
                 return
             self._lost -= 1
-        self._kept.append(line)
+        self._kept.append((at, line))
         self._recover()
 
     def write(self, lines: Lines) -> None:
@@ -327,8 +327,9 @@ class Writer:
                 start = self._size
             elif not start:
                 self._size = self._begin(self._fd, self._part)
-            lines = [encode.note(self.now(), "lost", note)] if lost else []
-            self._write_one(b"".join([*lines, *self._kept]))
+            at = self._kept[0][0] if self._kept else self.now()
+            lines = [encode.note(at, "lost", note)] if lost else []
+            self._write_one(b"".join([*lines, *(line for _, line in self._kept)]))
         except OSError:
             self._cut_back(start)
             self._retry_at = time.monotonic() + RETRY

@@ -353,6 +353,7 @@ def test_the_last_notes_follow_the_note_of_lost_entries_without_a_pause(
     assert (before["note"], lost["note"], lost["entries"]) == ("before", "lost", 2)
     assert 0 <= lost["since"] <= lost["t"]
     assert [note["note"] for note in last] == ["eof", "exit"]
+    assert lost["t"] <= last[0]["t"]
     created._fd = os.open(os.devnull, os.O_WRONLY)
 
 
