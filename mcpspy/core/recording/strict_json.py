@@ -95,11 +95,7 @@ def flaw(pieces: Sequence[Piece]) -> str | None:
     follows = first[1:].lstrip(SPACE)[:1]
     if follows and follows not in _FIRST.get(first[0], follows):
         # Most lines that programs print: `{ a: 1 }` of a Node server, `[INFO] …]` of a logger.
-        return (
-            "not strict JSON: a key without quotes"
-            if first[:1] == b"{"
-            else "not strict JSON: no value after ["
-        )
+        return f"not strict JSON: {'a key without quotes' if first[:1] == b'{' else 'no value after ['}"
     if len(pieces) == 1:
         return _flaw(pieces[0])
     if sum(map(len, pieces)) > EARLY:
@@ -135,7 +131,7 @@ def _flaw(text: Piece) -> str | None:
     try:
         _parsers.decode(text)
     except ValueError as error:
-        reason = str(error).removeprefix("JSON is malformed: ")
+        reason = str(error).removeprefix("JSON is malformed: ").replace("'\"'", "a quote")
         if reason == "Input data was truncated":
             reason = "an unfinished value, or a lone surrogate"
         return f"not strict JSON: {reason}"
@@ -151,8 +147,8 @@ def _is_strict_early(text: Piece) -> bool:
     """Return True if a text is certainly strict JSON."""
     if any(map(text.__contains__, _SURROGATE)):
         return False
-    characters = text.decode().strip(" \t\r\n")
     try:
+        characters = text.decode().strip(" \t\r\n")
         if _parsers.scan is None:
             _parsers.scan = _scanner()
         return _parsers.scan(characters, 0)[1] == len(characters) and not is_deep(text)

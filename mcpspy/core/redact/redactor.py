@@ -169,8 +169,6 @@ class Redactor:
             return b'{"t":%b,"note":"lost","entries":1,"why":"could not be redacted: %b"}\n' % (at, why)
 
     def _entry(self, line: bytes) -> bytes:
-        from orjson import loads
-
         from mcpspy.core.recording.encode import splice_raw
         from mcpspy.core.recording.strict_json import flaw
 
@@ -185,6 +183,8 @@ class Redactor:
         head, found, rest = line.partition(_RAW)
         if found and b'"note":' not in head and rest.lstrip(b" ").startswith((b"{", b"[")):
             # It may be a message for a tolerant reader, into which custom pointers lead.
+            from orjson import loads
+
             try:
                 entry = loads(line)
                 data = entry["raw"].encode()

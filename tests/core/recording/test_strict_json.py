@@ -149,6 +149,7 @@ def test_many_messages_do() -> None:
     [
         (b"{ a: 1 }", "not strict JSON: a key without quotes"),
         (b"[INFO] ready [x]", "not strict JSON: no value after ["),
+        (b'{"a":1,b:2}', "not strict JSON: expected a quote (byte 7)"),
         (b'{"a":NaN}', "not strict JSON: invalid character (byte 5)"),
         (b'{"a":"\\ud800"}', "not strict JSON: an unfinished value, or a lone surrogate"),
         (b"[" * 200 + b"]" * 200, "nested deeper than 120 levels"),
