@@ -60,11 +60,11 @@ class _Parsers:
             decoder = Decoder(Raw)
             self.decode, self.decode_lines = decoder.decode, decoder.decode_lines
 
-    def is_early(self, size: int) -> bool:
-        """Return True if `size` bytes are to be read without msgspec."""
+    def is_early(self, text: Piece) -> bool:
+        """Return True if a text is to be read without msgspec."""
         if self.decode is None:
-            if size <= self.early:
-                self.early -= size
+            if len(text) <= self.early and not any(map(text.__contains__, _SURROGATE)):
+                self.early -= len(text)
                 return True
             self.load()
         return False
@@ -107,8 +107,8 @@ def flaw(pieces: Sequence[Piece]) -> str | None:
 
 def are_strict(lines: Piece, count: int) -> bool:
     """Return True if all lines are strict JSON. Each is valid UTF-8, begins with `{` and ends with `}`."""
-    if _parsers.is_early(len(lines)):
-        return all(map(_is_strict_early, lines.split(b"\n")[:count]))
+    if _parsers.is_early(lines):
+        return not any(map(_early_flaw, lines.split(b"\n")[:count]))
     assert _parsers.decode_lines is not None
     try:
         values = _parsers.decode_lines(lines)
@@ -123,10 +123,8 @@ def are_strict(lines: Piece, count: int) -> bool:
 
 
 def _flaw(text: Piece) -> str | None:
-    if _parsers.is_early(len(text)):
-        if _is_strict_early(text):
-            return None
-        _parsers.load()
+    if _parsers.is_early(text):
+        return _early_flaw(text)
     assert _parsers.decode is not None
     try:
         _parsers.decode(text)
@@ -143,17 +141,20 @@ def _flaw(text: Piece) -> str | None:
 _DEEP = f"nested deeper than {MAX_DEPTH} levels"
 
 
-def _is_strict_early(text: Piece) -> bool:
-    """Return True if a text is certainly strict JSON."""
-    if any(map(text.__contains__, _SURROGATE)):
-        return False
+def _early_flaw(text: Piece) -> str | None:
+    """Return why a text without escapes of surrogates, which the scanner accepts, is not strict JSON."""
     try:
         characters = text.decode().strip(" \t\r\n")
         if _parsers.scan is None:
             _parsers.scan = _scanner()
-        return _parsers.scan(characters, 0)[1] == len(characters) and not is_deep(text)
-    except (ImportError, ValueError, RecursionError, StopIteration, SystemError):
-        return False  # SystemError: the scanner of Python 3.11 finds no class for its error until `json` is imported.
+        is_whole = _parsers.scan(characters, 0)[1] == len(characters)
+    except RecursionError:
+        return _DEEP
+    except (ValueError, StopIteration, SystemError):
+        is_whole = False  # SystemError: the scanner of Python 3.11 finds no class for its error if `json` is not imported.
+    if not is_whole:
+        return "not strict JSON"
+    return _DEEP if is_deep(text) else None
 
 
 def _scanner() -> Callable[[str, int], tuple[object, int]]:
