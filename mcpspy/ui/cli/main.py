@@ -199,6 +199,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("mcpspy.ui.cli.show", "print a session, one message per line"),
     "stats": ("mcpspy.ui.cli.stats", "print counts, latency, sizes and concurrency"),
     "lint": ("mcpspy.ui.cli.lint", "check sessions for protocol violations"),
+    "check": ("mcpspy.ui.cli.check", "check which tools a session calls, how often, and for how long"),
     "diff": ("mcpspy.ui.cli.diff", "compare two sessions and rate each change"),
     "replay": ("mcpspy.ui.cli.replay", "send recorded requests to a live server and compare"),
     "mock": ("mcpspy.ui.cli.mock", "serve a recording in place of the real server"),
@@ -217,7 +218,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 GROUPS: dict[str, tuple[str, ...]] = {
     "Record": ("run", "http", "exec", "bridge"),
     "Look": ("tui", "ls", "show", "stats"),
-    "Check": ("lint", "diff"),
+    "Check": ("lint", "check", "diff"),
     "Play": ("replay", "mock", "send"),
     "Hosts": ("wrap", "unwrap", "hosts"),
     "Share": ("export", "redact", "import"),
