@@ -32,6 +32,7 @@ JOINED = 1 << 16
 
 _MSG = b',"msg":'
 _B64 = b',"b64":"'
+_RAW = b',"raw":"'
 
 
 class Redactor:
@@ -170,10 +171,30 @@ class Redactor:
             return b'{"t":%b,"note":"lost","entries":1,"why":"could not be redacted: %b"}\n' % (at, why)
 
     def _entry(self, line: bytes) -> bytes:
+        from mcpspy.core.recording.encode import splice_raw
+        from mcpspy.core.recording.strict_json import flaw
+
         head, found, rest = line.partition(_MSG)
         if found and b'"note":' not in head:
             end = rest.rfind(b"}")
-            return b"".join((head, found, self._read(rest[:end]), rest[end:]))
+            data = rest[:end]
+            redacted = self._read(data)
+            if redacted != data and (why := flaw([redacted])):  # Redacted as text.
+                return b"".join(splice_raw(head + b",", [redacted], why))
+            return b"".join((head, found, redacted, rest[end:]))
+        head, found, rest = line.partition(_RAW)
+        if found and b'"note":' not in head and rest.lstrip(b" ").startswith((b"{", b"[")):
+            # It may be a message for a tolerant reader, into which custom pointers lead.
+            from orjson import loads
+
+            try:
+                entry = loads(line)
+                data = entry["raw"].encode()
+            except ValueError:  # Not written by mcpspy.
+                return self._text(line)
+            redacted = self._read(data)
+            head = head.partition(b',"why":')[0] + b","
+            return line if redacted == data else b"".join(splice_raw(head, [redacted], entry.get("why", "")))
         head, found, rest = line.partition(_B64)
         if found and rest.endswith(b'"}\n'):
             data = a2b_base64(rest[:-3])
