@@ -21,9 +21,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The files that were read."""
     seen: list[Path] = []
 
-    def summarize(path: Path, header: Any) -> Any:
+    def summarize(path: Path, header: Any, *, counts: bool) -> Any:
         seen.append(path)
-        return reader.summarize(path, header)
+        return reader.summarize(path, header, counts=counts)
 
     monkeypatch.setattr(module, "summarize", summarize)
     return seen
