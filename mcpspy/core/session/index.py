@@ -154,7 +154,7 @@ class Index(Columns, Correlation[Slot]):
             self.what[row] |= LISTABLE
         if isinstance(message, Malformed):
             self._add_flaw(row, message.why)
-        if message.index:
+        if message.index is not None:
             self._batch[row] = message.index
         for flaw in message.flaws:
             self._add_flaw(row, flaw)

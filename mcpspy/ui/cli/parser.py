@@ -79,6 +79,14 @@ class CommandParser(argparse.ArgumentParser):
         hint = did_you_mean(str(value), choices)
         self._fail(f"{name} {value}: not one of {', '.join(choices)}", hint)
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Return the value of an option; until 3.12, argparse drops the value of `-q=--` and returns a list."""
+        if action.option_strings and action.nargs is None and arg_strings == ["--"]:
+            value = self._get_value(action, "--")
+            self._check_value(action, value)
+            return value
+        return super()._get_values(action, arg_strings)
+
     def _unknown_option(self) -> str | None:
         """Return the first word that looks like an option and is not one."""
         for word in self._words:
