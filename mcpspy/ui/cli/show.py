@@ -40,7 +40,7 @@ examples:
   mcpspy show -q 'tool:forecast status:error or >1s'
   mcpspy show last --follow --lint    with protocol violations below each message
   mcpspy show weather --mock    the requests that `mcpspy mock weather` can answer
-  mcpspy show last --format json | jq -c 'select(.kind == "failure")'
+  mcpspy show last --format json | jq -c 'select(.kind == "request" and .code)'
 
 SESSION is a file, `last`, a session name, or the beginning of a session id.
 QUERY: words, tool:NAME, method:tools/*, status:error, is:pending, >200ms, size>10kb,
@@ -174,7 +174,9 @@ class _SessionPrinter:
             from mcpspy.ui.report.lint_scan import LiveLinter
 
             self._live = LiveLinter(recording.header)
-        self.formatter = JsonFormatter(args.verbose) if args.format == "json" else self._text(args)
+        self.formatter = (
+            JsonFormatter(recording.header, args.verbose) if args.format == "json" else self._text(args)
+        )
 
     def _text(self, args: argparse.Namespace) -> TextFormatter:
         path, header = self._recording.path, self._recording.header
