@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from mcpspy.analysis import message_columns, rows
+from mcpspy.analysis import rows
 from mcpspy.analysis.export.base import RecordedSession, exchange_flaws
+from mcpspy.analysis.export.columns import of_session
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
 
@@ -33,7 +34,7 @@ def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
     table = csv.writer(_Line())
     yield table.writerow(COLUMNS)
     for session in sessions:
-        columns = message_columns.of_session(session)
+        columns = of_session(session)
         for exchange in session.exchanges():
             yield table.writerow(map(_cell, _cells(columns.of_exchange(exchange), exchange)))
 

@@ -11,20 +11,20 @@ from binascii import b2a_base64
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from mcpspy.analysis import message_columns
 from mcpspy.analysis.export.base import RecordedSession, dumps, exchange_flaws, fragment
+from mcpspy.analysis.export.columns import SessionColumns, of_session
 from mcpspy.core.protocol.message import Message
 from mcpspy.core.session.exchange import Exchange
 
 
 def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
     for session in sessions:
-        columns = message_columns.of_session(session)
+        columns = of_session(session)
         for exchange in session.exchanges():
             yield dumps(_members(exchange, columns)) + "\n"
 
 
-def _members(exchange: Exchange, columns: message_columns.SessionColumns) -> dict[str, Any]:
+def _members(exchange: Exchange, columns: SessionColumns) -> dict[str, Any]:
     request, answer = exchange.request, exchange.answer
     line = columns.of_exchange(exchange) | _message("request", request)
     if answer is not None:

@@ -44,7 +44,8 @@ examples:
 
 SESSION is a file, `last`, a session name, or the beginning of a session id.
 QUERY: words, tool:NAME, method:tools/*, status:error, is:pending, >200ms, size>10kb,
-text:WORDS, /REGEX/, combined with and, or, not, ( ); see docs/filter.md.
+kind:batch, method!=ping, text:WORDS, /REGEX/, combined with and, or, not, ( ); see
+docs/filter.md. docs/show.schema.json describes the lines of --format json.
 → from the client, ← from the server, · a note: stderr, exit, signals.
 """
 

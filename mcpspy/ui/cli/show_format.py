@@ -9,7 +9,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mcpspy.analysis import message_columns, rows
+from mcpspy.analysis import rows
+from mcpspy.analysis.export import columns
 from mcpspy.analysis.export.base import dumps, fragment
 from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result
 from mcpspy.core.recording.decode import Damaged, Header, Note
@@ -90,7 +91,7 @@ class TextFormatter:
         # One HTTP proxy can have several clients: the stream distinguishes them.
         assert session.header is not None
         self._has_streams = session.header.transport == "http"
-        self._columns = message_columns.SessionColumns(session.header)
+        self._columns = columns.SessionColumns(session.header)
         self._widths = self._fitted(list(sample), last)
 
     def _fitted(self, sample: Sequence[Change], last: float) -> Widths:
@@ -210,7 +211,7 @@ class JsonFormatter:
 
     def __init__(self, header: Header, verbose: bool) -> None:
         self._verbose = verbose
-        self._columns = message_columns.SessionColumns(header)
+        self._columns = columns.SessionColumns(header)
         self._responses: dict[int, int] = {}
         """Number of an exchange → `n` of its response."""
         self._requests: dict[int, int] = {}
@@ -266,7 +267,7 @@ class JsonFormatter:
             **self._columns.peers(stream),
             "from": what.side,
             "kind": _KINDS[type(what)],
-            **message_columns.batch(what),
+            **columns.batch(what),
             "bytes": len(what.data),
             **self._call(change),
         }
@@ -287,26 +288,24 @@ class JsonFormatter:
         what, exchange = change.what, change.exchange
         found: dict[str, Any] = {}
         if isinstance(what, Request | Notification):
-            found = message_columns.target(what.method, what.subject)
+            found = columns.target(what.method, what.subject)
         elif exchange is not None:
-            found = message_columns.target(exchange.request.method, exchange.request.subject)
+            found = columns.target(exchange.request.method, exchange.request.subject)
         if isinstance(what, Notification):
             return (
-                found
-                | ({} if exchange is None else {"exchange": exchange.number})
-                | message_columns.progress(what)
+                found | ({} if exchange is None else {"exchange": exchange.number}) | columns.progress(what)
             )
         if not isinstance(what, Request | Result | Failure):
             return found
-        found["id"] = message_columns.json_id(what)
+        found["id"] = columns.json_id(what)
         if exchange is not None:
-            found |= message_columns.outcome(exchange)
+            found |= columns.outcome(exchange)
             places = {"request_n": self._requests, "response_n": self._responses}
             found |= {name: of[exchange.number] for name, of in places.items() if exchange.number in of}
         else:
             found["status"] = str(State.ERROR) if isinstance(what, Failure) else None
         if not isinstance(what, Request) and (exchange is None or what is not exchange.answer):
-            found |= message_columns.error(what)
+            found |= columns.error(what)
         return found
 
     def _body(self, data: bytes) -> dict[str, Any]:
