@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from mcpspy.analysis.export.base import RecordedSession, WallClock, fragment
 from mcpspy.analysis.rows import batch_size
-from mcpspy.core.protocol.message import AnyMessage, Failure, Message, Request, Result, loads
+from mcpspy.core.protocol.message import Failure, Message, Notification, Request, Result, loads
 from mcpspy.core.protocol.peers import Peer, Peers
 from mcpspy.core.protocol.spec import ERRORS, METHODS
 from mcpspy.core.recording.decode import Header
@@ -42,7 +42,9 @@ class SessionColumns:
         what, exchange = change.what, change.exchange
         if not isinstance(what, Request | Result | Failure):
             return
-        peers = self._peers.setdefault(what.frame.stream, Peers())
+        peers = self._peers.get(what.frame.stream)
+        if peers is None:
+            peers = self._peers[what.frame.stream] = Peers()
         if isinstance(what, Request):
             peers.add_request(what)
         elif exchange is not None:
@@ -122,9 +124,9 @@ def batch(message: Message) -> dict[str, Any]:
     return {} if index is None else {"batch": {"index": index, "size": batch_size(message.frame)}}
 
 
-def json_id(message: AnyMessage) -> Any:
+def json_id(message: Request | Result | Failure) -> Any:
     """Return an id as JSON; as text if it is not strict JSON."""
-    text = getattr(message, "id", None)
+    text = message.id
     return None if text is None else fragment(text.encode("utf-8", "surrogatepass")) or text
 
 
@@ -157,11 +159,11 @@ def outcome(exchange: Exchange) -> dict[str, Any]:
     }
 
 
-def progress(message: AnyMessage) -> dict[str, Any]:
-    """Return the values of a progress notification, as they were sent; empty for any other message."""
-    if getattr(message, "method", "") != "notifications/progress":
+def progress(message: Notification) -> dict[str, Any]:
+    """Return the values of a progress notification, as they were sent; empty for any other notification."""
+    if message.method != "notifications/progress":
         return {}
-    body = message.body  # type: ignore[union-attr]
+    body = message.body
     values = {
         "token": body.progress_token,
         "progress": body.progress,

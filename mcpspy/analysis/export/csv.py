@@ -22,7 +22,7 @@ COLUMNS = (
     *("about", "tool", "prompt", "uri", "id", "batch_index", "batch_size", "status", "latency_ms", "code"),
     *("error_name", "error_message", "outcome", "request_bytes", "response_bytes", "progress_count", "flaws"),
 )
-"""The columns of JSONL; the members of an object are columns of their own: `error_name`."""
+"""The columns of JSONL; each member of an object has a column: `error_name`."""
 
 FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"
 """First characters of a formula, including wide forms. (Tabs and line breaks are already sanitized.)"""

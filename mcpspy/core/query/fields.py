@@ -113,7 +113,7 @@ def _id(atom: Atom) -> QueryPart:
     if number is not None:
         same = values.number_text_test(number)
         return QueryPart(lambda item: same(item.id) or (not is_exact and item.id == string), False)
-    is_literal = atom.value in ("null", "true", "false")
+    is_literal = atom.value in ("null", "true", "false") or bool(values.JSON_NUMBER.fullmatch(atom.value))
     forms = {atom.value} if is_literal and is_exact else {atom.value, string} if is_literal else {string}
     if atom.value == "null":  # A response without an id belongs to no request, as one with the id null.
         return QueryPart(lambda item: item.id in forms or (not item.id and _is_response(item)), False)

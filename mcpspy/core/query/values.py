@@ -9,7 +9,7 @@ import json
 import operator
 import re
 from collections.abc import Callable, Mapping
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 from mcpspy.core.query.item import FilterItem, QueryPart, SessionEnd
 from mcpspy.core.query.lexer import ORDER, Atom, QueryError
@@ -91,8 +91,11 @@ def code_test(amount: float, compare: Callable[[float, float], bool]) -> QueryPa
 
 
 def json_number(text: str) -> Decimal | None:
-    """Return the value of a JSON number, exactly; None if the text is not one."""
-    return Decimal(text) if JSON_NUMBER.fullmatch(text) else None
+    """Return the value of a JSON number, exactly; None if the text is not one, or beyond `Decimal`."""
+    try:
+        return Decimal(text) if JSON_NUMBER.fullmatch(text) else None
+    except InvalidOperation:
+        return None
 
 
 def number_text_test(number: Decimal) -> Callable[[str], bool]:
@@ -100,7 +103,7 @@ def number_text_test(number: Decimal) -> Callable[[str], bool]:
     is_short_integer = number.adjusted() < 40 and number == number.to_integral_value()
     integer = str(int(number)) if is_short_integer else ""
     # JSON integers have no leading zeros, so only other spellings need parsing.
-    return lambda text: text == integer if text.isdigit() and integer else json_number(text) == number
+    return lambda text: text == integer if integer and text.isdigit() else json_number(text) == number
 
 
 def time_bound(atom: Atom, end: SessionEnd) -> QueryPart:

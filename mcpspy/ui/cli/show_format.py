@@ -95,12 +95,13 @@ class TextFormatter:
         self._widths = self._fitted(list(sample), last)
 
     def _fitted(self, sample: Sequence[Change], last: float) -> Widths:
+        for change in sample:
+            self._columns.add(change)
         streams = ["1", *map(self._stream, sample)] if self._has_streams else []
         return widths(self._output.width, needs(map(rows.row, sample), streams, rows.moment(last)))
 
     def _stream(self, change: Change) -> str:
         """Return the name of the client of an HTTP stream, else the stream; empty on stdio."""
-        self._columns.add(change)
         return sanitize(self._columns.label(stream(change))) if self._has_streams else ""
 
     def begin(self) -> None:
@@ -115,7 +116,7 @@ class TextFormatter:
     def change(self, change: Change, *, shown: bool, findings: Sequence[Finding] = ()) -> None:
         """Count a change; print it and its findings if `shown`."""
         row = rows.row(change)
-        self._stream(change)
+        self._columns.add(change)
         self._issues += row.tone == rows.ISSUE and not isinstance(change.what, Note)
         self._redacted += redacted(change)
         # A request has no outcome yet: the line of its response has it.

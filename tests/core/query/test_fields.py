@@ -192,6 +192,7 @@ def test_an_id_is_compared_by_value_and_a_string_is_not_a_number() -> None:
         "-1",
         "12345678901234567890",
         "1e400",
+        "1e99999999999999999999",
         "null",
         '"null"',
     ]
@@ -207,6 +208,7 @@ def test_an_id_is_compared_by_value_and_a_string_is_not_a_number() -> None:
     assert found("id:12345678901234567891") == []
     assert found("id=12345678901234567890.0") == ["12345678901234567890"]
     assert found("id:1e999999999") == []
+    assert found("id=1e99999999999999999999") == ["1e99999999999999999999"]
     assert found("id:null") == ["null", '"null"']
     assert found("id=null") == ["null"]
 
