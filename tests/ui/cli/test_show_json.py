@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import sys
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,10 +21,11 @@ from mcpspy.analysis.export.csv import COLUMNS
 from mcpspy.analysis.export.csv import export as export_csv
 from mcpspy.analysis.export.jsonl import export as export_jsonl
 from mcpspy.core.session.exchange import State
+from mcpspy.core.session.session import Session
 from mcpspy.ui.cli.main import main
-from tests.analysis.export.sessions import EVERY, recorded
-
-Make = Callable[..., Path]
+from mcpspy.ui.cli.show_format import JsonFormatter
+from tests.analysis.export.sessions import EVERY, call, recorded, result
+from tests.analysis.export.sessions import HEADER as STDIO
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "show.schema.json").read_text(encoding="utf-8"))
 
@@ -147,11 +147,17 @@ def test_progress_an_error_without_a_request_and_a_note_have_their_own_values(tw
     assert (note["n"], note["session"], note["note"], note["status"]) == (11, "a1b2c3d4", "http", 200)
 
 
-def test_a_followed_session_has_pending_requests(make_recording: Make) -> None:
-    first, *_ = printed(make_recording(), "--follow")
+def test_a_request_that_is_printed_at_once_is_pending(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    session = Session(STDIO)
+    formatter = JsonFormatter(STDIO, verbose=False)
+    for entry in (call(0.1), result(0.3)):
+        for change in session.add(entry):
+            formatter.change(change, shown=True)
 
-    assert (first["status"], first["latency_ms"]) == ("pending", None)
-    assert "response_n" not in first
+    first, second = map(json.loads, capfdbinary.readouterr().out.splitlines())
+    assert (first["status"], first["latency_ms"], "response_n" in first) == ("pending", None, False)
+    assert (second["status"], second["latency_ms"], second["request_n"]) == ("ok", 200.0, 0)
+    assert validator().is_valid(first)
 
 
 def test_the_exports_have_the_same_columns(two_clients: Path) -> None:
