@@ -120,9 +120,9 @@ def test_a_filter_finds_matching_items(query: str, found: str) -> None:
         ("is:fast", None, "fast"),
         ("dir:up", 'unknown sender "up": use one of client, server, c2s, s2c, ->, <-', "up"),
         (
-            "from:clinet",
-            'unknown sender "clinet": did you mean client? Use one of client, server, c2s, s2c, ->, <-',
-            "clinet",
+            "from:clients",
+            'unknown sender "clients": did you mean client? Use one of client, server, c2s, s2c, ->, <-',
+            "clients",
         ),
         (
             "kind:reqst",
