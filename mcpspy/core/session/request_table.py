@@ -1,0 +1,251 @@
+"""The requests of a session, by what identifies their responses.
+
+`RequestTable` keeps open requests by (stream, sender, id), since both sides count from 1, and never guesses: which
+response, progress token, cancellation or end of an HTTP exchange belongs to which request, and what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, Generic, TypeVar
+
+from msgspec import Raw
+
+from mcpspy.core.protocol.message import loads, text
+from mcpspy.core.protocol.spec import CLIENT, other
+from mcpspy.core.recording.decode import Frame
+from mcpspy.core.session.exchange import Correlatable, Event, State, transition
+
+P = TypeVar("P", bound=Correlatable)
+
+UNSOLICITED = "unsolicited response"
+UNKNOWN_PROGRESS = "progress for an unknown token"
+NO_ID = "response without an id"
+
+Key = tuple[str | None, str, str]
+"""Stream, sender of the request, id as JSON text."""
+
+Question = tuple[str | None, str, str | None, str]
+"""Properties that a question and the request with its answer share."""
+
+
+class RequestTable(Generic[P]):
+    """The requests of a session, by id, progress token, subscription and HTTP exchange."""
+
+    def __init__(self, *, forgets: bool = False) -> None:
+        """Create an empty table. `forgets`: the caller will call `forget_but`, so store what it needs."""
+        self._forgets = forgets
+        self._open: dict[Key, list[P]] = {}
+        self._answered: dict[Key, P] = {}
+        self._progress: dict[Key, P] = {}
+        self._questions: dict[Question, list[P]] = {}
+        self._posted: dict[int, Key | None] = {}
+        self._refused: dict[int, int] = {}
+        self._seen_events: dict[tuple[str | None, str], None] = {}
+        self._over: deque[int] = deque()
+
+    def pending(self) -> Iterator[P]:
+        """Yield the pending requests, except subscriptions."""
+        for waiting in self._open.values():
+            for request in waiting:
+                if request.state is State.PENDING and not request.is_subscription:
+                    yield request
+
+    def waiting(self) -> list[P]:
+        """Return all requests that could still be answered: pending, cancelled or closed."""
+        return [request for waiting in self._open.values() for request in waiting]
+
+    def forget_but(self, kept: int) -> None:
+        """Forget all completed requests except the latest `kept`; call it from time to time.
+
+        Open requests stay, so every response finds its request. But a reused id, a second response,
+        progress or a repeated event is only recognised if the first one is still remembered.
+        """
+        for known in (self._answered, self._progress, self._questions, self._seen_events):
+            _drop_oldest(known, kept)
+        while len(self._over) > kept:
+            number = self._over.popleft()
+            self._posted.pop(number, None)
+            self._refused.pop(number, None)
+
+    def request(self, request: P, frame: Frame, id: str, token: str | None, *, modern: bool) -> str | None:  # noqa: A002
+        """Open a request; return the issue with its id, if there is one."""
+        stream, side, http = frame.stream, frame.side, frame.http
+        key = (stream, side, id)
+        waiting = self._open.get(key)
+        flaw = None
+        if waiting is None:
+            if not modern and key in self._answered:
+                flaw = f"id {id} was used before"
+            self._open[key] = [request]
+        else:
+            if any(earlier.state is State.PENDING for earlier in waiting):
+                flaw = f"id {id} is in use by an unanswered request"
+            elif not modern:
+                flaw = f"id {id} was used before"
+            waiting.append(request)
+        if http is not None and side == CLIENT:
+            self._posted[http] = None if http in self._posted else key  # A batch is refused as a whole.
+        if token is not None:
+            self._progress[(stream, side, token)] = request
+        return flaw
+
+    def answer(self, frame: Frame, id: str | None, event: Event) -> tuple[P | None, str | None]:  # noqa: A002
+        """Settle a request; return it, and an issue. For a response without a request, see `explain_unsolicited`."""
+        key, flaw = self._request_key(frame, id)
+        waiting = self._open.pop(key, None)
+        if waiting is None:
+            return None, None
+        if len(waiting) == 1:
+            request = waiting[0]
+        else:
+            request = _first(waiting)
+            waiting.remove(request)
+            self._open[key] = waiting
+        self._answered[key] = request
+        transition(request, event)
+        return request, "answered after it was cancelled" if request.state is State.LATE else flaw
+
+    def explain_unsolicited(self, frame: Frame, id: str | None) -> tuple[P | None, str]:  # noqa: A002
+        """Describe a response that no open request waits for."""
+        if id is None:
+            return None, NO_ID
+        requester = other(frame.side)
+        if (earlier := self._answered.get((frame.stream, requester, id))) is not None:
+            return earlier, f"id {id} was answered before"
+        near = id[1:-1] if id.startswith('"') else f'"{id}"'
+        if (frame.stream, requester, near) in self._open:
+            return None, f"{UNSOLICITED}: the pending id is {near}, this is {id}"
+        return None, UNSOLICITED
+
+    def progress(self, frame: Frame, token: str | None) -> tuple[P | None, str | None]:
+        """Return the request that a progress notification reports on, and an issue."""
+        request = self._progress.get((frame.stream, other(frame.side), token)) if token is not None else None
+        if request is None:
+            return None, UNKNOWN_PROGRESS
+        if transition(request, Event.PROGRESS) or request.is_task:
+            return request, None
+        return request, "progress after the answer"
+
+    def cancel(self, frame: Frame, id: str | None) -> tuple[P | None, str | None]:  # noqa: A002
+        """Cancel a request; return it, and an issue."""
+        if id is None:
+            return None, "cancels nothing: it has no requestId"
+        stream, side = frame.stream, frame.side
+        waiting = self._open.get((stream, side, id))
+        # A server may end a subscription, but no other request (2026-07-28, subscriptions).
+        request = _first(waiting) if waiting else self._subscription((stream, other(side), id))
+        if request is not None:
+            # On stdio, a client ends a subscription this way (2026-07-28): it is closed, not cancelled.
+            transition(request, Event.CLOSE if request.is_subscription else Event.CANCEL)
+            return request, None
+        answered = self._answered.get((stream, side, id))
+        return answered, "cancelled after the response" if answered else "cancels an unknown request"
+
+    def subscription(self, frame: Frame, id: str | None) -> P | None:  # noqa: A002
+        """Return the open subscription that a notification names."""
+        return None if id is None else self._subscription((frame.stream, other(frame.side), id))
+
+    def add_question(self, question: Question, request: P) -> None:
+        """Remember that a request was answered by a question (2026-07-28, input required)."""
+        self._questions.setdefault(question, []).append(request)
+
+    def continued(self, question: Question) -> P | None:
+        """Return the request whose question is answered now."""
+        requests = self._questions.get(question)
+        if not requests:
+            return None
+        if len(requests) == 1:
+            del self._questions[question]
+        return requests.pop(0)
+
+    def is_repeated(self, frame: Frame) -> bool:
+        """Return True if a resumed stream repeats an event (2025-03-26, resumability): it counts once."""
+        event_id = frame.event_id
+        if event_id is None or frame.side == CLIENT:
+            return False
+        event = (frame.stream, event_id)
+        if event in self._seen_events:
+            return True
+        self._seen_events[event] = None
+        return False
+
+    def http(self, number: object, status: object) -> None:
+        if isinstance(number, int) and isinstance(status, int) and status >= 400:
+            self._refused[number] = status
+
+    def http_end(self, number: object, hung_up: object) -> tuple[P | None, str | None]:
+        """Settle the request of an HTTP exchange if its end is the outcome; return it, and an issue.
+
+        An error status refuses the request. In 2026-07-28 a client that disconnects has cancelled it; in
+        earlier revisions it may reconnect for the response.
+        """
+        if self._forgets and isinstance(number, int):
+            self._over.append(number)
+        key = self._posted.get(number) if isinstance(number, int) else None
+        waiting = self._open.get(key) if key is not None else None
+        if key is None or not waiting:
+            return None, None
+        request = _first(waiting)
+        flaw = None
+        if number in self._refused:
+            transition(request, Event.REFUSE)
+            flaw = f"HTTP {self._refused[number]}"
+        elif hung_up == CLIENT and request.is_modern:
+            transition(request, Event.CLOSE if request.is_subscription else Event.CANCEL)
+        else:
+            return None, None
+        if request.state is State.REFUSED:
+            waiting.remove(request)
+            if not waiting:
+                del self._open[key]
+        return request, flaw
+
+    def end(self, streams: Callable[[str | None], bool] = lambda _: True) -> list[P]:
+        """End these streams; return all requests that could still have been answered, in their final state."""
+        over = [key for key in self._open if streams(key[0])]
+        waiting = [request for key in over for request in self._open.pop(key)]
+        for request in waiting:
+            transition(request, Event.CLOSE if request.is_subscription else Event.END)
+        return waiting
+
+    def _request_key(self, frame: Frame, id: str | None) -> tuple[Key, str | None]:  # noqa: A002
+        """Return the key of the request that a response belongs to, and an issue.
+
+        A server's 4xx may have no id: then the HTTP exchange that carried it identifies the request.
+        """
+        stream, side, http = frame.stream, frame.side, frame.http
+        if id is None and http is not None and side != CLIENT and (posted := self._posted.get(http)):
+            return posted, "no id: paired by its HTTP exchange"
+        return (stream, other(side), id or ""), None
+
+    def _subscription(self, key: Key) -> P | None:
+        listening = [request for request in self._open.get(key, ()) if request.is_subscription]
+        return _first(listening) if listening else None
+
+
+def _drop_oldest(known: dict[Any, Any], kept: int) -> None:
+    for key in list(islice(known, max(len(known) - kept, 0))):
+        del known[key]
+
+
+def question(stream: str | None, method: str, subject: str | None, state: Raw, parts: Raw) -> Question:
+    """Return the key that a question and its answer share: the `requestState`, else the names of the parts.
+
+    The server chose the state for this one question, whichever HTTP exchange returns it; names are not unique.
+    """
+    shared = text(state)
+    if shared is not None:
+        return None, method, subject, shared
+    members = loads(parts)
+    shared = ",".join(sorted(members)) if isinstance(members, dict) else ""
+    return stream, method, subject, shared
+
+
+def _first(waiting: list[P]) -> P:
+    """Return the request that the next response is for: a pending one before a cancelled one."""
+    if len(waiting) == 1:
+        return waiting[0]
+    return next((request for request in waiting if request.state is State.PENDING), waiting[0])
