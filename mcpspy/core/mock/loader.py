@@ -37,8 +37,7 @@ from mcpspy.core.protocol.peers import HANDSHAKE_METHODS, Peers
 from mcpspy.core.protocol.spec import CLIENT, META, SERVER
 from mcpspy.core.recording.decode import Entry, Frame, Header, Note
 from mcpspy.core.redact.placeholder import MARK
-from mcpspy.core.session.correlation import event_of
-from mcpspy.core.session.exchange import SUBSCRIBE, State
+from mcpspy.core.session.exchange import SUBSCRIBE, State, event_of
 from mcpspy.core.session.request_table import Key, RequestTable
 from mcpspy.core.session.rule_notes import RULE
 

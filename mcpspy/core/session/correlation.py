@@ -7,6 +7,7 @@ type of a request. `core.session.request_table` finds the request of a message; 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -23,12 +24,12 @@ from mcpspy.core.protocol.message import (
     read_frame,
     text,
 )
-from mcpspy.core.protocol.peers import HANDSHAKE_METHODS, Peers
-from mcpspy.core.protocol.spec import CLIENT, META, METHODS, MODERN, SERVER, other
+from mcpspy.core.protocol.peers import HANDSHAKE_METHODS, Peer, Peers, client_of, peer_of
+from mcpspy.core.protocol.spec import CLIENT, META, METHODS, MODERN, SERVER
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
 from mcpspy.core.recording.plain_line import PAYLOAD, SUBJECTS, PlainHead, decode_head, decode_message
-from mcpspy.core.session.exchange import SUBSCRIBE, Correlatable, Event, State
-from mcpspy.core.session.request_table import Key, RequestTable, question
+from mcpspy.core.session.exchange import SUBSCRIBE, Correlatable, Event, State, event_of
+from mcpspy.core.session.request_table import RequestTable, id_key, question
 from mcpspy.core.session.rule_notes import RULE
 
 P = TypeVar("P", bound=Correlatable)
@@ -109,8 +110,14 @@ class Correlation(Peers, ABC, Generic[P]):
         self._running = sessions
         self.held: dict[int, int] = {}
         """Ticket of a held message → its row."""
-        self._introducing: set[Key] = set()
-        """Open `initialize` and `server/discover` requests, whose responses are never plain."""
+        self.clients: dict[str, Peer] = {}
+        """HTTP stream → the client that opened it; empty if the correlation forgets."""
+        self._names_clients = not forgets
+        self._handshakes: Counter[str] = Counter()
+        """Name of a client → number of its `initialize` requests."""
+        self.upstream_error: str | None = None
+        """HTTP: the reason why no request has reached the server; None if one has, or none was sent."""
+        self._is_reached = False
 
     @abstractmethod
     def _begin(self, message: Request) -> P:
@@ -123,11 +130,26 @@ class Correlation(Peers, ABC, Generic[P]):
     def _ended(self, over: list[P]) -> None:
         """Handle the requests that were open when the session ended, in their final state."""
 
+    def _lost(self, requests: list[P]) -> None:
+        """Handle requests whose responses may not have been recorded, in their new state."""
+
+    def _held(self, request: P, note: Note, seconds: float) -> None:
+        """Handle a hold (0 s so far), a release or a delay of an open request, by these seconds."""
+
     def end(self) -> list[P]:
         """End the session; return the requests that stay unanswered."""
         over = self._pairing.end()
         self._ended(over)
         return [request for request in over if request.state is State.UNANSWERED]
+
+    def client_label(self, stream: str | None) -> str:
+        """Return the name of the client that opened a stream, with the stream's number if others have that name.
+
+        Without a name it is the number alone; empty without a stream.
+        """
+        if stream is None or (client := self.clients.get(stream)) is None:
+            return stream or ""
+        return client.name if self._handshakes[client.name] < 2 else f"{client.name} #{stream}"
 
     def changes_of(self, entry: Entry) -> Iterator[CorrelatedEntry[P]]:
         """Yield the changes of an entry: one, or one for each message of a batch. Use each before the next."""
@@ -166,8 +188,11 @@ class Correlation(Peers, ABC, Generic[P]):
             continues = self._pairing.continued(
                 question(frame.stream, method, message.subject, body.request_state, body.input_responses)
             )
-        if method in HANDSHAKE_METHODS:
-            self._introducing.add((frame.stream, frame.side, message.id))
+        if method in HANDSHAKE_METHODS:  # Their responses are never plain.
+            self._pairing.open_request(frame.stream, frame.side, message.id)
+        if frame.stream is not None and self._names_clients and (client := client_of(message)) is not None:
+            self.clients.setdefault(frame.stream, client)
+            self._handshakes[client.name] += method == "initialize"
         self.add_request(message)
         return RequestOpened(message, request, flaw, continues)
 
@@ -177,8 +202,6 @@ class Correlation(Peers, ABC, Generic[P]):
         if request is None:
             return UnsolicitedResponse(message, *self._pairing.explain_unsolicited(frame, message.id))
         stream, method, subject = self._about(request)
-        if method in HANDSHAKE_METHODS:
-            self._introducing.discard((frame.stream, other(frame.side), message.id or ""))
         if event is Event.QUESTION and isinstance(message, Result):
             body = message.body
             key = question(stream, method, subject, body.request_state, body.input_requests)
@@ -190,6 +213,8 @@ class Correlation(Peers, ABC, Generic[P]):
         frame, body = message.frame, message.body
         if message.method == "notifications/cancelled":
             return RequestCancelled(message, *self._pairing.cancel(frame, text(body.request_id)))
+        if message.method == "notifications/initialized":
+            self.accept_revision()
         if not self.follows_progress:
             return CorrelatedEntry(message)
         if message.method == "notifications/progress":
@@ -205,13 +230,40 @@ class Correlation(Peers, ABC, Generic[P]):
             if self._running <= 0:
                 self.exit = note
                 self.end()
+        elif note.kind == "lost":
+            self._lost(self._pairing.lose())
+        elif note.kind == RULE:
+            self._take_hold(note)
         elif note.kind == "http":
-            self._pairing.http(fields.get("http"), fields.get("status"))
+            self._take_head(fields)
         elif note.kind == "http-end":
             request, flaw = self._pairing.http_end(fields.get("http"), fields.get("hung_up"))
             if request is not None:
                 return HttpExchangeEnded(note, request, flaw)
         return CorrelatedEntry(note)
+
+    def _take_hold(self, note: Note) -> None:
+        """Pass on the time for which a request was held or delayed: it is not the server's."""
+        fields = note.fields
+        id_text, seconds = fields.get("id"), fields.get("seconds", 0.0)
+        if (
+            fields.get("action") not in ("hold", "release", "delay")
+            or not (isinstance(id_text, str) and isinstance(seconds, int | float))
+            or fields.get("why") == "full"
+        ):
+            return
+        request = self._pairing.open_request(fields.get("stream"), str(fields.get("from")), id_text)
+        # The note of a response has the same id, and the method of its request.
+        if request is not None and self._about(request)[1] == fields.get("method"):
+            self._held(request, note, max(float(seconds), 0.0))
+
+    def _take_head(self, fields: dict[str, Any]) -> None:
+        status, error = fields.get("status"), fields.get("error")
+        self._pairing.http(fields.get("http"), status)
+        if isinstance(error, str) and status == 502 and not self._is_reached:
+            self.upstream_error = error
+        elif status is not None and error is None:
+            self._is_reached, self.upstream_error = True, None
 
     def _noted(self, row: int, fields: dict[str, Any]) -> int | None:
         """Return the row of the message that a rule note is about; the note comes after `row`.
@@ -248,10 +300,10 @@ class Correlation(Peers, ABC, Generic[P]):
         nearly all of a long recording. A processed line has the same effect, a rejected one none. Because the user
         waits for a million lines, `plain_line_raw` and the methods of `RequestTable` are inlined.
         """
-        pairing, introducing, follows_progress = self._pairing, self._introducing, self.follows_progress
+        pairing, unusual, follows_progress = self._pairing, self._pairing.unusual, self.follows_progress
         open_requests, answered, posted = pairing._open, pairing._answered, pairing._posted
         # A plain message never adds information about its sender.
-        may_ask, may_answer = self.revision is not None and self.client is not None, self.server is not None
+        may_ask, may_answer = self.is_agreed and self.client is not None, self.server is not None
         take_request, take_result = self._plain_request, self._plain_result
         head, end = None, len(lines)
         while place < end:
@@ -289,7 +341,7 @@ class Correlation(Peers, ABC, Generic[P]):
                     or waiting is None
                     or len(waiting) > 1
                     or (request := waiting[0]).state is not _PENDING
-                    or (introducing and key in introducing)
+                    or (unusual and key in unusual)
                 ):
                     break
                 del open_requests[key]
@@ -315,10 +367,16 @@ class Correlation(Peers, ABC, Generic[P]):
                         is_modern = meta.revision >= MODERN
                         if follows_progress:
                             token = text(meta.token)
+                        if (
+                            now.stream is not None
+                            and self._names_clients
+                            and (client := peer_of(meta.client))
+                        ):
+                            self.clients.setdefault(now.stream, client)
                 request = take_request(now, method, subject, id_text, data, is_modern)
                 open_requests[key] = [request]
                 if token is not None:
-                    pairing._progress[now.stream, side, token] = request
+                    pairing._progress[now.stream, side, id_key(token)] = request
                 if now.http is not None and side == CLIENT:
                     posted[now.http] = None if now.http in posted else key
             place, head = place + 1, now
@@ -339,11 +397,3 @@ class Correlation(Peers, ABC, Generic[P]):
     def _plain_notification(self, head: PlainHead, method: str, data: bytes) -> bool:
         """Process a notification; return False to receive it as a change instead."""
         return False
-
-
-def event_of(message: Result | Failure) -> Event:
-    if isinstance(message, Failure):
-        return Event.FAILURE
-    if message.is_tool_error:
-        return Event.TOOL_ERROR
-    return Event.QUESTION if bytes(message.body.result_type) == b'"input_required"' else Event.RESULT

@@ -20,12 +20,14 @@ from mcpspy.core.session.exchange import Correlatable, Event, State, transition
 
 P = TypeVar("P", bound=Correlatable)
 
+_UNSETTLED = (State.PENDING, State.UNKNOWN)
+
 UNSOLICITED = "unsolicited response"
 UNKNOWN_PROGRESS = "progress for an unknown token"
 NO_ID = "response without an id"
 
 Key = tuple[str | None, str, str]
-"""Stream, sender of the request, id as JSON text."""
+"""Stream, sender of the request, id by value (`id_key`)."""
 
 Question = tuple[str | None, str, str | None, str]
 """Properties that a question and the request with its answer share."""
@@ -38,6 +40,10 @@ class RequestTable(Generic[P]):
         """Create an empty table. `forgets`: the caller will call `forget_but`, so store what it needs."""
         self._forgets = forgets
         self._open: dict[Key, list[P]] = {}
+        self.unusual: dict[Key, str] = {}
+        """Open requests whose response needs more than a look-up → the id as the latest of them spelled it."""
+        self._doubled: set[Key] = set()
+        self._has_lost = False
         self._answered: dict[Key, P] = {}
         self._progress: dict[Key, P] = {}
         self._questions: dict[Question, list[P]] = {}
@@ -73,9 +79,11 @@ class RequestTable(Generic[P]):
     def request(self, request: P, frame: Frame, id: str, token: str | None, *, modern: bool) -> str | None:  # noqa: A002
         """Open a request; return the issue with its id, if there is one."""
         stream, side, http = frame.stream, frame.side, frame.http
-        key = (stream, side, id)
+        key = (stream, side, id_key(id))
         waiting = self._open.get(key)
         flaw = None
+        if key[2] != id:
+            self.unusual[key] = id
         if waiting is None:
             if not modern and key in self._answered:
                 flaw = f"id {id} was used before"
@@ -83,46 +91,61 @@ class RequestTable(Generic[P]):
         else:
             if any(earlier.state is State.PENDING for earlier in waiting):
                 flaw = f"id {id} is in use by an unanswered request"
+                self._doubled.add(key)
+                self.unusual.setdefault(key, id)
             elif not modern:
                 flaw = f"id {id} was used before"
             waiting.append(request)
         if http is not None and side == CLIENT:
             self._posted[http] = None if http in self._posted else key  # A batch is refused as a whole.
         if token is not None:
-            self._progress[(stream, side, token)] = request
+            self._progress[(stream, side, id_key(token))] = request
         return flaw
+
+    def open_request(self, stream: str | None, side: str, id: str) -> P | None:  # noqa: A002
+        """Return the latest open request under an id. Its response then takes no short cut."""
+        key = (stream, side, id_key(id))
+        if (waiting := self._open.get(key)) is None:
+            return None
+        self.unusual.setdefault(key, id)
+        return waiting[-1]
 
     def answer(self, frame: Frame, id: str | None, event: Event) -> tuple[P | None, str | None]:  # noqa: A002
         """Settle a request; return it, and an issue. For a response without a request, see `explain_unsolicited`."""
-        key, flaw = self._request_key(frame, id)
-        waiting = self._open.pop(key, None)
+        key, flaw = self._request_key(frame, id, event)
+        waiting = self._open.get(key)
         if waiting is None:
             return None, None
-        if len(waiting) == 1:
-            request = waiting[0]
-        else:
-            request = _first(waiting)
-            waiting.remove(request)
-            self._open[key] = waiting
+        asked = self.unusual.get(key, key[2])
+        flaws = [flaw] if flaw else []
+        if key in self._doubled:
+            flaws.append(f"paired by order: more than one request in flight had id {asked}")
+        if not flaw and id != asked:
+            flaws.append(f"its id is {id}, the request's is {asked}")
+        request = _first(waiting)
+        self._remove(key, request)
         self._answered[key] = request
         transition(request, event)
-        return request, "answered after it was cancelled" if request.state is State.LATE else flaw
+        if request.state is State.LATE:
+            flaws.append("answered after it was cancelled")
+        return request, "; ".join(flaws) or None
 
     def explain_unsolicited(self, frame: Frame, id: str | None) -> tuple[P | None, str]:  # noqa: A002
         """Describe a response that no open request waits for."""
         if id is None:
             return None, NO_ID
         requester = other(frame.side)
-        if (earlier := self._answered.get((frame.stream, requester, id))) is not None:
+        if (earlier := self._answered.get((frame.stream, requester, id_key(id)))) is not None:
             return earlier, f"id {id} was answered before"
         near = id[1:-1] if id.startswith('"') else f'"{id}"'
         if (frame.stream, requester, near) in self._open:
             return None, f"{UNSOLICITED}: the pending id is {near}, this is {id}"
-        return None, UNSOLICITED
+        return None, "its request was not recorded" if self._has_lost else UNSOLICITED
 
     def progress(self, frame: Frame, token: str | None) -> tuple[P | None, str | None]:
         """Return the request that a progress notification reports on, and an issue."""
-        request = self._progress.get((frame.stream, other(frame.side), token)) if token is not None else None
+        key = (frame.stream, other(frame.side), id_key(token or ""))
+        request = self._progress.get(key)
         if request is None:
             return None, UNKNOWN_PROGRESS
         if transition(request, Event.PROGRESS) or request.is_task:
@@ -133,7 +156,7 @@ class RequestTable(Generic[P]):
         """Cancel a request; return it, and an issue."""
         if id is None:
             return None, "cancels nothing: it has no requestId"
-        stream, side = frame.stream, frame.side
+        stream, side, id = frame.stream, frame.side, id_key(id)  # noqa: A001
         waiting = self._open.get((stream, side, id))
         # A server may end a subscription, but no other request (2026-07-28, subscriptions).
         request = _first(waiting) if waiting else self._subscription((stream, other(side), id))
@@ -146,7 +169,7 @@ class RequestTable(Generic[P]):
 
     def subscription(self, frame: Frame, id: str | None) -> P | None:  # noqa: A002
         """Return the open subscription that a notification names."""
-        return None if id is None else self._subscription((frame.stream, other(frame.side), id))
+        return None if id is None else self._subscription((frame.stream, other(frame.side), id_key(id)))
 
     def add_question(self, question: Question, request: P) -> None:
         """Remember that a request was answered by a question (2026-07-28, input required)."""
@@ -198,32 +221,75 @@ class RequestTable(Generic[P]):
         else:
             return None, None
         if request.state is State.REFUSED:
-            waiting.remove(request)
-            if not waiting:
-                del self._open[key]
+            self._remove(key, request)
         return request, flaw
+
+    def lose(self) -> list[P]:
+        """Return the pending requests, now unknown: entries were lost, perhaps with their responses."""
+        self._has_lost = True
+        return [request for request in list(self.pending()) if transition(request, Event.LOSS)]
 
     def end(self, streams: Callable[[str | None], bool] = lambda _: True) -> list[P]:
         """End these streams; return all requests that could still have been answered, in their final state."""
         over = [key for key in self._open if streams(key[0])]
         waiting = [request for key in over for request in self._open.pop(key)]
+        for key in over:
+            self.unusual.pop(key, None)
+        self._doubled.difference_update(over)
         for request in waiting:
             transition(request, Event.CLOSE if request.is_subscription else Event.END)
         return waiting
 
-    def _request_key(self, frame: Frame, id: str | None) -> tuple[Key, str | None]:  # noqa: A002
+    def _request_key(self, frame: Frame, id: str | None, event: Event) -> tuple[Key, str | None]:  # noqa: A002
         """Return the key of the request that a response belongs to, and an issue.
 
-        A server's 4xx may have no id: then the HTTP exchange that carried it identifies the request.
+        A server's error may have no id, or not the request's: then the HTTP exchange that carried it identifies the
+        request.
         """
-        stream, side, http = frame.stream, frame.side, frame.http
-        if id is None and http is not None and side != CLIENT and (posted := self._posted.get(http)):
+        key, http = (frame.stream, other(frame.side), id_key(id or "")), frame.http
+        if key in self._open or http is None or frame.side == CLIENT:
+            return key, None
+        posted = self._posted.get(http)
+        if posted is not None and id is None:
             return posted, "no id: paired by its HTTP exchange"
-        return (stream, other(side), id or ""), None
+        if posted in self._open and event is Event.FAILURE and key not in self._answered:
+            asked = self.unusual.get(posted, posted[2])
+            return posted, f"its id is {id}, the request's is {asked}: paired by its HTTP exchange"
+        return key, None
+
+    def _remove(self, key: Key, request: P) -> None:
+        waiting = self._open[key]
+        waiting.remove(request)
+        if not waiting:
+            del self._open[key]
+            self._doubled.discard(key)
+            self.unusual.pop(key, None)
 
     def _subscription(self, key: Key) -> P | None:
         listening = [request for request in self._open.get(key, ()) if request.is_subscription]
         return _first(listening) if listening else None
+
+
+def id_key(id: str) -> str:  # noqa: A002
+    """Return an id by value: `1.0`, `1e0` and `1` are one number, `"1"` is a string (JSON-RPC 2.0, 4).
+
+    JavaScript, Lua and Go may send back a number in another spelling. Numbers above 10^400 keep their own.
+    """
+    if id.isdigit() or id[:1] not in "-0123456789":
+        return id
+    number, _, exponent = id.lower().partition("e")
+    whole, _, fraction = number.lstrip("-").partition(".")
+    digits = (whole + fraction).lstrip("0")
+    if not (whole + fraction).isdigit() or len(exponent) > 4:  # `-Infinity`, or too large to write out.
+        return id
+    significant = digits.rstrip("0")
+    power = int(exponent or 0) - len(fraction) + len(digits) - len(significant)
+    if not significant:
+        return "0"
+    sign = "-" if number.startswith("-") else ""
+    if 0 <= power <= 400:
+        return f"{sign}{significant}{'0' * power}"
+    return f"{sign}{significant}e{power}"
 
 
 def _drop_oldest(known: dict[Any, Any], kept: int) -> None:
@@ -248,4 +314,4 @@ def _first(waiting: list[P]) -> P:
     """Return the request that the next response is for: a pending one before a cancelled one."""
     if len(waiting) == 1:
         return waiting[0]
-    return next((request for request in waiting if request.state is State.PENDING), waiting[0])
+    return next((request for request in waiting if request.state in _UNSETTLED), waiting[0])

@@ -120,6 +120,7 @@ class SessionCounts(NamedTuple):
     errors: int
     """Error responses, requests without a response, and lost entries."""
     pending: int
+    unanswered: int = 0
 
 
 def count(summary: Summary) -> SessionCounts:
@@ -143,7 +144,7 @@ class SessionCounter:
     @property
     def counts(self) -> SessionCounts:
         index = self._index
-        return SessionCounts(index.messages, index.failed, index.pending)
+        return SessionCounts(index.messages, index.failed, index.pending, index.unanswered)
 
     def read(self, seconds: float = float("inf")) -> bool:
         """Continue to read for at most N seconds. Return whether everything available has been read.

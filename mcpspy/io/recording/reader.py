@@ -157,7 +157,7 @@ def summarize(path: Path, header: Header, *, counts: bool = True) -> Summary:
         lines = file.read(HEAD).split(b"\n")
         for line in lines[1:-1]:
             session.add(read_entry(line))
-            if session.server is not None:
+            if session.server is not None and session.is_agreed:
                 break
     size = entries = 0
     state, last = RecordingState.DIED, None
@@ -174,7 +174,7 @@ def summarize(path: Path, header: Header, *, counts: bool = True) -> Summary:
         last=last.at if last is not None else 0.0,
         client=session.client,
         server=session.server,
-        revision=session.revision,
+        revision=session.agreed_revision,
     )
 
 

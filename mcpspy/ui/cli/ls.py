@@ -35,12 +35,12 @@ _GLYPHS = {RecordingState.LIVE: "●", RecordingState.ENDED: "○", RecordingSta
 _TONES = {RecordingState.LIVE: rows.OK, RecordingState.ENDED: None, RecordingState.DIED: rows.BAD}
 _WIDTHS = (1, 8, 24, 28, 19, 22, 24, 10, -8, -7, -7)
 _HEADS = ("", "id", "name", "server", "started", "state", "client", "revision", "time", "entries", "size")
-_COUNT_WIDTHS = (-8, -7, -7)
+_COUNT_WIDTHS = (-8, -7, -7, -10)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     describe(parser, FOLDER)
-    count = "also count messages, errors and pending requests; reads every file"
+    count = "also count messages, errors, pending and unanswered requests; reads every file"
     describe(parser, {"--count": (None, count)})
     describe_format(parser, "json: one object per session")
 

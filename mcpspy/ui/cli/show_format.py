@@ -17,6 +17,7 @@ from mcpspy.core.protocol.message import Failure, Malformed, Notification, Reque
 from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.redact.placeholder import PLACEHOLDER
 from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.exchange import State
 from mcpspy.core.session.session import Change, Session
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.body import pretty
@@ -110,10 +111,10 @@ class TextFormatter:
         row = rows.row(change)
         self._issues += row.tone == rows.ISSUE and not isinstance(change.what, Note)
         self._redacted += redacted(change)
-        # A request has no outcome yet: the line of its response has it.
-        if isinstance(change.what, Request) and not change.flaw and not change.what.flaws:
-            row = row._replace(status="")
         if shown:
+            # Nothing is known of a new request except its issues: the line of its response has the outcome.
+            if isinstance(change.what, Request):
+                row = row._replace(status=row.status.removeprefix("pending").removeprefix("; "))
             self._print(change, row, findings)
 
     def line(self, change: Change, findings: Sequence[Finding] = ()) -> None:
@@ -165,9 +166,9 @@ class TextFormatter:
         self._wrapped(
             f"{self._shown} of {len(session.changes)} lines" if self._is_filtered else "",
             f"{session.client} → {session.server or '?'}" if session.client else "",
-            f"protocol {session.revision}" if session.revision else "",
+            f"protocol {session.revision_text}" if session.revision_text else "",
             _count(len(session.exchanges), "request"),
-            f"{sum(rows.has_failed(e) for e in session.exchanges)} failed",
+            f"{session.failed} failed",
             f"{len(unanswered)} unanswered" if unanswered else "",
             _count(self._issues, "protocol issue") if self._issues else "",
             _count(findings, "finding") if findings else "",
@@ -255,13 +256,10 @@ class JsonFormatter:
             document["id"] = orjson.Fragment(what.id) if what.id is not None else None
         if exchange is not None:
             document["exchange"] = exchange.number
-            if isinstance(what, Result | Failure):
-                document |= {
-                    "latency": round(what.at - exchange.request.at, 6),
-                    "status": str(exchange.state),
-                }
-            elif isinstance(what, Request) and exchange.answer is None and not exchange.is_open:
-                document["status"] = str(exchange.state)  # No line of a response reports it.
+            if isinstance(what, Result | Failure) and (took := exchange.latency_at(what.at)) is not None:
+                document["latency"] = round(took, 6)
+        if (status := change.status) is not None and status is not State.PENDING:
+            document["status"] = str(status)
         if isinstance(what, Malformed):
             document["why"] = what.why
         if count := redacted(change):

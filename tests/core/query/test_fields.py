@@ -72,7 +72,7 @@ STATUS_OKAY = f'unknown status "okay": use one of {", ".join(STATUSES)}'
         ("status:ok", "CALL PROMPT"),
         ("status:err", "FAILURE TOOL_ERROR REFUSED LATE STRAY"),
         ("is:failed", "FAILURE TOOL_ERROR REFUSED LATE STRAY"),
-        ("status=error", "FAILURE"),
+        ("status=error", "FAILURE LATE STRAY"),
         ("status:toolerr", "TOOL_ERROR"),
         ('status:"Tool Error"', "TOOL_ERROR"),
         ("status:late", "LATE"),

@@ -211,7 +211,7 @@ def test_an_id_that_was_used_before_does_not_take_the_short_cut() -> None:
 
 def test_a_result_that_identifies_the_server_does_not_take_the_short_cut() -> None:
     index = Index()
-    index.add_lines(HELLO[:1], 0)
+    index.add_lines([HELLO[0], HELLO[1].replace(b"serverInfo", b"info")], 0)
     named = ANSWERED.replace(
         b'"isError":true', b'"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}'
     )
