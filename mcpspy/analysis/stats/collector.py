@@ -313,7 +313,7 @@ class StatsCollector(Correlation[StatsCall]):
         is_server = head.side == SERVER
         (self._server_result_sizes if is_server else self._client_result_sizes).append(size)
         self.lines = line + 1
-        if tables.matches is not None or request.is_subscription:
+        if tables.matches is not None or not request.is_timed:
             answer = StatsAnswer(at, size, line)
             if tables.reads_text:
                 answer.data = data

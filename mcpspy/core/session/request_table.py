@@ -212,17 +212,14 @@ class RequestTable(Generic[P]):
         if key is None or not waiting:
             return None, None
         request = _first(waiting)
-        flaw = None
         if number in self._refused:
-            transition(request, Event.REFUSE)
-            flaw = f"HTTP {self._refused[number]}"
+            if transition(request, Event.REFUSE):
+                self._remove(key, request)
+                return request, f"HTTP {self._refused[number]}"
         elif hung_up == CLIENT and request.is_modern:
             transition(request, Event.CLOSE if request.is_subscription else Event.CANCEL)
-        else:
-            return None, None
-        if request.state is State.REFUSED:
-            self._remove(key, request)
-        return request, flaw
+            return request, None
+        return None, None
 
     def lose(self) -> list[P]:
         """Return the pending requests, now unknown: entries were lost, perhaps with their responses."""
