@@ -57,8 +57,8 @@ def test_messages_errors_and_pending_requests_are_counted(tmp_path: Path) -> Non
 
 
 def test_after_the_end_what_has_no_answer_is_an_error(tmp_path: Path) -> None:
-    assert counted(write(tmp_path / "a.jsonl", call(1), call(2), EXIT)) == SessionCounts(2, 2, 0)
-    assert counted(write(tmp_path / "b.jsonl", call(1), result(1), call(2))) == SessionCounts(3, 1, 0)
+    assert counted(write(tmp_path / "a.jsonl", call(1), call(2), EXIT)) == SessionCounts(2, 2, 0, 2)
+    assert counted(write(tmp_path / "b.jsonl", call(1), result(1), call(2))) == SessionCounts(3, 1, 0, 1)
 
 
 def test_a_live_session_still_waits(tmp_path: Path) -> None:

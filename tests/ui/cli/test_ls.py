@@ -73,8 +73,8 @@ def test_messages_errors_and_pending_requests_are_counted_on_request(
 
     main(["ls", "--dir", str(tmp_path), "--count"])
     head, line = capfdbinary.readouterr().out.splitlines()
-    assert head.split()[-3:] == [b"messages", b"errors", b"pending"]
-    assert line.split()[-3:] == [b"5", b"1", b"0"]
+    assert head.split()[-4:] == [b"messages", b"errors", b"pending", b"unanswered"]
+    assert line.split()[-4:] == [b"5", b"1", b"0", b"0"]
 
     main(["ls", "--dir", str(tmp_path), "--count", "--json"])
     printed = orjson.loads(capfdbinary.readouterr().out)
