@@ -114,6 +114,8 @@ class StatsCollector(Correlation[StatsCall]):
         """After `finish`: the pending requests, the oldest first."""
         self.lines = 0
         """Number of lines taken, of all files, except their headers."""
+        self._delayed: dict[int, float] = {}
+        """`id` of a delayed request → time at which it is forwarded."""
         self._parts: list[int] = []
         self._plain: dict[tuple[str, str], list[int]] = {
             (side, kind): [] for side in (CLIENT, SERVER) for kind in ("request", "result", "notification")
@@ -171,15 +173,15 @@ class StatsCollector(Correlation[StatsCall]):
             self._leave(call, self.last_at)
 
     def _held(self, request: StatsCall, note: Note, seconds: float) -> None:
-        if not request.is_timed:
+        if request.held is None:
             return
         request.held += seconds
         if note.fields.get("action") != "release":
             self._leave(request, note.at)
-            request.resumes = note.at + seconds if seconds else None
+            if seconds:
+                self._delayed[id(request)] = note.at + seconds
         elif request.is_out:
-            request.is_out, request.resumes = False, None
-            self.flight.change(request.group.side == CLIENT, 1, note.at)
+            self._enter(request, note.at)
 
     def _begin(self, message: Request) -> StatsCall:
         frame, subject = message.frame, message.subject or ""
@@ -189,7 +191,7 @@ class StatsCollector(Correlation[StatsCall]):
         )
         call.is_subscription = message.method == SUBSCRIBE
         call.is_modern = (message.revision or "") >= MODERN
-        call.is_timed = not call.is_subscription and not frame.is_ours
+        call.held = None if call.is_subscription or frame.is_ours else 0.0
         if self.tables.reads_text:
             call.data = message.data
         return call
@@ -228,7 +230,7 @@ class StatsCollector(Correlation[StatsCall]):
             call.chain = change.continues.chain
         if call.method == "initialize":
             self.handshakes.count_client(str(self.client or ""))
-        if call.is_timed:
+        if call.held is not None:
             self.flight.change(message.side == CLIENT, 1, message.at)
 
     def _count_response(
@@ -243,7 +245,7 @@ class StatsCollector(Correlation[StatsCall]):
             answer.code = message.code
         if self.tables.reads_text:
             answer.data = message.data
-        took = max(message.at - call.at - call.held, 0.0)
+        took = max(message.at - call.at - (call.held or 0.0), 0.0)
         if call.method in HANDSHAKE_METHODS and isinstance(message, Result):
             self.handshakes.answered(call.method, message.at, took, call.stream)
         if change.event is not Event.QUESTION:
@@ -275,12 +277,15 @@ class StatsCollector(Correlation[StatsCall]):
 
     def _leave(self, call: StatsCall, at: float) -> None:
         """Take a request that no one waits for any more, or that is held, out of the concurrency."""
-        if call.resumes is not None:
-            self.flight.change(call.group.side == CLIENT, 1, min(call.resumes, at))
-            call.is_out, call.resumes = False, None
-        if not call.is_out and call.is_timed:
+        if self._delayed and (resumes := self._delayed.pop(id(call), None)) is not None:
+            self._enter(call, min(resumes, at))
+        if not call.is_out and call.held is not None:
             call.is_out = True
             self.flight.change(call.group.side == CLIENT, -1, at)
+
+    def _enter(self, call: StatsCall, at: float) -> None:
+        call.is_out = False
+        self.flight.change(call.group.side == CLIENT, 1, at)
 
     def _take_plain(self, lines: Sequence[bytes], place: int) -> int:
         """Take plain lines, and sum their sizes at once."""
@@ -313,7 +318,7 @@ class StatsCollector(Correlation[StatsCall]):
         is_server = head.side == SERVER
         (self._server_result_sizes if is_server else self._client_result_sizes).append(size)
         self.lines = line + 1
-        if tables.matches is not None or not request.is_timed:
+        if tables.matches is not None or request.held is None:
             answer = StatsAnswer(at, size, line)
             if tables.reads_text:
                 answer.data = data

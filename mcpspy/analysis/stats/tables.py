@@ -48,14 +48,10 @@ class StatsCall(Struct, gc=False, eq=False):
     is_modern: bool = False
     is_task: bool = False
     state: State = State.PENDING
-    is_timed: bool = True
-    """False for a subscription, and for a request that mcpspy sent or answered: neither is the work of a peer."""
     is_out: bool = False
     """True if no one waits for it any longer, although a response may still arrive; or if it is held."""
-    held: float = 0.0
-    """Seconds for which mcpspy held or delayed it."""
-    resumes: float | None = None
-    """Time at which it is forwarded after a delay, if its response has not arrived."""
+    held: float | None = 0.0
+    """Seconds for which mcpspy held it. None if it has no latency: a subscription, or if mcpspy sent or answered it."""
     chain: InputChain | None = None
     has_issue: bool = False
     data: bytes = b""
@@ -92,7 +88,7 @@ def call_item(call: StatsCall, answer: StatsAnswer | None) -> ExchangeItem:
     )
     if answer is not None:
         item.size += answer.size
-        item.latency = answer.at - call.at - call.held if call.is_timed or call.is_subscription else None
+        item.latency = None if call.held is None else answer.at - call.at - call.held
         item.has_issue |= answer.has_issue
         item.error_code = answer.code
         item.answer = answer.data
@@ -216,8 +212,9 @@ class StatsTables:
         group.states[state] += 1
         group.sent += call.size
         group.back += size
-        took = at - call.at - call.held
-        if call.is_timed:
+        took, held = at - call.at, call.held
+        if held is not None:
+            took -= held
             group.took.add(took if took > 0.0 else 0.0)  # noqa: FURB136 - a call of max() for every answer.
         if call.chain is not None:
             group.chains.whole.add(max(at - call.chain.begun, 0.0))

@@ -116,19 +116,20 @@ class RequestTable(Generic[P]):
         waiting = self._open.get(key)
         if waiting is None:
             return None, None
-        asked = self.unusual.get(key, key[2])
-        flaws = [flaw] if flaw else []
-        if key in self._doubled:
-            flaws.append(f"paired by order: more than one request in flight had id {asked}")
-        if not flaw and id != asked:
-            flaws.append(f"its id is {id}, the request's is {asked}")
-        request = _first(waiting)
-        self._remove(key, request)
+        request = waiting[0] if len(waiting) == 1 else _first(waiting)
+        if flaw is None and (id != key[2] or key in self.unusual):
+            asked = self.unusual.get(key, key[2])
+            flaw = f"its id is {id}, the request's is {asked}" if id != asked else None
+            if key in self._doubled:
+                by_order = f"paired by order: more than one request in flight had id {asked}"
+                flaw = f"{by_order}; {flaw}" if flaw else by_order
+        self._remove(key, waiting, request)
         self._answered[key] = request
         transition(request, event)
         if request.state is State.LATE:
-            flaws.append("answered after it was cancelled")
-        return request, "; ".join(flaws) or None
+            late = "answered after it was cancelled"
+            flaw = f"{flaw}; {late}" if flaw else late
+        return request, flaw
 
     def explain_unsolicited(self, frame: Frame, id: str | None) -> tuple[P | None, str]:  # noqa: A002
         """Describe a response that no open request waits for."""
@@ -214,7 +215,7 @@ class RequestTable(Generic[P]):
         request = _first(waiting)
         if number in self._refused:
             if transition(request, Event.REFUSE):
-                self._remove(key, request)
+                self._remove(key, waiting, request)
                 return request, f"HTTP {self._refused[number]}"
         elif hung_up == CLIENT and request.is_modern:
             transition(request, Event.CLOSE if request.is_subscription else Event.CANCEL)
@@ -254,13 +255,14 @@ class RequestTable(Generic[P]):
             return posted, f"its id is {id}, the request's is {asked}: paired by its HTTP exchange"
         return key, None
 
-    def _remove(self, key: Key, request: P) -> None:
-        waiting = self._open[key]
-        waiting.remove(request)
-        if not waiting:
-            del self._open[key]
+    def _remove(self, key: Key, waiting: list[P], request: P) -> None:
+        if len(waiting) > 1:
+            waiting.remove(request)
+            return
+        del self._open[key]
+        if key in self.unusual:
+            del self.unusual[key]
             self._doubled.discard(key)
-            self.unusual.pop(key, None)
 
     def _subscription(self, key: Key) -> P | None:
         listening = [request for request in self._open.get(key, ()) if request.is_subscription]
