@@ -141,7 +141,7 @@ def test_json_has_one_object_per_line_for_an_indented_http_body(
 
 @pytest.mark.parametrize("more", [[], ["--follow"], ["-q", "tool:*"]], ids=["whole", "followed", "filtered"])
 @pytest.mark.parametrize("exit_code", [0, None], ids=["ended", "killed"])
-def test_a_call_that_never_got_an_answer_says_so(
+def test_a_call_that_never_got_an_answer_has_the_status_no_answer(
     make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes], more: list[str], exit_code: int | None
 ) -> None:
     path = str(make_recording([("client", ASK % (1, b"slow"))] * 2, exit_code=exit_code))
@@ -465,7 +465,7 @@ def test_a_filter_can_select_findings_with_lint_only(
 
 
 @pytest.mark.usefixtures("live")
-def test_a_finding_at_the_end_of_a_live_session_is_an_object_of_its_own(
+def test_a_finding_at_the_end_of_a_live_session_is_a_separate_object(
     make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     path = str(make_recording(MESSAGES))
