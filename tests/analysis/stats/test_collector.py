@@ -393,6 +393,18 @@ def test_a_filter_chooses_what_is_in_the_tables_and_leaves_the_session_as_it_is(
     assert talk.stats("tool:a").groups.largest[0].subject == "a"
 
 
+@pytest.mark.parametrize("action", ["delay", "release"])
+def test_the_time_for_which_a_request_is_held_is_not_the_servers(action: str) -> None:
+    talk = Talk().ask(1, 10.0, "tools/call", {"name": "a"})
+    about = {"from": "client", "id": "1", "method": "tools/call"}
+    if action == "release":
+        talk.note(10.0, "rule", action="hold", ticket=1, **about)
+    talk.note(10.0 if action == "delay" else 40.0, "rule", action=action, seconds=30.0, **about)
+    stats = counted(talk.answer(1, 42.0).lines)
+    took = stats.groups.total("client").took.times()
+    assert (took.most, stats.flight.served, stats.flight.area) == (2.0, 2.0, 2.0)
+
+
 def test_the_largest_messages_are_kept_with_their_place() -> None:
     talk = Talk().hello().call(1, 1.0, 1.5, text="x" * 500).ask(2, 2.0, "tools/call", {"name": "y" * 300})
 

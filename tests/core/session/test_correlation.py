@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from mcpspy.core.protocol.spec import other
-from mcpspy.core.recording.decode import Frame, Note
+from mcpspy.core.recording.decode import Frame, Note, read_entry
 from mcpspy.core.session.correlation import REPEATED_EVENT
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.index import Index
@@ -267,3 +267,42 @@ def test_every_entry_yields_a_change_of_the_right_type() -> None:
 
 def frame(message: dict[str, Any], side: str = "client", **head: Any) -> Frame:
     return Frame(0.0, side, json.dumps({"jsonrpc": "2.0", **message}).encode(), **head)
+
+
+def test_the_revision_is_the_one_that_both_sides_accepted() -> None:
+    session = Session()
+    session.add(read_entry(HELLO[0]))
+    assert session.revision_text == "2025-11-25 (not accepted by the server)"
+    session.add(read_entry(HELLO[1].replace(b"2025-11-25", b"1999-01-01")))
+    assert (session.revision_text, session.agreed_revision) == (
+        "1999-01-01 (not accepted by the client)",
+        None,
+    )
+    session.add(read_entry(ASKED))
+    assert (session.revision_text, session.agreed_revision) == ("1999-01-01", "1999-01-01")
+
+
+def test_a_stream_is_labelled_with_its_client_and_its_number_if_two_have_one_name() -> None:
+    session, index = Session(), Index()
+    hello = [line.replace(b'"from"', OVER_HTTP) for line in HELLO]
+    other_hello = [line.replace(b'"stream":"1"', b'"stream":"2"') for line in hello]
+    for lines, labels in ((hello, ["c", "2", ""]), (other_hello, ["c #1", "c #2", ""])):
+        session.add_all(map(read_entry, lines))
+        index.add_lines(lines, 0)
+        assert [session.client_label(stream) for stream in ("1", "2", None)] == labels
+        assert [index.client_label(stream) for stream in ("1", "2", None)] == labels
+
+
+def test_a_plain_request_names_the_client_of_its_stream() -> None:
+    meta = b'"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"later","version":"1"},'
+    count, index = taken([ASKED.replace(b'"_meta":{', meta).replace(b'"from"', OVER_HTTP)])
+    assert (count, index.client_label("1")) == (1, "later")
+
+
+def test_the_server_is_reached_by_the_first_response_that_is_not_of_the_proxy() -> None:
+    session = Session()
+    session.add(Note(1.0, "http", {"http": 1, "status": 502, "error": "cannot reach x"}))
+    assert session.upstream_error == "cannot reach x"
+    session.add(Note(2.0, "http", {"http": 2, "status": 404}))
+    session.add(Note(3.0, "http", {"http": 3, "status": 502, "error": "cannot reach x"}))
+    assert session.upstream_error is None

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import Raw, Struct
 
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.session.exchange import Event, State
-from mcpspy.core.session.request_table import RequestTable, question
+from mcpspy.core.session.request_table import RequestTable, id_key, question
 
 
 class OpenRequest(Struct, eq=False):
@@ -116,3 +120,18 @@ def test_a_question_and_its_answer_share_the_state_whatever_the_stream() -> None
         "2", "tools/call", "x", state, nothing
     )
     assert question("1", "m", None, nothing, Raw(b'{"b":1,"a":2}')) == ("1", "m", None, "a,b")
+
+
+NUMBERS = st.from_regex(r"-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,5})?([eE][+-]?[0-9]{1,2})?", fullmatch=True)
+
+
+@given(NUMBERS, NUMBERS)
+def test_two_numbers_are_one_id_if_their_values_are_equal(one: str, two: str) -> None:
+    assert (id_key(one) == id_key(two)) is (Decimal(one) == Decimal(two))
+    assert Decimal(id_key(one)) == Decimal(one)
+    assert id_key(f'"{one}"') == f'"{one}"', "a string is another id"
+
+
+@pytest.mark.parametrize("text", ["-Infinity", "NaN", "true", "null", "1e99999", "[1.0]", "7"])
+def test_other_ids_keep_their_text(text: str) -> None:
+    assert id_key(text) == text
