@@ -88,7 +88,8 @@ def call_item(call: StatsCall, answer: StatsAnswer | None) -> ExchangeItem:
     )
     if answer is not None:
         item.size += answer.size
-        item.latency = None if call.held is None else answer.at - call.at - call.held
+        if call.held is not None or call.is_subscription:
+            item.latency = answer.at - call.at - (call.held or 0.0)
         item.has_issue |= answer.has_issue
         item.error_code = answer.code
         item.answer = answer.data

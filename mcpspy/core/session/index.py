@@ -160,7 +160,7 @@ class Index(Columns, Correlation[Slot]):
         if flaw is not None:
             self._add_flaw(row, flaw)
         is_listable = isinstance(message, Request) or (isinstance(message, Result) and not message.is_task)
-        if is_listable and frame.by is None and row not in self.flaws:
+        if is_listable and not frame.is_ours and row not in self.flaws:
             self.what[row] |= LISTABLE
         if isinstance(message, Malformed):
             self._add_flaw(row, message.why)
