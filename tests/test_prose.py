@@ -42,10 +42,7 @@ ALLOWED: dict[tuple[str, str], str] = {
 NAMES_ALLOWED = (
     "tests/core/hostconfig/",
     "tests/core/redact/",
-    "tests/io/control/",
     "tests/io/hosts/",
-    "tests/io/http/",
-    "tests/io/stdio/",
 )
 """Folders whose names of tests are still to be rewritten."""
 

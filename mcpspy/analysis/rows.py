@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result, decoded
-from mcpspy.core.protocol.spec import CLIENT, ERRORS, SERVER
+from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize, sanitize_bytes
@@ -127,11 +127,8 @@ def outcome(exchange: Exchange) -> tuple[str, str]:
 def _words(state: State, answer: Result | Failure | None) -> tuple[str, str]:
     """Return a state in words, with the error or the task of the response that reports it, and its tone."""
     if isinstance(answer, Failure):
-        code = answer.code
-        known = f" {ERRORS[code]}" if code in ERRORS else ""
-        words = f"error {code}{known}: {answer.text}" if code is not None else f"error: {answer.text}"
-        return (f"late {words}" if state is State.LATE else words), BAD
-    if state is State.OK and answer is not None and bytes(answer.body.task):
+        return f"{'late ' if state is State.LATE else ''}{answer.description}", BAD
+    if state is State.OK and answer is not None and answer.is_task:
         return "ok, as a task", OK
     tone = {
         State.OK: OK,

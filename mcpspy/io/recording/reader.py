@@ -103,6 +103,11 @@ def read_header_of(path: Path) -> Header:
         raise UsageError(f"{path}: {error.args[0]}", error.hint) from None
 
 
+def damaged_lines(count: int) -> str:
+    """Return a warning about lines in the middle of a recording that are not valid entries."""
+    return "1 damaged line skipped" if count == 1 else f"{count} damaged lines skipped"
+
+
 def find(which: str, folder: str | None = None) -> Path:
     """Return the file of a session, given a path, `last`, an id or its beginning, or a name.
 

@@ -22,6 +22,7 @@ from mcpspy.core.redact.display import redacted_url
 from mcpspy.core.regex import AllowUnsafe, refuse
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io.recording.piped import STDIN, copy_of, is_piped
 from mcpspy.io.recording.reader import find, sessions, summarize
 
 if TYPE_CHECKING:
@@ -48,10 +49,15 @@ def recordings(names: list[str], folder: str | None) -> Iterator[tuple[str, Path
                     "record one with mcpspy run -- COMMAND",
                 )
         for session in found:
-            path = find(session, folder)
+            path = session_path(session, folder)
             if path not in yielded:
                 yielded.add(path)
-                yield session, path
+                yield "stdin" if session == STDIN else session, path
+
+
+def session_path(name: str, folder: str | None, *, follows: bool = False) -> Path:
+    """Return the file of a session on the command line, for `-` a copy of stdin. Raise UsageError or CannotStart."""
+    return copy_of(name, follows=follows) if is_piped(name) else find(name, folder)
 
 
 def query_of(text: str | None, *, linted: bool = False, allow_unsafe: AllowUnsafe = refuse) -> Query | None:

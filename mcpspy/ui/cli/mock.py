@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from mcpspy.core.mock.responses import INTERNAL_ERROR, METHOD_NOT_FOUND
-from mcpspy.core.mock.selector import MatchMode, Selector
+from mcpspy.core.mock.selector import MatchMode, Selector, about, never_sent
 from mcpspy.core.mock.session import MockOptions
 from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.core.sanitize import sanitize
@@ -189,19 +189,11 @@ def _serve_http(
 def _report_strict(selectors: list[Selector]) -> bool:
     """Print unrecorded requests, and recorded requests that were not sent; return whether there are any."""
     misses = [line for selector in selectors for line in selector.misses]
-    # A request counts as sent if one of the clients sent it.
-    others = [{interaction.order for interaction in selector.unused()} for selector in selectors[1:]]
-    unused = [
-        interaction
-        for interaction in (selectors[0].unused() if selectors else [])
-        if all(interaction.order in orders for orders in others)
-    ]
+    unused = never_sent(selectors)
     for line in misses:
         _warn(f"strict: {line}")
     for interaction in unused:
-        if (request := interaction.key) is not None:
-            number = f"request {interaction.number} of {interaction.recording}"
-            _warn(f"strict: never sent: {request.about} ({number})")
+        _warn(f"strict: never sent: {about(interaction)}")
     return bool(misses or unused)
 
 

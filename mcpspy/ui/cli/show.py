@@ -20,9 +20,9 @@ from mcpspy.core.session.exchange import MAY_CHANGE
 from mcpspy.core.session.session import Change, Session
 from mcpspy.errors import UsageError
 from mcpspy.io.mock.loader import RecordingsLoader
-from mcpspy.io.recording.reader import Recording, RecordingState, find, summarize
+from mcpspy.io.recording.reader import Recording, RecordingState, summarize
 from mcpspy.io.recording.tail import follow
-from mcpspy.ui.cli.arguments import counted_back, query_of
+from mcpspy.ui.cli.arguments import counted_back, query_of, session_path
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, describe_format, read_unsafe_regex
 from mcpspy.ui.cli.show_format import JsonFormatter, TextFormatter
 from mcpspy.ui.cli.show_layout import elide, shorten_subject
@@ -72,7 +72,11 @@ class MockListingEntry(NamedTuple):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "session", metavar="SESSION", nargs="?", default="last", help="session to print (default: last)"
+        "session",
+        metavar="SESSION",
+        nargs="?",
+        default="last",
+        help="session to print, - for stdin (default: last)",
     )
     options = {
         "-v --verbose": (None, "also print message bodies, and all HTTP notes"),
@@ -100,10 +104,12 @@ def main(args: argparse.Namespace) -> int:
     if args.mock:
         if args.follow or args.filter is not None or args.lint:
             raise UsageError("show: --mock counts the whole recording", "omit --follow, --filter and --lint")
-        _print_mock(RecordingsLoader([find(args.session, args.dir)], (), merge=False).recordings(), args)
+        _print_mock(
+            RecordingsLoader([session_path(args.session, args.dir)], (), merge=False).recordings(), args
+        )
         return 0
     query = query_of(args.filter, linted=args.lint, allow_unsafe=read_unsafe_regex(args))
-    recording = Recording(find(args.session, args.dir))
+    recording = Recording(session_path(args.session, args.dir, follows=args.follow))
     counted_back(query, recording.path, recording.header)
     printer = _SessionPrinter(recording, query, args)
     printer.formatter.begin()

@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "sessions",
         metavar="SESSION",
         nargs="*",
-        help="sessions to count; several are compared (default: last)",
+        help="sessions to count, - for stdin; several are compared (default: last)",
     )
     describe(
         parser,
