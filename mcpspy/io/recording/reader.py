@@ -230,13 +230,21 @@ def delete(summary: Summary) -> None:
 
 
 def _recordings(folder: Path) -> list[tuple[Path, Header]]:
-    """Return the first parts of the sessions in a folder."""
+    """Return the first parts of the sessions in a folder; of a session without its first part, the next one."""
     try:
-        return [(path, header) for path, header in headers(folder) if header.part == 1]
+        found = sorted(headers(folder), key=lambda pair: pair[1].part)
     except FileNotFoundError:
         return []
     except OSError as error:
         raise CannotStart(f"{folder}: {error.strerror}", "use another folder with --dir") from None
+    sessions = set()
+    first = []
+    for path, header in found:
+        session = header.id, header.started
+        if header.part == 1 or session not in sessions:
+            sessions.add(session)
+            first.append((path, header))
+    return first
 
 
 def _read_state(path: Path) -> tuple[RecordingState, Entry | None]:

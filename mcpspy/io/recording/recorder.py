@@ -67,6 +67,13 @@ class Recorder:
         """Return the seconds since the recording started, or 0 without a recording."""
         return self.writer.now() if self.writer is not None else 0.0
 
+    def prepare(self) -> None:
+        """Import what the recording of many messages needs, at a time when no message waits for it."""
+        if self.writer is not None:
+            from mcpspy.core.recording import strict_json
+
+            strict_json.load()
+
     def write(self, lines: Lines) -> None:
         """Write complete lines."""
         if self.writer is not None:

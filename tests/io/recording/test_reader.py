@@ -19,7 +19,7 @@ from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.hosts.last_session import SessionsByName
 from mcpspy.io.recording import reader
 from mcpspy.io.recording.catalog import Catalog
-from mcpspy.io.recording.reader import Recording, RecordingState, find, read_header_of, sessions
+from mcpspy.io.recording.reader import Recording, RecordingState, delete, find, read_header_of, sessions
 from mcpspy.io.recording.scan import BLOCK
 from mcpspy.io.recording.writer import Writer
 from mcpspy.ui.pytest_plugin import cassettes
@@ -491,3 +491,17 @@ def test_the_header_is_read_without_the_rest(path: Path) -> None:
     write(path, b"x" * 100, name="ü", command=["npx", "-y", "srv"])
     header = read_header_of(path)
     assert (header.name, header.command) == ("ü", ["npx", "-y", "srv"])
+
+
+def test_a_session_without_its_first_part_is_listed_with_the_next(tmp_path: Path) -> None:
+    writer = Writer(None, str(tmp_path / "x.jsonl"), {"name": "srv"}, say=pytest.fail, max_size=200)
+    for number in range(20):
+        writer.note(number, "n")
+    writer.close()
+    assert [summary.path.name for summary in sessions(str(tmp_path))] == ["x.jsonl"]
+    (tmp_path / "x.jsonl").unlink()
+    (found,) = sessions(str(tmp_path))
+    assert (found.path.name, found.header.part) == ("x.part2.jsonl", 2)
+    assert find("last", str(tmp_path)) == find(writer.id, str(tmp_path)) == found.path
+    delete(found)
+    assert list(tmp_path.iterdir()) == []
