@@ -77,7 +77,7 @@ def flaws_of(change: Change, session: Session) -> set[str]:
         found.append(what.why)
     if isinstance(what, Request) and exchange is not None:
         found += exchange.flaws
-    return {flaw for flaw in found if flaw}
+    return {part for flaw in found if flaw for part in flaw.split("; ")}
 
 
 def same(session: Session, index: Index) -> None:
