@@ -20,7 +20,7 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Damaged, Frame, Header, Note
 from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize, sanitize_bytes
-from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.exchange import FAILED, Exchange, State, outcome_of
 from mcpspy.core.session.rule_notes import RULE, about, words
 from mcpspy.core.session.session import Change
 
@@ -60,7 +60,7 @@ def row(change: Change) -> Row:
         method, subject = f"({what.why})", ""
     elif exchange is not None:
         method, subject = exchange.request.method, exchange.request.subject or ""
-        latency = duration(what.at - exchange.request.at)
+        latency = _latency(exchange, what.at)
     if isinstance(what, Request | Result | Failure):
         id_text = what.id or "null"
     status, tone = _status(change)
@@ -89,9 +89,9 @@ def exchange_row(change: Change, sizes: tuple[int, int | None], now: float) -> R
     answer = exchange.answer
     if answer is not None:
         notes += answer.flaws
-        latency = duration(answer.at - exchange.request.at)
+        latency = _latency(exchange, answer.at)
     else:
-        latency = duration(max(now - exchange.request.at, 0.0)) + "…" if exchange.is_open else ""
+        latency = _latency(exchange, now) + "…" if exchange.is_open else ""
         if exchange.progress and exchange.is_open:
             status = f"{status}: {progress(exchange.progress[-1])}"
     status, tone = _with_notes(status, tone, notes)
@@ -128,28 +128,35 @@ def server(header: Header) -> str:
 
 def outcome(exchange: Exchange) -> tuple[str, str]:
     """Return the state of a request in words, and its tone."""
-    state, answer = exchange.state, exchange.answer
+    state = exchange.state
     if state is State.PENDING:
         return ("open" if exchange.is_subscription else "pending"), OPEN
-    if isinstance(answer, Failure):
-        return f"{'late ' if state is State.LATE else ''}{answer.description}", BAD
-    if state is State.OK and isinstance(answer, Result) and answer.is_task:
-        return "ok, as a task", OK
     if state is State.REFUSED:
         return ", ".join([str(state), *exchange.flaws]), BAD
+    return _words(state, exchange.answer)
+
+
+def _words(state: State, answer: Result | Failure | None) -> tuple[str, str]:
+    """Return a state in words, with the error or the task of the response that reports it, and its tone."""
+    if isinstance(answer, Failure):
+        return f"{'late ' if state is State.LATE else ''}{answer.description}", BAD
+    if state is State.OK and answer is not None and answer.is_task:
+        return "ok, as a task", OK
     tone = {
         State.OK: OK,
         State.CLOSED: OK,
         State.INPUT_REQUIRED: OPEN,
         State.CANCELLED: QUIET,
+        State.UNKNOWN: QUIET,
         State.LATE: ISSUE,
     }.get(state, BAD)
     return str(state), tone
 
 
 def has_failed(exchange: Exchange) -> bool:
-    """Return whether the response is a failure; a missing response is not one."""
-    return exchange.state in (State.ERROR, State.TOOL_ERROR, State.REFUSED)
+    """Return whether the response is a failure, also a late one; a missing response is not one."""
+    state, answer = exchange.state, exchange.answer
+    return (outcome_of(answer) if state is State.LATE and answer is not None else state) in FAILED
 
 
 def with_batch(status: str, message: Message) -> str:
@@ -174,6 +181,11 @@ def progress(message: Notification) -> str:
     if isinstance(total, int | float):
         counted += f"/{total:g}"
     return f"{counted} {text}" if text else counted
+
+
+def _latency(exchange: Exchange, at: float) -> str:
+    seconds = exchange.latency_at(at)
+    return "" if seconds is None else duration(max(seconds, 0.0))
 
 
 def moment(at: float) -> str:
@@ -227,16 +239,14 @@ _HUNG_UP = {
 
 
 def _status(change: Change) -> tuple[str, str]:
-    what, exchange = change.what, change.exchange
+    what, exchange, status = change.what, change.exchange, change.status
     if isinstance(what, Notification):
         return "", QUIET
-    if isinstance(what, Failure) and (exchange is None or exchange.answer is not what):
-        return what.description, ISSUE
-    if isinstance(what, Malformed) or exchange is None:
-        return "", ISSUE
-    if isinstance(what, Request) and exchange.answer is not None:
-        return "", OK
-    return outcome(exchange)
+    if status is None:
+        return "", ISSUE if exchange is None else OK
+    if exchange is not None and (isinstance(what, Request) or what is exchange.answer):
+        return outcome(exchange)
+    return _words(status, what if isinstance(what, Result | Failure) else None)
 
 
 def _rule(rule: object) -> str:

@@ -26,11 +26,16 @@ class ChangeItem(MessageItem):
 
     @property
     def status(self) -> str:
-        """State of a response, or of an open request: so a filter finds each failure once."""
-        entry, exchange = self._entry, self._change.exchange
-        if exchange is None or not isinstance(entry, Request | Result | Failure):
-            return ""
-        return exchange.state.value if not isinstance(entry, Request) or exchange.answer is None else ""
+        """Outcome of a response, or of a request without one: so a filter finds each failure once."""
+        status = self._change.status
+        return "" if status is None else status.value
+
+    @property
+    def latency(self) -> float | None:
+        exchange = self._change.exchange
+        if exchange is None or not isinstance(self._entry, Result | Failure):
+            return None
+        return exchange.latency_at(self._entry.at)
 
     @property
     def has_issue(self) -> bool:
@@ -144,7 +149,8 @@ class RowItem:
 
     @property
     def id(self) -> str:
-        return self._index.id(self.row) or ""
+        index, row = self._index, self.row
+        return index.id(row) or ("null" if index.what[row] & 7 in _ANSWERS else "")
 
     @property
     def status(self) -> str:

@@ -66,9 +66,9 @@ def compare_steps(
     if not is_exact:
         yield from compare_params(ChangeKind.REQUEST, DIFFERENT, old, new, terms)
     before, now = _SAME.get(old.state, old.state), _SAME.get(new.state, new.state)
-    if before is not now:
+    if before is not now and State.UNKNOWN not in (before, now):
         yield from _outcome(old, new, before, now, is_exact=is_exact)
-    elif is_exact and now is not State.CANCELLED:  # A response after a cancellation is chance.
+    elif is_exact and before is now is not State.CANCELLED:  # A response after a cancellation is chance.
         yield from _responses(old, new, terms)
     if is_exact:
         yield from _progress(old, new, terms)

@@ -152,16 +152,20 @@ def error(answer: Result | Failure | None) -> dict[str, Any]:
 
 def outcome(exchange: Exchange) -> dict[str, Any]:
     """Return the outcome of a request, its latency and its sizes."""
-    answer, latency = exchange.answer, exchange.latency
+    answer = exchange.answer
     return {
         "exchange": exchange.number,
         "status": str(exchange.state),
-        "latency_ms": None if latency is None else round(latency * 1000, 3),
+        "latency_ms": milliseconds(exchange.latency),
         **error(answer),
         "request_bytes": len(exchange.request.data),
         "response_bytes": None if answer is None else len(answer.data),
         **({"progress_count": len(exchange.progress)} if exchange.progress else {}),
     }
+
+
+def milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1000, 3)
 
 
 def progress(message: Notification) -> dict[str, Any]:

@@ -18,12 +18,13 @@ from mcpspy.core.query.item import FilterItem, LintFilterItem, QueryPart, Sessio
 from mcpspy.core.query.lexer import MOMENTS, NUMBERS, ORDER, PATH, REGEX, WORD, Atom
 from mcpspy.core.query.path import path_test
 from mcpspy.core.regex import AllowUnsafe
+from mcpspy.core.session.exchange import FAILED as FAILED_STATES
 from mcpspy.core.session.exchange import State
 
 SLOW = 1.0
 """Seconds above which a response is slow."""
 
-FAILED = frozenset({State.ERROR.value, State.TOOL_ERROR.value, State.REFUSED.value})
+FAILED = frozenset(state.value for state in FAILED_STATES)
 """States of requests that failed."""
 
 STATUSES: dict[str, frozenset[str]] = {
@@ -35,6 +36,7 @@ STATUSES: dict[str, frozenset[str]] = {
     "cancelled": frozenset({State.CANCELLED.value}),
     "late": frozenset({State.LATE.value}),
     "noanswer": frozenset({State.UNANSWERED.value}),
+    "unknown": frozenset({State.UNKNOWN.value}),
     "closed": frozenset({State.CLOSED.value}),
     "refused": frozenset({State.REFUSED.value}),
     "input": frozenset({State.INPUT_REQUIRED.value}),
@@ -164,12 +166,11 @@ def _state(value: str, *, exact: bool) -> Test | None:
     """Return the test for a status name; None if it is unknown."""
     name = re.sub(r"[\s_-]", "", value.lower())
     name = _SAME_STATUS.get(name, name)
-    if name == "error" and not exact:  # A late or unsolicited error has another status, or none.
-        return lambda item: item.status in FAILED or item.kind == "error" or item.error_code is not None
     if name in ("error", "rpcerror"):
+        # An error may be late or unsolicited; then it has another status, or none.
+        failed = FAILED if name == "error" and not exact else STATUSES["rpcerror"]
         return lambda item: (
-            item.status == State.ERROR
-            or (item.kind == "error" and bool(item.side) and item.status != State.LATE)
+            item.status in failed or (item.kind == "error" and bool(item.side)) or item.error_code is not None
         )
     states = STATUSES.get(name)
     return None if states is None else lambda item: item.status in states

@@ -25,7 +25,7 @@ class FilterItem(Protocol):
     @property
     def subject(self) -> str: ...  # Name or URI of the tool, resource, prompt …; empty if it has none.
     @property
-    def id(self) -> str: ...  # The id's JSON text; empty if it has none.
+    def id(self) -> str: ...  # The id's JSON text; `null` for a response without one, else empty.
     @property
     def status(self) -> str: ...  # A `State`, or empty.
     @property
@@ -117,7 +117,7 @@ class MessageItem:
     @property
     def id(self) -> str:
         entry = self._entry
-        return (entry.id if isinstance(entry, Request | Result | Failure) else None) or ""
+        return entry.id or "null" if isinstance(entry, Request | Result | Failure) else ""
 
     @property
     def latency(self) -> float | None:

@@ -133,7 +133,7 @@ def summarize(path: Path, header: Header, *, counts: bool = True) -> Summary:
             entry = read_entry(line)
             failure = failure or (_failure(entry) if header.transport == "http" else None)
             session.add(entry)
-            if session.server is not None:
+            if session.server is not None and session.is_agreed:
                 break
     size = entries = 0
     state, last = RecordingState.DIED, None
@@ -156,7 +156,7 @@ def summarize(path: Path, header: Header, *, counts: bool = True) -> Summary:
         last=last.at if last is not None else 0.0,
         client=session.client,
         server=session.server,
-        revision=session.revision,
+        revision=session.agreed_revision,
         parts=tuple(parts[1:]),
         failure=failure,
     )

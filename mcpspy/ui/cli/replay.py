@@ -26,7 +26,7 @@ from mcpspy.core.replay.player import TIMEOUT, PlayerOptions
 from mcpspy.core.replay.subset import as_recorded, needed, reduced
 from mcpspy.core.replay.substitution import SubstitutionRule, rule
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.correlation import event_of
+from mcpspy.core.session.exchange import event_of
 from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.recording.catalog import find

@@ -16,6 +16,7 @@ from mcpspy.core.mock.interaction import Interaction
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.exchange import MAY_CHANGE
 from mcpspy.core.session.session import Change, Session
 from mcpspy.errors import UsageError
 from mcpspy.io.mock.loader import RecordingsLoader
@@ -121,7 +122,7 @@ def main(args: argparse.Namespace) -> int:
     counted_back(query, recording.path, recording.header)
     printer = _SessionPrinter(recording, query, args)
     printer.formatter.begin()
-    if args.follow:
+    if printer.follows:
         asyncio.run(printer.follow())
     else:
         printer.read()
@@ -195,10 +196,12 @@ class _SessionPrinter:
     def __init__(self, recording: Recording, query: Query | None, args: argparse.Namespace) -> None:
         self._recording = recording
         self._query = query
-        self._follows: bool = args.follow
+        self.follows: bool = args.follow and recording.state is RecordingState.LIVE
+        """True if more entries may come: then every line is printed at once."""
         self._session = Session(recording.header)
-        self._is_deferred = not args.follow and (args.format == "json" or args.lint or query is not None)
+        self._is_deferred = not self.follows and (args.format == "json" or args.lint or query is not None)
         """Prints everything at the end, when the outcome of every request is known."""
+        self._printed = 0
         self._live: LiveLinter | None = None
         if args.lint:
             from mcpspy.ui.report.lint_scan import LiveLinter
@@ -227,9 +230,11 @@ class _SessionPrinter:
     def read(self) -> None:
         for entry in self._recording:
             for change in self._session.add(entry):
-                self.formatter.change(change, shown=not self._is_deferred)
+                self.formatter.change(change, shown=False)
                 if self._live is not None:
                     self._live.add(change)
+            if not self._is_deferred:
+                self._print_settled()
 
     async def follow(self) -> None:
         """Print the changes so far, then new ones, until the session ends."""
@@ -248,15 +253,28 @@ class _SessionPrinter:
         if self._recording.state is not RecordingState.LIVE:
             session.end()
             at_end = live.end() if live is not None else []
-            if self._follows:
+            if self.follows:
                 self._print_findings(at_end)
-        if self._is_deferred:
-            for change in session.changes:
+        if not self.follows:
+            for change in session.changes[self._printed :]:
                 if self._matches(change):
                     formatter.line(change, self._findings(change.number))
         unanswered = session.unanswered
         listed = list(filter(self._matches, unanswered))
         formatter.end(self._recording, unanswered, listed, len(live) if live is not None else 0)
+
+    def _print_settled(self) -> None:
+        """Print changes up to the first request that may still be answered: the rest of the file decides on it.
+
+        The latest change waits for the notes about it.
+        """
+        changes = self._session.changes
+        while self._printed < len(changes) - 1:
+            change = changes[self._printed]
+            if change.status in MAY_CHANGE:
+                return
+            self.formatter.line(change)
+            self._printed += 1
 
     def _matches(self, change: Change) -> bool:
         words = self._live.words(change.number) if self._live is not None else ()

@@ -121,10 +121,11 @@ class TextFormatter:
         self._columns.add(change)
         self._issues += row.tone == rows.ISSUE and not isinstance(change.what, Note)
         self._redacted += redacted(change)
-        # A request has no outcome yet: the line of its response has it.
-        if isinstance(change.what, Request) and not change.flaw and not change.what.flaws:
-            row = row._replace(status=rows.with_batch("", change.what))
         if shown:
+            # Nothing is known of a new request except its issues: the line of its response has the outcome.
+            if change.status is State.PENDING and not isinstance(change.what, Note | Damaged):
+                notes = row.status.partition("pending")[2].removeprefix("; ")
+                row = row._replace(status=rows.with_batch(notes, change.what))
             self._print(change, row, findings)
 
     def line(self, change: Change, findings: Sequence[Finding] = ()) -> None:
@@ -180,9 +181,9 @@ class TextFormatter:
         self._wrapped(
             f"{self._shown} of {len(session.changes)} lines" if self._is_filtered else "",
             f"{clients} → {session.server or '?'}" if clients else "",
-            f"protocol {session.revision}" if session.revision else "",
+            f"protocol {session.revision_text}" if session.revision_text else "",
             _count(len(session.exchanges), "request"),
-            f"{sum(rows.has_failed(e) for e in session.exchanges)} failed",
+            f"{session.failed} failed",
             f"{len(unanswered)} unanswered" if unanswered else "",
             _count(self._issues, "protocol issue") if self._issues else "",
             _count(findings, "finding") if findings else "",
@@ -308,10 +309,14 @@ class JsonFormatter:
             found |= columns.outcome(exchange)
             places = {"request_n": self._requests, "response_n": self._responses}
             found |= {name: of[exchange.number] for name, of in places.items() if exchange.number in of}
-        else:
-            found["status"] = str(State.ERROR) if isinstance(what, Failure) else None
-        if not isinstance(what, Request) and (exchange is None or what is not exchange.answer):
-            found |= columns.error(what)
+        if isinstance(what, Request) or (exchange is not None and what is exchange.answer):
+            return found
+        # An unsolicited, second or late response: its own outcome.
+        for name in ("code", "error"):
+            found.pop(name, None)
+        found |= {"status": None if change.status is None else str(change.status), **columns.error(what)}
+        if exchange is not None:
+            found["latency_ms"] = columns.milliseconds(exchange.latency_at(what.at))
         return found
 
     def _body(self, data: bytes) -> dict[str, Any]:

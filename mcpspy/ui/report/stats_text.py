@@ -58,6 +58,7 @@ def _facts(stats: StatsCollector, width: int, bars: BarStyle) -> Lines:
         "malformed": stats.kinds["malformed"],
         "repeated on a resumed stream": stats.kinds["repeated"],
         "unsolicited responses": stats.strays,
+        "errors that settle no request": stats.stray_errors,
         "damaged lines": stats.damaged,
         "lost entries": stats.lost,
     }

@@ -393,7 +393,7 @@ def test_a_summary_names_the_peers_and_the_revision(home: Path) -> None:
         home / "a.jsonl",
         frame(1, "client", CLIENT_FRAME),
         frame(2, "server", SERVER_FRAME),
-        frame(3, "client", {}),
+        frame(3, "client", {"jsonrpc": "2.0", "method": "notifications/initialized"}),
     )
     (summary,) = sessions()
     assert (summary.client, summary.server) == (Peer("host", "1"), Peer("srv", "2"))

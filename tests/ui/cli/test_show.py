@@ -12,9 +12,12 @@ from pathlib import Path
 import orjson
 import pytest
 
+from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.main import main
 
 Make = Callable[..., Path]
+
+ASK = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s"}}'
 
 
 def test_each_message_has_a_line_and_the_last_line_sums_up(
@@ -134,6 +137,61 @@ def test_json_has_one_object_per_line_for_an_indented_http_body(
     assert (answer["kind"], answer["bytes"]) == ("result", len(body))
     assert answer["msg"] == orjson.loads(body)
     assert b"1E5" in line
+
+
+@pytest.mark.parametrize("more", [[], ["--follow"], ["-q", "tool:*"]], ids=["whole", "followed", "filtered"])
+@pytest.mark.parametrize("exit_code", [0, None], ids=["ended", "killed"])
+def test_a_call_that_never_got_an_answer_has_the_status_no_answer(
+    make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes], more: list[str], exit_code: int | None
+) -> None:
+    path = str(make_recording([("client", ASK % (1, b"slow"))] * 2, exit_code=exit_code))
+
+    assert main(["show", path, *more]) == 0
+    out = capfdbinary.readouterr().out.decode()
+    assert [line.split("  ")[-1] for line in out.splitlines() if "→" in line] == [
+        "no answer",
+        "no answer; id 1 is in use by an unanswered request",
+    ]
+    assert "0 failed · 2 unanswered" in out
+    assert "pending" not in out
+
+    assert main(["show", path, "--format", "json", *more]) == 0
+    printed = [orjson.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+    assert [line["status"] for line in printed if line["kind"] == "request"] == ["no answer"] * 2
+
+
+ERRORS = [
+    ("client", ASK % (1, b"a")),
+    ("server", b'{"jsonrpc":"2.0","id":1,"result":{}}'),
+    ("server", b'{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"boom"}}'),
+    ("server", b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"oops"}}'),
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("status:error", [2, 3]),
+        ("status=error", [2, 3]),
+        ("code:-32700", [3]),
+        ("id:null", [3]),
+        ("status:ok", [1]),
+    ],
+)
+def test_an_error_that_settles_no_request_is_shown_counted_and_found(
+    make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes], query: str, found: list[int]
+) -> None:
+    path = str(make_recording(ERRORS))
+
+    assert main(["show", path, "--format", "json", "-q", query]) == 0
+    printed = [orjson.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+    assert [line["n"] for line in printed] == found
+
+    assert main(["show", path]) == 0
+    out = capfdbinary.readouterr().out.decode()
+    assert "error -32603 internal error: boom; id 1 was answered before" in out
+    assert "error -32700 parse error: oops; response without an id" in out
+    assert "1 request · 2 failed" in out
 
 
 def test_json_reports_an_incomplete_line_on_stderr(
@@ -395,7 +453,6 @@ def test_an_http_session_distinguishes_its_clients(
     ]
 
 
-ASK = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s"}}'
 FINE = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}'
 MESSAGES = [
     ("client", ASK % (7, b"slow")),
@@ -416,11 +473,23 @@ def below(lines: list[str], word: str) -> list[str]:
     return found
 
 
+@pytest.fixture
+def live(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the next recording be live when it is opened, and ended when it is followed."""
+    states = iter([RecordingState.LIVE])
+    monkeypatch.setattr(Recording, "state", property(lambda _: next(states, RecordingState.ENDED)))
+
+
 @pytest.mark.parametrize("more", [[], ["--follow"]], ids=["whole", "followed"])
 def test_findings_are_printed_below_their_message(
-    make_recording: Make, capsys: pytest.CaptureFixture[str], more: list[str]
+    make_recording: Make,
+    capsys: pytest.CaptureFixture[str],
+    more: list[str],
+    request: pytest.FixtureRequest,
 ) -> None:
     path = str(make_recording(MESSAGES))
+    if more:
+        request.getfixturevalue("live")
 
     assert main(["show", path, "--lint", *more]) == 0
 
@@ -455,14 +524,22 @@ def test_a_filter_can_select_findings_with_lint_only(
         "excerpt": "DEBUG: \x1b[2J",
     }
 
-    assert main(["show", path, "--lint", "--json", "-f", "-q", "lint=LIFE201"]) == 0
-    (late,) = map(orjson.loads, capfdbinary.readouterr().out.splitlines())
-    assert (late["n"], late["kind"], late["code"]) == (0, "finding", "LIFE201")
-
     assert main(["show", path, "-q", "is:finding"]) == 2
     assert b"--filter, character 4: findings " in capfdbinary.readouterr().err
 
 
+@pytest.mark.usefixtures("live")
+def test_a_finding_at_the_end_of_a_live_session_is_a_separate_object(
+    make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    path = str(make_recording(MESSAGES))
+
+    assert main(["show", path, "--lint", "--json", "-f", "-q", "lint=LIFE201"]) == 0
+    (late,) = map(orjson.loads, capfdbinary.readouterr().out.splitlines())
+    assert (late["n"], late["kind"], late["code"]) == (0, "finding", "LIFE201")
+
+
+@pytest.mark.usefixtures("live")
 def test_a_late_finding_is_printed_with_its_message(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
