@@ -31,6 +31,13 @@ LISTINGS = {
 _DESCRIPTIVE = frozenset("title description icons size _meta".split())
 
 
+_TASKS = {
+    "required": "a call that is not a task is refused now",
+    "forbidden": "a call as a task is refused now",
+}
+"""New `taskSupport` → its effect on clients (2025-11-25, basic/utilities/tasks, Tool-Level Negotiation)."""
+
+
 def by_name(items: Any, name: str) -> dict[str, Any] | None:
     """Return items by name; None if it is not a list, or an item has no name."""
     if not isinstance(items, list):
@@ -64,8 +71,13 @@ def _item(listing: ListMethod, old: Any, new: Any, *, dates: bool) -> Iterator[S
     if not isinstance(old, dict) or not isinstance(new, dict):  # Ignored in one of them.
         return
     judged = {"inputSchema", "outputSchema"} if listing.one == "tool" else {"arguments"}
+    tasks = [_task_support(each) for each in (old, new)]
     for found in deltas(_other(old, judged), _other(new, judged), dates=dates):
-        yield SchemaChange(found.tokens, _severity(listing, found), "", found.old, found.new)
+        severity, why = _severity(listing, found), ""
+        if found.tokens in (("execution",), ("execution", "taskSupport")) and tasks[0] != tasks[1]:
+            why = _TASKS.get(tasks[1], "")
+            severity = BREAKING if tasks[1] == "required" else DIFFERENT
+        yield SchemaChange(found.tokens, severity, why, found.old, found.new)
     if listing.one == "tool":
         yield from _schemas(old, new)
     elif listing.one == "prompt":
@@ -118,9 +130,13 @@ def _severity(listing: ListMethod, change: ValueChange) -> ChangeSeverity:
         return NOTE
     if first == "name" and listing.name != "name":  # The key of a resource is its uri; its name is for users.
         return NOTE
-    if tokens == ("execution", "taskSupport") and change.new == "required":
-        return BREAKING
     return DIFFERENT
+
+
+def _task_support(item: dict[str, Any]) -> str:
+    """Return the task support of a tool, which is `forbidden` if it is missing."""
+    execution = item.get("execution")
+    return str(execution.get("taskSupport", "forbidden")) if isinstance(execution, dict) else "forbidden"
 
 
 def _other(item: dict[str, Any], members: set[str]) -> dict[str, Any]:

@@ -52,6 +52,38 @@ def test_a_change_of_a_tool_has_a_severity(
     assert weights("tools/list", TOOL, {**TOOL, **change}) == expected
 
 
+REFUSED = "a call that is not a task is refused now"
+NO_TASKS = "a call as a task is refused now"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "severity", "why"),
+    [
+        (None, {"taskSupport": "required"}, BREAKING, REFUSED),
+        ({}, {"taskSupport": "required"}, BREAKING, REFUSED),
+        ({"taskSupport": "forbidden"}, {"taskSupport": "required"}, BREAKING, REFUSED),
+        ({"taskSupport": "optional"}, {"taskSupport": "required"}, BREAKING, REFUSED),
+        ({"taskSupport": "required"}, None, DIFFERENT, NO_TASKS),
+        ({"taskSupport": "required"}, {}, DIFFERENT, NO_TASKS),
+        ({"taskSupport": "optional"}, None, DIFFERENT, NO_TASKS),
+        ({"taskSupport": "required"}, {"taskSupport": "optional"}, DIFFERENT, ""),
+        (None, {"taskSupport": "optional"}, DIFFERENT, ""),
+        (None, {"taskSupport": "forbidden"}, DIFFERENT, ""),
+        (None, "odd", DIFFERENT, ""),
+        ({"taskSupport": []}, {"taskSupport": {}}, DIFFERENT, ""),
+    ],
+    ids=str,
+)
+def test_a_change_of_the_task_support_has_a_severity_and_a_reason(
+    old: Any, new: Any, severity: ChangeSeverity, why: str
+) -> None:
+    tools = [{"name": "x"} | ({} if each is None else {"execution": each}) for each in (old, new)]
+
+    (found,) = compare_listed(LISTINGS["tools/list"], {"x": tools[0]}, {"x": tools[1]}, dates=False)
+
+    assert (found.severity, found.why) == (severity, why)
+
+
 def test_the_severity_of_a_removed_schema_depends_on_its_reader() -> None:
     bare = {"name": "x"}
 
