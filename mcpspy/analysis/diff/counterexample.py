@@ -13,7 +13,8 @@ from fractions import Fraction
 from itertools import product
 from typing import Any, TypeGuard
 
-from mcpspy.analysis.diff.schema_forms import dict_of, document, list_of, moved, resolved, types_of
+from mcpspy.analysis.diff.json_diff import fingerprint
+from mcpspy.analysis.diff.schema_forms import dict_of, document, list_of, moved, resolved, targets, types_of
 from mcpspy.analysis.lint.schemas import CheckedSchema, SchemaCache
 from mcpspy.core.jsontools import canonical, is_number
 
@@ -23,7 +24,7 @@ STEPS = 8_000
 MOST = 600
 """Maximum instances of one subschema."""
 
-_VARIANTS, _DEEP, _LONG, _NAMES = 12, 6, 40, 8
+_VARIANTS, _DEEP, _LONG, _NAMES, _FEW = 12, 6, 40, 8, 3
 
 _SCALARS = (None, True, False, 0, 1, -1, 7, 0.5, "", "a", "A", "1", "-", "a b", "é", "aaaa")
 
@@ -90,12 +91,17 @@ class CounterexampleSearch:
         return sorted(found, key=lambda value: len(canonical(value)))
 
     def _values(self, wide: list[Any], narrow: list[Any], depth: int) -> list[Any]:
-        """Return instances that all of the wide subschemas accept; the narrow ones only give constraints."""
+        """Return instances that all of the wide subschemas accept, a few if the narrow ones are the same."""
+        sides = [
+            [*sorted(map(fingerprint, side)), targets(side, root)]
+            for side, root in zip((wide, narrow), self._roots, strict=True)
+        ]
+        most = _FEW if sides[0] == sides[1] else MOST
         hints = [part for parts in _variants(narrow, self._roots[1]) for part in parts]
         found: dict[str, Any] = {}
         for parts in _variants(wide, self._roots[0]):
             for value in self._candidates(parts, hints, depth):
-                if len(found) >= MOST or self._left <= 0:
+                if len(found) >= most or self._left <= 0:
                     return list(found.values())
                 if (key := canonical(value)) not in found:
                     self._left -= len(wide)

@@ -8,6 +8,7 @@ import pytest
 
 from mcpspy.analysis.diff.listings import LISTINGS, by_name, compare_listed
 from mcpspy.analysis.diff.model import ChangeSeverity
+from mcpspy.analysis.diff.volatile import Tolerance
 
 BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
@@ -25,7 +26,7 @@ RESOURCE = {"uri": "x", "name": "n", "mimeType": "text/plain"}
 
 
 def weights(method: str, old: dict[str, Any], new: dict[str, Any]) -> list[tuple[str, ChangeSeverity]]:
-    found = compare_listed(LISTINGS[method], {"x": old}, {"x": new}, dates=False)
+    found = compare_listed(LISTINGS[method], {"x": old}, {"x": new}, tolerance=Tolerance.NONE)
     return [("/".join(judged.tokens[1:]), judged.severity) for judged in found]
 
 
@@ -79,7 +80,9 @@ def test_a_change_of_the_task_support_has_a_severity_and_a_reason(
 ) -> None:
     tools = [{"name": "x"} | ({} if each is None else {"execution": each}) for each in (old, new)]
 
-    (found,) = compare_listed(LISTINGS["tools/list"], {"x": tools[0]}, {"x": tools[1]}, dates=False)
+    (found,) = compare_listed(
+        LISTINGS["tools/list"], {"x": tools[0]}, {"x": tools[1]}, tolerance=Tolerance.NONE
+    )
 
     assert (found.severity, found.why) == (severity, why)
 
@@ -128,8 +131,8 @@ def test_a_resource_is_identified_by_its_uri_and_not_its_name() -> None:
 def test_a_removed_item_is_breaking_and_an_added_item_is_a_note(method: str) -> None:
     listing = LISTINGS[method]
 
-    (lost,) = compare_listed(listing, {"x": {}}, {}, dates=False)
-    (gained,) = compare_listed(listing, {}, {"x": {}}, dates=False)
+    (lost,) = compare_listed(listing, {"x": {}}, {}, tolerance=Tolerance.NONE)
+    (gained,) = compare_listed(listing, {}, {"x": {}}, tolerance=Tolerance.NONE)
 
     assert (lost.severity, lost.why) == (BREAKING, f"lost the {listing.one} x")
     assert (gained.severity, gained.why) == (NOTE, f"gained the {listing.one} x")
