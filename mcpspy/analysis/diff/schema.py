@@ -162,8 +162,9 @@ class _SchemaComparison:
             return found._replace(severity=DIFFERENT, why=why + UNDECIDED)
         text = fingerprint(examples[0])
         text = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
-        change = "was accepted and is refused now" if self._is_input else "was not allowed and is allowed now"
-        return found._replace(severity=BREAKING, why=f"{why}{text} {change}")
+        return found._replace(
+            severity=BREAKING, why=f"{why}now {'refuses' if self._is_input else 'allows'} {text}"
+        )
 
     def schemas(self, wide: Any, narrow: Any, spot: _Spot) -> Iterator[_Found]:
         wide, one = resolved(wide, self._roots[0])
