@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from itertools import product
+from itertools import islice, product
 from typing import Any, TypeGuard
 
 from mcpspy.analysis.diff.json_diff import fingerprint
@@ -18,13 +18,16 @@ from mcpspy.analysis.diff.schema_forms import dict_of, document, list_of, moved,
 from mcpspy.analysis.lint.schemas import CheckedSchema, SchemaCache
 from mcpspy.core.jsontools import canonical, is_number
 
-STEPS = 8_000
-"""Maximum validations during an enumeration."""
+STEPS = 20_000
+"""Maximum validations and constraints during an enumeration, for each maximum depth."""
 
 MOST = 600
 """Maximum instances of one subschema."""
 
-_VARIANTS, _DEEP, _LONG, _NAMES, _FEW = 12, 6, 40, 8, 3
+_VARIANTS, _NESTED, _LONG, _NAMES, _FEW = 12, 3, 40, 8, 3
+
+_LEVELS = (2, 4, 6)
+"""Maximum depths of objects and arrays, one after the other."""
 
 _SCALARS = (None, True, False, 0, 1, -1, 7, 0.5, "", "a", "A", "1", "-", "a b", "é", "aaaa")
 
@@ -72,7 +75,7 @@ class CounterexampleSearch:
         self._undeclared = undeclared
         self._cache = SchemaCache(formats=True)
         self._checked: dict[int, tuple[Any, CheckedSchema]] = {}
-        self._left = STEPS
+        self._left = 0
 
     def accepts(self, schema: Any, value: Any, root: Any = None) -> bool | None:
         """Return whether a schema accepts a value; None if that is unknown. `root`: for its local references."""
@@ -87,29 +90,35 @@ class CounterexampleSearch:
     def counterexamples(self) -> list[Any]:
         """Return the instances that only the wide schema accepts, shortest first."""
         wide, narrow = self._roots
-        found = [value for value in self._values([wide], [narrow], 0) if self.accepts(narrow, value) is False]
-        return sorted(found, key=lambda value: len(canonical(value)))
+        found: dict[str, Any] = {}
+        for levels in _LEVELS:  # Instances of a recursive schema have any depth: the flat ones come first.
+            self._left = STEPS
+            found |= {canonical(value): value for value in self._values([wide], [narrow], levels)}
+        refused = [text for text, value in found.items() if self.accepts(narrow, value) is False]
+        return [found[text] for text in sorted(refused, key=len)]
 
-    def _values(self, wide: list[Any], narrow: list[Any], depth: int) -> list[Any]:
+    def _values(self, wide: list[Any], narrow: list[Any], levels: int) -> list[Any]:
         """Return instances that all of the wide subschemas accept, a few if the narrow ones are the same."""
         sides = [
             [*sorted(map(fingerprint, side)), targets(side, root)]
             for side, root in zip((wide, narrow), self._roots, strict=True)
         ]
         most = _FEW if sides[0] == sides[1] else MOST
-        hints = [part for parts in _variants(narrow, self._roots[1]) for part in parts]
+        parts_of = {id(part): part for parts in _variants(narrow, self._roots[1]) for part in parts}
+        hints = list(parts_of.values())
+        self._left -= 1 + len(hints)
         found: dict[str, Any] = {}
         for parts in _variants(wide, self._roots[0]):
-            for value in self._candidates(parts, hints, depth):
+            for value in self._candidates(parts, hints, levels):
                 if len(found) >= most or self._left <= 0:
                     return list(found.values())
                 if (key := canonical(value)) not in found:
-                    self._left -= len(wide)
+                    self._left -= 1 + len(wide)
                     if all(self.accepts(schema, value, self._roots[0]) for schema in wide):
                         found[key] = value
         return list(found.values())
 
-    def _candidates(self, parts: list[Any], hints: list[Any], depth: int) -> Iterator[Any]:
+    def _candidates(self, parts: list[Any], hints: list[Any], levels: int) -> Iterator[Any]:
         both = [*parts, *hints]
         bounds = [part[name] for part in both for name in _NUMBERS if is_number(part.get(name))]
         for part in both:
@@ -120,21 +129,21 @@ class CounterexampleSearch:
         yield from _SCALARS
         named = {name for part in parts for name in types_of(part) or ()}
         keywords = {keyword for part in both for keyword in part}
-        if depth < _DEEP and ("object" in named or not (named or _OF_OBJECTS.isdisjoint(keywords))):
-            yield from self._objects(parts, hints, depth)
-        if depth < _DEEP and ("array" in named or not (named or _OF_ARRAYS.isdisjoint(keywords))):
-            yield from self._arrays(parts, hints, depth)
+        if levels > 0 and ("object" in named or not (named or _OF_OBJECTS.isdisjoint(keywords))):
+            yield from self._objects(parts, hints, levels)
+        if levels > 0 and ("array" in named or not (named or _OF_ARRAYS.isdisjoint(keywords))):
+            yield from self._arrays(parts, hints, levels)
         yield from ({}, [], ["a", 1])
         if not any(_declared(part) for part in hints):
             yield {"a": 1}
 
-    def _objects(self, parts: list[Any], hints: list[Any], depth: int) -> Iterator[Any]:
+    def _objects(self, parts: list[Any], hints: list[Any], levels: int) -> Iterator[Any]:
         names = dict.fromkeys(name for part in parts for name in _declared(part))
         unknown = [name for part in hints for name in _declared(part) if name not in names]
         if self._undeclared or any(part.get("additionalProperties", False) is not False for part in parts):
             names |= dict.fromkeys(unknown)
         members = {
-            name: self._values(_members(parts, name), _members(hints, name), depth + 1) for name in names
+            name: self._values(_members(parts, name), _members(hints, name), levels - 1) for name in names
         }
         members = {name: values for name, values in members.items() if values}
         full = {name: values[0] for name, values in members.items()}
@@ -152,25 +161,25 @@ class CounterexampleSearch:
         others = [extra, *(text for pattern in texts for text in _samples(pattern))]
         for narrow in (part.get("propertyNames") for part in (*parts, *hints)):
             if isinstance(narrow, dict):
-                others += self._values([{"type": "string"}], [narrow], _DEEP)
+                others += self._values([{"type": "string"}], [narrow], 0)
         for name in list(dict.fromkeys(others))[:_NAMES]:
-            more = self._values(_members(parts, name), _members(hints, name), depth + 1)
+            more = self._values(_members(parts, name), _members(hints, name), levels - 1)
             yield from ({**base, name: value} for value in more for base in bases)
             if name == extra and more:
                 for size in _near(_SIZES, (*parts, *hints)):
                     added = {f"{extra}{number}": more[0] for number in range(size - len(bases[0]))}
                     yield {**bases[0], **added}
 
-    def _arrays(self, parts: list[Any], hints: list[Any], depth: int) -> Iterator[Any]:
+    def _arrays(self, parts: list[Any], hints: list[Any], levels: int) -> Iterator[Any]:
         both = [*parts, *hints]
         fixed = max((len(list_of(part.get("prefixItems"))) for part in both), default=0)
         places = [
-            self._values(_items(parts, place), _items(hints, place), depth + 1)
+            self._values(_items(parts, place), _items(hints, place), levels - 1)
             for place in range(min(fixed, _LONG) + 1)
         ]
         contained = [part["contains"] for part in (*parts, *hints) if "contains" in part]
         if contained:
-            places[-1] = [*self._values(contained[:1], contained[1:], depth + 1), *places[-1]]
+            places[-1] = [*self._values(contained[:1], contained[1:], levels - 1), *places[-1]]
         first = [values[0] for values in places if values]
         rest = places[-1]
         for count in _near(_COUNTS, (*parts, *hints)):
@@ -198,9 +207,10 @@ def _variants(schemas: list[Any], root: Any, depth: int = 0) -> list[list[Any]]:
         choices = [
             [parts for some in each for parts in _variants(some, root, depth + 1)]
             for each in alternatives
-            if each and depth < _DEEP
+            if each and depth < _NESTED
         ]
-        found = [sum(some, [*start, part]) for start in found for some in product(*choices)][:_VARIANTS]
+        together = (sum(some, [*start, part]) for start in found for some in product(*choices))
+        found = list(islice(together, _VARIANTS))
     return found
 
 

@@ -35,6 +35,7 @@ from mcpspy.analysis.diff.schema_forms import (
     names_of,
     plain,
     resolved,
+    stripped,
     targets,
     types_of,
     unwrapped,
@@ -69,7 +70,7 @@ _APPLIES = {
 """Keyword → the types that it restricts."""
 
 _CONSTRAINTS = frozenset((*_APPLIES, *_LISTS)) | frozenset(
-    """type enum $ref $dynamicRef propertyNames additionalProperties dependentSchemas dependencies not if then else
+    """type enum const $ref $dynamicRef propertyNames additionalProperties dependentSchemas dependencies not if then else
     minContains maxContains contentEncoding contentMediaType contentSchema unevaluatedProperties
     unevaluatedItems""".split()
 )
@@ -78,6 +79,8 @@ _EFFORT = 5_000
 """Maximum number of compared subschemas, counting trials of alternatives."""
 
 _SHOWN = 120
+
+_STILL = ", and still accepts it"
 
 UNDECIDED = "cannot decide: no counterexample found"
 
@@ -134,7 +137,7 @@ class _SchemaComparison:
         self._is_input = is_input
         self._search = CounterexampleSearch(wide, narrow, undeclared=not is_input)
         self._seen: set[tuple[str, str]] = set()
-        """References being judged: a schema may be recursive."""
+        """Subschemas with references that are compared already: a schema may be recursive."""
         self._effort = [_EFFORT]
 
     def judged(self) -> list[_Found]:
@@ -167,12 +170,13 @@ class _SchemaComparison:
         )
 
     def schemas(self, wide: Any, narrow: Any, spot: _Spot) -> Iterator[_Found]:
+        pair = fingerprint(wide), fingerprint(narrow)
         wide, one = resolved(wide, self._roots[0])
         narrow, two = resolved(narrow, self._roots[1])
         if one or two:
-            if (one, two) in self._seen:
+            if pair in self._seen:
                 return
-            self._seen.add((one, two))
+            self._seen.add(pair)
         self._effort[0] -= 1
         wide, narrow = ({} if side is True else side for side in (wide, narrow))
         if not isinstance(wide, dict) or not isinstance(narrow, dict):
@@ -183,8 +187,13 @@ class _SchemaComparison:
         found = list(self._alternatives(wide, narrow, spot))
         if any(each.severity is None for each in found) and self._is_finite_within(wide, narrow):
             found = [each._replace(severity=each.severity or NOTE) for each in found]
-        elif not {"unevaluatedProperties", "unevaluatedItems"}.isdisjoint(narrow):
+        elif rest := [each for each in ("unevaluatedProperties", "unevaluatedItems") if each in narrow]:
+            # All other keywords matter for these, even `additionalProperties: true`.
             found = [_doubted(each) for each in found]
+            is_settled = any(each.severity is None for each in found)
+            if not is_settled and not self._is_same(stripped(wide), stripped(narrow)):
+                sides = wide.get(rest[0], UNSET), narrow[rest[0]]
+                found.append(_Found((*spot.at, rest[0]), None, "", *sides, spot.put(moved(narrow))))
         yield from found
 
     def _alternatives(self, wide: dict[str, Any], narrow: dict[str, Any], spot: _Spot) -> Iterator[_Found]:
@@ -266,7 +275,7 @@ class _SchemaComparison:
                 severity = NOTE if not is_new and self._fits_others(wide, two[name]) else None
                 yield _Found(member.at, severity, why, UNSET, two[name], mixed)
             elif self._fits_in(narrow, one[name]):
-                why += ", and still accepts it" if self._is_input else ""
+                why += _STILL if self._is_input else ""
                 yield _Found(member.at, DIFFERENT if self._is_input else NOTE, why, one[name], UNSET)
             else:
                 rest = [key for key in ("patternProperties", "additionalProperties") if key in narrow]
@@ -412,8 +421,11 @@ class _SchemaComparison:
 
 
 def _doubted(found: _Found) -> _Found:
-    is_annotation = found.tokens[-1:] and found.tokens[-1] in ANNOTATIONS
-    return found._replace(severity=None) if found.severity is NOTE and not is_annotation else found
+    if found.severity is NOTE and not ANNOTATIONS.isdisjoint(found.tokens[-1:]):
+        return found
+    is_loss = found.why.endswith(_STILL)
+    doubt = found._replace(severity=None, why=found.why.removesuffix(_STILL))
+    return doubt if found.severity is NOTE or is_loss else found
 
 
 def _replaced(value: Any, path: Pointer, item: Any) -> Any:

@@ -148,6 +148,13 @@ def bare(schema: Any) -> Any:
     return {key: value for key, value in schema.items() if key not in ANNOTATIONS}
 
 
+def stripped(value: Any) -> Any:
+    """Return a schema without the annotations at any depth."""
+    if isinstance(value, list):
+        return [stripped(item) for item in value]
+    return {key: stripped(item) for key, item in bare(value).items()} if isinstance(value, dict) else value
+
+
 def limit(unit: tuple[str, ...], schema: dict[str, Any], *, is_whole: bool) -> tuple[Any, bool] | None:
     """Return the bound of a number, greater if it is tighter, and whether it is exclusive; None if unknown.
 

@@ -105,7 +105,7 @@ def changes(draw: st.DrawFn) -> tuple[Any, Any, bool]:
     return old, new, is_input
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=200)
 @given(changes(), INSTANCES)
 def test_no_instance_contradicts_the_verdict_about_a_change(
     change: tuple[Any, Any, bool], instances: list[Any]

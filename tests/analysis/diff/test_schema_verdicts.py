@@ -179,6 +179,37 @@ CHANGES: list[tuple[str, Any, Any, str]] = [
         {"$ref": "#/$defs/T", "$defs": {"T": record(next={"$ref": "#/$defs/T"}, n=I)}},
         "breaking",
     ),
+    (
+        "input",
+        {"$ref": "#/$defs/A", "maxLength": 9, "$defs": {"A": {"maxLength": 3}}},
+        {"$ref": "#/$defs/A", "maxLength": 9, "$defs": {"A": {"maxLength": 2}}},
+        "breaking",
+    ),
+    (
+        "input",
+        {"not": {"$ref": "#/$defs/A"}, "$defs": {"A": S}},
+        {"not": {"$ref": "#/$defs/A"}, "$defs": {"A": I}},
+        "breaking",
+    ),
+    (
+        "input",
+        several("anyOf", {"$ref": "#/$defs/A"}, {"$ref": "#/$defs/A", "maxLength": 5}) | {"$ref": "#/$defs/A", "$defs": {"A": S}},
+        several("anyOf", {"$ref": "#/$defs/A", "maxLength": 1}) | {"$ref": "#/$defs/A", "$defs": {"A": S}},
+        "breaking",
+    ),
+    # Keywords that depend on others.
+    ("input", {"patternProperties": {"^a": S}} | CLOSED, {"patternProperties": {"^a": S}, "properties": {"a": I}}, "breaking"),
+    ("input", {"patternProperties": {"^a": S}} | CLOSED, CLOSED, "breaking"),
+    ("input", record(a=S) | CLOSED, {"type": "object", "patternProperties": {"^a": S}} | CLOSED, "compatible"),
+    (
+        "input",
+        several("allOf", record(a=S)) | {"unevaluatedProperties": False},
+        several("allOf", OBJECT) | {"unevaluatedProperties": False},
+        "breaking",
+    ),
+    ("output", {"unevaluatedProperties": False}, {"unevaluatedProperties": False, "additionalProperties": True}, "breaking"),
+    ("input", record(a=S) | {"unevaluatedProperties": False}, record(a=S | {"title": "A"}) | {"unevaluatedProperties": False}, "compatible"),
+    ("input", {"enum": ["a", "b"]}, {"enum": ["a", "b"], "const": "a"}, "breaking"),
     # Results of a tool: the other direction.
     ("output", record("a", a=S), record(a=S), "breaking"),
     ("output", record(a=S), record("a", a=S), "compatible"),
@@ -202,7 +233,7 @@ CHANGES: list[tuple[str, Any, Any, str]] = [
     ("output", record("a", a=record(b=S)), record("a", a=record("b", b=S)), "compatible"),
 ]  # fmt: skip
 
-NOT_DECIDED = 3
+NOT_DECIDED = 4
 """Changes above that mcpspy cannot decide: patterns, `not`, and external references."""
 
 
