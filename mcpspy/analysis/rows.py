@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result, decoded
-from mcpspy.core.protocol.spec import CLIENT, ERRORS, SERVER
+from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize, sanitize_bytes
@@ -120,11 +120,8 @@ def outcome(exchange: Exchange) -> tuple[str, str]:
     if state is State.PENDING:
         return ("open" if exchange.is_subscription else "pending"), OPEN
     if isinstance(answer, Failure):
-        code = answer.code
-        known = f" {ERRORS[code]}" if code in ERRORS else ""
-        words = f"error {code}{known}: {answer.text}" if code is not None else f"error: {answer.text}"
-        return (f"late {words}" if state is State.LATE else words), BAD
-    if state is State.OK and isinstance(answer, Result) and bytes(answer.body.task):
+        return f"{'late ' if state is State.LATE else ''}{answer.description}", BAD
+    if state is State.OK and isinstance(answer, Result) and answer.is_task:
         return "ok, as a task", OK
     if state is State.REFUSED:
         return ", ".join([str(state), *exchange.flaws]), BAD
@@ -207,6 +204,8 @@ def _status(change: Change) -> tuple[str, str]:
     what, exchange = change.what, change.exchange
     if isinstance(what, Notification):
         return "", QUIET
+    if isinstance(what, Failure) and (exchange is None or exchange.answer is not what):
+        return what.description, ISSUE
     if isinstance(what, Malformed) or exchange is None:
         return "", ISSUE
     if isinstance(what, Request) and exchange.answer is not None:

@@ -227,10 +227,10 @@ def test_a_row_has_what_mcpspy_did() -> None:
     assert [each.status for each in shown] == [
         "answered with an error (rule 2)",
         "answered with an error (rule 2)",
-        "error -32000: boom; by mcpspy",
+        "error -32000 server error: boom; by mcpspy",
         "",
     ]
     assert shown[1].subject == "tools/call echo, id 1"
     assert shown[3].subject == "2: (all) => 20% error; 7"
     both = exchange_row(session.changes[0], (1, 2), 3.0)
-    assert both.status == "error -32000: boom; answered with an error (rule 2)"
+    assert both.status == "error -32000 server error: boom; answered with an error (rule 2)"

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mcpspy.core.jsontools import (
@@ -14,10 +14,14 @@ from mcpspy.core.jsontools import (
     canonical_fast,
     canonical_slow,
     differences,
+    json_parts,
+    members_of,
     pointer,
     pointer_text,
+    replaced,
     same,
     without,
+    without_deep,
 )
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
@@ -126,3 +130,56 @@ def test_each_difference_is_named_by_its_pointer() -> None:
     one = {"a": 1, "b": [1, {"c/d": 2}], "gone": 0}
     other = {"a": 1, "b": [1, {"c/d": 3}, 4], "new~": 0}
     assert list(differences(one, other)) == ["/b/1/c~1d", "/b/2", "/gone", "/new~0"]
+
+
+@given(VALUES, st.sampled_from([None, 1]), st.booleans())
+def test_the_parts_of_a_text_are_its_members_or_items(
+    value: Any, indent: int | None, ascii_only: bool
+) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode()
+    assume(b"Infinity" not in text)
+    parts = json_parts(b" " + text + b"\r\n").parts
+    if isinstance(value, dict):
+        assert {json.loads(key): json.loads(part) for key, part in parts} == value
+    elif isinstance(value, list):
+        assert [json.loads(part) for _, part in parts] == value
+    else:
+        assert parts == []
+
+
+@given(VALUES, st.data())
+def test_parts_are_read_of_strict_json_only(value: Any, data: st.DataObject) -> None:
+    text = json.dumps(value).encode()
+    place = data.draw(st.integers(0, len(text)))
+    text = (
+        text[:place] + data.draw(st.sampled_from([b"", *map(bytes, zip(b',:[]{}"\\1 '))])) + text[place + 1 :]
+    )
+    try:
+        json.loads(text, parse_constant=lambda _: 1 / 0)
+    except (ValueError, ZeroDivisionError):
+        with pytest.raises(ValueError, match="invalid at byte"):
+            json_parts(text)
+    else:
+        json_parts(text)
+
+
+DEEP = b'{"a":' * 15_000 + b"1" + b"}" * 15_000
+
+
+def test_a_member_of_a_deep_object_is_read_and_replaced() -> None:
+    message = b'{"id": 1, "result": %b, "jsonrpc":"2.0"}' % DEEP
+    assert {key: bytes(part) for key, part in members_of(message).items()} == {
+        "id": b"1",
+        "result": DEEP,
+        "jsonrpc": b'"2.0"',
+    }
+    assert replaced(message, ("id",), b'"x"') == b'{"id":"x","result":%b,"jsonrpc":"2.0"}' % DEEP
+
+
+def test_nesting_has_a_limit_and_an_unreadable_text_stays_as_it_is() -> None:
+    with pytest.raises(ValueError, match="invalid at byte"):
+        json_parts(b"[" * 20_002 + b"]" * 20_002)
+    torn = DEEP[:-1]
+    assert without_deep(torn) is torn
+    brackets_in_text = json.dumps(["[" * 500]).encode()
+    assert without_deep(brackets_in_text) == brackets_in_text

@@ -82,7 +82,7 @@ def _ended(steps: SessionSteps) -> str:
     if _last_answered(steps) is not None:
         return "ok"
     last = steps.introductions[-1][0]
-    return f"error {last.answer.code}: {last.answer.text}" if isinstance(last.answer, Failure) else last.state
+    return last.answer.description if isinstance(last.answer, Failure) else last.state
 
 
 def _client(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:

@@ -127,9 +127,8 @@ def _response(step: RequestStep, *, is_error: bool) -> Any:
 
 def ended(step: RequestStep) -> str:
     """Return the outcome in a few words; may contain a peer's text."""
-    error = loads(step.error) if step.error is not None else None
-    if isinstance(error, dict):
-        return f"error {error.get('code')}: {_first_line(str(error.get('message')))}"
+    if step.error is not None:
+        return _first_line(step.error_description)
     if step.state is State.TOOL_ERROR and isinstance(result := step.result, dict):
         content = result.get("content")
         first = content[0] if isinstance(content, list) and content else None

@@ -170,7 +170,7 @@ class _SchemaComparison:
         )
 
     def schemas(self, wide: Any, narrow: Any, spot: _Spot) -> Iterator[_Found]:
-        pair = fingerprint(wide), fingerprint(narrow)
+        pair = _identity(wide), _identity(narrow)
         wide, one = resolved(wide, self._roots[0])
         narrow, two = resolved(narrow, self._roots[1])
         if one or two:
@@ -418,6 +418,14 @@ class _SchemaComparison:
             return one is two
         is_equal = fingerprint(one) == fingerprint(two)
         return is_equal and targets(one, self._roots[0]) == targets(two, self._roots[1])
+
+
+def _identity(schema: Any) -> str:
+    """Return a text that is equal for references to the same target with the same siblings."""
+    kept = bare(schema)
+    if isinstance(kept, dict):
+        kept = {keyword: value for keyword, value in kept.items() if keyword not in DEFINITIONS}
+    return fingerprint(kept)
 
 
 def _doubted(found: _Found) -> _Found:

@@ -49,6 +49,7 @@ class RequestStep(StandaloneMessage, eq=False):
     results: list[bytes] = []
     """JSON of the result; one item per page."""
     error: bytes | None = None
+    error_description: str = ""
     progress: list[Notification] = []
     is_subscription: bool = False
 
@@ -78,6 +79,7 @@ class RequestStep(StandaloneMessage, eq=False):
         self.is_subscription = exchange.is_subscription
         answer = exchange.answer
         self.error = bytes(answer.raw_error) if isinstance(answer, Failure) else None
+        self.error_description = answer.description if isinstance(answer, Failure) else ""
         if isinstance(answer, Result) and exchange.state is not State.INPUT_REQUIRED:
             self.results.append(bytes(answer.raw_result))
         if (latency := exchange.latency) is not None:

@@ -1,4 +1,4 @@
-"""Values that change from run to run: dates and times, ids, epochs, process ids, ports, temporary paths.
+"""Values that change from run to run: times, ids, process ids, ports, temporary paths.
 
 Dates are in ISO 8601, RFC 3339, HTTP, RFC 5322 and common local forms. Two values are equal if their marks are:
 both have the same kind of value in the same place. A number is a process id or a port only by its name.

@@ -58,7 +58,7 @@ def _cells(session: RecordedSession, exchange: Exchange, clock: WallClock) -> tu
         request.id,
         exchange.state,
         None if latency is None else round(latency * 1000, 3),
-        answer.code if isinstance(answer, Failure) else None,
+        answer.code_text if isinstance(answer, Failure) else None,
         rows.outcome(exchange)[0],
         len(request.data),
         None if answer is None else len(answer.data),

@@ -42,7 +42,8 @@ def _members(session: RecordedSession, exchange: Exchange, clock: WallClock) -> 
     if answer is not None:
         line |= _message("response", answer)
     if isinstance(answer, Failure):
-        line["code"] = answer.code
+        code = answer.code_text
+        line["code"] = code and (fragment(code.encode()) or code)
     if request.frame.stream is not None:
         line["stream"] = request.frame.stream
     if exchange.continues is not None:

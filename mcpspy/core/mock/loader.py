@@ -203,6 +203,8 @@ class InteractionLoader(Peers):
         self.has_server = False
         self._pairing = LoaderPairing()
         self.exchanges = 0
+        self.damaged = 0
+        """Lines that are not valid entries."""
         self._closed_at: float | None = None
         self._since: dict[int, tuple[tuple[int, ...], float]] = {}
         """Row → gates of the interaction so far, and the time at which the last one opened; absent without gates."""
@@ -230,6 +232,8 @@ class InteractionLoader(Peers):
                     self.exchanges += isinstance(message, Request)
         elif isinstance(entry, Note):
             self._add_note(entry)
+        else:
+            self.damaged += 1
 
     def end(self) -> None:
         self.store.is_whole, self.store.settles = True, None

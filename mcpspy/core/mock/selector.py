@@ -8,6 +8,7 @@ a single response, nearly all of a session, in a quarter of the time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -205,6 +206,25 @@ class Selector:
             return interaction.is_answered and is_settled
         version = params.get("protocolVersion") if isinstance(params, dict) else None
         return found.revision is not None and found.revision == version and is_settled
+
+
+def never_sent(selectors: Sequence[Selector]) -> list[Interaction]:
+    """Return the recorded requests that no client sent; `selectors` are those of all clients."""
+    if not selectors:
+        return []
+    first, *others = selectors
+    unused = [{interaction.order for interaction in selector.unused()} for selector in others]
+    return [
+        interaction
+        for interaction in first.unused()
+        if interaction.key is not None and all(interaction.order in orders for orders in unused)
+    ]
+
+
+def about(interaction: Interaction) -> str:
+    """Return a recorded request in words, with its place: `tools/call echo (request 3 of echo.jsonl)`."""
+    request = "" if interaction.key is None else interaction.key.about
+    return f"{request} (request {interaction.number} of {interaction.recording})"
 
 
 def _unsupported(supported: list[str], requested: object) -> Selection:

@@ -15,7 +15,8 @@ import orjson
 from msgspec import DecodeError, Raw, Struct, field
 from msgspec.json import Decoder
 
-from mcpspy.core.protocol.spec import META, METHODS
+from mcpspy.core.jsontools import json_parts, members_of, without_deep
+from mcpspy.core.protocol.spec import META, METHODS, error_name
 from mcpspy.core.recording.decode import Frame
 
 _ABSENT = Raw(b"")
@@ -150,17 +151,29 @@ class Failure(Message, frozen=True, kw_only=True, gc=False):
 
     @property
     def code(self) -> int | None:
-        error = self.error
-        code = error.get("code") if isinstance(error, dict) else None
+        """The code if it is an integer, as JSON-RPC requires."""
+        code = loads(meta_raw(self.raw_error, "code"))
         return code if isinstance(code, int) and not isinstance(code, bool) else None
 
     @property
+    def code_text(self) -> str | None:
+        """The code as JSON text, whatever its type: `-32601`, `"ENOENT"`, `1.5`; None if it is absent or `null`."""
+        code = text(meta_raw(self.raw_error, "code"))
+        return None if code == "null" else code
+
+    @property
     def text(self) -> str:
-        """Message of the error, or the error itself if it is a string."""
-        error = self.error
-        if isinstance(error, str):
-            return error
-        return str(error.get("message", "")) if isinstance(error, dict) else ""
+        """The message; or the error, if it is not an object. Either is JSON text if it is not a string."""
+        raw = meta_raw(self.raw_error, "message") if bytes(self.raw_error)[:1] == b"{" else self.raw_error
+        value = loads(raw)
+        return value if isinstance(value, str) else "" if value is None else text(raw) or ""
+
+    @property
+    def description(self) -> str:
+        """Code, name and message: `error -32601 method not found: no such tool`. All outputs use this text."""
+        head = " ".join(filter(None, ("error", self.code_text, error_name(self.code))))
+        message = self.text.strip()
+        return f"{head}: {message}" if message else head
 
 
 class Malformed(Message, frozen=True, kw_only=True, gc=False):
@@ -173,8 +186,8 @@ AnyMessage: TypeAlias = Request | Notification | Result | Failure | Malformed
 
 _decode_envelope = Decoder(_Envelope).decode
 _decode_body = Decoder(Body).decode
-_decode_members = Decoder(dict[str, Raw]).decode
 _decode_items = Decoder(list[Raw]).decode
+_decode_any = Decoder(Raw).decode
 
 _EMPTY = Body()
 _ATTRIBUTES = dict(zip(Body.__struct_encode_fields__, Body.__struct_fields__, strict=True))
@@ -195,18 +208,33 @@ def read_frame(frame: Frame) -> list[AnyMessage]:
             flaws = ("not UTF-8",)
     try:
         if data.lstrip()[:1] == b"[":
-            items = _decode_items(data)
+            items = _items(data)
             if not items:
                 return [Malformed(frame=frame, data=frame.data, why="empty batch")]
             return [
-                _read(frame, bytes(item), _decode_envelope(item), flaws, index)
-                if bytes(item)[:1] == b"{"
-                else Malformed(frame=frame, data=bytes(item), index=index, why="not an object")
+                _read(frame, item, _envelope(item), flaws, index)
+                if item[:1] == b"{"
+                else Malformed(frame=frame, data=item, index=index, why="not an object")
                 for index, item in enumerate(items)
             ]
-        return [_read(frame, frame.data, _decode_envelope(data), flaws, None)]
-    except (DecodeError, RecursionError):
+        return [_read(frame, frame.data, _envelope(data), flaws, None)]
+    except (DecodeError, ValueError):
         return _read_loosely(frame, data, flaws)
+
+
+def _items(data: bytes) -> list[bytes]:
+    try:
+        return [bytes(item) for item in _decode_items(data)]
+    except RecursionError:
+        return [item for _, item in json_parts(data).parts]
+
+
+def _envelope(data: bytes) -> _Envelope:
+    try:
+        return _decode_envelope(data)
+    except RecursionError:
+        members = members_of(data)
+        return _Envelope(**{key: members[key] for key in _Envelope.__struct_fields__ if key in members})
 
 
 def _read_loosely(frame: Frame, data: bytes, flaws: tuple[str, ...]) -> list[AnyMessage]:
@@ -215,7 +243,8 @@ def _read_loosely(frame: Frame, data: bytes, flaws: tuple[str, ...]) -> list[Any
         return [Malformed(frame=frame, data=frame.data, why="blank line")]
     try:
         value = json.loads(data.decode())
-        flaws = (*flaws, "not strict JSON")
+        if isinstance(value, dict | list) or not _is_strict(data):
+            flaws = (*flaws, "not strict JSON")
         if isinstance(value, list):
             return [
                 _read_value(frame, json.dumps(item).encode(), item, flaws, index)
@@ -226,6 +255,14 @@ def _read_loosely(frame: Frame, data: bytes, flaws: tuple[str, ...]) -> list[Any
         return [Malformed(frame=frame, data=frame.data, why="nested too deep")]
     except ValueError as error:
         return [Malformed(frame=frame, data=frame.data, flaws=flaws, why=_reason(data, error))]
+
+
+def _is_strict(data: bytes) -> bool:
+    try:
+        _decode_any(data)
+    except DecodeError:
+        return False
+    return True
 
 
 def _read_value(
@@ -289,28 +326,23 @@ def _body(raw: Raw) -> Body:
     try:
         return _decode_body(raw)
     except (DecodeError, RecursionError):
-        members = _loose_members(raw)
+        members = _members(raw)
         return Body(**{name: members[key] for key, name in _ATTRIBUTES.items() if key in members})
 
 
 def meta_raw(meta: Raw, key: str) -> Raw:
-    """Return a member of `_meta`, not decoded; empty if it is absent."""
-    if bytes(meta)[:1] != b"{":
-        return _ABSENT
-    try:
-        return _decode_members(meta).get(key, _ABSENT)
-    except (DecodeError, RecursionError):
-        return _loose_members(meta).get(key, _ABSENT)
+    """Return a member of `_meta`, or of any object, not decoded; empty if it is absent."""
+    return _members(meta).get(key, _ABSENT) if bytes(meta)[:1] == b"{" else _ABSENT
 
 
-def _loose_members(raw: Raw) -> dict[str, Raw]:
-    """Return the members of an object that a strict parser rejects; no members if it is unreadable."""
-    value = loads(raw)
-    members = value if isinstance(value, dict) else {}
+def _members(raw: Raw) -> dict[str, Raw]:
+    """Return the members of an object that a strict parser may reject; no members if it is unreadable."""
     try:
+        return members_of(raw)
+    except (DecodeError, ValueError):
+        value = loads(raw)
+        members = value if isinstance(value, dict) else {}
         return {key: Raw(json.dumps(item).encode()) for key, item in members.items()}
-    except RecursionError:
-        return {}
 
 
 def text(raw: Raw) -> str | None:
@@ -331,8 +363,11 @@ def decoded(raw: Raw) -> Any:
 
 
 def loads(data: Raw | bytes) -> Any:
-    """Decode JSON text, with `json` where orjson rejects or rounds values; None if it is empty or invalid."""
-    data = bytes(data)
+    """Decode JSON text, with `json` where orjson rejects or rounds values; None if it is empty or invalid.
+
+    A container at the level `DEEP` is its JSON text: functions that call themselves once per level fail on more.
+    """
+    data = without_deep(bytes(data))
     if not data:
         return None
     if not _BEYOND_64_BITS.search(data):  # orjson reads such integers as floats.

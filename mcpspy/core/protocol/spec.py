@@ -104,14 +104,27 @@ ERRORS = {
     -32603: "internal error",
     -32002: "resource not found",
     -32020: "header mismatch",
-    -32021: "missing client capability",
+    -32021: "missing required client capability",
     -32022: "unsupported protocol version",
     -32042: "url elicitation required",
+    -32800: "request cancelled",
+    -32801: "content modified",
 }
-"""Error codes with a fixed meaning. SDKs use -32000 to -32019 with meanings that differ."""
+"""Error codes with a fixed meaning; the last two are those of the Language Server Protocol, which SDKs send.
+
+Sources: JSON-RPC 2.0, 5.1; basic#error-codes (2026-07-28); server/resources#error-handling (until 2025-11-25).
+"""
+
+SERVER_ERRORS = range(-32099, -31999)
+"""Codes for errors that the server defines (JSON-RPC 2.0, 5.1). SDKs use -32000 to -32019 with meanings that differ."""
 
 META = "io.modelcontextprotocol/"
 """Prefix of the keys in `_meta` that the protocol defines, from 2026-07-28 on."""
+
+
+def error_name(code: int | None) -> str | None:
+    """Return the name of an error code; None if its meaning is the application's."""
+    return ERRORS.get(code, "server error" if code in SERVER_ERRORS else None) if code is not None else None
 
 
 def other(side: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Collection, Mapping
 from typing import NamedTuple, NoReturn
 
 from mcpspy.errors import UsageError
@@ -34,6 +35,18 @@ NUMBERS = ("latency", "size", "time", "code")
 
 MOMENTS = ("since", "until")
 """Fields that are times; a negative time is relative to the end."""
+
+
+class FieldTable(NamedTuple):
+    """The fields that a filter may use."""
+
+    names: Mapping[str, str]
+    """Field name or alias → field."""
+    numbers: Collection[str]
+    """Fields that can be compared."""
+
+
+MESSAGE_FIELDS = FieldTable(FIELDS, NUMBERS)
 
 WORD, REGEX, ORDER, PATH = "", "/", "<>", "."
 """Fields of atoms that have no field name."""
@@ -109,17 +122,17 @@ _ESCAPED = re.compile(r'\\(["\\])')
 _REGEX = re.compile(r"/((?:[^/\\]|\\.|/(?!i?(?:[\s)|]|\Z)))+)/(i?)(?=[\s)|]|\Z)", re.DOTALL)
 
 
-def tokenize(text: str) -> list[Token]:
+def tokenize(text: str, fields: FieldTable = MESSAGE_FIELDS) -> list[Token]:
     """Return the tokens, the last of them END; raise QueryError."""
     tokens, at = [], _skip_space(text, 0)
     while at < len(text):
-        token = _token(text, at)
+        token = _token(text, at, fields)
         tokens.append(token)
         at = _skip_space(text, token.end)
     return [*tokens, Token(END, "", len(text), len(text))]
 
 
-def _token(text: str, at: int) -> Token:
+def _token(text: str, at: int, fields: FieldTable) -> Token:
     first = text[at]
     if sign := _SIGN.match(text, at):
         return Token(_SIGNS[sign[0]], sign[0], at, sign.end())
@@ -137,7 +150,7 @@ def _token(text: str, at: int) -> Token:
         return _atom(text, at, atom)
     if (root := _ROOT.match(text, at)) and (path := _path(text, root)):
         return _atom(text, at, path)
-    if (found := _FIELD.match(text, at)) and (field := _field(text, found)):
+    if (found := _FIELD.match(text, at)) and (field := _field(text, found, fields)):
         return _atom(text, at, field)
     atom = _value(text, at, WORD, "", ":")
     if (kind := _SIGNS.get(atom.value.lower())) is not None:
@@ -149,24 +162,24 @@ def _atom(text: str, at: int, atom: Atom) -> Token:
     return Token(ATOM, text[at : atom.end], at, max(atom.end, at + 1), atom)
 
 
-def _field(text: str, found: re.Match[str]) -> Atom | None:
+def _field(text: str, found: re.Match[str], fields: FieldTable) -> Atom | None:
     """Return a field with its value; None if it is a word: `file:///x`, `a=b`."""
     name, space, op = found.groups()
     if text.startswith("://", found.end(1)):
         return None
-    field = FIELDS.get(name.lower())
+    field = fields.names.get(name.lower())
     if field is None:
-        near = difflib.get_close_matches(name.lower(), FIELDS, 1, 0.8)
+        near = difflib.get_close_matches(name.lower(), fields.names, 1, 0.8)
         if near and not space:
             raise QueryError(
                 f"unknown field {name}: did you mean {near[0]}{op}? Put a word that contains {op} in quotes",
                 *found.span(1),
             )
         return None
-    if space and (field not in NUMBERS or op.startswith(":")):
+    if space and (field not in fields.numbers or op.startswith(":")):
         return None
     after = found.end()
-    if field in NUMBERS:
+    if field in fields.numbers:
         op, after = _compared(text, found)
     elif op.startswith(":"):  # The rest belongs to the value: `dir:<-`.
         op, after = ":", found.end(2) + 1

@@ -18,7 +18,7 @@ from mcpspy.core.mock.store import InteractionStore
 from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.redact.placeholder import untagged
 from mcpspy.errors import UsageError
-from mcpspy.io.recording.reader import Recording
+from mcpspy.io.recording.reader import Recording, damaged_lines
 from mcpspy.io.recording.scan import RecordingScan, opened
 
 SLICE = 1 << 16
@@ -145,6 +145,8 @@ class _RecordingFile:
         self._scan.close()
         if torn := self._scan.torn:
             self.warnings.append(f"{self.path}: the last line is incomplete ({torn} bytes, skipped)")
+        if damaged := self.loader.damaged:
+            self.warnings.append(f"{self.path}: {damaged_lines(damaged)}")
         if not self.loader.exchanges:
             raise UsageError(f"{self.path}: contains no requests", "so there is nothing to answer")
         if not self.loader.has_server:

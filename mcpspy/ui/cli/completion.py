@@ -104,19 +104,16 @@ def _sessions(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Iter
 
 def _latest(folder: str | None) -> Iterator[tuple[str, str]]:
     """Yield words that select a session, each with a description: `last`, names, ids."""
-    from pathlib import Path
-
-    from mcpspy.io.recording.reader import headers, start_order, summarize
-    from mcpspy.io.settings import sessions_folder
+    from mcpspy.io.recording.catalog import sessions
 
     yield "last", "the newest session"
-    found = [pair for pair in headers(Path(sessions_folder(folder))) if pair[1].part == 1]
-    found = sorted(found, key=lambda pair: start_order(*pair), reverse=True)[:MOST]
-    for _, header in reversed(found):
+    found = sessions(folder, entries=False)[:MOST]
+    for summary in reversed(found):
+        header = summary.header
         yield header.name, f"newest of this name: {header.id} {header.started}"
-    for path, header in found:
-        server = summarize(path, header, counts=False).server or ""
-        yield header.id, f"{header.name} {server} {header.started}".replace("  ", " ")
+    for summary in found:
+        header = summary.header
+        yield header.id, f"{header.name} {summary.server or ''} {header.started}".replace("  ", " ")
 
 
 def _hosts(prefix: str, **_: object) -> Iterable[str]:

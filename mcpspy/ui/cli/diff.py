@@ -27,7 +27,9 @@ from mcpspy.analysis.diff.options import LISTED, is_volatile, silencing
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
-from mcpspy.io.recording.reader import Recording, find
+from mcpspy.io.recording.piped import STDIN
+from mcpspy.io.recording.reader import Recording
+from mcpspy.ui.cli.arguments import session_path
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format, old_spelling
 from mcpspy.ui.terminal import Output, warn_incomplete
 
@@ -58,8 +60,8 @@ FORMATS = ("json", "junit", "markdown")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("old", metavar="OLD", help="the session before the change")
-    parser.add_argument("new", metavar="NEW", help="the session after the change")
+    parser.add_argument("old", metavar="OLD", help="the session before the change, - for stdin")
+    parser.add_argument("new", metavar="NEW", help="the session after the change, - for stdin")
     parser.add_argument(
         "--only",
         metavar="PART",
@@ -110,6 +112,8 @@ def describe_comparison(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     options = read_comparison(args, frozenset(args.only))
+    if args.old == args.new == STDIN:
+        raise UsageError("diff: stdin contains only one session", "use a file for the other one")
     # Two sessions in memory are not garbage: collections would take as long as the comparison itself.
     gc.disable()
     try:
@@ -212,7 +216,7 @@ def _rendered(form: str, difference: SessionDiff, titles: tuple[str, str], fail_
 
 
 def _read(name: str, args: argparse.Namespace, options: DiffOptions) -> Session:
-    recording = Recording(find(name, args.dir))
+    recording = Recording(session_path(name, args.dir))
     session = recording.session()
     warn_incomplete(recording.path, recording.torn)
     if missing := unlisted(session, options):
@@ -227,6 +231,7 @@ def _title(name: str, session: Session) -> str:
     """Return the name on the command line, followed by the session id unless the name is the id."""
     header = session.header
     assert header is not None
+    name = "stdin" if name == STDIN else name
     return sanitize(name if header.id.startswith(name) else f"{name} ({header.id})")
 
 

@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from mcpspy.analysis.rows import duration
 from mcpspy.analysis.stats.quantiles import Distribution
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.query.parser import Query
-from mcpspy.core.recording.decode import Note
+from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.replay.carry_hints import suggestions
 from mcpspy.core.replay.plan import plans
 from mcpspy.core.replay.player import TIMEOUT, PlayerOptions
@@ -28,7 +29,8 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.correlation import event_of
 from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
-from mcpspy.io.recording.reader import Recording, find
+from mcpspy.io.recording.catalog import find
+from mcpspy.io.recording.reader import Recording, RecordingState, damaged_lines
 from mcpspy.io.recording.recorder import RecordingTarget, say
 from mcpspy.ui.cli.arguments import query_of, read_endpoint, read_headers_of
 from mcpspy.ui.cli.diff import describe_comparison, is_text_printed, read_comparison, report
@@ -116,8 +118,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--repeat", metavar="N", type=_count, default=1, help="replay N times per client")
     clients = "run N clients concurrently, and print latency and throughput"
     parser.add_argument("--clients", metavar="N", type=_count, default=1, help=clients)
-    update = "replace the recording with the new session; the old one becomes .bak"
-    describe(parser, {"--update": (None, update), **RECORDING})
+    options = {
+        "--update": (None, "replace the recording with the new session; the old one becomes .bak"),
+        **RECORDING,
+        "--force": (None, "--record: replace an existing recording; the old one becomes .bak"),
+    }
+    describe(parser, options)
     describe_redaction(parser)
     describe_comparison(parser)
 
@@ -130,11 +136,7 @@ def main(args: argparse.Namespace) -> int:
     _check(args)
     target = _target(args)
     path = find(args.recording, args.dir)
-    recording = Recording(path)
-    session = Session(recording.header).add_all(recording)
-    session.end()
-    if recording.torn:
-        warn(f"{path}: the last line is incomplete ({recording.torn} bytes skipped)")
+    session = _recorded(path)
     if query is not None:
         session = reduced(session, needed(session, _matching(session, query)))
     steps = plans(session)
@@ -153,7 +155,7 @@ def main(args: argparse.Namespace) -> int:
             f"{path}: --update cannot replace a recording in several parts",
             "record the new session with --record",
         )
-    replacement = Replacement(path) if args.update else None
+    replacement = Replacement(path) if args.update else _overwritten(args)
     if replacement is not None:
         where.record = str(replacement.new)
     status = StatusLine()
@@ -163,7 +165,7 @@ def main(args: argparse.Namespace) -> int:
         steps,
         PlayerOptions(speed=args.speed, timeout=args.timeout, serial=serial, carry=carry, secrets=secrets),
         where,
-        name=recording.header.name,
+        name=session.header.name if session.header is not None else "",
         repeat=args.repeat,
         clients=args.clients,
         watch=status.show,
@@ -180,13 +182,49 @@ def main(args: argparse.Namespace) -> int:
         raise_failure(runs)
         seconds = monotonic() - started
         results = [(played, _compared(session, played, args)) for played in runs]
-        findings = _report(results, args, carry, seconds)
-        if replacement is None or code:
+        title = str(replacement.old) if replacement is not None and args.force else None
+        findings = _report(results, args, carry, seconds, title)
+        if replacement is not None and args.force:
+            backup = replacement.put_in_place(None)
+            warn(f"recorded to {replacement.old}; {backup} is the old recording")
+        if replacement is None or args.force or code:
             return code or findings
         return _update(replacement, *results[0])
     finally:
         if replacement is not None:
             replacement.discard()
+
+
+def _recorded(path: Path) -> Session:
+    """Return the recorded session; warn about what cannot be read. Raises UsageError without any response."""
+    recording = Recording(path)
+    session = Session(recording.header).add_all(recording)
+    session.end()
+    if recording.torn:
+        warn(f"{path}: the last line is incomplete ({recording.torn} bytes skipped)")
+    if damaged := sum(isinstance(change.what, Damaged) for change in session.changes):
+        warn(f"{path}: {damaged_lines(damaged)}")
+    asked = [exchange.answer for exchange in session.exchanges if exchange.request.side == CLIENT]
+    if asked and not any(asked):
+        raise UsageError(f"{path}: contains no response of the server", "did its command start?")
+    return session
+
+
+def _overwritten(args: argparse.Namespace) -> Replacement | None:
+    """Return the recording that --record and --force replace, None if there is none; raise UsageError."""
+    if not args.force:
+        return None
+    if args.record is None or args.no_record:
+        raise UsageError("replay: --force requires --record FILE")
+    path = Path(args.record)
+    if path.is_dir() or not path.exists():
+        return None
+    if Recording(path).state is RecordingState.LIVE:
+        raise UsageError(sanitize(f"--record {path}: a live session"), "use another name")
+
+    from mcpspy.io.recording.atomic import Replacement
+
+    return Replacement(path)
 
 
 def raise_failure(runs: list[ReplayRun]) -> None:
@@ -247,7 +285,7 @@ def _matching(session: Session, query: Query) -> set[int]:
 def _check(args: argparse.Namespace) -> None:
     """Raise UsageError for options that exclude each other."""
     if args.update:
-        excluded = [name for name in ("filter", "record", "no_record") if getattr(args, name)]
+        excluded = [name for name in ("filter", "record", "no_record", "force") if getattr(args, name)]
         excluded += [name for name in ("repeat", "clients") if getattr(args, name) > 1]
         if excluded:
             flag = excluded[0].replace("_", "-")
@@ -312,12 +350,16 @@ def _report(
     args: argparse.Namespace,
     carry: tuple[SubstitutionRule, ...],
     seconds: float,
+    title: str | None,
 ) -> int:
-    """Report the first run that is different, or else the last; return the exit code."""
+    """Report the first run that is different, or else the last; return the exit code.
+
+    `title` is the name of the new session if it is not its present path.
+    """
     different = [result for result in results if not _is_same(*result, args)]
     played, difference = different[0] if different else results[-1]
-    title = played.path or "(not recorded)"
-    code = report(difference, (sanitize(str(args.recording)), sanitize(title)), args)
+    titles = sanitize(str(args.recording)), sanitize(title or played.path or "(not recorded)")
+    code = report(difference, titles, args)
     for warning in dict.fromkeys(played.warnings):
         warn(warning)
     for producer, suggestion in suggestions(played.sent, carry):
@@ -334,7 +376,7 @@ def _report(
             output = Output()
             for line in latency_table([run for run, _ in results], seconds):
                 output.line(sanitize(line))
-    if played.path is not None and not args.update:
+    if played.path is not None and not args.update and title is None:
         warn(f"recorded to {played.path}")
     return FINDINGS if different else code
 

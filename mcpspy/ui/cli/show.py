@@ -19,14 +19,14 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Change, Session
 from mcpspy.errors import UsageError
 from mcpspy.io.mock.loader import RecordingsLoader
-from mcpspy.io.recording.reader import Recording, RecordingState, find, summarize
+from mcpspy.io.recording.reader import Recording, RecordingState, summarize
 from mcpspy.io.recording.tail import follow
-from mcpspy.ui.cli.arguments import counted_back, query_of
+from mcpspy.ui.cli.arguments import counted_back, is_folder, query_of, recordings, session_path
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, describe_format, read_unsafe_regex
 from mcpspy.ui.cli.show_format import JsonFormatter, TextFormatter
 from mcpspy.ui.cli.show_layout import elide, shorten_subject
 from mcpspy.ui.filter_items import ChangeItem
-from mcpspy.ui.terminal import Output, columns
+from mcpspy.ui.terminal import Output, columns, pad
 
 if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding
@@ -36,13 +36,15 @@ EPILOG = """\
 examples:
   mcpspy show                   the newest session
   mcpspy show weather -v        the newest session with this name, with message bodies
+  mcpspy show recordings/ -q status:error    the failures of all sessions in a folder
   mcpspy show last --follow     print new messages until the session ends
   mcpspy show -q 'tool:forecast status:error or >1s'
   mcpspy show last --follow --lint    with protocol violations below each message
   mcpspy show weather --mock    the requests that `mcpspy mock weather` can answer
   mcpspy show last --format json | jq -c 'select(.kind == "failure")'
 
-SESSION is a file, `last`, a session name, or the beginning of a session id.
+SESSION is a file, `last`, a session name, the beginning of a session id, or a folder of
+recordings: then each line begins with the id and name of its session.
 QUERY: words, tool:NAME, method:tools/*, status:error, is:pending, >200ms, size>10kb,
 text:WORDS, /REGEX/, combined with and, or, not, ( ); see docs/filter.md.
 → from the client, ← from the server, · a note: stderr, exit, signals.
@@ -56,6 +58,9 @@ SAMPLE = 500
 
 NARROWEST = 40
 """Columns of the narrowest output."""
+
+PREFIX = 16
+"""Columns of a session's name before the lines of a folder."""
 
 
 class MockListingEntry(NamedTuple):
@@ -71,7 +76,11 @@ class MockListingEntry(NamedTuple):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "session", metavar="SESSION", nargs="?", default="last", help="session to print (default: last)"
+        "session",
+        metavar="SESSION",
+        nargs="?",
+        default="last",
+        help="session to print, - for stdin (default: last)",
     )
     options = {
         "-v --verbose": (None, "also print message bodies, and all HTTP notes"),
@@ -99,10 +108,15 @@ def main(args: argparse.Namespace) -> int:
     if args.mock:
         if args.follow or args.filter is not None or args.lint:
             raise UsageError("show: --mock counts the whole recording", "omit --follow, --filter and --lint")
-        _print_mock(RecordingsLoader([find(args.session, args.dir)], (), merge=False).recordings(), args)
+        _print_mock(
+            RecordingsLoader([session_path(args.session, args.dir)], (), merge=False).recordings(), args
+        )
         return 0
     query = query_of(args.filter, linted=args.lint, allow_unsafe=read_unsafe_regex(args))
-    recording = Recording(find(args.session, args.dir))
+    if is_folder(args.session, args.dir):
+        _print_folder(query, args)
+        return 0
+    recording = Recording(session_path(args.session, args.dir, follows=args.follow))
     counted_back(query, recording.path, recording.header)
     printer = _SessionPrinter(recording, query, args)
     printer.formatter.begin()
@@ -112,6 +126,23 @@ def main(args: argparse.Namespace) -> int:
         printer.read()
     printer.end()
     return 0
+
+
+def _print_folder(query: Query | None, args: argparse.Namespace) -> None:
+    """Print the sessions of a folder, the oldest first; each line begins with the id and name of its session."""
+    if args.follow:
+        raise UsageError("show: --follow prints one session", "use a session of the folder")
+    for _, path in recordings([args.session], args.dir):
+        recording = Recording(path)
+        counted_back(query, path, recording.header)
+        printer = _SessionPrinter(recording, query, args)
+        header = recording.header
+        if isinstance(printer.formatter, JsonFormatter):
+            printer.formatter.session = header.id
+        else:
+            printer.formatter.prefix = f"{header.id}  {pad(sanitize(header.name), PREFIX)}  "
+        printer.read()
+        printer.end()
 
 
 def read_width(text: str) -> int:

@@ -80,6 +80,8 @@ class TextFormatter:
         is_filtered: bool = False,
     ) -> None:
         self._session = session
+        self.prefix = ""
+        """Text before each line, in place of a heading and a summary."""
         self._is_filtered = is_filtered
         self._verbose = verbose
         self._shows_http = shows_http
@@ -138,7 +140,7 @@ class TextFormatter:
         self._shown += 1
         make_line = note_line if row.arrow == rows.NO_DIRECTION else message_line
         line = make_line(row, stream(change) if self._has_streams else "", self._widths)
-        self._output.line(line, None if row.tone == rows.OK else row.tone)
+        self._output.line(self.prefix + line, None if row.tone == rows.OK else row.tone)
         for finding in findings:
             self._print_finding(finding)
         if self._verbose and not isinstance(change.what, Note | Damaged):
@@ -161,6 +163,9 @@ class TextFormatter:
     ) -> None:
         """Print the summary: the number of `unanswered` requests, and those of them that are `listed`."""
         session, output = self._session, self._output
+        if self.prefix:
+            warn_incomplete(recording.path, recording.torn)
+            return
         output.line()
         self._wrapped(
             f"{self._shown} of {len(session.changes)} lines" if self._is_filtered else "",
@@ -202,6 +207,8 @@ class JsonFormatter:
 
     def __init__(self, verbose: bool) -> None:
         self._verbose = verbose
+        self.session = ""
+        """Id of the session, if there are several."""
 
     def begin(self) -> None:
         """Print nothing: JSON has no heading."""
@@ -223,6 +230,8 @@ class JsonFormatter:
         self._write({"n": finding.number, "kind": "finding", **_finding(finding)})
 
     def _write(self, document: dict[str, Any]) -> None:
+        if self.session:
+            document = {"session": self.session, **document}
         sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE))
         sys.stdout.buffer.flush()
 

@@ -6,6 +6,7 @@ environment loads this module, so it imports only pytest; the first test that us
     McpRecording                                     the value of the fixture
     assert_lint_clean(session, ignore=[…])           the session has no protocol violations
     assert_matches(session, recording, ignore=[…])   the session matches the recording
+    assert_contract(session, forbid_tools=[…])       the session meets a contract
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mcpspy.ui.pytest_plugin.assertions import assert_lint_clean, assert_matches
+    from mcpspy.ui.pytest_plugin.assertions import assert_contract, assert_lint_clean, assert_matches
     from mcpspy.ui.pytest_plugin.fixture import McpRecording
 
-__all__ = ["McpRecording", "assert_lint_clean", "assert_matches"]
+__all__ = ["McpRecording", "assert_contract", "assert_lint_clean", "assert_matches"]
 
 MODES = ("none", "once", "new_episodes", "all")
 
 MARKER = (
-    "mcp_recording(path, mode=, match=, ignore=[], on_exhausted=, server=[], upstream=): "
+    "mcp_recording(path, mode=, match=, ignore=[], on_exhausted=, strict=, server=[], upstream=): "
     "the recording that the fixture mcp_recording serves or creates (mcpspy, docs/pytest.md)"
 )
 
@@ -55,6 +56,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "requests; all: record again. Overrides markers (default: once; none if CI is set)",
     )
     parser.addini("mcpspy_record", "default mode: none, once, new_episodes, all")
+    parser.addini("mcpspy_match", "default of match: exact, lenient, method")
+    parser.addini("mcpspy_ignore", "JSON pointers that every test ignores, one per line", type="linelist")
+    parser.addini("mcpspy_on_exhausted", "default of on_exhausted: repeat, error")
+    parser.addini("mcpspy_strict", "fail tests that do not send every recorded request", type="bool")
     parser.addini("mcpspy_server", "the real server: a command or a URL", type="args")
     parser.addini(
         "mcpspy_config", "mcpspy.toml with redaction settings for recordings, relative to the rootdir"

@@ -1,16 +1,17 @@
-"""Assertions on a session: it has no protocol violations, or it matches a recording.
+"""Assertions on a session: it has no protocol violations, matches a recording, or meets a contract.
 
-The failure message is the report of `mcpspy lint` or `mcpspy diff`. A session is the value of the fixture (its messages
+The failure message is the report of `mcpspy lint`, `mcpspy diff` or `mcpspy check`. A session is the value of the fixture (its messages
 so far), or the path of a recording.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from mcpspy.analysis.contract import CallLimit, Contract, check
 from mcpspy.analysis.diff import ChangeSeverity, DiffOptions, compare, ignored, unlisted
 from mcpspy.analysis.diff.options import LISTED
 from mcpspy.analysis.lint import Severity as LintSeverity
@@ -18,6 +19,7 @@ from mcpspy.analysis.lint import selected
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.pytest_plugin.cassettes import recorded, shown_path
 from mcpspy.ui.pytest_plugin.fixture import McpRecording
+from mcpspy.ui.report.contract_text import term_lines
 from mcpspy.ui.report.diff_text import terminal
 from mcpspy.ui.report.lint_scan import LintScan
 from mcpspy.ui.report.lint_text import finding_lines
@@ -92,6 +94,41 @@ def assert_matches(
             report = [line for line, _ in terminal(difference, width=WIDTH, fail_on=least)]
             recorded_path, new_path = map(shown_path, pair)
             raise AssertionError("\n".join([f"{new_path} differs from {recorded_path}", *report]))
+
+
+def assert_contract(
+    session: SessionSource,
+    *,
+    expect_tools: Iterable[str] = (),
+    forbid_tools: Iterable[str] = (),
+    max_calls: int | Mapping[str, int] | None = None,
+    max_duration: float | None = None,
+    no_errors: bool = False,
+    no_issues: bool = False,
+) -> None:
+    """Fail if a session breaks a term of a contract: the options of `mcpspy check`.
+
+    Tools are names or patterns with `*`. `max_calls` is a number for all tools, or a mapping from tools to numbers;
+    `max_duration` is in seconds. With several sessions, each must meet every term.
+    """
+    __tracebackhide__ = True
+    limits = {} if max_calls is None else {"*": max_calls} if isinstance(max_calls, int) else max_calls
+    contract = Contract(
+        expect_tools=tuple(expect_tools),
+        forbid_tools=tuple(forbid_tools),
+        max_calls=tuple(CallLimit(tool, most) for tool, most in limits.items()),
+        max_duration=max_duration,
+        no_errors=no_errors,
+        no_issues=no_issues,
+    )
+    for path in _paths(session):
+        broken = [result for result in check(Recording(path).session(), contract) if not result.is_met]
+        if broken:
+            raise AssertionError(
+                "\n".join(
+                    [f"{shown_path(path)} breaks its contract", *(line for line, _ in term_lines(broken))]
+                )
+            )
 
 
 def _paths(source: SessionSource) -> list[Path]:

@@ -17,10 +17,11 @@ from mcpspy.core.mock.selector import MatchMode
 from mcpspy.core.mock.session import MockOptions
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
+from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.pytest_plugin import cassettes
 from mcpspy.ui.pytest_plugin.cassettes import recorded, shown_path
-from mcpspy.ui.pytest_plugin.misses import unrecorded
+from mcpspy.ui.pytest_plugin.misses import unrecorded, unsent
 from mcpspy.ui.pytest_plugin.options import PluginOptions, redaction_of
 
 if TYPE_CHECKING:
@@ -113,6 +114,20 @@ class McpRecording:
             ]
         )
 
+    def report_unsent(self) -> str:
+        """Return a report of the recorded requests that the test did not send; empty unless it is strict."""
+        options = self._options
+        if self.records_all or not options.strict:
+            return ""
+        ignored = [pointer(text) for text in options.ignore]
+        loader = RecordingsLoader(self._recorded, ignored, merge=False)
+        played = [Recording(path).session() for path in self.sessions]
+        found = unsent(played, loader.recordings(), MatchMode(options.match), ignored)
+        if not found:
+            return ""
+        count = "1 recorded request was" if len(found) == 1 else f"{len(found)} recorded requests were"
+        return "\n".join([f"mcpspy: strict: {count} not sent", *(f"  {line}" for line in found)])
+
     def report_discarded(self) -> str:
         """Return the paths of the sessions of a failed test; empty without any."""
         discarded = cassettes.sessions(self._new_folder) if self._options.records else []
@@ -127,6 +142,8 @@ class McpRecording:
             self._serving.close()
         report = self.report_unrecorded()  # A client may send requests until its own fixture has ended.
         if report or not self.has_passed:
+            return report
+        if report := self.report_unsent():
             return report
         if not self._options.records:
             return ""

@@ -1,4 +1,4 @@
-"""The unrecorded requests of the code under test, for the report of its test.
+"""The unrecorded requests of the code under test, and the recorded ones that it did not send.
 
 Each is described with the nearest recorded request and the values that differ. The mock reports the same to its
 client, which may ignore it. All text is sanitized.
@@ -11,8 +11,9 @@ from itertools import islice
 from typing import Any, Final
 
 from mcpspy.core.jsontools import Pointer, differences, pointer
-from mcpspy.core.mock.matching import compared_request
-from mcpspy.core.mock.recordings import DIFFERENCES
+from mcpspy.core.mock.matching import compared_request, request_key
+from mcpspy.core.mock.recordings import DIFFERENCES, Recordings
+from mcpspy.core.mock.selector import MatchMode, Selector, about, never_sent
 from mcpspy.core.protocol.message import Failure, Request
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.redact.placeholder import fits
@@ -38,6 +39,19 @@ def unrecorded(
         and isinstance(exchange.answer, Failure)
         and exchange.answer.text.startswith(PREFIX)
     ]
+
+
+def unsent(
+    played: Iterable[Session], recordings: Recordings, mode: MatchMode, ignored: Sequence[Pointer] = ()
+) -> list[str]:
+    """Return a line for each recorded request that none of the played sessions sent, as `mcpspy mock --strict` does."""
+    selectors = []
+    for session in played:
+        selectors.append(Selector(recordings, mode))
+        for request in _requests(session):
+            selectors[-1].select(request, request_key(request, ignored))
+    found = never_sent(selectors or [Selector(recordings, mode)])
+    return [short(about(interaction)) for interaction in found]
 
 
 def _described(

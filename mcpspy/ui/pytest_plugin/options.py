@@ -24,7 +24,7 @@ from mcpspy.ui.pytest_plugin.cassettes import recorded, recording_path, shown_pa
 
 MARK = "mcp_recording"
 
-KNOWN = ("path", "mode", "match", "ignore", "on_exhausted", "server", "upstream")
+KNOWN = ("path", "mode", "match", "ignore", "on_exhausted", "strict", "server", "upstream")
 
 ON_EXHAUSTED = ("repeat", "error")
 
@@ -41,6 +41,8 @@ class PluginOptions(Struct, frozen=True, kw_only=True):
     ignore: tuple[str, ...] = ()
     """JSON pointers, as in `mcpspy mock --ignore-path`."""
     on_exhausted: str = ON_EXHAUSTED[0]
+    strict: bool = False
+    """True if the test must send every recorded request."""
     server: tuple[str, ...] = ()
     """The real server's command; empty if the server has a URL or is not needed."""
     upstream: str | None = None
@@ -75,9 +77,24 @@ def read_options(request: pytest.FixtureRequest, modes: Sequence[str]) -> Plugin
             or _default_mode(),
             modes,
         ),
-        match=_one_of("match", marked.get("match", "exact"), [str(match) for match in MatchMode]),
-        ignore=tuple(_ignored(text) for text in _list("ignore", marked.get("ignore", ()))),
-        on_exhausted=_one_of("on_exhausted", marked.get("on_exhausted", "repeat"), ON_EXHAUSTED),
+        match=_one_of(
+            "match",
+            marked.get("match") or config.getini("mcpspy_match") or "exact",
+            [str(match) for match in MatchMode],
+        ),
+        # The pointers of the settings and of the marker: values such as a time differ in every test.
+        ignore=tuple(
+            _ignored(text)
+            for text in dict.fromkeys(
+                [*(config.getini("mcpspy_ignore") or ()), *_list("ignore", marked.get("ignore", ()))]
+            )
+        ),
+        on_exhausted=_one_of(
+            "on_exhausted",
+            marked.get("on_exhausted") or config.getini("mcpspy_on_exhausted") or "repeat",
+            ON_EXHAUSTED,
+        ),
+        strict=_boolean("strict", marked.get("strict", config.getini("mcpspy_strict") or False)),
         config=config.rootpath / config.getini("mcpspy_config") if config.getini("mcpspy_config") else None,
     )
     _check_redaction(options)
@@ -156,6 +173,12 @@ def _one_of(name: str, value: object, words: Sequence[str]) -> str:
     if value not in words:
         raise UsageError(f"{name} {value!r}: unknown value", f"use {', '.join(words)}")
     return str(value)
+
+
+def _boolean(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise UsageError(f"{name}={value!r}: not a boolean", f"use {name}=True")
+    return value
 
 
 def _list(name: str, value: object) -> list[str]:

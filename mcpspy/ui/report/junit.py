@@ -1,7 +1,8 @@
 """JUnit XML for CI servers, in the form that Jenkins, GitLab, GitHub's reporters and pytest accept.
 
 A diff is one suite with a test case per compared item; lint findings are a suite per recording with a test
-case per rule. Changes and findings at or above `fail_on` are a `failure`, others are `system-out`.
+case per rule. Changes and findings at or above `fail_on` are a `failure`, others are `system-out`. A contract is a suite
+per recording with a test case per term.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
+from mcpspy.analysis.contract import TermResult
 from mcpspy.analysis.diff import ChangeSeverity, ComparedCase, DiffChange, SessionDiff
 from mcpspy.analysis.lint import Finding, Severity
 from mcpspy.core.sanitize import sanitize
@@ -125,3 +127,25 @@ def _line(recording: LintedRecording, finding: Finding) -> str:
 
 def _is_grave(finding: Finding, fail_on: Severity) -> bool:
     return finding.severity.rank <= fail_on.rank
+
+
+def contract_junit(checked: Sequence[tuple[str, Sequence[TermResult]]]) -> str:
+    """Return the report of recordings, each with its title and the results of the terms."""
+    everything = [result for _, results in checked for result in results]
+    root = ET.Element("testsuites", {"name": "mcpspy check", **_counts(everything)})
+    for title, results in checked:
+        suite = ET.SubElement(
+            root, "testsuite", {"name": plain(visible(title)), **_counts(results), "skipped": "0"}
+        )
+        for result in results:
+            name = plain(visible(result.term))
+            case = ET.SubElement(suite, "testcase", {"classname": "mcpspy.check", "name": name})
+            if not result.is_met:
+                failure = ET.SubElement(case, "failure", {"message": plain(visible(result.found))})
+                failure.text = plain("\n".join(f"{at:.3f}  {visible(text)}" for at, text in result.evidence))
+    return _document(root)
+
+
+def _counts(results: Sequence[TermResult]) -> dict[str, str]:
+    failed = sum(not result.is_met for result in results)
+    return {"tests": str(len(results)), "failures": str(failed), "errors": "0"}

@@ -150,7 +150,7 @@ def test_a_new_error_is_breaking(edited: Edited, recorded: Recorded) -> None:
     assert (change.kind, change.severity, change.why) == (
         ChangeKind.ERROR,
         BREAKING,
-        "ok → error -32603: boom",
+        "ok → error -32603 internal error: boom",
     )
     assert (change.pointer, change.old, change.new["code"]) == ("/error", UNSET, -32603)
     assert case.new == case.old

@@ -98,7 +98,7 @@ def test_a_handshake_that_fails_is_breaking(record: Make) -> None:
     assert (first.kind, first.severity, first.why) == (
         ChangeKind.ERROR,
         BREAKING,
-        "ok → error -32602: too old",
+        "ok → error -32602 invalid params: too old",
     )
     assert first.new == refused
     assert handshake_changes(record, initialize(RESULT), initialize(None))[0] == (

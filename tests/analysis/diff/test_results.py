@@ -46,12 +46,20 @@ def changes(one: RequestStep, two: RequestStep, terms: ComparisonTerms | None = 
     ("old", "new", "expected"),
     [
         (OK, TOOL_ERROR, (ChangeKind.ERROR, BREAKING, "ok → tool error: bad")),
-        (OK, ERROR, (ChangeKind.ERROR, BREAKING, "ok → error -32002: not there")),
+        (OK, ERROR, (ChangeKind.ERROR, BREAKING, "ok → error -32002 resource not found: not there")),
         (OK, NOTHING, (ChangeKind.ERROR, BREAKING, "ok → no answer")),
         (TOOL_ERROR, OK, (ChangeKind.RECOVERED, DIFFERENT, "tool error: bad → ok")),
-        (TOOL_ERROR, ERROR, (ChangeKind.ERROR, DIFFERENT, "tool error: bad → error -32002: not there")),
+        (
+            TOOL_ERROR,
+            ERROR,
+            (ChangeKind.ERROR, DIFFERENT, "tool error: bad → error -32002 resource not found: not there"),
+        ),
         (OK, CANCELLED, (ChangeKind.OUTCOME, DIFFERENT, "ok → cancelled")),
-        (CANCELLED, ERROR, (ChangeKind.OUTCOME, DIFFERENT, "cancelled → error -32002: not there")),
+        (
+            CANCELLED,
+            ERROR,
+            (ChangeKind.OUTCOME, DIFFERENT, "cancelled → error -32002 resource not found: not there"),
+        ),
     ],
     ids=str,
 )
@@ -182,7 +190,7 @@ def test_a_different_end_of_an_acknowledged_subscription_is_a_note(record: Make)
 
 
 def test_an_end_in_words(record: Make) -> None:
-    assert ended(step(record, {"error": "odd"})) == "error"
+    assert ended(step(record, {"error": "why"})) == "error: why"
     assert ended(step(record, {"error": {"code": 1, "message": "\nfirst\nsecond"}})) == "error 1: first"
     long = ended(step(record, {"result": {"isError": True, "content": [{"text": "x" * 300}]}}))
     assert long == "tool error: " + "x" * 199 + "…"

@@ -401,11 +401,13 @@ def test_a_progress_token_is_its_json_text(params: str, token: str | None) -> No
         ('{"code":-32601,"message":"no"}', -32601, "no"),
         ('{"code":0,"message":""}', 0, ""),
         ('{"code":"x","message":5}', None, "5"),
+        ('{"code":1,"message":null}', 1, ""),
+        ('{"code":1,"message":{"a":"\\u0062"}}', 1, '{"a":"b"}'),
         ('{"code":true}', None, ""),
         ('{"code":1.5}', None, ""),
         ('"boom"', None, "boom"),
         ("null", None, ""),
-        ("[]", None, ""),
+        ("[]", None, "[]"),
     ],
 )
 def test_a_failure_has_its_code_and_text_if_it_has_them(error: str, code: int | None, text: str) -> None:
@@ -474,6 +476,65 @@ def test_a_message_with_a_hole_in_it_does_not_raise(text: str, place: int, hole:
     data = json.dumps({"jsonrpc": "2.0", "id": text, "method": text, "params": {"name": text}}).encode()
     for message in read(data[:place] + hole + data[place + 1 :]):
         look_at_everything(message)
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        ("-32601", " -32601 method not found"),
+        ("-32099", " -32099 server error"),
+        ("-32801", " -32801 content modified"),
+    ]
+    + [(code, f" {code}") for code in ("0", "-32100", "-32601.0", "1e3", '"-32601"', "true", "[1]")]
+    + [("null", ""), ("1" * 30, " " + "1" * 30)],
+)
+def test_an_error_is_described_by_its_code_as_it_is_with_its_name_and_its_message(
+    code: str, shown: str
+) -> None:
+    error = '{"jsonrpc":"2.0","id":1,"error":{"code":%s%s}}'
+    assert failure(error % (code, "")).description == "error" + shown
+    assert failure(error % (code, ',"message":null')).description == "error" + shown
+    assert failure(error % (code, ',"message":"no\\n"')).description == f"error{shown}: no"
+
+
+@pytest.mark.parametrize("text", ["1", '"a"', "null", "true", "1e400", "-0.5"])
+def test_json_that_is_not_an_object_is_called_so_and_is_strict(text: str) -> None:
+    assert (malformed(text).why, malformed(text).flaws) == ("not an object", ())
+    assert (malformed("NaN").why, malformed("NaN").flaws) == ("not an object", (LOOSE,))
+
+
+DEEP = b'{"a":' * 10_000 + b"[]" + b"}" * 10_000
+
+
+def test_messages_nested_ten_thousand_levels_are_read() -> None:
+    call = request(
+        b'{"jsonrpc":"2.0","id":"x","params":{"arguments":%b,"name":"n","_meta":{"x":%b,"progressToken":7}},"method":"tools/call"}'
+        % (DEEP, DEEP)
+    )
+    assert (call.id, call.method, call.subject, call.progress_token) == ('"x"', "tools/call", "n", "7")
+    assert call.flaws == ()
+    assert bytes(call.body.name) == b'"n"'
+    assert list(call.params) == ["arguments", "name", "_meta"]
+    answer = result(b'{"jsonrpc":"2.0","result":{"x":%b,"isError":true},"id":3}' % DEEP)
+    assert (answer.id, answer.is_tool_error) == ("3", True)
+    error = failure(b'{"jsonrpc":"2.0","id":3,"error":{"data":%b,"code":-32603,"message":"m"}}' % DEEP)
+    assert error.description == "error -32603 internal error: m"
+    first, second = read(b'[{"jsonrpc":"2.0","id":1,"method":"x","params":%b}, 5]' % DEEP)
+    assert (type(first), first.index, first.data[-3:]) == (Request, 0, b"}}}")
+    assert (type(second), second.index) == (Malformed, 1)
+    assert malformed(b'{"jsonrpc":"2.0","id":1,"method":"x","params":%b,}' % DEEP).why.startswith(
+        ("nested too deep", "not JSON")
+    )
+
+
+def test_a_value_keeps_two_hundred_levels_and_the_text_of_the_rest() -> None:
+    value: Any = loads(b'[1,%b,"end"]' % DEEP)
+    assert (value[0], value[2]) == (1, "end")
+    levels, value = 1, value[1]
+    while isinstance(value, dict):
+        levels, value = levels + 1, value["a"]
+    assert (levels, value) == (199, '{"a":' * 9802 + "[]" + "}" * 9802)
+    assert loads(b"[" * 199 + b"]" * 199) == json.loads(b"[" * 199 + b"]" * 199)
 
 
 @pytest.mark.parametrize("depth", range(970, 1010))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.core.protocol.spec import ERRORS, METHODS, MODERN, REVISIONS, is_known, other
+from mcpspy.core.protocol.spec import ERRORS, METHODS, MODERN, REVISIONS, error_name, is_known, other
 
 C, S, BOTH = "client", "server", "either"
 
@@ -152,6 +152,8 @@ def test_revisions_are_oldest_first_and_sort_as_text() -> None:
 
 def test_the_error_codes_are_those_with_one_meaning() -> None:
     assert sorted(ERRORS) == [
+        -32801,
+        -32800,
         -32700,
         -32603,
         -32602,
@@ -166,6 +168,21 @@ def test_the_error_codes_are_those_with_one_meaning() -> None:
     assert not [code for code in ERRORS if -32019 <= code <= -32000 and code != -32002], (
         "each SDK has its own meaning for these"
     )
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        (-32700, "parse error"),
+        (-32002, "resource not found"),
+        (-32020, "header mismatch"),
+        (-32800, "request cancelled"),
+    ]
+    + [(code, "server error") for code in (-32000, -32001, -32019, -32023, -32099)]
+    + [(code, None) for code in (-31999, -32100, 0, 404, None)],
+)
+def test_a_code_has_a_name_if_a_specification_gives_it_one(code: int | None, name: str | None) -> None:
+    assert error_name(code) == name
 
 
 def test_the_other_end_of_the_other_end_is_this_one() -> None:

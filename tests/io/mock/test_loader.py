@@ -47,6 +47,15 @@ def test_conflicting_responses_of_two_recordings_are_reported(tmp_path: Path) ->
     assert together.warnings == ["tools/call tool 1: 1.jsonl and 0.jsonl differ; using 1.jsonl"]
 
 
+def test_damaged_lines_are_skipped_and_counted(tmp_path: Path) -> None:
+    header, *rest = ONE.splitlines(keepends=True)
+    damaged = loading(tmp_path, b"".join([header, b"garbage\n", *rest, b"{}\n"]))
+
+    assert len(damaged.recordings().interactions) == 1
+    (warning,) = damaged.warnings
+    assert warning.endswith(": 2 damaged lines skipped")
+
+
 def test_an_incomplete_last_line_is_skipped_and_reported(tmp_path: Path) -> None:
     torn = loading(tmp_path, ONE + b'{"t":9.0,"from":"cli')
     assert len(torn.recordings().interactions) == 1

@@ -18,7 +18,7 @@ class Ran:
 
     def __init__(self, capfd: pytest.CaptureFixture[str], recorded: Path, how: str, *options: str) -> None:
         own = ["--carry", CARRY, "--timeout", str(patience(how)), *options]
-        if "--update" not in options:
+        if not {"--update", "--record"} & set(options):
             own += ["--no-record"]
         self.code = main(["replay", str(recorded), *own, "--", *command(how)])
         self.out, self.err = capfd.readouterr()

@@ -64,9 +64,11 @@ def test_hosts_redacts_command_lines_and_urls(home: Path, capsys: pytest.Capture
     assert main(["hosts"]) == 0
     shown = capsys.readouterr().out
     assert main(["hosts", "--format", "json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    printed = capsys.readouterr().out
+    document = json.loads(printed.splitlines()[0])
 
-    assert not [secret for secret in SECRETS if secret in shown + json.dumps(document)]
+    assert not [secret for secret in SECRETS if secret in shown + printed]
+    assert document["host"] == "claude-code-project"
     assert f"npx a --token [redacted] --pin [redacted] --url={SHOWN}" in shown
     assert "env API_KEY=[redacted] b" in shown
     assert [server["url"] for server in document["servers"]][2:5] == [
@@ -128,7 +130,7 @@ def test_an_error_does_not_repeat_the_secrets_of_its_command_line(
     assert not [secret for secret in SECRETS if secret in shown], shown
 
 
-def test_the_banner_of_http_is_redacted_and_says_what_clients_need() -> None:
+def test_the_banner_of_http_is_redacted_and_names_what_clients_need() -> None:
     upstream = read_upstream("https://example.com/s/Zm9vYmFyMTIzNDU2Nzg5/mcp?api_key=tiger99&pin=hunter2")
     assert upstream is not None
     options = HttpOptions(upstream, "127.0.0.1", 0)

@@ -68,6 +68,63 @@ def test_the_recording_is_updated_once_it_was_shown_how_and_the_old_one_is_kept(
     assert ran.code == 0
 
 
+def test_a_new_session_replaces_an_earlier_one_only_with_force(
+    recorded: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    new = tmp_path / "now" / "new.jsonl"
+    force = "--record", str(new), "--force"
+    assert Ran(capfd, recorded, "same", *force).code == 0
+    first = new.read_bytes()
+
+    ran = Ran(capfd, recorded, "result", *force, "--format", "markdown")
+    assert ran.code == 1
+    assert f"→ `{new}`" in ran.out
+    assert f"recorded to {new}; {new}.bak is the old recording" in ran.err
+    assert new.with_name("new.jsonl.bak").read_bytes() == first
+    assert b'"text": "4"' in new.read_bytes()
+    assert sorted(path.name for path in new.parent.iterdir()) == ["new.jsonl", "new.jsonl.bak"]
+
+    kept = new.read_bytes()
+    Ran(capfd, recorded, "same", "--record", str(new))
+    assert new.read_bytes() == kept
+    assert len(list(new.parent.glob("*.jsonl"))) == 2
+
+
+def test_force_replaces_recordings_only(
+    recorded: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other.txt"
+    other.write_text("mine\n", encoding="utf-8")
+
+    ran = Ran(capfd, recorded, "same", "--record", str(other), "--force")
+    assert ran.code == 2
+    assert "not an mcpspy recording" in ran.err
+    assert other.read_text(encoding="utf-8") == "mine\n"
+    assert Ran(capfd, recorded, "same", "--force").code == 2
+
+
+def test_damaged_lines_are_counted(recorded: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    lines = recorded.read_bytes().splitlines(keepends=True)
+    recorded.write_bytes(b"".join([lines[0], b"garbage\n", *lines[1:]]))
+
+    ran = Ran(capfd, recorded, "same", "--no-record")
+
+    assert ran.code == 0
+    assert f"{recorded}: 1 damaged line skipped" in ran.err
+
+
+def test_a_recording_without_any_response_cannot_be_compared(
+    recorded: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lines = recorded.read_bytes().splitlines(keepends=True)
+    recorded.write_bytes(b"".join(line for line in lines if b'"from":"server"' not in line))
+
+    ran = Ran(capfd, recorded, "same", "--no-record")
+
+    assert ran.code == 2
+    assert "contains no response of the server (did its command start?)" in ran.err
+
+
 def test_a_load_run_reports_its_duration(recorded: Path, capfd: pytest.CaptureFixture[str]) -> None:
     ran = Ran(capfd, recorded, "same", "--clients", "2", "--repeat", "2")
 

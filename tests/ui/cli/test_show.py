@@ -296,11 +296,43 @@ def test_a_file_that_is_not_a_recording_is_one_line_with_a_hint(
     assert printed.rstrip().endswith(")")
 
 
-def test_a_folder_is_one_line_with_a_hint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_recordings_is_one_line_with_a_hint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["show", f"{tmp_path}/"]) == 2
     assert capsys.readouterr().err == (
-        f"mcpspy: {tmp_path}: a folder, not a recording (mcpspy ls --dir {tmp_path} lists its sessions)\n"
+        f"mcpspy: {tmp_path}/: this folder contains no recordings (record one with mcpspy run -- COMMAND)\n"
     )
+
+
+def test_each_line_of_a_folder_names_its_session(
+    make_recording: Make, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    one, two = make_recording(name="first"), make_recording(name="second")
+    assert main(["show", f"{tmp_path}/", "-q", "kind:request"]) == 0
+    lines = capfdbinary.readouterr().out.decode().splitlines()
+    ids = [orjson.loads(path.read_bytes().partition(b"\n")[0])["id"] for path in (one, two)]
+    assert {tuple(line.split()[:2]) for line in lines} == {(ids[0], "first"), (ids[1], "second")}
+
+    main(["show", f"{tmp_path}/", "-q", "kind:request", "--json"])
+    found = [orjson.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+    assert len(found) == len(lines)
+    assert {each["session"] for each in found} == set(ids)
+
+
+def test_a_session_has_precedence_over_a_folder_of_its_name(
+    make_recording: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_recording(name="weather")
+    (tmp_path / "weather").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert main(["show", "weather", "--dir", str(tmp_path)]) == 0
+    assert "weather" in capsys.readouterr().out
+
+
+def test_a_folder_is_not_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", f"{tmp_path}/", "--follow"]) == 2
+    assert "--follow prints one session" in capsys.readouterr().err
 
 
 def test_an_empty_folder_suggests_the_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

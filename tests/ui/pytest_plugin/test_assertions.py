@@ -9,7 +9,7 @@ import pytest
 
 from mcpspy.errors import UsageError
 from mcpspy.ui import pytest_plugin
-from mcpspy.ui.pytest_plugin import assert_lint_clean, assert_matches
+from mcpspy.ui.pytest_plugin import assert_contract, assert_lint_clean, assert_matches
 from mcpspy.ui.pytest_plugin.fixture import McpRecording
 from mcpspy.ui.pytest_plugin.options import PluginOptions
 
@@ -139,3 +139,17 @@ def test_the_module_that_pytest_loads_gives_these_names_and_no_other() -> None:
     assert pytest_plugin.McpRecording is McpRecording
     with pytest.raises(AttributeError, match="has no attribute 'assert_nothing'"):
         _ = pytest_plugin.assert_nothing
+
+
+def test_a_contract_is_checked_for_every_session_of_a_test(fixture: McpRecording) -> None:
+    assert_contract(fixture, expect_tools=["a*"], max_calls=1, no_errors=True, no_issues=True)
+    assert_contract(fixture, max_calls={"add": 1}, max_duration=60.0)
+
+    with pytest.raises(AssertionError) as failed:
+        assert_contract(fixture, forbid_tools=["add"], expect_tools=["add"], max_calls={"add": 0})
+    first, *report = str(failed.value).splitlines()
+    assert first.endswith("breaks its contract")
+    assert [line.strip() for line in report if "FAILED" in line] == [
+        "FAILED  forbid-tool add: 1 call",
+        "FAILED  max-calls add=0: 1 call",
+    ]

@@ -94,6 +94,35 @@ def test_unrecorded_requests_are_reported_once(begin: Begin) -> None:
     assert "not recorded: tools/call subtract\n" in report
 
 
+def test_a_strict_test_sends_every_recorded_request(begin: Begin) -> None:
+    add, again = ("add", {"a": 1, "b": 2}), ("add", {"a": 2, "b": 2})
+    first = begin("once", *SERVER, strict=True)
+    call(first.command, add, add, again)
+    assert end(first) == ""
+
+    assert end(begin("none")) == ""
+    partial = begin("none", strict=True)
+    call(partial.command, add)
+    assert end(partial).splitlines() == [
+        "mcpspy: strict: 2 recorded requests were not sent",
+        "  tools/call add (request 2 of x.jsonl)",
+        "  tools/call add (request 3 of x.jsonl)",
+    ]
+    assert len(end(begin("none", strict=True)).splitlines()) == 4
+
+    both = begin("none", strict=True)  # Over two transports, and with several starts of the server.
+    call(both.command, add, add)
+    call_over_http(both.url, again)
+    assert end(both) == ""
+
+    lenient = begin("none", strict=True, ignore=("/params/arguments/a",))
+    call(lenient.command, add, again, ("add", {"a": 9, "b": 2}))
+    assert end(lenient) == ""
+
+    failed = begin("none", strict=True)
+    assert failed.finish() == ""
+
+
 def test_ignored_params_may_differ_on_both_transports(begin: Begin) -> None:
     first = begin("once", *SERVER)
     call(first.command, ("add", {"a": 1, "b": 2}))

@@ -206,3 +206,44 @@ def test_settings_of_redaction_are_read_before_anything_starts(tmp_path: Path) -
     (tmp_path / "mcpspy.toml").write_text("[redact]\nkeys = 3\n", encoding="utf-8")
     with pytest.raises(UsageError, match="must be a list of strings"):
         read(Request(tmp_path, mcpspy_config="mcpspy.toml", mcpspy_server=SERVER))
+
+
+def test_the_settings_are_the_defaults_of_the_markers(existing: Path, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {
+        "mcpspy_match": "lenient",
+        "mcpspy_ignore": ["/params/arguments/now"],
+        "mcpspy_on_exhausted": "error",
+        "mcpspy_strict": True,
+    }
+
+    def chosen(*markers: pytest.MarkDecorator) -> tuple[str, tuple[str, ...], str, bool]:
+        options = read(Request(tmp_path, *markers, **settings))
+        return options.match, options.ignore, options.on_exhausted, options.strict
+
+    assert existing.exists()
+    assert chosen() == ("lenient", ("/params/arguments/now",), "error", True)
+    marker = mark(match="method", ignore=["/params/arguments/id"], on_exhausted="repeat", strict=False)
+    pointers = ("/params/arguments/now", "/params/arguments/id")
+    assert chosen(marker) == ("method", pointers, "repeat", False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"mcpspy_match": "fuzzy"}, "match 'fuzzy': unknown value"),
+        ({"mcpspy_on_exhausted": "stop"}, "on_exhausted 'stop': unknown value"),
+        ({"mcpspy_ignore": ["params/now"]}, "ignore 'params/now'"),
+    ],
+)
+def test_wrong_settings_are_errors(
+    settings: dict[str, Any], error: str, existing: Path, tmp_path: Path
+) -> None:
+    assert existing.exists()
+    with pytest.raises(UsageError, match=error):
+        read(Request(tmp_path, **settings))
+
+
+def test_strict_is_a_boolean(existing: Path, tmp_path: Path) -> None:
+    assert existing.exists()
+    with pytest.raises(UsageError, match="strict='yes': not a boolean"):
+        read(Request(tmp_path, mark(strict="yes")))

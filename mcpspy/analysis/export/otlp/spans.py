@@ -299,9 +299,8 @@ def error_attributes(exchange: Exchange) -> tuple[dict[str, Value | None], str |
     """Return the attributes of an error and its message; ({}, None) if there is none."""
     answer = exchange.answer
     if isinstance(answer, Failure):
-        code = "_OTHER" if answer.code is None else str(answer.code)
-        status = None if answer.code is None else code
-        return {"error.type": code, "rpc.response.status_code": status}, answer.text
+        code = answer.code_text
+        return {"error.type": code or "_OTHER", "rpc.response.status_code": code}, answer.text
     kind = _ERRORS.get(exchange.state)
     if kind is None:
         return {}, None

@@ -15,7 +15,7 @@ from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.state import NO_MESSAGE, NOTIFIES, POSTED, REQUESTS, UNREADABLE
 from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.core.protocol.mcp_headers import ANNOTATION, is_mismatch, param_headers
-from mcpspy.core.protocol.spec import MODERN
+from mcpspy.core.protocol.spec import MODERN, error_name
 
 RULES: list[LintRule] = []
 
@@ -320,7 +320,9 @@ def status(event: LintEvent) -> Iterator[Report]:
     for code in post.answers:
         right = {-32601: 404, -32020: 400, -32021: 400, -32022: 400}.get(code or 0)
         if right is not None and post.status not in (right, 0):
-            yield Report(f"error {code} with status {post.status}, not {right}", post.status)
+            yield Report(
+                f"error {code} {error_name(code)} with status {post.status}, not {right}", post.status
+            )
 
 
 @modern.warning(

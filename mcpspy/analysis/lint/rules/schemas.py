@@ -236,7 +236,7 @@ def found(event: LintEvent) -> Iterator[Report]:
         and method.subject in ("name", "uri")
     ):
         yield Report(
-            f"error code -32601 for {event.method} {about or ''}, which the server declared".replace(
+            f"error code -32601 (method not found) for {event.method} {about or ''}, which the server declared".replace(
                 "  ", " "
             )
         )

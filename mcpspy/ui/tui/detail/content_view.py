@@ -18,6 +18,8 @@ import msgspec
 from msgspec import Raw
 
 from mcpspy.analysis.rows import BAD, QUIET, size
+from mcpspy.core.protocol.message import loads
+from mcpspy.core.protocol.spec import error_name
 from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.tui.detail.json_view import StyledSpan, string
 from mcpspy.ui.tui.widgets.columns import Piece
@@ -232,7 +234,9 @@ def _error(data: bytes, at: str) -> Iterator[ContentBlock]:
         yield _value("error", data, at)
         return
     where = f"{at}/code" if "code" in fields else at
-    yield ContentBlock([(f"error {_short(fields.pop('code', Raw(b'')))}".rstrip(), BAD)], pointer=where)
+    code = fields.pop("code", Raw(b""))
+    name = error_name(value) if isinstance(value := loads(code), int) else None
+    yield ContentBlock([(f"error {_short(code)} {name or ''}".rstrip(), BAD)], pointer=where)
     for name, raw in fields.items():
         yield _value(name, bytes(raw), f"{at}/{_escaped(name)}")
 

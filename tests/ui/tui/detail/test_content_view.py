@@ -67,7 +67,7 @@ def test_structured_content_and_tool_errors_are_shown() -> None:
 
 def test_an_error_is_its_code_and_message() -> None:
     assert said({"id": 1, "error": {"code": -32602, "message": "bad\nthing", "data": {"a": 1}}}) == [
-        ("error -32602", ""),
+        ("error -32602 invalid params", ""),
         ("message", "bad\nthing"),
         ('data: {"a": 1}', ""),
     ]

@@ -1,0 +1,125 @@
+"""`mcpspy check`: check sessions against a contract on calls, errors and duration."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from mcpspy.analysis import rows
+from mcpspy.analysis.contract import Contract, TermResult, check, read_call_limit
+from mcpspy.core.rules.model import seconds
+from mcpspy.core.sanitize import sanitize
+from mcpspy.errors import FINDINGS, UsageError
+from mcpspy.io.recording.reader import Recording
+from mcpspy.ui.cli.arguments import recordings
+from mcpspy.ui.cli.options import FOLDER, describe, describe_format
+from mcpspy.ui.report.contract_text import term_lines
+from mcpspy.ui.terminal import Output, warn_incomplete
+
+EPILOG = """\
+examples:
+  mcpspy check last --expect-tool forecast --forbid-tool 'delete_*'
+  mcpspy check run.jsonl --max-calls 20 --max-calls 'search=3' --max-duration 30s
+  mcpspy check recordings/ --no-errors --no-issues --format junit > check.xml
+
+TOOL is a name, or a pattern with *, ? and [...]. SESSION is a file, a folder of
+recordings, `last`, a session name, or the beginning of a session id (default: last).
+docs/check.md defines calls, errors and issues.
+
+exit codes: 0 every session meets every term; 1 a term is not met; 2 usage error or not a
+recording; 3 file not readable
+"""
+
+Value = TypeVar("Value")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("sessions", metavar="SESSION", nargs="*", help="sessions to check (default: last)")
+    options = {
+        "--expect-tool": ("TOOL", "require a call of this tool; repeatable"),
+        "--forbid-tool": ("TOOL", "allow no call of this tool; repeatable"),
+        "--max-calls": ("[TOOL=]N", "allow at most N calls, of all tools or of this one; repeatable"),
+        "--max-duration": ("TIME", "allow at most this time from the start to the last message: 30s, 5min"),
+        "--no-errors": (None, "require a result without an error for each request"),
+        "--no-issues": (None, "allow no message with a protocol issue (filter is:issue)"),
+    }
+    describe(parser, options, repeated=("--expect-tool", "--forbid-tool", "--max-calls"))
+    describe_format(parser, "json: one object; junit: XML", choices=("json", "junit"))
+    describe(parser, FOLDER)
+
+
+def main(args: argparse.Namespace) -> int:
+    contract = _contract(args)
+    checked: list[tuple[str, list[TermResult]]] = []
+    for title, path in recordings(args.sessions, args.dir):
+        recording = Recording(path)
+        checked.append((title, check(recording.session(), contract)))
+        warn_incomplete(path, recording.torn)
+    if args.format == "text":
+        _print(checked)
+    else:
+        sys.stdout.write(_json(checked) if args.format == "json" else _junit(checked))
+    return 0 if all(result.is_met for _, results in checked for result in results) else FINDINGS
+
+
+def _contract(args: argparse.Namespace) -> Contract:
+    contract = Contract(
+        expect_tools=tuple(args.expect_tool),
+        forbid_tools=tuple(args.forbid_tool),
+        max_calls=tuple(
+            _read("--max-calls", text, read_call_limit, "20 or search=3") for text in args.max_calls
+        ),
+        max_duration=None
+        if args.max_duration is None
+        else _read("--max-duration", args.max_duration, seconds, "30s, 500ms or 5min"),
+        no_errors=args.no_errors,
+        no_issues=args.no_issues,
+    )
+    if contract == Contract():
+        raise UsageError("check: nothing to check", "add --expect-tool TOOL, --no-errors or another term")
+    return contract
+
+
+def _read(option: str, text: str, read: Callable[[str], Value], example: str) -> Value:
+    try:
+        return read(text)
+    except ValueError:
+        raise UsageError(sanitize(f"{option} {text}: invalid value"), f"use {example}") from None
+
+
+def _print(checked: Sequence[tuple[str, list[TermResult]]]) -> None:
+    output = Output()
+    for title, results in checked:
+        output.line(sanitize(title))
+        for line, tone in term_lines(results):
+            output.line(line, tone)
+    terms = [result.is_met for _, results in checked for result in results]
+    failed = terms.count(False)
+    of = f"{len(terms)} {'term' if len(terms) == 1 else 'terms'}"
+    output.line(f"{failed} of {of} not met" if failed else f"{of} met", rows.BAD if failed else rows.OK)
+
+
+def _json(checked: Sequence[tuple[str, list[TermResult]]]) -> str:
+    import json
+
+    return json.dumps({"ok": all(_is_met(results) for _, results in checked), "sessions": [
+        {"session": title, "ok": _is_met(results), "terms": [_term(result) for result in results]}
+        for title, results in checked
+    ]}, indent=2) + "\n"  # fmt: skip
+
+
+def _is_met(results: Sequence[TermResult]) -> bool:
+    return all(result.is_met for result in results)
+
+
+def _term(result: TermResult) -> dict[str, Any]:
+    evidence = [{"t": one.at, "text": one.text} for one in result.evidence]
+    return {"term": result.term, "ok": result.is_met, "found": result.found, "evidence": evidence}
+
+
+def _junit(checked: Sequence[tuple[str, list[TermResult]]]) -> str:
+    from mcpspy.ui.report.junit import contract_junit
+
+    return contract_junit(checked)
