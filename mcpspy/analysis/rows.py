@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
-from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result, decoded
+from mcpspy.core.protocol.message import (
+    Failure,
+    Malformed,
+    Message,
+    Notification,
+    Request,
+    Result,
+    decoded,
+    read_frame,
+)
 from mcpspy.core.protocol.spec import CLIENT, SERVER
-from mcpspy.core.recording.decode import Damaged, Header, Note
+from mcpspy.core.recording.decode import Damaged, Frame, Header, Note
 from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize, sanitize_bytes
 from mcpspy.core.session.exchange import Exchange, State
@@ -55,6 +65,7 @@ def row(change: Change) -> Row:
         id_text = what.id or "null"
     status, tone = _status(change)
     status, tone = _with_notes(status, tone, [*_effects(change), *_flaws(change)])
+    status = with_batch(status, what)
     return Row(
         time=moment(what.at),
         arrow=FROM_CLIENT if what.side == CLIENT else FROM_SERVER,
@@ -84,6 +95,7 @@ def exchange_row(change: Change, sizes: tuple[int, int | None], now: float) -> R
         if exchange.progress and exchange.is_open:
             status = f"{status}: {progress(exchange.progress[-1])}"
     status, tone = _with_notes(status, tone, notes)
+    status = with_batch(status, exchange.request)
     request_size, answer_size = sizes
     both = f"{size(request_size):>6} {'' if answer_size is None else size(answer_size):>6}"
     return first._replace(latency=latency, size=both, status=sanitize(status), tone=tone)
@@ -138,6 +150,20 @@ def outcome(exchange: Exchange) -> tuple[str, str]:
 def has_failed(exchange: Exchange) -> bool:
     """Return whether the response is a failure; a missing response is not one."""
     return exchange.state in (State.ERROR, State.TOOL_ERROR, State.REFUSED)
+
+
+def with_batch(status: str, message: Message) -> str:
+    """Return the status after the place of the message in its batch, if it has one: `[1/3] ok`, `batch [1/3]`."""
+    if message.index is None:
+        return status
+    place = f"[{message.index + 1}/{batch_size(message.frame)}]"
+    return f"{place} {status}" if status else f"batch {place}"
+
+
+@lru_cache(1)
+def batch_size(frame: Frame) -> int:
+    """Return the number of messages in a batch."""
+    return len(read_frame(frame))
 
 
 def progress(message: Notification) -> str:

@@ -59,6 +59,7 @@ def exchange_item(exchange: Exchange, kind: str = "exchange") -> ExchangeItem:
         id=request.id,
         status=exchange.state.value,
         latency=exchange.latency,
+        is_batch=request.index is not None,
     )
     if answer is not None:
         item.size += len(answer.data)
@@ -178,6 +179,10 @@ class RowItem:
             return True
         answer = index.pair(row) if self.exchanges and index.kind(row) is RowKind.REQUEST else None
         return answer is not None and answer in index.flaws
+
+    @property
+    def is_batch(self) -> bool:
+        return self._index.is_in_batch(self.row)
 
     @property
     def error_code(self) -> int | None:

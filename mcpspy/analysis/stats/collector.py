@@ -1,7 +1,7 @@
 """The collector: lines of a recording in, statistics out, in one pass.
 
 Owns when a message is counted: a notification at once, a request once `core.session.correlation` knows its
-outcome. A filter limits the tables only, not time, handshakes, concurrency and number of messages. A handshake
+outcome. A filter limits requests and tables only, not time, handshakes, concurrency and number of messages. A handshake
 is `initialize` until 2025-11-25 or `server/discover` in 2026-07-28; a client may have neither, and many
 clients may share a proxy.
 """
@@ -172,6 +172,7 @@ class StatsCollector(Correlation[StatsCall]):
         )
         call.is_subscription = message.method == SUBSCRIBE
         call.is_modern = (message.revision or "") >= MODERN
+        call.is_batch = message.index is not None
         if self.tables.reads_text:
             call.data = message.data
         return call

@@ -52,6 +52,7 @@ class StatsCall(Struct, gc=False, eq=False):
     """True if no one waits for it any longer, although a response may still arrive."""
     chain: InputChain | None = None
     has_issue: bool = False
+    is_batch: bool = False
     data: bytes = b""
 
 
@@ -81,6 +82,7 @@ def call_item(call: StatsCall, answer: StatsAnswer | None) -> ExchangeItem:
         data=call.data,
         id=call.id,
         status=call.state.value,
+        is_batch=call.is_batch,
     )
     if answer is not None:
         item.size += answer.size
@@ -240,6 +242,7 @@ class StatsTables:
                 stream=message.frame.stream or "",
                 has_issue=bool(message.flaws),
                 data=message.data,
+                is_batch=message.index is not None,
             )
             if not self.matches(item):
                 return

@@ -37,6 +37,8 @@ class FilterItem(Protocol):
     @property
     def has_issue(self) -> bool: ...  # True if it has a protocol issue.
     @property
+    def is_batch(self) -> bool: ...  # True for a message of a batch (2025-03-26).
+    @property
     def error_code(self) -> int | None: ...  # The code of a JSON-RPC error.
 
     def text(self) -> bytes:
@@ -142,6 +144,10 @@ class MessageItem:
         return isinstance(entry, Malformed | Damaged) or bool(entry.flaws)
 
     @property
+    def is_batch(self) -> bool:
+        return not isinstance(self._entry, Note | Damaged) and self._entry.index is not None
+
+    @property
     def error_code(self) -> int | None:
         return self._entry.code if isinstance(self._entry, Failure) else None
 
@@ -184,6 +190,7 @@ class ExchangeItem(Struct, gc=False, eq=False):
     """The response's bytes."""
     answer_member: str = "result"
     """The member of the response: `result` or `error`."""
+    is_batch: bool = False
 
     def text(self) -> bytes:
         return self.data + b"\n" + self.answer if self.answer else self.data

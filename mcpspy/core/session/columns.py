@@ -121,6 +121,9 @@ class Columns:
         part = self._part_numbers[turn] if turn >= 0 else 0
         return LinePosition(part, self._offset[row], self._length[row], self._batch.get(row, 0))
 
+    def is_in_batch(self, row: int) -> bool:
+        return row in self._batch
+
     def kind(self, row: int) -> RowKind:
         return _KINDS[self.what[row] & _KIND]
 

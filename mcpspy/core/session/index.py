@@ -150,11 +150,11 @@ class Index(Columns, Correlation[Slot]):
         if flaw is not None:
             self._add_flaw(row, flaw)
         is_listable = isinstance(message, Request) or (isinstance(message, Result) and not message.is_task)
-        if is_listable and frame.by is None and row not in self.flaws:
+        if is_listable and message.index is None and frame.by is None and row not in self.flaws:
             self.what[row] |= LISTABLE
         if isinstance(message, Malformed):
             self._add_flaw(row, message.why)
-        if message.index:
+        if message.index is not None:
             self._batch[row] = message.index
         for flaw in message.flaws:
             self._add_flaw(row, flaw)

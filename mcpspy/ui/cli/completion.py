@@ -135,7 +135,7 @@ def _rules(prefix: str, **_: object) -> Iterable[str]:
 
 def _filters(prefix: str, **_: object) -> Iterable[str]:
     """Return filters whose last term is completed: a field, or a value of `is:`, `kind:`, `status:` or `lint:`."""
-    from mcpspy.core.query.fields import KINDS, STATUSES
+    from mcpspy.core.query.fields import KIND_GROUPS, KINDS, STATUSES
     from mcpspy.core.query.lexer import FIELDS
 
     before, space, term = prefix.rpartition(" ")
@@ -144,7 +144,7 @@ def _filters(prefix: str, **_: object) -> Iterable[str]:
     values: dict[str, Iterable[str]] = {
         "is": ("slow", "issue", "finding", *STATUSES),
         "status": STATUSES,
-        "kind": KINDS,
+        "kind": (*KINDS, *KIND_GROUPS),
         "lint": _rules(""),
     }
     if colon:

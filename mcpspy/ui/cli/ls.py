@@ -122,7 +122,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"order of the sessions: {', '.join(SORTS)} (default: {STARTED})",
     )
     options = {
-        "-n": ("N", f"list only the last N of this order (default on a terminal: {NEWEST})"),
+        "-n --limit": ("N", f"list only the last N of this order (default on a terminal: {NEWEST})"),
         "--all": (None, "list all sessions"),
         "--count": (None, "also print messages, errors, pending requests and protocol issues"),
     }
@@ -166,13 +166,13 @@ def main(args: argparse.Namespace) -> int:
 
 def _limit(args: argparse.Namespace) -> int:
     """Return the number of sessions to list; 0 for all."""
-    if args.n is None:
+    if args.limit is None:
         return NEWEST if sys.stdout.isatty() and args.format == "text" and not args.all else 0
     if args.all:
         raise UsageError("-n and --all exclude each other")
-    if not (args.n.isascii() and args.n.isdigit()) or int(args.n) == 0:
-        raise UsageError(sanitize(f"-n {args.n}: not a number of sessions"), "use 1 or more")
-    return int(args.n)
+    if not (args.limit.isascii() and args.limit.isdigit()) or int(args.limit) == 0:
+        raise UsageError(sanitize(f"-n {args.limit}: not a number of sessions"), "use 1 or more")
+    return int(args.limit)
 
 
 def _test(text: str) -> Callable[[SessionItem], bool]:

@@ -41,12 +41,13 @@ examples:
   mcpspy show -q 'tool:forecast status:error or >1s'
   mcpspy show last --follow --lint    with protocol violations below each message
   mcpspy show weather --mock    the requests that `mcpspy mock weather` can answer
-  mcpspy show last --format json | jq -c 'select(.kind == "failure")'
+  mcpspy show last --format json | jq -c 'select(.kind == "request" and .code)'
 
 SESSION is a file, `last`, a session name, the beginning of a session id, or a folder of
 recordings: then each line begins with the id and name of its session.
 QUERY: words, tool:NAME, method:tools/*, status:error, is:pending, >200ms, size>10kb,
-text:WORDS, /REGEX/, combined with and, or, not, ( ); see docs/filter.md.
+kind:batch, method!=ping, text:WORDS, /REGEX/, combined with and, or, not, ( ); see
+docs/filter.md. docs/show.schema.json describes the lines of --format json.
 → from the client, ← from the server, · a note: stderr, exit, signals.
 """
 
@@ -137,9 +138,7 @@ def _print_folder(query: Query | None, args: argparse.Namespace) -> None:
         counted_back(query, path, recording.header)
         printer = _SessionPrinter(recording, query, args)
         header = recording.header
-        if isinstance(printer.formatter, JsonFormatter):
-            printer.formatter.session = header.id
-        else:
+        if isinstance(printer.formatter, TextFormatter):
             printer.formatter.prefix = f"{header.id}  {pad(sanitize(header.name), PREFIX)}  "
         printer.read()
         printer.end()
@@ -205,7 +204,9 @@ class _SessionPrinter:
             from mcpspy.ui.report.lint_scan import LiveLinter
 
             self._live = LiveLinter(recording.header)
-        self.formatter = JsonFormatter(args.verbose) if args.format == "json" else self._text(args)
+        self.formatter = (
+            JsonFormatter(recording.header, args.verbose) if args.format == "json" else self._text(args)
+        )
 
     def _text(self, args: argparse.Namespace) -> TextFormatter:
         path, header = self._recording.path, self._recording.header

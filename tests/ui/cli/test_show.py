@@ -65,7 +65,7 @@ def test_json_lines_are_strict_and_have_the_original_message(
     out = capfdbinary.readouterr().out
     request, garbage, note = map(orjson.loads, out.splitlines())
     assert b'"n":1E5' in out
-    assert (request["kind"], request["method"], request["size"]) == ("request", "x", 58)
+    assert (request["kind"], request["method"], request["bytes"]) == ("request", "x", 58)
     assert request["flaws"] == ["id is 1.0"]
     assert (garbage["kind"], garbage["raw"]) == ("malformed", "{oops}")
     assert (note["kind"], note["note"], note["code"]) == ("note", "exit", 0)
@@ -131,7 +131,7 @@ def test_json_has_one_object_per_line_for_an_indented_http_body(
 
     (line,) = capfdbinary.readouterr().out.split(b"\n")[:-1]
     answer = orjson.loads(line)
-    assert (answer["kind"], answer["size"]) == ("result", len(body))
+    assert (answer["kind"], answer["bytes"]) == ("result", len(body))
     assert answer["msg"] == orjson.loads(body)
     assert b"1E5" in line
 
@@ -247,7 +247,7 @@ def test_json_is_filtered(make_recording: Make, capfdbinary: pytest.CaptureFixtu
     assert [(line["n"], line["kind"]) for line in printed] == [
         (1, "result"),
         (3, "malformed"),
-        (4, "failure"),
+        (4, "error"),
     ]
 
 
@@ -261,6 +261,9 @@ def test_an_invalid_filter_is_one_line_with_the_position(capsys: pytest.CaptureF
     err = capsys.readouterr().err
     assert err.startswith("mcpspy: show: --filter, character 3: unknown field tools")
     assert err.endswith(" (see docs/filter.md)\n")
+
+    assert main(["show", "-q=--"]) == 2
+    assert "--filter, character 2: expected a condition after '-'" in capsys.readouterr().err
 
     assert main(["show", "-q", "kind:x status:\x1b[2J\ny"]) == 2
     printed = capsys.readouterr().err
@@ -338,6 +341,35 @@ def test_a_folder_is_not_followed(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_an_empty_folder_suggests_the_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "--dir", str(tmp_path)]) == 2
     assert "mcpspy demo" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("width", "names"),
+    [
+        ("60", ["client", "claude-ai", "a-very-lo…", "claude… #3", "7"]),
+        ("120", ["client", "claude-ai", "a-very-long-name-of…", "claude-ai #3", "7"]),
+    ],
+)
+def test_an_http_session_has_the_names_of_its_clients(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], width: str, names: list[str]
+) -> None:
+    header = {"mcpspy": 1, "id": "a1", "started": "2026-01-01T00:00:00.000Z", "transport": "http"}
+    clients = {"1": "claude-ai", "2": "a-very-long-name-of-a-client", "3": "claude-ai"}
+    lines: list[object] = [header]
+    for stream, name in clients.items():
+        params = {"protocolVersion": "2025-11-25", "clientInfo": {"name": name, "version": "1"}}
+        asked = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
+        lines.append({"t": 0.1, "from": "client", "stream": stream, "msg": asked})
+    ping = {"jsonrpc": "2.0", "id": 0, "method": "ping"}
+    lines.append({"t": 0.1, "from": "client", "stream": "7", "msg": ping})
+    path = tmp_path / "clients.jsonl"
+    path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+
+    assert main(["show", str(path), "--width", width, "-q", "kind:request"]) == 0
+
+    _, heads, *requests = capsys.readouterr().out.splitlines()[: len(names) + 1]
+    shown = [heads.removeprefix(" time").split("method")[0], *(line[6:].split("→")[0] for line in requests)]
+    assert [text.strip() for text in shown] == names
 
 
 def test_an_http_session_distinguishes_its_clients(
