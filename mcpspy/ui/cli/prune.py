@@ -199,5 +199,10 @@ def _print(deleted: list[PrunedSession], kept: int, *, is_dry: bool) -> None:
     files, freed = sum(len(each.files) for each in deleted), rows.size(sum(each.size for each in deleted))
     did, frees = ("would delete", "would free") if is_dry else ("deleted", "freed")
     output.line(
-        f"{did} {len(deleted):,} sessions ({files:,} files), {frees} {freed}B; {kept:,} sessions kept"
+        f"{did} {_counted(len(deleted), 'session')} ({_counted(files, 'file')}), {frees} {freed}B;"
+        f" {_counted(kept, 'session')} kept"
     )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"
