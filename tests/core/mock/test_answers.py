@@ -27,7 +27,7 @@ MISS = -32603
 
 
 def legacy(*answers: Json, message: str = "Colour?") -> Talk:
-    """Return a call for each answer, in which the server elicits it and says what it got."""
+    """Return a call for each answer, in which the server elicits it and returns it."""
     talk = Talk().handshake()
     for number, answer in enumerate(answers, 1):
         talk.client(id=number, method="tools/call", params={"name": "ask"})
@@ -62,7 +62,7 @@ def two_rounds(*answers: Json) -> Talk:
 
 
 def ask(live: Live, *answers: Json, id: int = 1) -> Any:  # noqa: A002
-    """Call the tool and give the answers in turn; return what the tool said, or the error code."""
+    """Call the tool and give the answers in turn; return the result of the tool, or the error code."""
     said = live.ask(id, "tools/call", name="ask")
     for answer in answers:
         (request,) = said
@@ -223,7 +223,7 @@ def test_an_error_of_the_client_is_an_answer() -> None:
     assert [ask(live, rejected), ask(live, ACCEPT)] == [rejected, ACCEPT]
 
 
-def test_what_follows_another_answer_is_played_from_the_answer_on() -> None:
+def test_the_messages_after_another_answer_are_played_from_the_answer_on() -> None:
     talk = Talk().handshake()
     for number, answer in enumerate((ACCEPT, DECLINE)):
         talk.client(id=number + 1, method="tools/call", params={"name": "ask"})
