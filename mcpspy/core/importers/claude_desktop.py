@@ -28,11 +28,11 @@ _NO_METADATA = b"{ metadata: undefined }"
 
 _ENDS = (b"Server transport closed", b"Server disconnected", b"Shutting down server")
 
-_COMMAND = re.compile(rb"Using MCP server command: (.+?) with args and path:.*?\bargs: \[(.*?)\]", re.DOTALL)
+_COMMAND = b"Using MCP server command: "
 
-_LENGTH = re.compile(rb",?\s*\[length\]: (\d+)\s*\Z")
-
-_QUOTED = re.compile(rb"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`)\s*(?:,|\Z)""")
+_QUOTED = re.compile(
+    rb"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`),\s*""", re.DOTALL
+)
 
 
 def sessions(data: bytes) -> list[ImportedSession]:
@@ -76,14 +76,12 @@ def _with_object(text: bytes, more: list[bytes]) -> tuple[bytes, list[bytes]]:
 
 def _command(text: bytes) -> list[str] | None:
     """Return the command; None if there is none, or if its arguments are not complete."""
-    if (found := _COMMAND.match(text)) is None:
+    if not text.startswith(_COMMAND):
         return None
-    listed = _LENGTH.sub(b"", found[2])
-    arguments = [next(filter(None, quoted.groups()), b"") for quoted in _QUOTED.finditer(listed)]
-    length = _LENGTH.search(found[2])
-    if length is not None and int(length[1]) != len(arguments):
+    program, _, described = text.removeprefix(_COMMAND).partition(b" with args and path:")
+    listed, _, length = described.partition(b"args: [")[2].partition(b"[length]: ")
+    quoted = [next(filter(None, each.groups()), b"") for each in _QUOTED.finditer(listed)]
+    if _QUOTED.sub(b"", listed).strip() or length.split()[:1] != [b"%d" % len(quoted)]:
         return None
-    return [
-        word.decode("utf-8", "replace")
-        for word in (found[1], *(re.sub(rb"\\(.)", rb"\1", a) for a in arguments))
-    ]
+    words = (program, *(re.sub(rb"\\(.)", rb"\1", word) for word in quoted))
+    return [word.decode("utf-8", "replace") for word in words]

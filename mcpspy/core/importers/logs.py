@@ -1,4 +1,4 @@
-"""Common parts of the importers of hosts' logs: records of several lines, and the sessions that they describe."""
+"""Common parts of the importers of logs: records of several lines, and the sessions in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcpspy.core.recording.encode import CLIENT
 
 LACKS = [
     "the server's exit status",
-    "the time of stderr lines without one of their own (that of the previous record is used)",
+    "the time of stderr lines (that of the previous record is used)",
     "the original bytes of messages (they were parsed and re-encoded)",
 ]
 

@@ -7,7 +7,9 @@ PyYAML writes the YAML, by the rules of YAML 1.1 and with sorted members, so onl
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -38,8 +40,10 @@ LACKS_YAML = ["the order of members (it is alphabetical)"]
 
 _REDACTED = re.compile(rb'"<(?:REDACTED(?:_[^"<>]*)?|PATH)>"')
 
-_PLAIN = re.compile(r"null|true|false|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+(?:e[+-][0-9]+)?)?|-?\.inf|\.nan")
-"""Plain scalars of PyYAML that are not text: text of this form is quoted. The last two are not valid in JSON."""
+_PLAIN = re.compile(r"null|true|false|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+(?:e[+-][0-9]+)?)?")
+"""Plain scalars of PyYAML that are not text; text of this form is quoted."""
+
+_NUMBERS = {".nan": math.nan, ".inf": math.inf, "-.inf": -math.inf}
 
 
 class _Meta(Struct):
@@ -52,12 +56,17 @@ class _Meta(Struct):
 class _Message(Struct):
     t: int
     dir: Literal["c2s", "s2c"]
+    payload: Any
+    """JSON as it is in the file, or a value."""
+
+
+class _Line(_Message):
     payload: Raw
 
 
 class _Transcript(Struct):
     meta: _Meta
-    messages: list[_Message]
+    messages: Sequence[_Message]
 
 
 def sessions(data: bytes) -> list[ImportedSession]:
@@ -72,7 +81,8 @@ def sessions(data: bytes) -> list[ImportedSession]:
     lines = RecordingLines()
     redacted = 0
     for message in transcript.messages:
-        payload = compact(message.payload)
+        payload = message.payload
+        payload = compact(payload) if isinstance(payload, Raw) else json.dumps(payload).encode()
         redacted += _REDACTED.search(payload) is not None
         side = CLIENT if message.dir == "c2s" else SERVER
         lines.message(message.t / 1000, side, payload, **({"stream": "1"} if is_http else {}))
@@ -97,7 +107,7 @@ def sessions(data: bytes) -> list[ImportedSession]:
 def _ndjson(data: bytes) -> _Transcript:
     first, _, rest = data.partition(b"\n")
     (_, meta), *_ = read_lines(first, _Meta, NAME)
-    return _Transcript(meta, [message for _, message in read_lines(rest, _Message, NAME)])
+    return _Transcript(meta, [message for _, message in read_lines(rest, _Line, NAME)])
 
 
 def _yaml(data: bytes) -> _Transcript:
@@ -110,23 +120,25 @@ def _yaml(data: bytes) -> _Transcript:
             root = YAML(typ="safe").compose(text)
         except YAMLError:  # The fast parser rejects lone surrogates.
             root = YAML(typ="safe", pure=True).compose(text)
-        return msgspec.json.decode(_json(root, set()), type=_Transcript)
+        return msgspec.convert(_value(root, set()), _Transcript)
     except (YAMLError, ValueError, RecursionError) as error:
         problem = " ".join(str(getattr(error, "problem", None) or error).split())[:200]
         raise UsageError(f"invalid {NAME} transcript: {problem}", INCOMPLETE) from None
 
 
-def _json(node: Any, seen: set[int]) -> str:
-    """Return a node as JSON; numbers are copied. Raise ValueError for an alias, which mcp-vcr does not write."""
+def _value(node: Any, seen: set[int]) -> Any:
+    """Return the value of a node; raise ValueError for an alias, which mcp-vcr does not write."""
     if node is None:
-        return "null"
+        return None
     if node.id == "scalar":
-        is_plain = not node.style and _PLAIN.fullmatch(node.value)
-        return node.value if is_plain else json.dumps(node.value)
+        if node.style:
+            return node.value
+        return (
+            json.loads(node.value) if _PLAIN.fullmatch(node.value) else _NUMBERS.get(node.value, node.value)
+        )
     if id(node) in seen:
         raise ValueError("it contains an alias")
     seen.add(id(node))
     if node.id == "sequence":
-        return f"[{','.join(_json(each, seen) for each in node.value)}]"
-    members = (f"{json.dumps(key.value)}:{_json(value, seen)}" for key, value in node.value)
-    return f"{{{','.join(members)}}}"
+        return [_value(each, seen) for each in node.value]
+    return {str(key.value): _value(value, seen) for key, value in node.value}

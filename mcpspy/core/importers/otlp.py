@@ -1,4 +1,4 @@
-"""Importer of OpenTelemetry spans of MCP tool calls: OTLP/JSON, one request, or one per line (file exporter).
+"""Importer of OpenTelemetry spans of MCP tool calls: OTLP/JSON, one request or one per line.
 
 Spans with a body are imported: `gen_ai.tool.call.arguments` and `.result` (semantic-conventions-genai,
 docs/gen-ai/mcp.md, status Development, opt-in), `mcp.request.argument.NAME` and `mcp.tool.result.content` (Sentry),
@@ -8,6 +8,7 @@ docs/gen-ai/mcp.md, status Development, opt-in), `mcp.request.argument.NAME` and
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,6 +31,8 @@ LACKS = [
 _TOOLS_CALL = "tools/call"
 
 _ARGUMENT = "mcp.request.argument."
+
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
 
 _SERVER_KIND = (2, "SPAN_KIND_SERVER")
 
@@ -107,25 +110,22 @@ class _Session:
             values.get("network.protocol.name") == "http" or values.get("network.transport") == "tcp"
         )
         self.name = str(values.get("mcpspy.recording.name") or values.get("service.name") or "")
-        self.numbered = self.wrapped = self.unknown = self.unanswered = self._last = 0
+        self.numbered = self.wrapped = self.unknown = self.unanswered = 0
 
     def add(self, call: _Call) -> None:
         """Add the request and the response of a call."""
         fields: dict[str, str] = {"stream": "1"} if self.is_http else {}
         start, end = (_seconds(at) for at in (call.span.startTimeUnixNano, call.span.endTimeUnixNano))
-        number, name = (
-            self._number(call.id),
-            call.values.get("gen_ai.tool.name", call.values.get("mcp.tool.name")),
-        )
-        arguments = call.arguments
-        self.unknown += arguments is None
-        begin = b'{"jsonrpc":"2.0","id":%b,' % number
-        members = [b'"name":' + _json(name, parse=False)] if name is not None else []
-        members += [b'"arguments":' + arguments] if arguments is not None else []
-        params = b",".join(members)
-        self.lines.message(
-            start, CLIENT, b'%b"method":"tools/call","params":{%b}}' % (begin, params), **fields
-        )
+        begin = b'{"jsonrpc":"2.0","id":%b,' % self._number(call.id)
+        name = call.values.get("gen_ai.tool.name", call.values.get("mcp.tool.name"))
+        members = {
+            b'"name":': None if name is None else _json(name, parse=False),
+            b'"arguments":': call.arguments,
+        }
+        self.unknown += call.arguments is None
+        params = b",".join(key + value for key, value in members.items() if value is not None)
+        request = b'%b"method":"tools/call","params":{%b}}' % (begin, params)
+        self.lines.message(start, CLIENT, request, **fields)
         if (answer := self._answer(call)) is None:
             self.unanswered += 1
         else:
@@ -150,9 +150,8 @@ class _Session:
     def _number(self, text: str | None) -> bytes:
         if text is None:
             self.numbered += 1
-            return b"%d" % self.numbered
-        is_number = text.removeprefix("-").isdecimal() and text.isascii() and _json(text) == text.encode()
-        return text.encode() if is_number else _json(text, parse=False)
+            return b'"import-%d"' % self.numbered
+        return text.encode() if _INTEGER.fullmatch(text) else _json(text, parse=False)
 
     def _answer(self, call: _Call) -> bytes | None:
         """Return the `result` or `error` member; None if the span has neither."""
@@ -162,15 +161,12 @@ class _Session:
             if _is_result(data):
                 return b'"result":' + data
             self.wrapped += 1
-            text = result.encode() if isinstance(result, str) else data
+            text = result if isinstance(result, str) else data.decode()
             error = b',"isError":true' if "error.type" in call.values else b""
-            return b'"result":{"content":[{"type":"text","text":%b}]%b}' % (
-                _json(text.decode(), parse=False),
-                error,
-            )
-        if code.removeprefix("-").isdecimal() and code.isascii() and int(code):
+            return b'"result":{"content":[{"type":"text","text":%b}]%b}' % (_json(text, parse=False), error)
+        if _INTEGER.fullmatch(code) and code != "0":
             message = _json(call.span.status.message, parse=False)
-            return b'"error":{"code":%d,"message":%b}' % (int(code), message)
+            return b'"error":{"code":%b,"message":%b}' % (code.encode(), message)
         return None
 
 
@@ -181,8 +177,10 @@ def sessions(data: bytes) -> list[ImportedSession]:
         service = _values(resource.resource.attributes)
         for span in (span for scope in resource.scopeSpans for span in scope.spans):
             values = _values(span.attributes)
-            method = values.get("mcp.method.name", values.get("rpc.method"))
-            total += method is not None and ("mcp.method.name" in values or values.get("rpc.system") == "mcp")
+            method = values.get("mcp.method.name")
+            if method is None and values.get("rpc.system") == "mcp":
+                method = values.get("rpc.method")
+            total += method is not None
             if method == _TOOLS_CALL:
                 calls.append(_Call(span, service | values))
     found: dict[str, _Session] = {}
@@ -199,7 +197,7 @@ def sessions(data: bytes) -> list[ImportedSession]:
             raise UsageError("contains no MCP spans", "see docs/import.md")
         raise UsageError(
             f"contains no message bodies, only the names and times of {counted(total, 'MCP span')}",
-            "record gen_ai.tool.call.arguments and gen_ai.tool.call.result",
+            "mcpspy exports none; elsewhere, record gen_ai.tool.call.arguments and gen_ai.tool.call.result",
         )
     return [session.imported() for session in found.values()]
 
@@ -233,17 +231,15 @@ def _values(attributes: list[_Attribute]) -> dict[str, Any]:
 def _value(value: Any) -> Any:
     """Return an AnyValue of OTLP/JSON (common.proto) as a value of JSON; None for an unknown type."""
     match value:
-        case {"intValue": int() | str() as number}:
+        case {"intValue": str() as number} if _INTEGER.fullmatch(number):
             return int(number)
         case {"arrayValue": {"values": list(values)}}:
             return [_value(each) for each in values]
         case {"kvlistValue": {"values": list(members)}}:
-            return {str(each["key"]): _value(each.get("value")) for each in members}
-        case {"arrayValue": _}:
-            return []
-        case {"kvlistValue": _}:
-            return {}
-        case {"stringValue": item} | {"boolValue": item} | {"doubleValue": item}:
+            return {
+                str(each.get("key")): _value(each.get("value")) for each in members if isinstance(each, dict)
+            }
+        case {"stringValue": item} | {"boolValue": item} | {"doubleValue": item} | {"intValue": item}:
             return item
     return None
 
@@ -257,7 +253,7 @@ def _json(value: Any, *, parse: bool = True) -> bytes:
             return data
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             pass  # Plain text.
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _is_result(data: bytes) -> bool:
