@@ -192,6 +192,7 @@ class PollLoop:
         try:
             from mcpspy.io.control.server_poll import PollServer
 
+            self._recorder.prepare()
             self._control = PollServer(self, self._intercept())
         except McpspyError as error:
             say(f"viewers cannot connect to this session: {error}")

@@ -388,6 +388,7 @@ class ThreadedPump:
         try:
             from mcpspy.io.control.server_poll import ThreadedServer
 
+            self._recorder.prepare()
             with self._lock:
                 self._control = ThreadedServer(self._intercept(), self._lock)
         except McpspyError as error:

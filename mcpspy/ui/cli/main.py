@@ -287,6 +287,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("mcpspy.ui.cli.export", "export to HAR, HTML, Markdown, Mermaid, OTLP, CSV, JSONL"),
     "redact": ("mcpspy.ui.cli.redact", "redact secrets from a recording"),
     "import": ("mcpspy.ui.cli.import_", "convert a file of another tool to a recording"),
+    "prune": ("mcpspy.ui.cli.prune", "delete old sessions"),
     "ca": ("mcpspy.ui.cli.ca", "show the CA used to decrypt HTTPS, and how to trust it"),
     "completion": ("mcpspy.ui.cli.completion", "print completion code for bash, zsh or fish"),
     "demo": ("mcpspy.ui.cli.demo", "record a small weather server and show the session"),
@@ -299,6 +300,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Play": ("replay", "mock", "send"),
     "Hosts": ("wrap", "unwrap", "hosts"),
     "Share": ("export", "redact", "import"),
-    "Set up": ("ca", "completion", "demo"),
+    "Set up": ("prune", "ca", "completion", "demo"),
 }
 """The commands by purpose, as `mcpspy --help` lists them."""

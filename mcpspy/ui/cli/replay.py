@@ -26,10 +26,11 @@ from mcpspy.core.replay.player import TIMEOUT, PlayerOptions
 from mcpspy.core.replay.subset import as_recorded, needed, reduced
 from mcpspy.core.replay.substitution import SubstitutionRule, rule
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.correlation import event_of
+from mcpspy.core.session.exchange import event_of
 from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
-from mcpspy.io.recording.reader import Recording, RecordingState, damaged_lines, find
+from mcpspy.io.recording.catalog import find
+from mcpspy.io.recording.reader import Recording, RecordingState, damaged_lines
 from mcpspy.io.recording.recorder import RecordingTarget, say
 from mcpspy.ui.cli.arguments import query_of, read_endpoint, read_headers_of
 from mcpspy.ui.cli.diff import describe_comparison, is_text_printed, read_comparison, report

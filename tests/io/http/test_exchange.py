@@ -14,6 +14,7 @@ from yarl import URL
 
 from mcpspy.io.http import context as streams_module
 from mcpspy.io.http.context import ExchangeContext
+from mcpspy.io.recording import writer
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, closed, event, plain
 
 if TYPE_CHECKING:
@@ -127,6 +128,8 @@ async def test_an_answer_without_a_body_stays_one(proxy: Start, response: bytes)
         (b'{"id":1}\r', b'{"id":1}\r\n'),
         (b'{"id":1}\n', b'{"id":1}\n\n'),
         (b'\xef\xbb\xbf{"id":1}', b'{"big":123456789012345678901234567890}'),
+        (b"{ a: 1 }", b'{"a":NaN,"b":"\\ud800"}'),
+        (b"[" * 200 + b"]" * 200, b"[INFO] ready [x]"),
     ],
 )
 async def test_bodies_pass_and_are_recorded_byte_for_byte(
@@ -151,6 +154,26 @@ async def test_bodies_pass_and_are_recorded_byte_for_byte(
                 b"",
             )
             assert frame.data + end == body
+
+
+async def test_a_recording_that_is_deleted_continues_in_a_part(
+    proxy: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "CHECK", 0.0)
+    async with proxy() as spy:
+        client = await spy.client()
+        for number in range(2):
+            await client.post(b'{"jsonrpc":"2.0","id":%d,"method":"ping"}' % number)
+            call = await spy.server.call()
+            await call.send(plain(b'{"jsonrpc":"2.0","id":%d,"result":{}}' % number, JSON))
+            await client.answer()
+            if number == 0:
+                await spy.ended()
+                spy.recording.unlink()
+        spy.recording = spy.recording.with_name("recording.part2.jsonl")
+        await spy.ended()
+        assert spy.said("client")[-1] == b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+        assert spy.said("server")[-1] == b'{"jsonrpc":"2.0","id":1,"result":{}}'
 
 
 async def test_a_chunked_request_arrives_whole(proxy: Start) -> None:

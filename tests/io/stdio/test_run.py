@@ -1091,6 +1091,30 @@ def test_nothing_is_recorded_where_nothing_is_to_be(start: Start, tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("event", ["deleted", "truncated"])
+def test_a_recording_that_disappears_continues_in_a_part(
+    start: Start, tmp_path: Path, read_entries: Callable[[bytes], list[Entry]], event: str
+) -> None:
+    first = tmp_path / "x.jsonl"
+    spy = start("echo.py", options=["--record", str(first)])
+    spy.send(b'{"id":1}\n')
+    assert spy.out.line() == b'{"id":1}\n'
+    if event == "deleted":
+        first.unlink()
+    else:
+        os.truncate(first, 0)
+    spy.send(b'{"id":2}\n')
+    assert spy.out.line() == b'{"id":2}\n'
+    _, err = spy.finish()
+    spy.wait()
+    part = tmp_path / "x.part2.jsonl"
+    assert err.decode() == f"mcpspy: {first} was {event}; recording to {part}\n"
+    header, *entries = read_entries(part.read_bytes())
+    assert header.fields["part"] == 2
+    assert [entry.payload for entry in entries if entry.side][-2:] == [b'{"id":2}\n'] * 2
+    assert entries[-1].note == "exit"
+
+
 def test_a_file_continues_in_parts(
     start: Start, tmp_path: Path, read_entries: Callable[[bytes], list[Entry]]
 ) -> None:
@@ -1132,4 +1156,7 @@ def test_run_imports_nothing_heavy(start: Start, tmp_path: Path, options: list[s
     else:
         # The first module that is imported once the server runs.
         assert imported.index("mcpspy.io.settings") < imported.index("ahocorasick_rs")
+    # A quiet moment, in which the control socket opens, is long enough to import the rest.
+    quiet = "mcpspy.io.control.server_poll"
+    imported = imported[: imported.index(quiet) if quiet in imported else None]
     assert {name.partition(".")[0] for name in imported} & FORBIDDEN == set()
