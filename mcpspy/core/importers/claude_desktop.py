@@ -38,6 +38,7 @@ _QUOTED = re.compile(
 def sessions(data: bytes) -> list[ImportedSession]:
     """Return a session for each start of a server; raise UsageError."""
     found: list[LogSession] = []
+    is_shared = False
     running: dict[bytes, LogSession] = {}
     for number, match, more in records(data, _RECORD):
         at = timestamp(match[1].decode(), f"{NAME} line {number}")
@@ -62,7 +63,8 @@ def sessions(data: bytes) -> list[ImportedSession]:
             continue
         for line in others:
             session.stderr(at, line)
-    return imported([session for session in found if not session.is_empty], NAME, LACKS)
+    lacks = LACKS + ["the server's stderr, which is in mcp-server-NAME.log"] * is_shared
+    return imported(found, NAME, lacks)
 
 
 def _with_object(text: bytes, more: list[bytes]) -> tuple[bytes, list[bytes]]:

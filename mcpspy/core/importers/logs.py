@@ -34,6 +34,10 @@ class LogSession:
         self._lines = RecordingLines()
         self._truncated = self._malformed = self._handshakes = 0
 
+    @property
+    def messages(self) -> int:
+        return self._lines.messages
+
     def message(self, at: float, side: str, data: bytes) -> None:
         data = compact(data.strip())
         method = None
@@ -91,7 +95,8 @@ def records(data: bytes, pattern: re.Pattern[bytes]) -> Iterator[tuple[int, re.M
 
 
 def imported(sessions: list[LogSession], format_name: str, lacks: list[str]) -> list[ImportedSession]:
-    """Return the sessions with ids: the server's name, with a number if the log has several of this name."""
+    """Return the sessions that have messages or stderr, with ids: the server's name, with a number if the log has several of this name."""
+    sessions = [session for session in sessions if not session.is_empty]
     names = [session.name for session in sessions]
     keys = [
         f"{name}-{names[: at + 1].count(name)}" if names.count(name) > 1 else name

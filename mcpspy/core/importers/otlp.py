@@ -118,11 +118,12 @@ class _Session:
         start, end = (_seconds(at) for at in (call.span.startTimeUnixNano, call.span.endTimeUnixNano))
         begin = b'{"jsonrpc":"2.0","id":%b,' % self._number(call.id)
         name = call.values.get("gen_ai.tool.name", call.values.get("mcp.tool.name"))
+        arguments = call.arguments
         members = {
             b'"name":': None if name is None else _json(name, parse=False),
-            b'"arguments":': call.arguments,
+            b'"arguments":': arguments,
         }
-        self.unknown += call.arguments is None
+        self.unknown += arguments is None
         params = b",".join(key + value for key, value in members.items() if value is not None)
         request = b'%b"method":"tools/call","params":{%b}}' % (begin, params)
         self.lines.message(start, CLIENT, request, **fields)

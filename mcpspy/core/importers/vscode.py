@@ -71,11 +71,11 @@ def sessions(data: bytes) -> list[ImportedSession]:
             continue
         session.is_ended |= text.startswith(_ENDS)
         session.left_out += len(more)
-    if all(session.is_empty for session in found):
+    if not any(session.messages for session in found):
         raise UsageError(
             "log without messages", "set the log level of the server's output to Trace, and start it again"
         )
-    return imported([session for session in found if not session.is_empty], NAME, _LACKS)
+    return imported(found, NAME, _LACKS)
 
 
 def _unquoted(text: bytes) -> bytes:

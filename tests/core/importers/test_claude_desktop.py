@@ -50,6 +50,7 @@ def test_the_log_of_all_servers_is_split_by_name_and_mixed_servers_are_reported(
         ("files", 1),
         ("weather-2", 2),
     ]
+    assert "the server's stderr, which is in mcp-server-NAME.log" in found[0].lacks
     assert found[-1].changed == ["2 handshakes: servers of one name ran at the same time"]
 
 

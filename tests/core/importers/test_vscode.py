@@ -58,5 +58,5 @@ def test_a_message_that_the_log_cuts_is_kept_as_it_is() -> None:
 
 def test_a_log_without_messages_is_refused_with_advice() -> None:
     with pytest.raises(UsageError, match="log without messages") as refused:
-        sessions(LINE % (1, b"Connection state: Running"))
+        sessions(LINE % (1, b"Connection state: Running") + LINE % (2, b"[server stderr] ready"))
     assert "Trace" in str(refused.value.hint)
