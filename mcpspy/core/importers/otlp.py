@@ -25,6 +25,7 @@ LACKS = [
     "the handshake, notifications, and requests other than tool calls",
     "`_meta` of requests, `data` of errors, and the type of ids (digits are read as a number)",
     "the server's command and URL, stderr and exit status, HTTP headers and exchanges",
+    "the transport, if the spans do not name it (stdio is assumed)",
     "the original bytes of messages",
 ]
 
@@ -46,11 +47,11 @@ class _Status(Struct):
     message: str = ""
 
 
-class _Span(Struct):
-    startTimeUnixNano: int | str  # noqa: N815 - the name in OTLP/JSON.
-    endTimeUnixNano: int | str  # noqa: N815
-    spanId: str = ""  # noqa: N815
-    parentSpanId: str | None = ""  # noqa: N815
+class _Span(Struct, rename="camel"):
+    start_time_unix_nano: int | str
+    end_time_unix_nano: int | str
+    span_id: str = ""
+    parent_span_id: str | None = ""
     kind: int | str = 0
     attributes: list[_Attribute] = []
     status: _Status = msgspec.field(default_factory=_Status)
@@ -64,13 +65,13 @@ class _Resource(Struct):
     attributes: list[_Attribute] = []
 
 
-class _ResourceSpans(Struct):
+class _ResourceSpans(Struct, rename="camel"):
     resource: _Resource = msgspec.field(default_factory=_Resource)
-    scopeSpans: list[_Scope] = []  # noqa: N815
+    scope_spans: list[_Scope] = []
 
 
-class _Request(Struct):
-    resourceSpans: list[_ResourceSpans] = []  # noqa: N815
+class _Request(Struct, rename="camel"):
+    resource_spans: list[_ResourceSpans] = []
 
 
 class _Call(Struct):
@@ -106,25 +107,20 @@ class _Session:
     def __init__(self, key: str, values: dict[str, Any]) -> None:
         self.key = key
         self.lines = RecordingLines(by_time=True)
-        self.is_http = (
-            values.get("network.protocol.name") == "http" or values.get("network.transport") == "tcp"
-        )
+        self.is_http = values.get("network.transport", "pipe") != "pipe"
         self.name = str(values.get("mcpspy.recording.name") or values.get("service.name") or "")
         self.numbered = self.wrapped = self.unknown = self.unanswered = 0
 
     def add(self, call: _Call) -> None:
         """Add the request and the response of a call."""
         fields: dict[str, str] = {"stream": "1"} if self.is_http else {}
-        start, end = (_seconds(at) for at in (call.span.startTimeUnixNano, call.span.endTimeUnixNano))
+        start, end = (_seconds(at) for at in (call.span.start_time_unix_nano, call.span.end_time_unix_nano))
         begin = b'{"jsonrpc":"2.0","id":%b,' % self._number(call.id)
         name = call.values.get("gen_ai.tool.name", call.values.get("mcp.tool.name"))
         arguments = call.arguments
-        members = {
-            b'"name":': None if name is None else _json(name, parse=False),
-            b'"arguments":': arguments,
-        }
         self.unknown += arguments is None
-        params = b",".join(key + value for key, value in members.items() if value is not None)
+        members = [b'"name":' + _json(name, parse=False)] if name is not None else []
+        params = b",".join([*members, b'"arguments":' + arguments] if arguments is not None else members)
         request = b'%b"method":"tools/call","params":{%b}}' % (begin, params)
         self.lines.message(start, CLIENT, request, **fields)
         if (answer := self._answer(call)) is None:
@@ -176,7 +172,7 @@ def sessions(data: bytes) -> list[ImportedSession]:
     calls, total = [], 0
     for resource in _resources(data):
         service = _values(resource.resource.attributes)
-        for span in (span for scope in resource.scopeSpans for span in scope.spans):
+        for span in (span for scope in resource.scope_spans for span in scope.spans):
             values = _values(span.attributes)
             method = values.get("mcp.method.name")
             if method is None and values.get("rpc.system") == "mcp":
@@ -209,15 +205,15 @@ def _resources(data: bytes) -> Iterator[_ResourceSpans]:
         requests = [request for _, request in read_lines(data, _Request, NAME)]
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         requests = [read(data, _Request, NAME)]
-    return (resource for request in requests for resource in request.resourceSpans)
+    return (resource for request in requests for resource in request.resource_spans)
 
 
 def _merged(calls: list[_Call]) -> list[_Call]:
     """Return the calls; the server's span of a call is merged into its parent, the client's span of the same call."""
-    spans = {call.span.spanId: call for call in calls if call.span.spanId}
+    spans = {call.span.span_id: call for call in calls if call.span.span_id}
     merged = []
     for call in calls:
-        parent = spans.get(call.span.parentSpanId or "")
+        parent = spans.get(call.span.parent_span_id or "")
         if parent is not None and call.span.kind in _SERVER_KIND and parent.span.kind != call.span.kind:
             parent.values = call.values | parent.values
         else:
