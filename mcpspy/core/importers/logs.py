@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from mcpspy.core.importers.base import ImportedSession, RecordingLines, compact, counted
+from mcpspy.core.importers.base import ImportedSession, RecordingLines, counted
 from mcpspy.core.recording.encode import CLIENT
 
 LACKS = [
@@ -39,7 +39,7 @@ class LogSession:
         return self._lines.messages
 
     def message(self, at: float, side: str, data: bytes) -> None:
-        data = compact(data.strip())
+        data = data.strip()
         method = None
         try:
             found = msgspec.json.decode(data)
@@ -80,7 +80,7 @@ class LogSession:
 def records(data: bytes, pattern: re.Pattern[bytes]) -> Iterator[tuple[int, re.Match[bytes], list[bytes]]]:
     """Yield the line number and match of each record, and the non-blank lines between it and the next record.
 
-    Lines before the first record are skipped.
+    Lines before the first record follow it.
     """
     number, match, more = 0, None, []
     for count, line in enumerate(data.removeprefix(_BOM).replace(b"\r\n", b"\n").split(b"\n"), 1):
@@ -89,13 +89,13 @@ def records(data: bytes, pattern: re.Pattern[bytes]) -> Iterator[tuple[int, re.M
             continue
         if match is not None:
             yield number, match, more
-        number, match, more = count, found, []
+        number, match, more = count, found, more if match is None else []
     if match is not None:
         yield number, match, more
 
 
 def imported(sessions: list[LogSession], format_name: str, lacks: list[str]) -> list[ImportedSession]:
-    """Return the sessions that have messages or stderr, with ids: the server's name, with a number if the log has several of this name."""
+    """Return the sessions that are not empty. An id is the server's name, with a number if several have this name."""
     sessions = [session for session in sessions if not session.is_empty]
     names = [session.name for session in sessions]
     keys = [

@@ -68,6 +68,11 @@ def test_a_session_that_has_no_end_in_the_log_has_no_exit() -> None:
     assert notes(sessions(lines + lines)[0], "exit")
 
 
+def test_a_rotated_log_may_begin_with_stderr() -> None:
+    (session,) = sessions(b"last words\n" + LINE % (1, b"Message from client: " + PING) + b"and more\n")
+    assert [note["text"] for note in notes(session, "stderr")] == ["last words", "and more"]
+
+
 def test_lines_of_windows_are_read() -> None:
     (session,) = sessions((START + LINE % (1, b"Message from client: " + PING)).replace(b"\n", b"\r\n"))
     assert [data for _, _, data in frames(session)] == [PING]
