@@ -1,7 +1,7 @@
 """Formats that can be imported, and their recognition by content.
 
-The module of a format is imported only when its format is recognised. The keys of the first object in the file
-identify the format, so that incomplete and damaged files are recognised too.
+The module of a format is imported only when its format is recognised. The keys of the first object in the file, or
+the start of a line, identify the format, so that incomplete and damaged files are recognised too.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ class ImportFormat(NamedTuple):
     """First bytes of a file."""
     keys: frozenset[str]
     """Required keys of the first object in the file."""
+    line: re.Pattern[bytes] | None = None
+    """Start of a line, in a file that is not JSON."""
 
     def importer(self) -> Callable[..., list[ImportedSession]]:
         """Import the format's module and return the function that reads a file."""
@@ -38,8 +40,11 @@ class ImportFormat(NamedTuple):
         return read
 
 
-def _format(name: str, about: str, module: str, keys: str, opening: bytes = b"{") -> ImportFormat:
-    return ImportFormat(name, about, f"{__package__}.{module}", opening, frozenset(keys.split()))
+def _format(
+    name: str, about: str, module: str, keys: str = "", opening: bytes = b"{", *, line: bytes = b""
+) -> ImportFormat:
+    pattern = re.compile(line, re.ASCII | re.MULTILINE) if line else None
+    return ImportFormat(name, about, f"{__package__}.{module}", opening, frozenset(keys.split()), pattern)
 
 
 FORMATS = {
@@ -65,6 +70,27 @@ FORMATS = {
             "timestamp method url requestHeaders",
             b"[",
         ),
+        _format(
+            "mcp-vcr",
+            "mcp-vcr transcripts, YAML or NDJSON",
+            "mcp_vcr",
+            "_type session_id server_command",
+            line=rb"\A(?:meta:\r?\n {2}\w+: |messages:\r?\n- dir: [cs]2[cs]\r?\n)",
+        ),
+        _format(
+            "claude-desktop",
+            "logs of Claude Desktop: mcp-server-NAME.log, mcp.log",
+            "claude_desktop",
+            line=rb"^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}Z \[[^\]\n]*\] \[[^\]\n]*\] ",
+        ),
+        _format(
+            "vscode",
+            "output of VS Code's MCP servers (log level Trace)",
+            "vscode",
+            line=rb"^\d{4}-\d\d-\d\d [\d:]{8}\.\d{3} \[[a-z]+\] (?:\[(?:editor|server|Client|Server) "
+            rb"|Starting server |Server command line: |Connection state: )",
+        ),
+        _format("otlp", "OpenTelemetry spans of MCP calls, OTLP/JSON", "otlp", "resourceSpans"),
     )
 }
 
@@ -79,13 +105,16 @@ def recognise(head: bytes) -> ImportFormat:
     for each in FORMATS.values():
         if each.keys and opening == each.opening and each.keys <= keys:
             return each
+    for each in FORMATS.values():
+        if each.line is not None and each.line.search(head.removeprefix(b"\xef\xbb\xbf")):
+            return each
     if not head:
         raise UsageError("the file is empty")
     kind = "neither JSON nor SQLite"
     if opening:
         members = ", ".join(sorted(key[:20] for key in keys)[:6])
         kind = f"JSON, whose first object has {members or 'no members'}"
-    raise UsageError(f"unknown format: {kind}", f"use --format with one of {', '.join(FORMATS)}")
+    raise UsageError(f"unknown format: {kind}", f"use --from with one of {', '.join(FORMATS)}")
 
 
 def first_keys(head: bytes) -> tuple[bytes, set[str]]:

@@ -28,6 +28,12 @@ EACH = {
     "inspector-protocol.json": "inspector",
     "inspector-network.json": "inspector-network",
     "mcpsnoop.jsonl": "mcpsnoop",
+    "mcp-vcr.yaml": "mcp-vcr",
+    "mcp-vcr.ndjson": "mcp-vcr",
+    "mcp-server-weather.log": "claude-desktop",
+    "mcp.log": "claude-desktop",
+    "vscode.log": "vscode",
+    "otlp.json": "otlp",
 }
 
 
@@ -58,7 +64,9 @@ KEYS = sorted(
     messages sender t_offset_ms payload redacted exchange channel server_url server_info metadata interactions type
     response_status latency_ms transport_type ts dir msg _raw _unparsed session_id seq direction server_label raw
     conn_id batch truncated command cwd timestamp message origin duration requestHeaders requestBody responseStatus
-    responseHeaders responseBody stream eventCount closedAt jsonrpc""".split()
+    responseHeaders responseBody stream eventCount closedAt jsonrpc _type session_id server_command meta t dir payload
+    resourceSpans scopeSpans spans resource attributes key stringValue intValue kvlistValue arrayValue values
+    startTimeUnixNano endTimeUnixNano status""".split()
 )
 WORDS = """1.2 1.0 mcpspy 2026-11-21T08:00:00Z POST GET http://h/mcp stdio://x/y stdio http client server c2s s2c stderr
     meta client->server server->client request response notification jsonrpc_request lifecycle base64 content-type
@@ -74,7 +82,33 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=6),
     max_leaves=30,
 )
+ANY_VALUES = st.recursive(
+    st.fixed_dictionaries({"stringValue": st.text() | st.just('{"a":1}')})
+    | st.fixed_dictionaries({"intValue": st.integers() | st.integers().map(str) | st.text()}),
+    lambda inner: (
+        st.fixed_dictionaries({"arrayValue": st.fixed_dictionaries({"values": st.lists(inner, max_size=2)})})
+        | st.fixed_dictionaries(
+            {"kvlistValue": st.fixed_dictionaries({"values": st.lists(VALUES, max_size=2)})}
+        )
+        | VALUES.map(lambda value: {"kvlistValue": value})
+    ),
+    max_leaves=5,
+)
+ATTRIBUTES = """jsonrpc.request.id gen_ai.tool.name gen_ai.tool.call.arguments gen_ai.tool.call.result mcp.session.id
+    mcp.request.argument.x mcp.tool.result.content error.type rpc.response.status_code network.transport""".split()
 SHAPED = {
+    "otlp": st.fixed_dictionaries(
+        {
+            "startTimeUnixNano": st.integers(0, 10**20) | st.sampled_from(["1", "x", ""]),
+            "endTimeUnixNano": st.integers().map(str),
+            "kind": st.sampled_from([2, 3, "SPAN_KIND_SERVER"]),
+            "spanId": st.sampled_from(["a", "b"]),
+            "parentSpanId": st.sampled_from(["a", "b", None]),
+            "attributes": st.lists(
+                st.fixed_dictionaries({"key": st.sampled_from(ATTRIBUTES), "value": ANY_VALUES}), max_size=5
+            ).map(lambda pairs: [*pairs, {"key": "mcp.method.name", "value": {"stringValue": "tools/call"}}]),
+        }
+    ).map(lambda span: {"resourceSpans": [{"scopeSpans": [{"spans": [span, span]}]}]}),
     "har": st.fixed_dictionaries(
         {
             "log": st.fixed_dictionaries(
@@ -121,7 +155,7 @@ SHAPED = {
                 }
             )
         }
-    )
+    ),
 }
 
 
@@ -160,3 +194,25 @@ def test_an_edited_message_cannot_break_a_line_of_the_recording(tmp_path: Path) 
     """A line break in a string of the file must not end a line of the recording."""
     said: dict[str, Any] = {"ts": 1, "dir": "server->client", "msg": {"_raw": '{\n}"x', "_unparsed": True}}
     _falls_not("mcp-rec", json.dumps(said).encode())
+
+
+LOGS = ("claude-desktop", "vscode", "mcp-vcr")
+LINES = [
+    *(
+        line
+        for name in ("mcp-server-weather.log", "mcp.log", "vscode.log")
+        for line in (FILES / name).read_bytes().split(b"\n")
+    ),
+    *b"""messages:\n- dir: c2s\n  payload: {a: 1.0}\n  t: 2\nmeta:\n  recorded_at: '2026-11-21T08:00:00Z'
+  server_command: []\n  version: 1\n  payload: &a [*a]\n  t: .nan""".split(b"\n"),
+]
+
+
+@pytest.mark.parametrize("name", LOGS)
+@given(lines=st.lists(st.sampled_from(LINES) | st.binary(max_size=9), max_size=12), cut=st.integers(0, 40))
+@settings(max_examples=60, deadline=None)
+def test_any_lines_of_a_log_are_refused_or_imported_as_valid_lines(
+    name: str, lines: list[bytes], cut: int
+) -> None:
+    data = b"\n".join(lines)
+    _falls_not(name, data[: len(data) - cut])

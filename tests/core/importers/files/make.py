@@ -44,15 +44,19 @@ TOOLS = {
     "mcp-recorder": ["mcp-recorder==0.5.0", "starlette<1"],
     "mcphawk": ["mcphawk==1.0.0"],
     "mitmproxy": ["mitmproxy==11.0.2"],
+    "mcp-vcr": ["mcp-vcr==0.2.2"],
 }
-"""Packages of each tool; mcp-cassette needs Python 3.12."""
+"""Packages of each tool."""
+
+NEEDS_312 = ("mcp-cassette", "mcp-vcr")
+"""Tools that need Python 3.12."""
 
 
 def tool(name: str, program: str = "") -> str:
     """Return the program of a tool; install the tool if necessary."""
     home = ENVIRONMENTS / name
     if not (home / "bin" / (program or name)).exists():
-        python = os.environ.get("PYTHON_312", "python3.12") if name == "mcp-cassette" else sys.executable
+        python = os.environ.get("PYTHON_312", "python3.12") if name in NEEDS_312 else sys.executable
         subprocess.run([python, "-m", "venv", str(home)], check=True)
         pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", *TOOLS[name]]
         subprocess.run(pip, check=True)
@@ -135,6 +139,11 @@ def mcp_rec_modern(out: Path) -> None:
     play(tool("mcp-rec"), "record", "-o", str(out), "--", *SERVER, mode="2026-07-28")
 
 
+def mcp_vcr(out: Path) -> None:
+    """Record a session over stdio, with the default redaction."""
+    play(tool("mcp-vcr"), "record", "--format", out.suffix[1:], "-o", str(out), "--", *SERVER)
+
+
 def mcp_cassette(out: Path) -> None:
     """Record a session over stdio."""
     play(tool("mcp-cassette"), "record", "--cassette", str(out), "--", *SERVER)
@@ -211,6 +220,8 @@ FILES: dict[str, Callable[[Path], None]] = {
     "mcp-recorder-http.json": mcp_recorder_http,
     "mcphawk.db": mcphawk,
     "mitmproxy.har": mitmproxy,
+    "mcp-vcr.yaml": mcp_vcr,
+    "mcp-vcr.ndjson": mcp_vcr,
 }
 
 
