@@ -14,14 +14,16 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from mcpspy.analysis.diff import ChangeSeverity, SessionDiff, compare
+from msgspec import structs
+
+from mcpspy.analysis.diff import ChangePosition, ChangeSeverity, ComparedCase, SessionDiff, compare
 from mcpspy.analysis.rows import duration
 from mcpspy.analysis.stats.quantiles import Distribution
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.query.parser import Query
 from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.replay.carry_hints import suggestions
-from mcpspy.core.replay.plan import plans
+from mcpspy.core.replay.plan import ClientOrder, by_client, plans
 from mcpspy.core.replay.player import TIMEOUT, PlayerOptions
 from mcpspy.core.replay.subset import as_recorded, needed, reduced
 from mcpspy.core.replay.substitution import SubstitutionRule, rule
@@ -341,7 +343,17 @@ def _compared(session: Session, played: ReplayRun, args: argparse.Namespace) -> 
         sent = {request.step.exchange.number for request in played.sent if request.step.exchange is not None}
         session = reduced(session, sent)
     new = as_recorded(played.session, played.substitutions) if args.carry else played.session
-    return compare(session, new, read_comparison(args))
+    order = by_client(session)
+    found = compare(order.session, new, read_comparison(args))
+    return structs.replace(found, cases=tuple(_with_recorded_position(case, order) for case in found.cases))
+
+
+def _with_recorded_position(case: ComparedCase, order: ClientOrder) -> ComparedCase:
+    """Return the case with its position in the recording."""
+    if (old := case.old) is None:
+        return case
+    exchange = None if old.exchange is None else order.exchanges.get(old.exchange, old.exchange)
+    return structs.replace(case, old=ChangePosition(order.lines.get(old.line, old.line), exchange))
 
 
 def _report(
