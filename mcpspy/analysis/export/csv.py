@@ -33,7 +33,7 @@ def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
     for session in sessions:
         clock = WallClock(session.header.started)
         for exchange in session.exchanges():
-            yield table.writerow(map(_cell, _cells(session, exchange, clock)))
+            yield table.writerow(map(cell, _cells(session, exchange, clock)))
 
 
 class _Line:
@@ -67,6 +67,6 @@ def _cells(session: RecordedSession, exchange: Exchange, clock: WallClock) -> tu
     )
 
 
-def _cell(value: object) -> str:
+def cell(value: object) -> str:
     text = "" if value is None else sanitize(str(value))
     return f"'{text}" if text.startswith(tuple(FORMULA)) and not _NUMBER.fullmatch(text) else text
