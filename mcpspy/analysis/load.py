@@ -264,7 +264,7 @@ def _term(text: str) -> GateTerm:
     if (found := _TERM.fullmatch(text)) is None:
         raise ValueError(f"{text.strip() or 'empty'}: not a term (METRIC, then > >= < or <=, then VALUE)")
     metric, sign, number, unit = (group.lower() for group in found.groups())
-    name = "".join(found.groups())
+    name = f"{metric}{sign}{number}{unit}"
     if metric not in METRICS:
         raise ValueError(f"{metric}: not a metric (use {', '.join(METRICS)})")
     if metric in PERCENTILES or metric == "mean":
