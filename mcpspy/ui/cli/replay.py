@@ -63,13 +63,14 @@ examples:
   mcpspy replay weather.jsonl --carry '/result/content/0/text=session (\\w+)' -- python weather.py
   mcpspy replay weather.jsonl --update -- python weather.py
   mcpspy replay weather.jsonl --clients 8 --repeat 10 -- python weather.py
+  mcpspy replay last --rate 50 --duration 1min --fail-if 'p95>200ms' --upstream http://localhost:3001/mcp
 
 Sends the recorded client's messages to the server in their causal order, and compares
-the responses. A stdio recording can be replayed over HTTP, and the reverse. --clients N
-generates load from the recording. RECORDING is a file, `last`, a session name, or the
+the responses. A stdio recording can be replayed over HTTP, and the reverse. --clients, --rate,
+--duration and --fail-if run a load test. RECORDING is a file, `last`, a session name, or the
 beginning of a session id.
 
-exit codes: 0 same; 1 different, or the server ended early; 2 usage error; 3 the server
+exit codes: 0 same; 1 different, the server ended early, or --fail-if is met; 2 usage error; 3 the server
 cannot be reached or never responds; 130 Ctrl-C, after a report on the completed requests
 """
 

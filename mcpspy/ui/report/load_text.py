@@ -32,7 +32,7 @@ def lines(result: LoadResult) -> Iterator[str]:
         counts = str(result.sent), str(result.errors or "")
         yield columns(("all", *counts, *_times(result.latencies), ""), WIDTHS)
     for kind, count in result.kinds.most_common():
-        yield columns(("  " + sanitize(kind), "", str(count)), WIDTHS[:3])
+        yield f"{count:6}  {sanitize(kind)}"
     timeline, width = result.timeline, result.width
     while len(timeline) > ROWS:
         timeline, width = merged(timeline), width * 2

@@ -28,7 +28,7 @@ def test_each_kind_of_request_has_its_line_the_slowest_first_then_all_errors_and
     assert printed[2][:4] == ["tools/call", "echo", "5", "1"]
     assert printed[2][-4:] == ["40.0", "ms", "1.00", "s"]
     assert printed[3][:3] == ["all", "6", "2"]
-    assert sorted(printed[4:6]) == [["HTTP", "500", "1"], ["JSON-RPC", "error", "1", "1"]]
+    assert sorted(printed[4:6]) == [["1", "HTTP", "500"], ["1", "JSON-RPC", "error", "1"]]
     assert printed[6:9] == [
         ["seconds", "answers", "errors", "max"],
         ["0", "to", "1", "4", "1", "40.0", "ms"],
