@@ -102,6 +102,17 @@ def write_long(path: Path, messages: int) -> None:
         file.write(_EXIT % at)
 
 
+def messages_of(chance: random.Random, calls: int, *, loses_last: bool) -> list[bytes]:
+    """Return the lines of calls and their results; `loses_last` leaves out the last result."""
+    lines, filler = [], _LINE * 3000
+    for number in range(2, calls + 2):
+        at = number * 0.01
+        lines.append(_CLIENT % (at, _CALL % (number, b"", number % TOOLS, number, b"")))
+        if not loses_last or number < calls + 1:
+            lines.append(_SERVER % (at + 0.005, _answer(chance, number, filler)))
+    return lines
+
+
 def _answer(chance: random.Random, id_number: int, filler: bytes) -> bytes:
     if id_number % 1000 == 500:
         form = b'{"jsonrpc":"2.0","id":%d,"error":{"code":-32602,"message":"no such path"}}'

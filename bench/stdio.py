@@ -85,6 +85,18 @@ def mcpspy(*server: str, way: str = DEFAULT) -> Chain:
     return Chain(f"mcpspy, {way}", [[*MCPSPY, "run", "--record", "{}/session.jsonl", *how, "--", *server]])
 
 
+def unchecked(*server: str) -> Chain:
+    """Return the server under mcpspy without the check for strict JSON."""
+    script = [sys.executable, "-P", str(HERE / "unchecked.py"), "run", "--record", "{}/session.jsonl"]
+    return Chain("mcpspy, unchecked", [[*script, "--", *server]])
+
+
+def checked(*server: str) -> Chain:
+    """Return the server under mcpspy, started like `unchecked`."""
+    script = [sys.executable, "-P", "-m", "mcpspy", "run", "--record", "{}/session.jsonl"]
+    return Chain("mcpspy", [[*script, "--", *server]])
+
+
 def naive(way: str, *server: str) -> Chain:
     """Return the server under the asyncio proxy."""
     script = [sys.executable, "-P", str(HERE / "asyncio_proxy.py")]
@@ -257,6 +269,69 @@ def _to_server(chain: Build, data: bytes) -> float:
     return rate
 
 
+def validation(report: Report, size: Size) -> None:
+    """Figure 9: the price of the check that each message is strict JSON, in CPU time of mcpspy itself."""
+    ways: dict[str, Build] = {"checked": checked, "unchecked": unchecked}
+    with pinned():
+        pings = alternate(
+            {name: partial(_ping, way("cat"), size.pings) for name, way in ways.items()}, size.rounds
+        )
+    cpu = {
+        name: low([each.cpu / len(each.times) * 1e6 for each in of if each.cpu]) for name, of in pings.items()
+    }
+    added = cpu["checked"] - cpu["unchecked"]
+    base = f"unchecked {cpu['unchecked']:.1f} µs"
+    report.add(
+        Row("check: CPU of a round trip 200 B", f"{cpu['checked']:.1f} µs", base, added, most=0.4, unit="µs")
+    )
+    for figure, data in (
+        ("300 B lines", _lines(300, size.lines)),
+        ("1 MB lines", _lines(1 << 20, size.megabytes)),
+        ("1 MB lines, many members", _members(size.megabytes)),
+    ):
+        rate = _rates(_forwarded_per_cpu_second, ways, data, size)
+        shown = {name: f"{value / 1e6:.0f} MB per CPU s" for name, value in rate.items()}
+        ratio = rate["checked"] / rate["unchecked"]
+        base = f"unchecked {shown['unchecked']}"
+        report.add(
+            Row(
+                f"check: {figure}",
+                shown["checked"],
+                base,
+                ratio,
+                least=0.93 if "many" not in figure else None,
+            )
+        )
+    starts = alternate({name: partial(_first_byte, way("cat")) for name, way in ways.items()}, size.starts)
+    ms = {name: low(samples) * 1000 for name, samples in starts.items()}
+    ratio = ms["checked"] / ms["unchecked"]
+    base = f"unchecked {ms['unchecked']:.1f} ms"
+    report.add(Row("check: exec → first byte", f"{ms['checked']:.1f} ms", base, ratio, most=1.05))
+
+
+def _members(megabytes: int) -> bytes:
+    item = b'{"name":"x","value":12345,"tags":["a","b"],"ok":true}'
+    line = b'{"jsonrpc":"2.0","id":1,"result":{"content":[%b]}}\n' % b",".join(
+        [item] * ((1 << 20) // len(item))
+    )
+    return line * megabytes
+
+
+def _forwarded_per_cpu_second(chain: Build, data: bytes) -> float:
+    """Return the bytes of the server per CPU second, after the first quiet moment, in which mcpspy imports modules."""
+    with tempfile.NamedTemporaryFile(prefix="mcpspy-bench-") as file:
+        file.write(data)
+        file.flush()
+        with running(chain("sh", "-c", f"sleep 0.5; exec cat {file.name}")) as flow:
+            got = len(os.read(flow.read, 65536))
+            before = flow.cpu() or 0.0
+            while got < len(data):
+                got += len(os.read(flow.read, 65536))
+            seconds = (flow.cpu() or 0.0) - before
+            flow.expect_recorded(data.count(b"\n"))
+    return len(data) / seconds if seconds else 1.0
+
+
 def start(report: Report, size: Size) -> None:
     """Figure 5: time from exec to the first forwarded byte."""
     script = mcpspy("cat")
@@ -315,14 +390,14 @@ def memory(report: Report, _size: Size) -> None:
         bare = flow.memory()
     if found is None or bare is None:
         report.add(
-            Row("memory after 10,000 messages", "not measured on this system", "", None, most=16, unit="MB")
+            Row("memory after 10,000 messages", "not measured on this system", "", None, most=18, unit="MB")
         )
         return
     for kind, at in (("resident", 0), ("proportional", 1)):
         figure = f"{kind} memory after 10,000 messages"
         report.add(
             Row(
-                figure, f"{found[at]:.1f} MB", f"idle python {bare[at]:.1f} MB", found[at], most=16, unit="MB"
+                figure, f"{found[at]:.1f} MB", f"idle python {bare[at]:.1f} MB", found[at], most=18, unit="MB"
             )
         )
 
@@ -412,6 +487,7 @@ def _write_recording(path: str, messages: int) -> None:
 FIGURES: dict[str, Callable[[Report, Size], None]] = {
     "round-trips": round_trips,
     "throughput": throughput,
+    "validation": validation,
     "start": start,
     "memory": memory,
     "pairing": pairing,

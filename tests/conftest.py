@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -13,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+
+from tests.strict import strict_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,7 +33,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 _FRAME = re.compile(
     rb'\{"t":\d+\.\d{6},("from":"(?P<side>client|server)"|"note":"(?P<note>stderr)"),'
-    rb'("(by|to)":"mcpspy",)?("eol":"(?P<eol>|\\r\\n)",)?("why":"(?P<why>[^"]+)",)?"(?P<kind>msg|raw|b64|text)":'
+    rb'("(by|to)":"mcpspy",)?("eol":"(?P<eol>|\\r\\n)",)?("why":"(?P<why>(?:[^"\\]|\\.)+)",)?"(?P<kind>msg|raw|b64|text)":'
 )
 
 
@@ -46,20 +47,16 @@ class Entry(NamedTuple):
     payload: bytes
     """The peer's own bytes, the line end included."""
     fields: dict[str, Any]
-    """The line as JSON; empty where the peer's message is not JSON."""
+    """The line as JSON."""
 
 
 def _entry(line: bytes) -> Entry:
     found = _FRAME.match(line)
     if found is None:
-        fields = json.loads(line)
+        fields = strict_json(line)
         return Entry("", fields.get("note", ""), "", b"", fields)
     kind = found["kind"].decode()
-    try:
-        fields = json.loads(line)
-    except ValueError:
-        assert kind == "msg", "a line may be invalid JSON only if its message is"
-        fields = {}
+    fields = strict_json(line)
     assert line.endswith(b"}")
     payload = {
         "msg": lambda: line[found.end() : -1],

@@ -33,7 +33,8 @@ WORLD = frozenset(
 )
 
 IO_LEVELS = (
-    ("settings", "session_name"),
+    ("settings", "manifest"),
+    ("session_name",),
     ("recording",),
     ("interception", "control", "hosts", "importing"),
     ("stdio",),

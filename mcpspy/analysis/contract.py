@@ -17,7 +17,7 @@ from mcpspy.analysis import rows
 from mcpspy.core.protocol.message import Failure, Malformed
 from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.session.exchange import Exchange, State
-from mcpspy.core.session.session import Session, is_injected
+from mcpspy.core.session.session import Change, Session, is_injected
 
 CALL = "tools/call"
 
@@ -53,7 +53,6 @@ class Evidence(NamedTuple):
     at: float
     """Seconds since the session's start."""
     text: str
-    """Not sanitized."""
 
 
 class TermResult(NamedTuple):
@@ -108,8 +107,8 @@ def _results(session: Session, contract: Contract) -> Iterator[TermResult]:
         took = _duration(session)
         yield TermResult(f"max-duration {rows.duration(limit)}", took <= limit, rows.duration(took))
     if contract.no_errors:
-        failed = [exchange for exchange in session.exchanges if _failed(exchange)]
-        yield TermResult("no-errors", not failed, _counted(len(failed), "error"), _shown(failed))
+        errors = [Evidence(change.what.at, _row(change)) for change in session.changes if _is_error(change)]
+        yield TermResult("no-errors", not errors, _counted(len(errors), "error"), errors)
     if contract.no_issues:
         issues = list(_issues(session))
         yield TermResult("no-issues", not issues, _counted(len(issues), "issue"), issues)
@@ -135,13 +134,18 @@ def _duration(session: Session) -> float:
     )
 
 
-def _failed(exchange: Exchange) -> bool:
-    if exchange.request.frame.by is not None:
+def _is_error(change: Change) -> bool:
+    if is_injected(change):
         return False
-    answer = exchange.answer
-    if exchange.request.method == "server/discover" and isinstance(answer, Failure):
-        return answer.code != METHOD_NOT_FOUND  # So a server of an earlier revision answers a modern client.
-    return exchange.state is State.UNANSWERED or rows.has_failed(exchange) or isinstance(answer, Failure)
+    what, exchange = change.what, change.exchange
+    if exchange is not None and exchange.request.method == "server/discover" and isinstance(what, Failure):
+        return what.code != METHOD_NOT_FOUND  # So a server of an earlier revision answers a modern client.
+    return change.is_error or change.status is State.UNANSWERED
+
+
+def _row(change: Change) -> str:
+    row = rows.row(change)
+    return "  ".join(filter(None, (row.method, row.subject, row.status)))
 
 
 def _issues(session: Session) -> Iterator[Evidence]:

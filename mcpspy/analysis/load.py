@@ -18,7 +18,7 @@ from msgspec import Struct
 from mcpspy.core.protocol.message import Failure
 from mcpspy.core.replay.player import SentRequest
 from mcpspy.core.rules.model import seconds
-from mcpspy.core.session.correlation import event_of
+from mcpspy.core.session.exchange import event_of
 
 STEPS = 128
 """Buckets per power of two: a percentile is at most 0.8 % above the exact value."""

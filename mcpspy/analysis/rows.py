@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
-from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result, decoded
+from mcpspy.core.protocol.message import (
+    Failure,
+    Malformed,
+    Message,
+    Notification,
+    Request,
+    Result,
+    decoded,
+    read_frame,
+)
 from mcpspy.core.protocol.spec import CLIENT, SERVER
-from mcpspy.core.recording.decode import Damaged, Header, Note
+from mcpspy.core.recording.decode import Damaged, Frame, Header, Note
 from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize, sanitize_bytes
-from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.exchange import FAILED, Exchange, State, outcome_of
 from mcpspy.core.session.rule_notes import RULE, about, words
 from mcpspy.core.session.session import Change
 
@@ -50,11 +60,12 @@ def row(change: Change) -> Row:
         method, subject = f"({what.why})", ""
     elif exchange is not None:
         method, subject = exchange.request.method, exchange.request.subject or ""
-        latency = duration(what.at - exchange.request.at)
+        latency = _latency(exchange, what.at)
     if isinstance(what, Request | Result | Failure):
         id_text = what.id or "null"
     status, tone = _status(change)
     status, tone = _with_notes(status, tone, [*_effects(change), *_flaws(change)])
+    status = with_batch(status, what)
     return Row(
         time=moment(what.at),
         arrow=FROM_CLIENT if what.side == CLIENT else FROM_SERVER,
@@ -78,12 +89,13 @@ def exchange_row(change: Change, sizes: tuple[int, int | None], now: float) -> R
     answer = exchange.answer
     if answer is not None:
         notes += answer.flaws
-        latency = duration(answer.at - exchange.request.at)
+        latency = _latency(exchange, answer.at)
     else:
-        latency = duration(max(now - exchange.request.at, 0.0)) + "…" if exchange.is_open else ""
+        latency = _latency(exchange, now) + "…" if exchange.is_open else ""
         if exchange.progress and exchange.is_open:
             status = f"{status}: {progress(exchange.progress[-1])}"
     status, tone = _with_notes(status, tone, notes)
+    status = with_batch(status, exchange.request)
     request_size, answer_size = sizes
     both = f"{size(request_size):>6} {'' if answer_size is None else size(answer_size):>6}"
     return first._replace(latency=latency, size=both, status=sanitize(status), tone=tone)
@@ -116,28 +128,49 @@ def server(header: Header) -> str:
 
 def outcome(exchange: Exchange) -> tuple[str, str]:
     """Return the state of a request in words, and its tone."""
-    state, answer = exchange.state, exchange.answer
+    state = exchange.state
     if state is State.PENDING:
         return ("open" if exchange.is_subscription else "pending"), OPEN
-    if isinstance(answer, Failure):
-        return f"{'late ' if state is State.LATE else ''}{answer.description}", BAD
-    if state is State.OK and isinstance(answer, Result) and answer.is_task:
-        return "ok, as a task", OK
     if state is State.REFUSED:
         return ", ".join([str(state), *exchange.flaws]), BAD
+    return _words(state, exchange.answer)
+
+
+def _words(state: State, answer: Result | Failure | None) -> tuple[str, str]:
+    """Return a state in words, with the error or the task of the response that reports it, and its tone."""
+    if isinstance(answer, Failure):
+        return f"{'late ' if state is State.LATE else ''}{answer.description}", BAD
+    if state is State.OK and answer is not None and answer.is_task:
+        return "ok, as a task", OK
     tone = {
         State.OK: OK,
         State.CLOSED: OK,
         State.INPUT_REQUIRED: OPEN,
         State.CANCELLED: QUIET,
+        State.UNKNOWN: QUIET,
         State.LATE: ISSUE,
     }.get(state, BAD)
     return str(state), tone
 
 
 def has_failed(exchange: Exchange) -> bool:
-    """Return whether the response is a failure; a missing response is not one."""
-    return exchange.state in (State.ERROR, State.TOOL_ERROR, State.REFUSED)
+    """Return whether the response is a failure, also a late one; a missing response is not one."""
+    state, answer = exchange.state, exchange.answer
+    return (outcome_of(answer) if state is State.LATE and answer is not None else state) in FAILED
+
+
+def with_batch(status: str, message: Message) -> str:
+    """Return the status after the place of the message in its batch, if it has one: `[1/3] ok`, `batch [1/3]`."""
+    if message.index is None:
+        return status
+    place = f"[{message.index + 1}/{batch_size(message.frame)}]"
+    return f"{place} {status}" if status else f"batch {place}"
+
+
+@lru_cache(1)
+def batch_size(frame: Frame) -> int:
+    """Return the number of messages in a batch."""
+    return len(read_frame(frame))
 
 
 def progress(message: Notification) -> str:
@@ -148,6 +181,11 @@ def progress(message: Notification) -> str:
     if isinstance(total, int | float):
         counted += f"/{total:g}"
     return f"{counted} {text}" if text else counted
+
+
+def _latency(exchange: Exchange, at: float) -> str:
+    seconds = exchange.latency_at(at)
+    return "" if seconds is None else duration(max(seconds, 0.0))
 
 
 def moment(at: float) -> str:
@@ -201,16 +239,14 @@ _HUNG_UP = {
 
 
 def _status(change: Change) -> tuple[str, str]:
-    what, exchange = change.what, change.exchange
+    what, exchange, status = change.what, change.exchange, change.status
     if isinstance(what, Notification):
         return "", QUIET
-    if isinstance(what, Failure) and (exchange is None or exchange.answer is not what):
-        return what.description, ISSUE
-    if isinstance(what, Malformed) or exchange is None:
-        return "", ISSUE
-    if isinstance(what, Request) and exchange.answer is not None:
-        return "", OK
-    return outcome(exchange)
+    if status is None:
+        return "", ISSUE if exchange is None else OK
+    if exchange is not None and (isinstance(what, Request) or what is exchange.answer):
+        return outcome(exchange)
+    return _words(status, what if isinstance(what, Result | Failure) else None)
 
 
 def _rule(rule: object) -> str:

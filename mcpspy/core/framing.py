@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 SMALL = 4096
 """Smaller chunks (in bytes) are merged, so that a line fed byte by byte does not become a list of bytes objects."""
 
+MAX_DIGITS = 16
+"""Digits above which a retry time is ignored: no reader could use it, and some cannot read it."""
+
 PIECE = 65536
 """Bytes merged into one piece before the next one begins."""
 
@@ -265,7 +268,7 @@ class SseFramer:
             event.event = value
         elif name == b"id" and "\0" not in value:
             event.id = value
-        elif name == b"retry" and value.isascii() and value.isdigit():
+        elif name == b"retry" and value.isascii() and value.isdigit() and len(value) < MAX_DIGITS:
             event.retry = int(value)
 
 

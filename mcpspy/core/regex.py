@@ -84,7 +84,16 @@ def compile_regex(
     return _UnsafeRegex(pattern, fallback)
 
 
+WIDE = 64
+"""Matches of one text for which all the rest of it is searched."""
+
+WINDOW = 1 << 14
+"""Bytes in which all further matches are searched for, at most; those of up to half of that are found as a whole."""
+
+
 class _Re2Regex:
+    """A pattern of RE2. One search takes linear time; those for all matches of `x.*y|x` would take quadratic time."""
+
     def __init__(self, pattern: str, compiled: Any) -> None:
         self.pattern = pattern
         self._compiled = compiled
@@ -93,12 +102,31 @@ class _Re2Regex:
         return self._compiled.search(text) is not None
 
     def spans(self, text: bytes, at: int = 0) -> Iterator[tuple[int, int]]:
-        for found in self._compiled.finditer(text, at):
+        for found in self._matches(text, at):
             yield found.span()
 
     def group_spans(self, text: bytes) -> Iterator[tuple[int, int]]:
-        for found in self._compiled.finditer(text):
+        for found in self._matches(text, 0):
             yield found.span(found.lastindex or 0)
+
+    def _matches(self, text: bytes, at: int) -> Iterator[Any]:
+        for count, found in enumerate(self._compiled.finditer(text, at), 1):
+            yield found
+            at = found.end() + (found.end() == found.start())
+            if count == WIDE:
+                break
+        else:
+            return
+        size = len(text)
+        while at <= size:
+            end = min(size, at + WINDOW)
+            half = at + WINDOW // 2 if end < size else size + 1
+            for found in self._compiled.finditer(text, at, end):
+                if found.start() >= half:
+                    break  # Its end may be outside.
+                yield found
+                at = found.end() + (found.end() == found.start())
+            at = max(at, half)
 
     def text_spans(self, text: str) -> Iterator[tuple[int, int]]:
         data = text.encode("utf-8", "replace")

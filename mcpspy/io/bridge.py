@@ -86,6 +86,7 @@ class Bridge:
             try:
                 connection = await self._connected(initializes=self._initialize is not data)
             except McpspyError as error:
+                self._recorder.note("error", text=str(error))
                 for request in requests:
                     self._send_error(request.id, str(error))
                 return

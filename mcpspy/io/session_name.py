@@ -1,13 +1,13 @@
 """Names of sessions: the package or folder of the server, from the command that starts it.
 
-Reads package.json, pyproject.toml and Cargo.toml of a few folders at most, 64 KiB of each, and never raises an
-exception. Scans them by hand: `json` and `tomllib` import `re`, which takes 12 ms, and `mcpspy run` imports neither.
+Reads the package files of a few folders at most (`io.manifest`), and never raises an exception.
 """
 
 from __future__ import annotations
 
 import os
-from stat import S_ISREG
+
+from mcpspy.io.manifest import MANIFESTS, declared_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 LEVELS = 6
 """Number of folders to look into, from the script's folder upwards."""
-
-LARGEST = 1 << 16
-"""Bytes of the largest package file that is read."""
 
 NESTED = 8
 """Number of launchers inside launchers that are resolved: `env`, `sh -c`, `uv run`, `python -m` …"""
@@ -35,10 +32,8 @@ _GENERIC = frozenset(
 _ENDINGS = frozenset("bat cjs cmd cts dll exe jar js mjs mts phar php pl ps1 py pyz rb sh ts tsx".split())
 _BOUNDARIES = ("node_modules", "site-packages", "dist-packages")
 
-_MANIFESTS = ("package.json", "pyproject.toml", "Cargo.toml")
 _PYTHON_FIRST = ("pyproject.toml", "package.json", "Cargo.toml")
 _PYTHON_LAUNCHERS = frozenset("python py pypy uv uvx pipx fastmcp mcp poetry pdm hatch rye pipenv".split())
-_TOML_KEYS = frozenset({"project.name", "tool.poetry.name", "package.name"})
 
 
 def session_name(command: Sequence[str], folder: str | None = None, *, reads_files: bool = True) -> str:
@@ -64,7 +59,7 @@ class _Namer:
     def __init__(self, reads_files: bool) -> None:
         self._reads_files = reads_files
         self._depth = 0
-        self._manifests = _MANIFESTS
+        self._manifests = MANIFESTS
 
     def name(self, words: list[str], folder: str) -> str:
         """Return the name of the server that these words start in a folder; "" if nothing identifies it."""
@@ -75,7 +70,7 @@ class _Namer:
         launcher = program if program in _HANDLERS else program.rstrip("0123456789.")
         handler = _HANDLERS.get(launcher)
         if handler is not None:
-            self._manifests = _PYTHON_FIRST if launcher in _PYTHON_LAUNCHERS else _MANIFESTS
+            self._manifests = _PYTHON_FIRST if launcher in _PYTHON_LAUNCHERS else MANIFESTS
         return self.file(words[0], folder) if handler is None else handler(self, words[1:], folder, launcher)
 
     def file(self, path: str, folder: str) -> str:
@@ -90,7 +85,7 @@ class _Namer:
         if self._reads_files:
             for each in _upwards(path):
                 for manifest in self._manifests:
-                    name = _declared(f"{each}/{manifest}")
+                    name = _package(declared_name(f"{each}/{manifest}"))
                     if name and not _is_generic(name):
                         return name
                 if os.path.exists(f"{each}/.git"):
@@ -488,54 +483,3 @@ def _upwards(path: str) -> Iterator[str]:
             return
         yield path
         path = above
-
-
-def _declared(path: str) -> str:
-    """Return the name in a package file, without its scope; "" if it has none or cannot be read."""
-    try:
-        status = os.stat(path)
-        if not S_ISREG(status.st_mode) or status.st_size > LARGEST:
-            return ""
-        with open(path, "rb") as file:
-            text = file.read(LARGEST).decode("utf-8", "replace")
-    except (OSError, ValueError):
-        return ""
-    return _package(_name_in_json(text) if path.endswith(".json") else _name_in_toml(text))
-
-
-def _name_in_json(text: str) -> str:
-    """Return the string under the key `name` of a JSON object."""
-    depth, at, is_name = 0, 0, False
-    while at < len(text):
-        character = text[at]
-        at += 1
-        if character == '"':
-            start = at
-            while text[at : at + 1] not in ('"', ""):
-                at += 2 if text[at] == "\\" else 1
-            string = text[start:at]
-            at += 1
-            if depth == 1 and is_name:
-                return "" if "\\" in string else string
-            is_name = depth == 1 and string == "name" and text[at:].lstrip()[:1] == ":"
-        elif character in "{[":
-            depth, is_name = depth + 1, False
-        elif character in "}]":
-            depth -= 1
-        elif character == ",":
-            is_name = False
-    return ""
-
-
-def _name_in_toml(text: str) -> str:
-    """Return the name of the project in TOML."""
-    table = ""
-    for line in map(str.strip, text.splitlines()):
-        if line.startswith("["):
-            table = line.partition("#")[0].strip("[] ") + "."
-            continue
-        key, equals, value = line.partition("=")
-        value = value.strip()
-        if equals and table + key.strip() in _TOML_KEYS and value[:1] in ("'", '"'):
-            return value[1:].partition(value[0])[0]
-    return ""

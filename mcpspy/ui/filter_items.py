@@ -26,11 +26,16 @@ class ChangeItem(MessageItem):
 
     @property
     def status(self) -> str:
-        """State of a response, or of an open request: so a filter finds each failure once."""
-        entry, exchange = self._entry, self._change.exchange
-        if exchange is None or not isinstance(entry, Request | Result | Failure):
-            return ""
-        return exchange.state.value if not isinstance(entry, Request) or exchange.answer is None else ""
+        """Outcome of a response, or of a request without one: so a filter finds each failure once."""
+        status = self._change.status
+        return "" if status is None else status.value
+
+    @property
+    def latency(self) -> float | None:
+        exchange = self._change.exchange
+        if exchange is None or not isinstance(self._entry, Result | Failure):
+            return None
+        return exchange.latency_at(self._entry.at)
 
     @property
     def has_issue(self) -> bool:
@@ -59,6 +64,7 @@ def exchange_item(exchange: Exchange, kind: str = "exchange") -> ExchangeItem:
         id=request.id,
         status=exchange.state.value,
         latency=exchange.latency,
+        is_batch=request.index is not None,
     )
     if answer is not None:
         item.size += len(answer.data)
@@ -143,7 +149,8 @@ class RowItem:
 
     @property
     def id(self) -> str:
-        return self._index.id(self.row) or ""
+        index, row = self._index, self.row
+        return index.id(row) or ("null" if index.what[row] & 7 in _ANSWERS else "")
 
     @property
     def status(self) -> str:
@@ -178,6 +185,10 @@ class RowItem:
             return True
         answer = index.pair(row) if self.exchanges and index.kind(row) is RowKind.REQUEST else None
         return answer is not None and answer in index.flaws
+
+    @property
+    def is_batch(self) -> bool:
+        return self._index.is_in_batch(self.row)
 
     @property
     def error_code(self) -> int | None:

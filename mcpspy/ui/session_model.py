@@ -186,6 +186,7 @@ class SessionModel:
             return Change(row, what, None, GONE)
         exchange = Exchange(request_row, request)
         exchange.state = index.state(row) or State.PENDING
+        exchange.held = index.held_seconds.get(request_row) or 0.0
         exchange.flaws = _flaws(index.flaws.get(request_row), request)
         answer_row = index.pair(request_row)
         if answer_row is not None:

@@ -160,6 +160,7 @@ class ProgressBar(LastLine):
 def scanned(path: Path, *, is_live: bool) -> Generator[LineBlock]:
     """Yield the blocks of a recording, with progress; report an incomplete last line unless it is live."""
     scan = RecordingScan(path)
+    is_collecting = gc.isenabled()
     gc.disable()  # Objects of a line are freed with it or kept: there is no garbage to collect.
     try:
         with ProgressBar(path.name) as progress:
@@ -167,5 +168,6 @@ def scanned(path: Path, *, is_live: bool) -> Generator[LineBlock]:
                 yield block
                 progress.show(scan.read, scan.size)
     finally:
-        gc.enable()
+        if is_collecting:
+            gc.enable()
     warn_incomplete(path, 0 if is_live else scan.torn)

@@ -78,6 +78,8 @@ def test_each_term_is_met_or_names_the_messages_that_break_it(
         ),
         (('> "id":1,"method":"server/discover"', '< "id":1,"error":{"code":-32603,"message":"no"}'), False),
         (('> "id":1,"method":"server/discover"',), False),
+        (('< "id":null,"error":{"code":-32700,"message":"no"}',), False),
+        ((call(1, "a"), ok(1), '< "id":1,"error":{"code":-32603,"message":"again"}'), False),
         ((call(1, "a"), '> "method":"notifications/cancelled","params":{"requestId":1}'), True),
     ],
 )

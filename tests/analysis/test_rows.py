@@ -33,6 +33,26 @@ def test_a_response_carries_its_requests_method_and_the_latency() -> None:
     )
 
 
+def test_a_member_of_a_batch_has_its_place() -> None:
+    ping, pong = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}', b'{"jsonrpc":"2.0","id":%d,"result":{}}'
+    session = Session()
+    session.add(frame("client", b"[%b,%b,%b]" % (ping % 1, ping % 2, b'{"jsonrpc":"2.0","method":"n"}')))
+    assert [row(change).status for change in session.changes] == [
+        "[1/3] pending",
+        "[2/3] pending",
+        "batch [3/3]",
+    ]
+
+    session.add(frame("server", b"[%b]" % (pong % 2)))
+    assert [row(change).status for change in session.changes[1:]] == [
+        "batch [2/3]",
+        "batch [3/3]",
+        "[1/1] ok",
+    ]
+    assert row(session.changes[-1]).tone == rows.OK
+    assert exchange_row(session.changes[1], (1, 1), 1.0).status == "[2/3] ok"
+
+
 @pytest.mark.parametrize(
     ("answer", "status", "tone"),
     [

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpspy.core.regex import RegexError, UnsupportedRegexError, compile_regex, glob_regex
+from mcpspy.core.regex import RegexError, UnsupportedRegexError, _Re2Regex, compile_regex, glob_regex
 
 CATASTROPHE = "(a+)+$"
 
@@ -115,6 +116,44 @@ def test_a_group_replaces_the_match_if_it_took_part() -> None:
     for unsafe in ("", "(?=)"):
         regex = compile_regex(r"id-(\d+)|x" + unsafe, allow)
         assert list(regex.group_spans("é id-42 x".encode())) == [(6, 8), (9, 10)]
+
+
+class CountedPattern:
+    """Stands in for a pattern of RE2, and counts the bytes that its searches may read."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = re.compile(pattern.encode())
+        self.read = 0
+
+    def finditer(self, text: bytes, at: int, end: int | None = None) -> Iterator[re.Match[bytes]]:
+        end = len(text) if end is None else end
+        while at <= end:
+            self.read += end - at
+            found = self._pattern.search(text, at, end)
+            if found is None:
+                return
+            yield found
+            at = found.end() + (found.end() == found.start())
+
+
+def test_a_pattern_whose_matches_look_ahead_reads_twice_as_much_of_twice_the_text() -> None:
+    read = []
+    for size in (1 << 17, 1 << 18):
+        pattern = CountedPattern("x")
+        assert sum(1 for _ in _Re2Regex("x", pattern).spans(b"x    " * (size // 5))) == size // 5
+        read.append(pattern.read)
+
+    assert read[1] / read[0] < 2.5
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(["x", "xyyy", " ", " " * 9000, "y" * 30, "\n"]), max_size=40), st.data())
+def test_matches_are_those_of_a_search_of_the_whole_text(parts: list[str], data: st.DataObject) -> None:
+    text = ("x " * data.draw(st.sampled_from([0, 60, 200])) + "".join(parts)).encode()
+    regex = compile_regex(data.draw(st.sampled_from(["x", "xy*", "y{3}", "x|", "(x)y"])))
+    assert isinstance(regex, _Re2Regex)
+
+    assert list(regex.spans(text)) == [hit.span() for hit in regex._compiled.finditer(text)]
 
 
 @given(st.text("ab*?.", max_size=8), st.text("ab.\n", max_size=12))

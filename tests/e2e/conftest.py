@@ -26,6 +26,7 @@ from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Session
 from mcpspy.io.recording.reader import Recording
 from mcpspy.io.recording.tail import follow
+from tests.strict import strict_json
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -63,6 +64,8 @@ class Read(NamedTuple):
     @classmethod
     def of(cls, path: Path) -> Read:
         """Read a file completely."""
+        for line in path.read_bytes().split(b"\n")[:-1]:
+            strict_json(line)
         recording = Recording(path)
         entries = list(recording)
         assert recording.torn == 0

@@ -16,6 +16,7 @@ from mcpspy.io.http import listener as listener_module
 from mcpspy.io.http import proxy
 from mcpspy.io.http.proxy import HttpOptions, _serve
 from mcpspy.io.interception import InterceptionOptions
+from tests.strict import strict_json
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -180,6 +181,8 @@ class Spy:
 
     def entries(self) -> list[Any]:
         lines = self.recording.read_bytes().split(b"\n")[1:-1]
+        for line in lines:
+            strict_json(line)
         return [read_entry(line) for line in lines]
 
     def frames(self, side: str) -> list[Frame]:

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.io.session_name import _name_in_json, _name_in_toml, session_name
+from mcpspy.io.manifest import _name_in_json, _name_in_toml
+from mcpspy.io.session_name import session_name
 
 
 @pytest.fixture(autouse=True)

@@ -63,7 +63,13 @@ def test_a_failure_is_found_once_and_not_at_its_request_too() -> None:
 def test_an_unsolicited_response_is_a_protocol_issue_without_method() -> None:
     item = last(FAILURE)
 
-    assert (item.method, item.subject, item.status, item.latency, item.has_issue) == ("", "", "", None, True)
+    assert (item.method, item.subject, item.status, item.latency, item.has_issue) == (
+        "",
+        "",
+        "error",
+        None,
+        True,
+    )
 
 
 def test_a_response_has_the_params_of_its_request() -> None:

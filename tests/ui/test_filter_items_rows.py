@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from mcpspy.analysis.rows import row as listed
 from mcpspy.analysis.stats import StatsCollector
 from mcpspy.core.intercept.held import LiveItem
 from mcpspy.core.intercept.requests import AwaitedRequest
@@ -19,7 +20,10 @@ from mcpspy.ui.session_model import SessionModel
 from tests.ui.test_session_model import CALL, FAILED, PROGRESS, File
 from tests.ui.tui.panels.panels import RECORDINGS, recorded
 
-FIELDS = ("side", "kind", "method", "subject", "id", "status", "size", "stream", "has_issue", "error_code")
+FIELDS = (
+    *("side", "kind", "method", "subject", "id", "status", "size", "stream", "has_issue", "is_batch"),
+    "error_code",
+)
 
 
 def found(log: SessionModel, text: str, *, exchanges: bool) -> list[int]:
@@ -43,6 +47,25 @@ def file() -> File:
     file = File()
     file.add(CALL, PROGRESS, FAILED, b'{"t":1,"note":"stderr","text":"a word"}', b"{broken")
     return file
+
+
+def test_every_member_of_a_batch_is_found_and_listed_with_its_place() -> None:
+    file = File()
+    ping, pong = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}', b'{"jsonrpc":"2.0","id":%d,"result":{}}'
+    head = b'{"t":1,"from":"%b","msg":'
+    file.add(head % b"client" + ping % 1 + b"}", head % b"client" + b"[%b,%b]}" % (ping % 2, ping % 3))
+    file.add(head % b"server" + pong % 1 + b"}", head % b"server" + b"[%b]}" % (pong % 2))
+
+    for query in ("kind:batch", "is:batch"):
+        assert found(file.log, query, exchanges=False) == [1, 2, 4]
+        assert found(file.log, f"{query} kind:request", exchanges=True) == [1, 2]
+    assert [listed(file.log.shown(place)).status for place in range(5)] == [
+        "",
+        "batch [1/2]",
+        "[2/2] pending",
+        "ok",
+        "[1/1] ok",
+    ]
 
 
 def recordings() -> Iterable[str]:

@@ -308,7 +308,7 @@ def _loose_key(step: RequestStep) -> Hashable:
 
 def _params(what: StandaloneMessage, terms: ComparisonTerms) -> str:
     params = terms.params(what)
-    return fingerprint(params, dates=terms.options.dates)
+    return fingerprint(params, terms.options.tolerance)
 
 
 def _status(step: RequestStep) -> str | None:

@@ -2,13 +2,11 @@
 
 JSON in texts is compared as values. The longest common subsequence (Hunt and Szymanski, 1977) is the longest
 increasing one of equal positions; its work is bounded: with too many equal items, the first is paired with the
-first. Also recognises dates and times in texts (ISO 8601, RFC 3339, HTTP, RFC 5322, common local forms); a number
-is never a date, since it can be anything.
+first. Values that a tolerance marks are equal if their marks are.
 """
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
@@ -16,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import UNSET
 
+from mcpspy.analysis.diff.volatile import Tolerance, marked, marked_text
 from mcpspy.core.jsontools import Pointer, canonical
 from mcpspy.core.protocol.message import loads
 from mcpspy.core.redact.placeholder import fits, untagged
@@ -73,26 +72,6 @@ def _matches(old: Sequence[Hashable], new: Sequence[Hashable], start: int, end: 
     return [(place, places[old[place]].pop()) for place in here if places.get(old[place])]
 
 
-_TIME = r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d|:60)?(?:[.,]\d{1,9})?(?:\s?[AaPp]\.?[Mm]\.?\b)?"
-_ZONE = r"(?:\s?(?:Z|UTC|GMT)?(?:[+-]\d\d:?\d\d)?(?:\s?\([\w \x2d+:]{2,40}\))?)"
-_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*"
-_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
-_NUMBERED = r"\d{4}[-/](?:0[1-9]|1[0-2])[-/](?:0[1-9]|[12]\d|3[01])"
-_LOCAL = r"(?:0?[1-9]|[12]\d|3[01])[./](?:0?[1-9]|[12]\d|3[01])[./]\d{4}"
-_WORDED = rf"(?:{_DAY},?\s)?(?:\d{{1,2}}[\s-]{_MONTH}[\s-]\d{{4}}|{_MONTH}\s\d{{1,2}}(?:,?\s\d{{4}})?)"
-
-_DATE = re.compile(
-    rf"(?<![\w.])(?:(?:{_NUMBERED}|{_LOCAL}|{_WORDED})(?:(?:T|,?\s(?:at\s)?){_TIME}(?:\s\d{{4}})?)?|{_TIME}){_ZONE}(?![\w])"
-)
-
-_HAS_DIGITS = re.compile(r"\d[:./ -]|[a-z] \d")
-"""Matches every date; most texts don't match and are skipped."""
-
-
-def undated(text: str) -> str:
-    return _DATE.sub("\N{CALENDAR}", text) if _HAS_DIGITS.search(text) else text
-
-
 NAMES = ("id", "uri", "name", "key", "path")
 """Members that identify an item of a list although other members changed."""
 
@@ -111,20 +90,21 @@ class ValueChange(NamedTuple):
     """True if both are texts with the same JSON in a different format."""
 
 
-def deltas(old: Any, new: Any, *, dates: bool = False) -> list[ValueChange]:
-    """With `dates`, all dates and times in texts are equal."""
+def deltas(old: Any, new: Any, *, tolerance: Tolerance = Tolerance.NONE) -> list[ValueChange]:
     try:
-        return list(_walk(old, new, (), dates))
+        return list(_walk(old, new, (), tolerance))
     except RecursionError:
-        same = fingerprint(old, dates=dates) == fingerprint(new, dates=dates)
+        same = fingerprint(old, tolerance) == fingerprint(new, tolerance)
         return [] if same else [ValueChange((), old, new)]
 
 
-def fingerprint(value: Any, *, dates: bool = False) -> str:
+def fingerprint(value: Any, tolerance: Tolerance = Tolerance.NONE) -> str:
     """Return a text that is equal for two values if, and only if, the values are equal."""
     try:
-        return untagged(canonical(_undated(value) if dates else value))
-    except RecursionError:  # `loads` reads deeper values than Python can recurse into. Dates count then.
+        return untagged(canonical(value if tolerance is Tolerance.NONE else marked(value, tolerance)))
+    except (
+        RecursionError
+    ):  # `loads` reads deeper values than Python can recurse into. Nothing is tolerated then.
         return _flat(value)
 
 
@@ -137,39 +117,41 @@ def inner(text: str) -> dict[str, Any] | list[Any] | None:
     return value if isinstance(value, dict | list) else None
 
 
-def _walk(old: Any, new: Any, at: Pointer, dates: bool) -> Iterator[ValueChange]:
+def _walk(old: Any, new: Any, at: Pointer, tolerance: Tolerance) -> Iterator[ValueChange]:
     if isinstance(old, dict) and isinstance(new, dict):
         for key, value in old.items():
             if key in new:
-                yield from _walk(value, new[key], (*at, key), dates)
+                yield from _walk(value, new[key], (*at, key), tolerance)
             else:
                 yield ValueChange((*at, key), value, UNSET)
         for key, value in new.items():
             if key not in old:
                 yield ValueChange((*at, key), UNSET, value)
     elif isinstance(old, list) and isinstance(new, list):
-        yield from _items(old, new, at, dates)
+        yield from _items(old, new, at, tolerance)
     elif isinstance(old, str) and isinstance(new, str):
-        yield from _texts(old, new, at, dates)
+        yield from _texts(old, new, at, tolerance)
     elif not _is_same(old, new) and not _may_be(old, new):
-        yield ValueChange(at, old, new)
+        name = next((token for token in reversed(at) if not token.isdecimal()), "")
+        if tolerance is Tolerance.NONE or marked(old, tolerance, name) != marked(new, tolerance, name):
+            yield ValueChange(at, old, new)
 
 
-def _items(old: list[Any], new: list[Any], at: Pointer, dates: bool) -> Iterator[ValueChange]:
+def _items(old: list[Any], new: list[Any], at: Pointer, tolerance: Tolerance) -> Iterator[ValueChange]:
     if len(old) == len(new) == 1:  # Saves the fingerprints of nested lists.
-        yield from _gap([(0, old[0])], [(0, new[0])], at, dates)
+        yield from _gap([(0, old[0])], [(0, new[0])], at, tolerance)
         return
     held = common(
-        [fingerprint(item, dates=dates) for item in old], [fingerprint(item, dates=dates) for item in new]
+        [fingerprint(item, tolerance) for item in old], [fingerprint(item, tolerance) for item in new]
     )
     left, right = list(enumerate(old)), list(enumerate(new))
     before = then = 0
     for here, there in [*held, (len(old), len(new))]:
-        yield from _gap(left[before:here], right[then:there], at, dates)
+        yield from _gap(left[before:here], right[then:there], at, tolerance)
         before, then = here + 1, there + 1
 
 
-def _gap(old: _Items, new: _Items, at: Pointer, dates: bool) -> Iterator[ValueChange]:
+def _gap(old: _Items, new: _Items, at: Pointer, tolerance: Tolerance) -> Iterator[ValueChange]:
     """Yield the differences of two runs without equal items: matched by name, then by position."""
     named = common([_name(item, n, 0) for n, item in old], [_name(item, n, 1) for n, item in new])
     before = then = 0
@@ -177,26 +159,26 @@ def _gap(old: _Items, new: _Items, at: Pointer, dates: bool) -> Iterator[ValueCh
         left, right = old[before:here], new[then:there]
         for (place, one), (number, two) in zip(left, right, strict=False):
             if _is_alike(one, two):
-                yield from _walk(one, two, (*at, str(number)), dates)
+                yield from _walk(one, two, (*at, str(number)), tolerance)
             else:
                 yield ValueChange((*at, str(place)), one, UNSET)
                 yield ValueChange((*at, str(number)), UNSET, two)
         yield from (ValueChange((*at, str(place)), item, UNSET) for place, item in left[len(right) :])
         yield from (ValueChange((*at, str(number)), UNSET, item) for number, item in right[len(left) :])
         if here < len(old):
-            yield from _walk(old[here][1], new[there][1], (*at, str(new[there][0])), dates)
+            yield from _walk(old[here][1], new[there][1], (*at, str(new[there][0])), tolerance)
         before, then = here + 1, there + 1
 
 
-def _texts(old: str, new: str, at: Pointer, dates: bool) -> Iterator[ValueChange]:
-    if old == new or (dates and undated(old) == undated(new)) or _may_be(old, new):
+def _texts(old: str, new: str, at: Pointer, tolerance: Tolerance) -> Iterator[ValueChange]:
+    if old == new or marked_text(old, tolerance) == marked_text(new, tolerance) or _may_be(old, new):
         return
     one = inner(old)
     two = inner(new) if one is not None else None
     if one is None or two is None or type(one) is not type(two):
         yield ValueChange(at, old, new)
         return
-    found = list(_walk(one, two, at, dates))
+    found = list(_walk(one, two, at, tolerance))
     yield from found or [ValueChange(at, old, new, is_layout=True)]
 
 
@@ -247,13 +229,3 @@ def _flat(value: Any) -> str:
         else:
             written.append(canonical(item))
     return untagged("\n".join(written))
-
-
-def _undated(value: Any) -> Any:
-    if isinstance(value, str):
-        return undated(value)
-    if isinstance(value, dict):
-        return {key: _undated(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_undated(item) for item in value]
-    return value

@@ -13,6 +13,7 @@ from msgspec import UNSET
 from mcpspy.analysis.diff.json_diff import ValueChange, deltas
 from mcpspy.analysis.diff.model import ChangeSeverity
 from mcpspy.analysis.diff.schema import BREAKING, DIFFERENT, NOTE, SchemaChange, compare_schemas
+from mcpspy.analysis.diff.volatile import Tolerance
 
 
 class ListMethod(NamedTuple):
@@ -31,6 +32,13 @@ LISTINGS = {
 _DESCRIPTIVE = frozenset("title description icons size _meta".split())
 
 
+_TASKS = {
+    "required": "a call that is not a task is refused now",
+    "forbidden": "a call as a task is refused now",
+}
+"""New `taskSupport` → its effect on clients (2025-11-25, basic/utilities/tasks, Tool-Level Negotiation)."""
+
+
 def by_name(items: Any, name: str) -> dict[str, Any] | None:
     """Return items by name; None if it is not a list, or an item has no name."""
     if not isinstance(items, list):
@@ -46,30 +54,35 @@ def by_name(items: Any, name: str) -> dict[str, Any] | None:
 
 
 def compare_listed(
-    listing: ListMethod, old: dict[str, Any], new: dict[str, Any], *, dates: bool
+    listing: ListMethod, old: dict[str, Any], new: dict[str, Any], *, tolerance: Tolerance
 ) -> Iterator[SchemaChange]:
     """Yield the changes, with pointers relative to the list."""
     for name, item in old.items():
         if name not in new:
             yield SchemaChange((name,), BREAKING, f"lost the {listing.one} {name}", item, UNSET)
             continue
-        for found in _item(listing, item, new[name], dates=dates):
+        for found in _item(listing, item, new[name], tolerance=tolerance):
             yield found._replace(tokens=(name, *found.tokens))
     for name, item in new.items():
         if name not in old:
             yield SchemaChange((name,), NOTE, f"gained the {listing.one} {name}", UNSET, item)
 
 
-def _item(listing: ListMethod, old: Any, new: Any, *, dates: bool) -> Iterator[SchemaChange]:
+def _item(listing: ListMethod, old: Any, new: Any, *, tolerance: Tolerance) -> Iterator[SchemaChange]:
     if not isinstance(old, dict) or not isinstance(new, dict):  # Ignored in one of them.
         return
     judged = {"inputSchema", "outputSchema"} if listing.one == "tool" else {"arguments"}
-    for found in deltas(_other(old, judged), _other(new, judged), dates=dates):
-        yield SchemaChange(found.tokens, _severity(listing, found), "", found.old, found.new)
+    tasks = [_task_support(each) for each in (old, new)]
+    for found in deltas(_other(old, judged), _other(new, judged), tolerance=tolerance):
+        severity, why = _severity(listing, found), ""
+        if found.tokens in (("execution",), ("execution", "taskSupport")) and tasks[0] != tasks[1]:
+            why = _TASKS.get(tasks[1], "")
+            severity = BREAKING if tasks[1] == "required" else DIFFERENT
+        yield SchemaChange(found.tokens, severity, why, found.old, found.new)
     if listing.one == "tool":
         yield from _schemas(old, new)
     elif listing.one == "prompt":
-        yield from _arguments(old.get("arguments"), new.get("arguments"), dates=dates)
+        yield from _arguments(old.get("arguments"), new.get("arguments"), tolerance=tolerance)
 
 
 def _schemas(old: dict[str, Any], new: dict[str, Any]) -> Iterator[SchemaChange]:
@@ -86,7 +99,7 @@ def _schemas(old: dict[str, Any], new: dict[str, Any]) -> Iterator[SchemaChange]
             yield found._replace(tokens=(member, *found.tokens))
 
 
-def _arguments(old: Any, new: Any, *, dates: bool) -> Iterator[SchemaChange]:
+def _arguments(old: Any, new: Any, *, tolerance: Tolerance) -> Iterator[SchemaChange]:
     before, now = by_name(old or [], "name"), by_name(new or [], "name")
     if before is None or now is None:
         for found in deltas(old, new):
@@ -98,7 +111,9 @@ def _arguments(old: Any, new: Any, *, dates: bool) -> Iterator[SchemaChange]:
             yield SchemaChange(at, BREAKING, f"lost the argument {name}", argument, UNSET)
             continue
         was, is_needed = argument.get("required") is True, now[name].get("required") is True
-        for found in deltas(_other(argument, {"required"}), _other(now[name], {"required"}), dates=dates):
+        for found in deltas(
+            _other(argument, {"required"}), _other(now[name], {"required"}), tolerance=tolerance
+        ):
             severity = NOTE if _DESCRIPTIVE.issuperset(found.tokens[:1]) else DIFFERENT
             yield SchemaChange((*at, *found.tokens), severity, "", found.old, found.new)
         if was != is_needed:
@@ -118,9 +133,13 @@ def _severity(listing: ListMethod, change: ValueChange) -> ChangeSeverity:
         return NOTE
     if first == "name" and listing.name != "name":  # The key of a resource is its uri; its name is for users.
         return NOTE
-    if tokens == ("execution", "taskSupport") and change.new == "required":
-        return BREAKING
     return DIFFERENT
+
+
+def _task_support(item: dict[str, Any]) -> str:
+    """Return the task support of a tool, which is `forbidden` if it is missing."""
+    execution = item.get("execution")
+    return str(execution.get("taskSupport", "forbidden")) if isinstance(execution, dict) else "forbidden"
 
 
 def _other(item: dict[str, Any], members: set[str]) -> dict[str, Any]:

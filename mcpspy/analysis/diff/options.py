@@ -7,14 +7,17 @@ comparison, so requests and list items that differ only there are equal.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
-from mcpspy.analysis.diff.json_diff import inner
-from mcpspy.core.jsontools import Pointer, pointer
+from mcpspy.analysis.diff.json_diff import deltas, inner
+from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity, ComparedCase, DiffChange, SessionDiff
+from mcpspy.analysis.diff.volatile import Tolerance
+from mcpspy.core.jsontools import Pointer, pointer, pointer_text
 from mcpspy.core.regex import glob_regex
 
 LISTED = {
@@ -26,10 +29,18 @@ LISTED = {
 
 DEEP = "**"
 
-_PARTS = ("params", "result", "error", "progress", DEEP, "*")
+_FIRST = ("params", "result", "error", "progress", DEEP)
+_PARTS = (*_FIRST, "*")
 
 _SLOWER = re.compile(r"(?:(\d+(?:\.\d+)?)x)?\+?(?:(\d+(?:\.\d+)?)(us|ms|s))?")
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+_ROUNDS, _PATTERNS, _LONG = 4, 1_000, 300
+
+_OUTCOMES = (ChangeKind.ERROR, ChangeKind.RECOVERED, ChangeKind.OUTCOME, ChangeKind.HANDSHAKE)
+_INDEX = re.compile(r"/\d+(?=/|$)")
+_UNIGNORABLE = (ChangeKind.ORDER, ChangeKind.LATENCY)
 
 
 class Comparable(Protocol):
@@ -69,7 +80,13 @@ class DiffOptions(Struct, frozen=True, kw_only=True):
     """Keys of `LISTED`: compare only these parts of the interface. Empty: everything."""
     ignored: tuple[Ignored, ...] = ()
     dates: bool = False
+    volatile: bool = False
+    """Also treats ids, epochs, process ids, ports and temporary paths as equal."""
     slower_than: LatencyLimit | None = None
+
+    @property
+    def tolerance(self) -> Tolerance:
+        return Tolerance.VOLATILE if self.volatile else Tolerance.DATES if self.dates else Tolerance.NONE
 
     @property
     def methods(self) -> frozenset[str]:
@@ -87,8 +104,61 @@ def ignored(text: str) -> Ignored:
         tokens = pointer(words.pop())
         if tokens[0] not in _PARTS:
             raise ValueError(f"a pointer must begin with {', '.join('/' + part for part in _PARTS)}")
+    elif (head := words[-1].partition("/"))[0] in _FIRST and (head[1] or len(words) == 1):
+        raise ValueError(f"a pointer must begin with /: did you mean /{words[-1]}?")
     method, subject = (words[0] if words else "*"), " ".join(words[1:]) or "*"
     return Ignored(method, subject, tokens)
+
+
+def silencing(
+    difference: SessionDiff,
+    fail_on: ChangeSeverity,
+    again: Callable[[tuple[Ignored, ...]], SessionDiff] | None = None,
+) -> list[str]:
+    """Return the patterns that ignore the changes of at least this severity, except order and latency.
+
+    `again` compares with more patterns: two calls that match then have their results compared.
+    """
+    found: dict[str, None] = {}
+    for _ in range(_ROUNDS):
+        known = len(found)
+        found |= dict.fromkeys(
+            _pattern(case, change)
+            for case, change in difference.changes
+            if change.severity.rank <= fail_on.rank and change.kind not in _UNIGNORABLE
+        )
+        if len(found) == known or again is None or len(found) > _PATTERNS:
+            break
+        difference = again(tuple(map(ignored, found)))
+    any_index = {pattern: _INDEX.sub("/*", pattern) for pattern in found}
+    several = Counter(any_index.values())
+    return list(dict.fromkeys(each if several[each] > 1 else pattern for pattern, each in any_index.items()))
+
+
+def _pattern(case: ComparedCase, change: DiffChange) -> str:
+    tokens = pointer(change.pointer) if change.pointer else ()
+    if change.kind is ChangeKind.INTERFACE:
+        tokens = tokens[:4]  # The whole schema: its keywords depend on each other.
+    is_outcome = change.kind in _OUTCOMES and tokens in (("error",), ("result",))
+    if is_outcome or change.kind in (ChangeKind.ADDED, ChangeKind.REMOVED):
+        tokens = ()
+    subject = _glob(case.subject or "*", r"\s{2,}|^\s|\s$|[^\S ]")
+    if not tokens:
+        subject = re.sub(r"(^| )/(?=\S*$)", r"\1?", subject)  # The last word would be a pointer.
+    words = [_glob(case.method), *([subject] if subject != "*" else [])]
+    return " ".join([*words, *([pointer_text(tuple(map(_glob, tokens)))] if tokens else [])])
+
+
+def _glob(text: str, blank: str = r"\s") -> str:
+    """Return a glob for a peer's text; what a pattern cannot contain becomes `*`."""
+    return re.sub(rf"(?:{blank}|[^ -~])+", "*", text) if len(text) <= _LONG else "*"
+
+
+def is_volatile(change: DiffChange) -> bool:
+    """Return whether `volatile` would tolerate a change."""
+    name = pointer(change.pointer)[-1] if change.pointer else ""
+    sides = [{name: value} for value in (change.old, change.new)]
+    return UNSET not in (change.old, change.new) and not deltas(*sides, tolerance=Tolerance.VOLATILE)
 
 
 def slower(text: str) -> LatencyLimit:

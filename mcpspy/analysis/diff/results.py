@@ -54,7 +54,7 @@ class ComparisonTerms(NamedTuple):
         return cut({"params": settled_params(message.params)}, self.patterns(message))
 
     def differences(self, old: Any, new: Any, patterns: tuple[Pointer, ...]) -> Iterator[ValueChange]:
-        for found in deltas(old, new, dates=self.options.dates):
+        for found in deltas(old, new, tolerance=self.options.tolerance):
             if not is_cut(found.tokens, patterns):
                 yield found
 
@@ -66,9 +66,9 @@ def compare_steps(
     if not is_exact:
         yield from compare_params(ChangeKind.REQUEST, DIFFERENT, old, new, terms)
     before, now = _SAME.get(old.state, old.state), _SAME.get(new.state, new.state)
-    if before is not now:
+    if before is not now and State.UNKNOWN not in (before, now):
         yield from _outcome(old, new, before, now, is_exact=is_exact)
-    elif is_exact and now is not State.CANCELLED:  # A response after a cancellation is chance.
+    elif is_exact and before is now is not State.CANCELLED:  # A response after a cancellation is chance.
         yield from _responses(old, new, terms)
     if is_exact:
         yield from _progress(old, new, terms)
@@ -151,7 +151,7 @@ def _responses(old: RequestStep, new: RequestStep, terms: ComparisonTerms) -> It
     listing = LISTINGS.get(new.method)
     if listing is not None and _is_named(one, listing.member) and _is_named(two, listing.member):
         items, others = one["result"].pop(listing.member), two["result"].pop(listing.member)
-        for judged in compare_listed(listing, items, others, dates=terms.options.dates):
+        for judged in compare_listed(listing, items, others, tolerance=terms.options.tolerance):
             found = ValueChange(("result", listing.member, *judged.tokens), judged.old, judged.new)
             yield _value_change(ChangeKind.INTERFACE, judged.severity, found, judged.why)
     kind = ChangeKind.RESULT if old.error is None and old.state is not State.TOOL_ERROR else ChangeKind.ERROR

@@ -60,6 +60,9 @@ def exchange_flaws(exchange: Exchange) -> list[str]:
 DAY = 86_400 * 10**9
 """Nanoseconds; UTC days have no other length."""
 
+_LONGEST = 1e12
+"""Seconds; a recording may have any number as a time."""
+
 _STARTED = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?Z")
 
 
@@ -72,7 +75,7 @@ class WallClock:
 
     def nanoseconds(self, at: float) -> int:
         """Return nanoseconds since 1970, UTC; never negative."""
-        return max(self._start + round(at * 1e6) * 1000, 0)
+        return max(self._start + round(min(at, _LONGEST) * 1e6) * 1000, 0)
 
     def iso(self, at: float) -> str:
         """Return a time as `2026-11-21T08:13:03.745123Z`."""

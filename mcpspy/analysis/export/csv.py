@@ -9,17 +9,21 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.export.base import RecordedSession, WallClock, exchange_flaws
+from mcpspy.analysis.export.base import RecordedSession, exchange_flaws
+from mcpspy.analysis.export.columns import of_session
 from mcpspy.core.protocol.message import Failure
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
 
 COLUMNS = (
-    *("session", "name", "exchange", "time", "t", "stream", "from", "method", "about", "id", "status"),
-    *("latency_ms", "code", "outcome", "request_bytes", "response_bytes", "progress", "flaws"),
+    *("session", "name", "exchange", "time", "t", "stream", "client", "server", "revision", "from", "method"),
+    *("about", "tool", "prompt", "uri", "id", "batch_index", "batch_size", "status", "latency_ms", "code"),
+    *("error_name", "error_message", "outcome", "request_bytes", "response_bytes", "progress_count", "flaws"),
 )
+"""The columns of JSONL; each member of an object has a column: `error_name`."""
 
 FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"
 """First characters of a formula, including wide forms. (Tabs and line breaks are already sanitized.)"""
@@ -31,9 +35,9 @@ def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
     table = csv.writer(_Line())
     yield table.writerow(COLUMNS)
     for session in sessions:
-        clock = WallClock(session.header.started)
+        columns = of_session(session)
         for exchange in session.exchanges():
-            yield table.writerow(map(cell, _cells(session, exchange, clock)))
+            yield table.writerow(map(cell, _cells(columns.of_exchange(exchange), exchange)))
 
 
 class _Line:
@@ -43,28 +47,20 @@ class _Line:
         return line
 
 
-def _cells(session: RecordedSession, exchange: Exchange, clock: WallClock) -> tuple[object, ...]:
-    request, answer, latency = exchange.request, exchange.answer, exchange.latency
-    return (
-        session.header.id,
-        session.header.name,
-        exchange.number,
-        clock.iso(request.at),
-        request.at,
-        request.frame.stream,
-        request.side,
-        request.method,
-        request.subject,
-        request.id,
-        exchange.state,
-        None if latency is None else round(latency * 1000, 3),
-        answer.code_text if isinstance(answer, Failure) else None,
-        rows.outcome(exchange)[0],
-        len(request.data),
-        None if answer is None else len(answer.data),
-        len(exchange.progress),
-        "; ".join(exchange_flaws(exchange)),
-    )
+def _cells(line: dict[str, Any], exchange: Exchange) -> Iterator[object]:
+    flat = line | {
+        f"{name}_{member}": value
+        for name in ("batch", "error")
+        for member, value in line.get(name, {}).items()
+    }
+    flat |= {
+        "id": exchange.request.id,
+        "code": exchange.answer.code_text if isinstance(exchange.answer, Failure) else None,
+        "outcome": rows.outcome(exchange)[0],
+        "progress_count": len(exchange.progress),
+        "flaws": "; ".join(exchange_flaws(exchange)),
+    }
+    return map(flat.get, COLUMNS)
 
 
 def cell(value: object) -> str:

@@ -11,41 +11,24 @@ from binascii import b2a_base64
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from mcpspy.analysis.export.base import RecordedSession, WallClock, dumps, exchange_flaws, fragment
-from mcpspy.core.protocol.message import Failure, Message
+from mcpspy.analysis.export.base import RecordedSession, dumps, exchange_flaws, fragment
+from mcpspy.analysis.export.columns import SessionColumns, of_session
+from mcpspy.core.protocol.message import Message
 from mcpspy.core.session.exchange import Exchange
 
 
 def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
     for session in sessions:
-        clock = WallClock(session.header.started)
+        columns = of_session(session)
         for exchange in session.exchanges():
-            yield dumps(_members(session, exchange, clock)) + "\n"
+            yield dumps(_members(exchange, columns)) + "\n"
 
 
-def _members(session: RecordedSession, exchange: Exchange, clock: WallClock) -> dict[str, Any]:
+def _members(exchange: Exchange, columns: SessionColumns) -> dict[str, Any]:
     request, answer = exchange.request, exchange.answer
-    line: dict[str, Any] = {
-        "session": session.header.id,
-        "name": session.header.name,
-        "exchange": exchange.number,
-        "time": clock.iso(request.at),
-        "t": request.at,
-        "from": request.side,
-        "method": request.method,
-        "about": request.subject,
-        "id": fragment(request.id.encode("utf-8", "surrogatepass")) or request.id,
-        "status": str(exchange.state),
-        "latency": None if exchange.latency is None else round(exchange.latency, 6),
-        **_message("request", request),
-    }
+    line = columns.of_exchange(exchange) | _message("request", request)
     if answer is not None:
         line |= _message("response", answer)
-    if isinstance(answer, Failure):
-        code = answer.code_text
-        line["code"] = code and (fragment(code.encode()) or code)
-    if request.frame.stream is not None:
-        line["stream"] = request.frame.stream
     if exchange.continues is not None:
         line["continues"] = exchange.continues.number
     if exchange.cancel is not None:

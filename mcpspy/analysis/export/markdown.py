@@ -81,8 +81,9 @@ def _bodies(change: Change) -> Iterator[str]:
         yield "\n### notifications\n\n"
         for each in sorted(others, key=lambda each: each.at):
             yield f"- {code_span(f'{rows.moment(each.at)} s')} {code_span(_summary(each))}\n"
-    if exchange.answer is not None:
-        yield "\n### response\n" + _body(exchange.answer.data)
+    answer = what if isinstance(what, Result | Failure) else exchange.answer
+    if answer is not None:
+        yield "\n### response\n" + _body(answer.data)
     elif exchange.state is State.PENDING:
         yield "\nNo response yet.\n"
 

@@ -80,13 +80,14 @@ def _line(change: Change) -> str | None:
     if isinstance(what, Malformed):
         return _arrow(what, "--x", f"{what.why} {sanitize_bytes(what.data[:LONGEST])}")
     if exchange is None or what is not exchange.answer:
-        return _arrow(what, "--x", change.flaw or "unsolicited response")
+        return _arrow(what, "--x", rows.row(change).status or "unsolicited response")
     return _arrow(what, "--x" if rows.has_failed(exchange) else "-->>", _answer(exchange))
 
 
 def _answer(exchange: Exchange) -> str:
-    request, latency = exchange.request, exchange.latency or 0.0
-    return f"{rows.outcome(exchange)[0]} {rows.duration(latency)} ({request.subject or request.method})"
+    request, latency = exchange.request, exchange.latency
+    took = "" if latency is None else f" {rows.duration(latency)}"
+    return f"{rows.outcome(exchange)[0]}{took} ({request.subject or request.method})"
 
 
 def _arrow(message: Message, arrow: str, text: str) -> str:

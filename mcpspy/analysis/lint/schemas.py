@@ -45,13 +45,20 @@ class CheckedSchema(NamedTuple):
     fan: int = 0
     """References in a schema that refers to itself, each a branch at every level of a value; otherwise 0."""
 
+    def accepts(self, value: Any) -> bool | None:
+        """Return whether a value is valid; None if validation is not possible."""
+        if self.validator is None or (self.fan > 1 and self.fan ** _depth(value) > EFFORT):
+            return None
+        try:
+            return self.validator.is_valid(value)
+        except (ValueError, RecursionError):  # Lone surrogates; nested too deep.
+            return None
+
     def breaches(self, value: Any) -> list[str]:
         """Return the violations of a value, each with its JSON pointer; none if validation is not possible."""
-        if self.validator is None or (self.fan > 1 and self.fan ** _depth(value) > EFFORT):
+        if self.accepts(value) is not False or self.validator is None:
             return []
         try:
-            if self.validator.is_valid(value):
-                return []
             found = []
             for error in self.validator.iter_errors(value):
                 pointer = "".join(f"/{step}" for step in error.instance_path)
@@ -64,9 +71,10 @@ class CheckedSchema(NamedTuple):
 
 
 class SchemaCache:
-    """The checked schemas of a session."""
+    """The checked schemas of a session. `formats`: the validators assert the formats that they know."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, formats: bool = False) -> None:
+        self._formats = formats
         self._checked: OrderedDict[bytes, CheckedSchema] = OrderedDict()
 
     def check(self, schema: Any) -> CheckedSchema:
@@ -76,7 +84,7 @@ class SchemaCache:
             return CheckedSchema(None, None)
         found = self._checked.get(key)
         if found is None:
-            found = self._checked[key] = _check(schema, key)
+            found = self._checked[key] = _check(schema, key, formats=self._formats)
             if len(self._checked) > KEPT:
                 self._checked.popitem(last=False)
         return found
@@ -102,7 +110,7 @@ def _is_dialect(reference: str) -> bool:
     return "json-schema.org/" in reference and reference.rstrip("#").endswith(_DIALECTS)
 
 
-def _check(schema: Any, written: bytes) -> CheckedSchema:
+def _check(schema: Any, written: bytes, *, formats: bool) -> CheckedSchema:
     from jsonschema_rs import ReferencingError, ValidationError, validator_for
 
     if len(written) > LARGE:
@@ -111,7 +119,7 @@ def _check(schema: Any, written: bytes) -> CheckedSchema:
     if dialect is not None and not (isinstance(dialect, str) and _is_dialect(dialect)):
         return CheckedSchema(None, None if isinstance(dialect, str) else "$schema is not a string")
     try:
-        validator = validator_for(schema, retriever=_outside, validate_formats=False)
+        validator = validator_for(schema, retriever=_outside, validate_formats=formats)
         effort = SchemaCost(schema)
         return (
             CheckedSchema(validator, None, effort.fan)

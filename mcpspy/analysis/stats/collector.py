@@ -1,7 +1,7 @@
 """The collector: lines of a recording in, statistics out, in one pass.
 
 Owns when a message is counted: a notification at once, a request once `core.session.correlation` knows its
-outcome. A filter limits the tables only, not time, handshakes, concurrency and number of messages. A handshake
+outcome. A filter limits requests and tables only, not time, handshakes, concurrency and number of messages. A handshake
 is `initialize` until 2025-11-25 or `server/discover` in 2026-07-28; a client may have neither, and many
 clients may share a proxy.
 """
@@ -30,7 +30,7 @@ from mcpspy.core.session.correlation import (
     RequestOpened,
     UnsolicitedResponse,
 )
-from mcpspy.core.session.exchange import SUBSCRIBE, Event, State
+from mcpspy.core.session.exchange import FAILED, SUBSCRIBE, Event, State, outcome_of
 
 MOST = 100
 """Maximum number of clients that are counted separately."""
@@ -105,6 +105,8 @@ class StatsCollector(Correlation[StatsCall]):
         """Messages by kind, `KINDS`; they add up to `messages`."""
         self.strays = 0
         """Responses that no open request waited for."""
+        self.stray_errors = 0
+        """Errors among them."""
         self.notes: Counter[str] = Counter()
         self.damaged = 0
         self.lost = 0
@@ -112,6 +114,8 @@ class StatsCollector(Correlation[StatsCall]):
         """After `finish`: the pending requests, the oldest first."""
         self.lines = 0
         """Number of lines taken, of all files, except their headers."""
+        self._delayed: dict[int, float] = {}
+        """`id` of a delayed request → time at which it is forwarded."""
         self._parts: list[int] = []
         self._plain: dict[tuple[str, str], list[int]] = {
             (side, kind): [] for side in (CLIENT, SERVER) for kind in ("request", "result", "notification")
@@ -164,6 +168,21 @@ class StatsCollector(Correlation[StatsCall]):
         for call in over:
             self._settle(call, None)
 
+    def _lost(self, requests: list[StatsCall]) -> None:
+        for call in requests:
+            self._leave(call, self.last_at)
+
+    def _held(self, request: StatsCall, note: Note, seconds: float) -> None:
+        if request.held is None:
+            return
+        request.held += seconds
+        if note.fields.get("action") != "release":
+            self._leave(request, note.at)
+            if seconds:
+                self._delayed[id(request)] = note.at + seconds
+        elif request.is_out:
+            self._enter(request, note.at)
+
     def _begin(self, message: Request) -> StatsCall:
         frame, subject = message.frame, message.subject or ""
         group = self.groups.requests(frame.side, message.method, subject)
@@ -172,6 +191,8 @@ class StatsCollector(Correlation[StatsCall]):
         )
         call.is_subscription = message.method == SUBSCRIBE
         call.is_modern = (message.revision or "") >= MODERN
+        call.is_batch = message.index is not None
+        call.held = None if call.is_subscription or frame.is_ours else 0.0
         if self.tables.reads_text:
             call.data = message.data
         return call
@@ -199,7 +220,9 @@ class StatsCollector(Correlation[StatsCall]):
                 self.handshakes.set_ready(at, message.frame.stream)
             self.tables.add_notification(message, self.lines)
         else:
-            self.strays += isinstance(change, UnsolicitedResponse) and not message.frame.is_ours
+            if isinstance(change, UnsolicitedResponse) and isinstance(message, Result | Failure):
+                self.strays += not message.frame.is_ours
+                self.stray_errors += outcome_of(message) in FAILED
             self.tables.add_uncounted(message, kind, self.lines)
 
     def _count_request(self, change: RequestOpened[StatsCall], call: StatsCall, message: AnyMessage) -> None:
@@ -208,19 +231,22 @@ class StatsCollector(Correlation[StatsCall]):
             call.chain = change.continues.chain
         if call.method == "initialize":
             self.handshakes.count_client(str(self.client or ""))
-        if not call.is_subscription:
+        if call.held is not None:
             self.flight.change(message.side == CLIENT, 1, message.at)
 
     def _count_response(
         self, change: RequestAnswered[StatsCall], call: StatsCall, message: AnyMessage
     ) -> None:
-        answer = StatsAnswer(message.at, len(message.data), self.lines, isinstance(message, Failure))
+        is_error = change.event in (Event.FAILURE, Event.TOOL_ERROR)
+        answer = StatsAnswer(
+            message.at, len(message.data), self.lines, isinstance(message, Failure), is_error
+        )
         answer.has_issue = bool(change.flaw or message.flaws)
         if isinstance(message, Failure):
             answer.code = message.code
         if self.tables.reads_text:
             answer.data = message.data
-        took = max(message.at - call.at, 0.0)
+        took = max(message.at - call.at - (call.held or 0.0), 0.0)
         if call.method in HANDSHAKE_METHODS and isinstance(message, Result):
             self.handshakes.answered(call.method, message.at, took, call.stream)
         if change.event is not Event.QUESTION:
@@ -251,10 +277,16 @@ class StatsCollector(Correlation[StatsCall]):
         self.tables.settled(call, answer)
 
     def _leave(self, call: StatsCall, at: float) -> None:
-        """Take a request that no one waits for any more out of the concurrency."""
-        if not call.is_out and not call.is_subscription:
+        """Take a request that no one waits for any more, or that is held, out of the concurrency."""
+        if self._delayed and (resumes := self._delayed.pop(id(call), None)) is not None:
+            self._enter(call, min(resumes, at))
+        if not call.is_out and call.held is not None:
             call.is_out = True
             self.flight.change(call.group.side == CLIENT, -1, at)
+
+    def _enter(self, call: StatsCall, at: float) -> None:
+        call.is_out = False
+        self.flight.change(call.group.side == CLIENT, 1, at)
 
     def _take_plain(self, lines: Sequence[bytes], place: int) -> int:
         """Take plain lines, and sum their sizes at once."""
@@ -287,7 +319,7 @@ class StatsCollector(Correlation[StatsCall]):
         is_server = head.side == SERVER
         (self._server_result_sizes if is_server else self._client_result_sizes).append(size)
         self.lines = line + 1
-        if tables.matches is not None or request.is_subscription:
+        if tables.matches is not None or request.held is None:
             answer = StatsAnswer(at, size, line)
             if tables.reads_text:
                 answer.data = data

@@ -78,7 +78,7 @@ class Concurrency:
         """Advance to the bin of a time. Requests in flight are counted in all bins in between."""
         peaks = self._peaks
         while at / self._width >= BINS:
-            halves = [max(peaks[place], peaks[place + 1]) for place in range(0, BINS, 2)]
+            halves = map(max, peaks[::2], peaks[1::2])
             self._peaks = peaks = array("I", [*halves, *bytes(BINS // 2)])
             self._width *= 2
             self._bin //= 2

@@ -9,13 +9,10 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from mcpspy.analysis.stats.quantiles import Distribution
-from mcpspy.core.session.exchange import State
+from mcpspy.core.session.exchange import FAILED, State
 
 BY_SUBJECT = frozenset({"tools/call", "prompts/get", "resources/read"})
 """Methods that are counted by subject: the tool, prompt or resource."""
-
-FAILED = frozenset({State.ERROR, State.TOOL_ERROR, State.REFUSED})
-"""Failed states of answered requests."""
 
 
 class GroupKind(StrEnum):
@@ -60,11 +57,14 @@ class MessageGroup:
         self.states = StateCounts()
         """Requests by outcome; they add up to `count`."""
         self.late_errors = 0
-        """Errors that came after their request had been cancelled."""
+        """Errors, also by `isError`, that came after their request had been cancelled."""
         self.sent = self.back = 0
         """Bytes of the messages, and of the responses to them."""
         self.took = Distribution()
-        """Seconds from request to response; without subscriptions, which stay open by design."""
+        """Seconds from request to response, without the time for which mcpspy held the request.
+
+        Subscriptions stay open by design, and a request that mcpspy sent or answered is not the peers': without both.
+        """
         self.chains = ChainCounts()
 
     @property

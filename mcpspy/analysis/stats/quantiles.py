@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import count
+from itertools import chain, count
 from math import ceil, fsum
 from typing import NamedTuple
 
@@ -17,6 +17,10 @@ RUN = 2048
 """Maximum count of numbers that are sorted together: they take a quarter of a millisecond."""
 
 _made = count()
+
+
+MOST_RUNS = 100
+"""Number of runs above which a union sorts all of them at once: thousands of short sessions."""
 
 
 class Durations(NamedTuple):
@@ -50,6 +54,8 @@ class Distribution:
         """Return the union of several distributions; add nothing to any of them while it is in use."""
         union = Distribution()
         union._runs = [run for spread in spreads for run in spread._all()]
+        if len(union._runs) > MOST_RUNS:
+            union._runs = [array("d", sorted(chain.from_iterable(union._runs)))]
         union._sorted = sum(map(len, union._runs))
         return union
 

@@ -49,9 +49,12 @@ class StatsCall(Struct, gc=False, eq=False):
     is_task: bool = False
     state: State = State.PENDING
     is_out: bool = False
-    """True if no one waits for it any longer, although a response may still arrive."""
+    """True if no one waits for it any longer, although a response may still arrive; or if it is held."""
+    held: float | None = 0.0
+    """Seconds for which mcpspy held it. None if it has no latency: a subscription, or if mcpspy sent or answered it."""
     chain: InputChain | None = None
     has_issue: bool = False
+    is_batch: bool = False
     data: bytes = b""
 
 
@@ -62,6 +65,8 @@ class StatsAnswer(Struct, gc=False, eq=False):
     size: int
     line: int
     is_failure: bool = False
+    is_error: bool = False
+    """True for a failure, and for the error of a tool."""
     code: int | None = None
     has_issue: bool = False
     data: bytes = b""
@@ -81,10 +86,12 @@ def call_item(call: StatsCall, answer: StatsAnswer | None) -> ExchangeItem:
         data=call.data,
         id=call.id,
         status=call.state.value,
+        is_batch=call.is_batch,
     )
     if answer is not None:
         item.size += answer.size
-        item.latency = answer.at - call.at
+        if call.held is not None or call.is_subscription:
+            item.latency = answer.at - call.at - (call.held or 0.0)
         item.has_issue |= answer.has_issue
         item.error_code = answer.code
         item.answer = answer.data
@@ -191,6 +198,7 @@ class StatsTables:
         if self.matches is not None and not self.matches(call_item(call, answer)):
             return
         if answer is not None:
+            call.group.late_errors += answer.is_error and call.state is State.LATE
             self.answered(call, answer.at, answer.size, answer.line, is_failure=answer.is_failure)
             return
         group = call.group
@@ -205,12 +213,11 @@ class StatsTables:
         group, state, groups = call.group, call.state, self.groups
         group.count += 1
         group.states[state] += 1
-        if is_failure and state is State.LATE:
-            group.late_errors += 1
         group.sent += call.size
         group.back += size
-        took = at - call.at
-        if not call.is_subscription:
+        took, held = at - call.at, call.held
+        if held is not None:
+            took -= held
             group.took.add(took if took > 0.0 else 0.0)  # noqa: FURB136 - a call of max() for every answer.
         if call.chain is not None:
             group.chains.whole.add(max(at - call.chain.begun, 0.0))
@@ -240,6 +247,7 @@ class StatsTables:
                 stream=message.frame.stream or "",
                 has_issue=bool(message.flaws),
                 data=message.data,
+                is_batch=message.index is not None,
             )
             if not self.matches(item):
                 return

@@ -14,8 +14,7 @@ from mcpspy.core.intercept.actions import AddNote, Fields, Notify, Step, rule_no
 from mcpspy.core.intercept.requests import AwaitedRequest, about
 from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result
 from mcpspy.core.query.item import MessageItem
-from mcpspy.core.session.correlation import event_of
-from mcpspy.core.session.exchange import TRANSITIONS, State
+from mcpspy.core.session.exchange import State, outcome_of
 
 MAX_BYTES = 64 << 20
 MAX_MESSAGES = 10_000
@@ -196,5 +195,5 @@ class LiveItem(MessageItem):
         if isinstance(entry, Request):
             return State.PENDING.value
         if isinstance(entry, Result | Failure):
-            return TRANSITIONS[State.PENDING][event_of(entry)].value
+            return outcome_of(entry).value
         return ""

@@ -1,6 +1,6 @@
 """Loader of a recorded session: reads entries and groups them into interactions, by cause and effect.
 
-It determines the cause and the gates of each server message. `core.session.correlation` finds the request of
+It determines the cause and the gates of each server message. `core.session.request_table` finds the request of
 responses and progress; the cause of other messages is inferred. Actions of rules and viewers are applied, so that
 the client receives the same messages as when the session was recorded. The interactions are stored in the store.
 """
@@ -37,8 +37,8 @@ from mcpspy.core.protocol.peers import HANDSHAKE_METHODS, Peers
 from mcpspy.core.protocol.spec import CLIENT, META, SERVER
 from mcpspy.core.recording.decode import Entry, Frame, Header, Note
 from mcpspy.core.redact.placeholder import MARK
-from mcpspy.core.session.correlation import Key, RequestTable, event_of
-from mcpspy.core.session.exchange import SUBSCRIBE, State
+from mcpspy.core.session.exchange import SUBSCRIBE, State, event_of
+from mcpspy.core.session.request_table import Key, RequestTable
 from mcpspy.core.session.rule_notes import RULE
 
 CONNECTION_CLOSED = -32000

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from msgspec import Raw
 
 from mcpspy.core.protocol.message import Failure, Request, Result, loads, meta_raw
-from mcpspy.core.protocol.spec import META, MODERN
+from mcpspy.core.protocol.spec import CLIENT, META, MODERN
 
 HANDSHAKE_METHODS = ("initialize", "server/discover")
 
@@ -32,6 +32,9 @@ class Peers:
         self.server: Peer | None = None
         self.revision: str | None = None
         """Negotiated revision; until the server responds, the revision that the client requested."""
+        self.agreed_revision: str | None = None
+        """The latest revision that both sides accepted."""
+        self._requested: object = None
         self.client_capabilities: dict[str, Any] = {}
         self.server_capabilities: dict[str, Any] = {}
 
@@ -39,19 +42,42 @@ class Peers:
     def is_modern(self) -> bool:
         return self.revision is not None and self.revision >= MODERN
 
+    @property
+    def is_agreed(self) -> bool:
+        """Return True if both sides have accepted the current revision."""
+        return self.revision is not None and self.revision == self.agreed_revision
+
+    @property
+    def revision_text(self) -> str:
+        """The revision that both sides accepted; else the last one that a side proposed, and who did not accept it."""
+        if self.agreed_revision is not None or self.revision is None:
+            return self.agreed_revision or ""
+        who = "server" if self.revision == self._requested else "client"
+        return f"{self.revision} (not accepted by the {who})"
+
+    def accept_revision(self) -> None:
+        """Accept the revision that the server named: the client continues with it."""
+        self.agreed_revision = self.revision
+
     def add_request(self, message: Request) -> None:
         """Read the description of the client in a request."""
         meta = message.body.meta
         if (self.client is None or self.revision is None) and bytes(meta):
-            self.client = self.client or _peer(meta_raw(meta, META + "clientInfo"))
+            self.client = self.client or peer_of(meta_raw(meta, META + "clientInfo"))
             if self.revision is None and (version := message.revision) is not None:
-                self.revision = version
+                self.revision = self._requested = version
                 self.client_capabilities = _dict(loads(meta_raw(meta, META + "clientCapabilities")))
         if message.method == "initialize" and isinstance(params := message.params, dict):
-            self.client = _peer(params.get("clientInfo")) or self.client
+            self.client = peer_of(params.get("clientInfo")) or self.client
             self.client_capabilities = _dict(params.get("capabilities"))
             if isinstance(version := params.get("protocolVersion"), str):
-                self.revision = version
+                self.revision = self._requested = version
+        elif (
+            message.side == CLIENT
+            and message.method != "ping"
+            and self.revision not in (None, self._requested)
+        ):
+            self.accept_revision()
 
     def add_response(self, message: Result | Failure, method: str) -> None:
         """Read the description of the server in a response to this method."""
@@ -60,15 +86,26 @@ class Peers:
                 self.revision = None  # The server rejected it: the next request names another one.
             return
         if method in HANDSHAKE_METHODS and isinstance(result := message.result, dict):
-            self.server = _peer(result.get("serverInfo")) or self.server
+            self.server = peer_of(result.get("serverInfo")) or self.server
             self.server_capabilities = _dict(result.get("capabilities"))
             if method == "initialize" and isinstance(version := result.get("protocolVersion"), str):
                 self.revision = version
+        if self.revision == self._requested and (method in HANDSHAKE_METHODS or self.is_modern):
+            self.accept_revision()
         if self.server is None and bytes(message.body.meta):
-            self.server = _peer(meta_raw(message.body.meta, META + "serverInfo"))
+            self.server = peer_of(meta_raw(message.body.meta, META + "serverInfo"))
 
 
-def _peer(info: object) -> Peer | None:
+def client_of(message: Request) -> Peer | None:
+    """Return the client that a request names: in `initialize`, or in `_meta` (2026-07-28)."""
+    if message.method == "initialize":
+        return peer_of(params.get("clientInfo")) if isinstance(params := message.params, dict) else None
+    meta = message.body.meta
+    return peer_of(meta_raw(meta, META + "clientInfo")) if bytes(meta) else None
+
+
+def peer_of(info: object) -> Peer | None:
+    """Return the name and version in a `clientInfo` or `serverInfo`; None if it has no name."""
     value = loads(info) if isinstance(info, Raw) else info
     if not isinstance(value, dict) or not isinstance(name := value.get("name"), str) or not name:
         return None

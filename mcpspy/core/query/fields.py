@@ -9,7 +9,7 @@ import difflib
 import json
 import operator
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from typing import NoReturn, cast
 
 from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER
@@ -18,12 +18,13 @@ from mcpspy.core.query.item import FilterItem, LintFilterItem, QueryPart, Sessio
 from mcpspy.core.query.lexer import MOMENTS, NUMBERS, ORDER, PATH, REGEX, WORD, Atom
 from mcpspy.core.query.path import path_test
 from mcpspy.core.regex import AllowUnsafe
+from mcpspy.core.session.exchange import FAILED as FAILED_STATES
 from mcpspy.core.session.exchange import State
 
 SLOW = 1.0
 """Seconds above which a response is slow."""
 
-FAILED = frozenset({State.ERROR.value, State.TOOL_ERROR.value, State.REFUSED.value})
+FAILED = frozenset(state.value for state in FAILED_STATES)
 """States of requests that failed."""
 
 STATUSES: dict[str, frozenset[str]] = {
@@ -35,6 +36,7 @@ STATUSES: dict[str, frozenset[str]] = {
     "cancelled": frozenset({State.CANCELLED.value}),
     "late": frozenset({State.LATE.value}),
     "noanswer": frozenset({State.UNANSWERED.value}),
+    "unknown": frozenset({State.UNKNOWN.value}),
     "closed": frozenset({State.CLOSED.value}),
     "refused": frozenset({State.REFUSED.value}),
     "input": frozenset({State.INPUT_REQUIRED.value}),
@@ -52,12 +54,19 @@ _SAME_STATUS = {
     "inputrequired": "input",
 }
 
-KINDS = (
-    *("request", "notification", "result", "error", "malformed", "exchange", "damaged"),
-    *("stderr", "exit", "eof", "signal", "closed", "lost", "http", "http-end", "sse", "part"),
-    *("rule", "rules", "noise"),
+NOTES = (
+    *("stderr", "exit", "eof", "signal", "closed", "lost", "error", "http", "http-end", "sse", "part"),
+    *("rule", "rules", "noise", "oversized"),
 )
-"""The known kinds. Later versions may write notes of other kinds."""
+"""The kinds of notes of docs/format.md."""
+
+KINDS = tuple(
+    dict.fromkeys(("request", "notification", "result", "error", "malformed", "exchange", "damaged", *NOTES))
+)
+"""The known kinds. Later versions may write notes of other kinds: in quotes, any kind is accepted."""
+
+KIND_GROUPS = ("response", "note", "batch")
+"""Values of `kind:` that match several kinds; `batch` matches the members of a batch (2025-03-26)."""
 
 _SAME_KIND = {"response": ("result", "error"), "answer": ("result", "error"), "failure": ("error",)}
 
@@ -93,20 +102,28 @@ def _subject(atom: Atom) -> QueryPart:
 
 
 def _id(atom: Atom) -> QueryPart:
-    """Compare the id's JSON text with `=`; with `:`, 7 also matches `"7"`."""
-    if atom.op in ("=", "!="):
-        exact = atom.raw
-        try:
-            json.loads(exact)
-        except (ValueError, RecursionError):
-            exact = f'"{exact}"'
-        return QueryPart(lambda item: item.id == exact, False)
-    if "*" in atom.value and not atom.is_quoted:
+    """Compare ids by value: `1` matches 1 and 1.0, `"1"` the string. With `:`, `1` also matches the string."""
+    values.reject_order(atom)
+    is_exact = atom.op != ":"
+    if "*" in atom.value and not atom.is_quoted and not is_exact:
         found = values.text_test(atom)
         return QueryPart(lambda item: found(item.id.strip('"')), False)
-    values.reject_order(atom)
-    forms = (atom.value, json.dumps(atom.value, ensure_ascii=False))
+    string = json.dumps(atom.value, ensure_ascii=False)
+    if atom.is_quoted:
+        return QueryPart(lambda item: item.id == string, False)
+    number = values.json_number(atom.value)
+    if number is not None:
+        same = values.number_text_test(number)
+        return QueryPart(lambda item: same(item.id) or (not is_exact and item.id == string), False)
+    is_literal = atom.value in ("null", "true", "false") or bool(values.JSON_NUMBER.fullmatch(atom.value))
+    forms = {atom.value} if is_literal and is_exact else {atom.value, string} if is_literal else {string}
+    if atom.value == "null":  # A response without an id belongs to no request, as one with the id null.
+        return QueryPart(lambda item: item.id in forms or (not item.id and _is_response(item)), False)
     return QueryPart(lambda item: item.id in forms, False)
+
+
+def _is_response(item: FilterItem) -> bool:
+    return item.kind in _SAME_KIND["response"] and bool(item.side)
 
 
 def _dir(atom: Atom) -> QueryPart:
@@ -124,11 +141,12 @@ def _kind(atom: Atom) -> QueryPart:
         return QueryPart(lambda item: item.kind in same and bool(item.side), False)
     if value == "note":
         return QueryPart(lambda item: not item.side, False)
+    if value == "batch":
+        return QueryPart(lambda item: item.is_batch, False)
     found = values.cached_text_test(atom)
-    # A note may be of an unknown kind, so only a near miss of a known kind is an error.
-    near = [] if any(map(found, KINDS)) else difflib.get_close_matches(value, KINDS, 1, 0.8)
-    if near:
-        atom.fail(f'unknown {atom.field} "{atom.value}": did you mean {near[0]}?')
+    known = NOTES if of_note else (*KINDS, *KIND_GROUPS)
+    if not atom.is_quoted and not any(map(found, known)):
+        _unknown(atom, known, () if of_note else _SAME_KIND)
     if of_note:
         return QueryPart(lambda item: not item.side and found(item.kind), False)
     return QueryPart(lambda item: found(item.kind), False)
@@ -140,7 +158,7 @@ def _status(atom: Atom) -> QueryPart:
         return values.code_test(float(atom.value), operator.eq)
     test = _state(atom.value, exact=atom.op != ":")
     if test is None:
-        _unknown(atom, STATUSES)
+        _unknown(atom, STATUSES, _SAME_STATUS)
     return QueryPart(test, False)
 
 
@@ -148,11 +166,12 @@ def _state(value: str, *, exact: bool) -> Test | None:
     """Return the test for a status name; None if it is unknown."""
     name = re.sub(r"[\s_-]", "", value.lower())
     name = _SAME_STATUS.get(name, name)
-    if name == "error":
-        if exact:
-            name = "rpcerror"
-        else:  # An error may be late or unsolicited; then it has another status, or none.
-            return lambda item: item.status in FAILED or item.kind == "error" or item.error_code is not None
+    if name in ("error", "rpcerror"):
+        # An error may be late or unsolicited; then it has another status, or none.
+        failed = FAILED if name == "error" and not exact else STATUSES["rpcerror"]
+        return lambda item: (
+            item.status in failed or (item.kind == "error" and bool(item.side)) or item.error_code is not None
+        )
     states = STATUSES.get(name)
     return None if states is None else lambda item: item.status in states
 
@@ -169,9 +188,10 @@ def _is(atom: Atom) -> QueryPart:
     test = _state(value, exact=False)
     if test is not None:
         return QueryPart(test, False)
-    if value in KINDS or value in _SAME_KIND or value == "note":
+    if value in KINDS or value in _SAME_KIND or value in KIND_GROUPS:
         return _kind(atom._replace(op=":" if value in _SAME_KIND else "="))
-    return _unknown(atom, ("slow", "issue", "finding", *STATUSES, *KINDS, "response", "note"))
+    known = ("slow", "issue", "finding", *STATUSES, *KINDS, *KIND_GROUPS)
+    return _unknown(atom, known, (*_SAME_STATUS, *_SAME_KIND))
 
 
 def _lint(atom: Atom) -> QueryPart:
@@ -186,8 +206,14 @@ def _findings(item: FilterItem) -> Collection[str]:
     return cast(LintFilterItem, item).findings  # `core.query.parser.parse` rejects the field for other items.
 
 
-def _unknown(atom: Atom, known: Iterable[str]) -> NoReturn:
-    atom.fail(f'unknown {atom.field} "{atom.value}": use one of {", ".join(known)}')
+_NOUNS = {"dir": "sender", "is": "status or kind", "note": "kind of event"}
+
+
+def _unknown(atom: Atom, known: Collection[str], aliases: Collection[str] = ()) -> NoReturn:
+    near = difflib.get_close_matches(atom.value.lower(), (*known, *aliases), 1, 0.7)
+    meant = f"did you mean {near[0]}? Use" if near else "use"
+    noun = _NOUNS.get(atom.field, atom.field)
+    atom.fail(f'unknown {noun} "{atom.value}": {meant} one of {", ".join(dict.fromkeys(known))}')
 
 
 _COMPILERS: dict[str, Callable[[Atom], QueryPart]] = {

@@ -25,7 +25,7 @@ class FilterItem(Protocol):
     @property
     def subject(self) -> str: ...  # Name or URI of the tool, resource, prompt …; empty if it has none.
     @property
-    def id(self) -> str: ...  # The id's JSON text; empty if it has none.
+    def id(self) -> str: ...  # The id's JSON text; `null` for a response without one, else empty.
     @property
     def status(self) -> str: ...  # A `State`, or empty.
     @property
@@ -36,6 +36,8 @@ class FilterItem(Protocol):
     def stream(self) -> str: ...  # HTTP: its session; otherwise empty.
     @property
     def has_issue(self) -> bool: ...  # True if it has a protocol issue.
+    @property
+    def is_batch(self) -> bool: ...  # True for a message of a batch (2025-03-26).
     @property
     def error_code(self) -> int | None: ...  # The code of a JSON-RPC error.
 
@@ -115,7 +117,7 @@ class MessageItem:
     @property
     def id(self) -> str:
         entry = self._entry
-        return (entry.id if isinstance(entry, Request | Result | Failure) else None) or ""
+        return entry.id or "null" if isinstance(entry, Request | Result | Failure) else ""
 
     @property
     def latency(self) -> float | None:
@@ -140,6 +142,10 @@ class MessageItem:
         if isinstance(entry, Note):
             return False
         return isinstance(entry, Malformed | Damaged) or bool(entry.flaws)
+
+    @property
+    def is_batch(self) -> bool:
+        return not isinstance(self._entry, Note | Damaged) and self._entry.index is not None
 
     @property
     def error_code(self) -> int | None:
@@ -184,6 +190,7 @@ class ExchangeItem(Struct, gc=False, eq=False):
     """The response's bytes."""
     answer_member: str = "result"
     """The member of the response: `result` or `error`."""
+    is_batch: bool = False
 
     def text(self) -> bytes:
         return self.data + b"\n" + self.answer if self.answer else self.data

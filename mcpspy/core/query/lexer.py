@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Collection, Mapping
 from typing import NamedTuple, NoReturn
 
 from mcpspy.errors import UsageError
@@ -18,6 +19,7 @@ FIELDS = {
         until code lint""".split()
     },
     "about": "subject",
+    "target": "subject",
     "resource": "uri",
     "side": "dir",
     "from": "dir",
@@ -34,6 +36,18 @@ NUMBERS = ("latency", "size", "time", "code")
 
 MOMENTS = ("since", "until")
 """Fields that are times; a negative time is relative to the end."""
+
+
+class FieldTable(NamedTuple):
+    """The fields that a filter may use."""
+
+    names: Mapping[str, str]
+    """Field name or alias → field."""
+    numbers: Collection[str]
+    """Fields that can be compared."""
+
+
+MESSAGE_FIELDS = FieldTable(FIELDS, NUMBERS)
 
 WORD, REGEX, ORDER, PATH = "", "/", "<>", "."
 """Fields of atoms that have no field name."""
@@ -98,28 +112,28 @@ _SIGN = re.compile(r"[()!-]|\|\|?|&&?")
 _RUN = re.compile(r"[^\s()|]*")
 _ORDER = re.compile(r"[<>]=?")
 _OP = r"(\s*)(:?(?:[<>]=?|!?=)|:)"
-_FIELD = re.compile(rf"([a-z]+){_OP}", re.IGNORECASE)
+_FIELD = re.compile(rf"([^\W\d][\w-]*){_OP}")
 _ROOT = re.compile(r"\.?([a-z]+)(?=[.\[:=!<>])")
+_OTHER_ROOT = re.compile(r"\.?([^\W\d][\w-]*)[.\[][\w.\[\]\"$@-]*(?::(?!//)|!?=|[<>])")
 _STEP = re.compile(r'\.([\w$@-]+)|\.?\["((?:[^"\\]|\\.)*)"\]|\.?\[(-?[0-9]*)\]', re.DOTALL)
 _AFTER_PATH = re.compile(_OP)
-_COMPARED = re.compile(r"[.\[][^\s()|]*[:=<>]")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _ESCAPED = re.compile(r'\\(["\\])')
 # A slash within a path does not end a regex: `/tools/call/` is one.
 _REGEX = re.compile(r"/((?:[^/\\]|\\.|/(?!i?(?:[\s)|]|\Z)))+)/(i?)(?=[\s)|]|\Z)", re.DOTALL)
 
 
-def tokenize(text: str) -> list[Token]:
+def tokenize(text: str, fields: FieldTable = MESSAGE_FIELDS) -> list[Token]:
     """Return the tokens, the last of them END; raise QueryError."""
     tokens, at = [], _skip_space(text, 0)
     while at < len(text):
-        token = _token(text, at)
+        token = _token(text, at, fields)
         tokens.append(token)
         at = _skip_space(text, token.end)
     return [*tokens, Token(END, "", len(text), len(text))]
 
 
-def _token(text: str, at: int) -> Token:
+def _token(text: str, at: int, fields: FieldTable) -> Token:
     first = text[at]
     if sign := _SIGN.match(text, at):
         return Token(_SIGNS[sign[0]], sign[0], at, sign.end())
@@ -137,8 +151,16 @@ def _token(text: str, at: int) -> Token:
         return _atom(text, at, atom)
     if (root := _ROOT.match(text, at)) and (path := _path(text, root)):
         return _atom(text, at, path)
-    if (found := _FIELD.match(text, at)) and (field := _field(text, found)):
+    if (found := _FIELD.match(text, at)) and (field := _field(text, found, fields)):
         return _atom(text, at, field)
+    if other := _OTHER_ROOT.match(text, at):
+        near = difflib.get_close_matches(other[1].lower(), ROOTS, 1, 0.8)
+        known = f"did you mean {near[0]}?" if near else "a path begins with params, result or error."
+        raise QueryError(
+            f"unknown member {other[1]}: {known} Put a word that contains : or = in quotes", *other.span(1)
+        )
+    if first in ":=":
+        raise QueryError(f"expected a field before '{first}', without a blank between", at, at + 1)
     atom = _value(text, at, WORD, "", ":")
     if (kind := _SIGNS.get(atom.value.lower())) is not None:
         return Token(kind, atom.value, at, atom.end)
@@ -149,24 +171,28 @@ def _atom(text: str, at: int, atom: Atom) -> Token:
     return Token(ATOM, text[at : atom.end], at, max(atom.end, at + 1), atom)
 
 
-def _field(text: str, found: re.Match[str]) -> Atom | None:
-    """Return a field with its value; None if it is a word: `file:///x`, `a=b`."""
+def _field(text: str, found: re.Match[str], fields: FieldTable) -> Atom | None:
+    """Return a field with its value; None if it is a word: `file:///x`. Raise QueryError for an unknown field."""
     name, space, op = found.groups()
     if text.startswith("://", found.end(1)):
         return None
-    field = FIELDS.get(name.lower())
+    field = fields.names.get(name.lower())
     if field is None:
-        near = difflib.get_close_matches(name.lower(), FIELDS, 1, 0.8)
-        if near and not space:
-            raise QueryError(
-                f"unknown field {name}: did you mean {near[0]}{op}? Put a word that contains {op} in quotes",
-                *found.span(1),
-            )
-        return None
-    if space and (field not in NUMBERS or op.startswith(":")):
+        if space:
+            return None
+        near = difflib.get_close_matches(name.lower(), fields.names, 1, 0.6)
+        known = (
+            f"did you mean {near[0]}{op}?"
+            if near
+            else f"the fields are {', '.join(dict.fromkeys(fields.names.values()))}."
+        )
+        raise QueryError(
+            f"unknown field {name}: {known} Put a word that contains {op} in quotes", *found.span(1)
+        )
+    if space and (field not in fields.numbers or op.startswith(":")):
         return None
     after = found.end()
-    if field in NUMBERS:
+    if field in fields.numbers:
         op, after = _compared(text, found)
     elif op.startswith(":"):  # The rest belongs to the value: `dir:<-`.
         op, after = ":", found.end(2) + 1
@@ -188,19 +214,13 @@ def _path(text: str, root: re.Match[str]) -> Atom | None:
     """Return a path into the message with its value; None if it is a word, like `result.json`."""
     name, begin = root[1], root.end()
     if name not in ROOTS:
-        near = difflib.get_close_matches(name, ROOTS, 1, 0.8) if _COMPARED.match(text, begin) else []
-        if near:
-            raise QueryError(
-                f"unknown member {name}: did you mean {near[0]}? Put a word that contains : or = in quotes",
-                *root.span(1),
-            )
         return None
     end = begin
     while step := _STEP.match(text, end):
         end = step.end()
     found = _AFTER_PATH.match(text, end)
     if found is None:
-        if _COMPARED.match(text, end):
+        if text.startswith((".", "["), end):
             raise QueryError('bad step: use .name, ["any name"], [0], [-1] or []', end, _word_end(text, end))
         return None
     if found[1] and (found[2].startswith(":") or end == begin):

@@ -10,7 +10,20 @@ from typing import NamedTuple, NoReturn, TypeAlias
 
 from mcpspy.core.query.fields import atom_test, uses_findings
 from mcpspy.core.query.item import FilterItem, QueryPart, SessionEnd, Test
-from mcpspy.core.query.lexer import AND, CLOSE, END, NOT, OPEN, OR, Atom, QueryError, Token, tokenize
+from mcpspy.core.query.lexer import (
+    AND,
+    CLOSE,
+    END,
+    MESSAGE_FIELDS,
+    NOT,
+    OPEN,
+    OR,
+    Atom,
+    FieldTable,
+    QueryError,
+    Token,
+    tokenize,
+)
 from mcpspy.core.regex import AllowUnsafe, refuse
 
 __all__ = ["FilterItem", "Query", "QueryError", "parse"]
@@ -34,7 +47,7 @@ class AnyOf(NamedTuple):
 Node: TypeAlias = Atom | Not | AllOf | AnyOf
 
 
-def parse_tree(text: str) -> Node | None:
+def parse_tree(text: str, fields: FieldTable = MESSAGE_FIELDS) -> Node | None:
     """Return the tree of a filter, None if it is blank; raise QueryError.
 
     or     = and { ("or" | "|") and }
@@ -44,7 +57,7 @@ def parse_tree(text: str) -> Node | None:
     path   = [ "." ] ( "params" | "result" | "error" ) { "." name | [ "." ] "[" ( "name" | number | ) "]" }
     op     = ":" | "=" | "!=" | order      order = ">" | ">=" | "<" | "<="
     """
-    tokens = tokenize(text)
+    tokens = tokenize(text, fields)
     return _TreeParser(tokens).parse() if tokens[0].kind != END else None
 
 

@@ -17,7 +17,7 @@ from mcpspy.core.jsontools import is_number
 from mcpspy.core.protocol.message import loads
 from mcpspy.core.query.item import FilterItem, QueryPart
 from mcpspy.core.query.lexer import Atom, path_steps
-from mcpspy.core.query.values import COMPARE, text_test
+from mcpspy.core.query.values import COMPARE, JSON_NUMBER, text_test
 
 _ABSENT = Raw(b"")
 
@@ -33,7 +33,6 @@ class _Members(Struct, gc=False):
 _decode = Decoder(_Members).decode
 
 _PLAIN = re.compile(r"[\w$@/.-]+", re.ASCII)
-_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def path_test(atom: Atom) -> QueryPart:
@@ -92,7 +91,7 @@ def _value_test(atom: Atom) -> Callable[[Any], bool]:
         return lambda value: (
             value == wanted and (type(value) is type(wanted) or (is_number(value) and is_number(wanted)))
         )
-    if not _JSON_NUMBER.fullmatch(atom.value) or atom.is_quoted:
+    if not JSON_NUMBER.fullmatch(atom.value) or atom.is_quoted:
         atom.fail(f"{atom.raw} is not a number (example: {atom.name}>5)")
     bound, compare = json.loads(atom.value), COMPARE[atom.op]
     return lambda value: is_number(value) and compare(value, bound)

@@ -9,6 +9,7 @@ import json
 import operator
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal, InvalidOperation
 
 from mcpspy.core.query.item import FilterItem, QueryPart, SessionEnd
 from mcpspy.core.query.lexer import ORDER, Atom, QueryError
@@ -17,6 +18,7 @@ from mcpspy.core.regex import AllowUnsafe, RegexError, UnsupportedRegexError, co
 _TIMES = {"us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _SIZES = {"b": 1.0, "k": 1e3, "kb": 1e3, "m": 1e6, "mb": 1e6, "g": 1e9, "gb": 1e9}
 
+JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _NUMBER = re.compile(r"(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))([^\W\d_]*)")
 
 _MAX_CACHED = 4096
@@ -86,6 +88,22 @@ def _factor(atom: Atom, unit: str, units: Mapping[str, float], what: str) -> flo
 def code_test(amount: float, compare: Callable[[float, float], bool]) -> QueryPart:
     """Compare the code of a JSON-RPC error."""
     return QueryPart(lambda item: (code := item.error_code) is not None and compare(code, amount), False)
+
+
+def json_number(text: str) -> Decimal | None:
+    """Return the value of a JSON number, exactly; None if the text is not one, or beyond `Decimal`."""
+    try:
+        return Decimal(text) if JSON_NUMBER.fullmatch(text) else None
+    except InvalidOperation:
+        return None
+
+
+def number_text_test(number: Decimal) -> Callable[[str], bool]:
+    """Return a test of JSON text: true for every spelling of the number, like `1`, `1.0` and `1e0`."""
+    is_short_integer = number.adjusted() < 40 and number == number.to_integral_value()
+    integer = str(int(number)) if is_short_integer else ""
+    # JSON integers have no leading zeros, so only other spellings need parsing.
+    return lambda text: text == integer if integer and text.isdigit() else json_number(text) == number
 
 
 def time_bound(atom: Atom, end: SessionEnd) -> QueryPart:

@@ -15,8 +15,11 @@ import orjson
 from msgspec import Raw, Struct, field
 from msgspec.json import Decoder
 
+from mcpspy.core.recording import strict_json
 from mcpspy.core.recording.encode import CLIENT, FORMAT, SERVER
 from mcpspy.errors import UsageError
+
+strict_json.load()  # msgspec is imported here anyway.
 
 
 class Header(Struct, frozen=True, kw_only=True):
@@ -150,8 +153,8 @@ def read_entry(line: bytes) -> Entry:
     """Return the entry of one line (without its LF). Never raises.
 
     `msg` is the last key of its line, and no JSON string can contain the bytes `,"msg":` with unescaped
-    quotes: so the payload is a slice, exact even if it is not valid JSON. The writer makes sure that it
-    ends in a bracket; if it does not, another program added a key after it.
+    quotes: so the payload is a slice, exact even if it is not valid JSON, as in recordings of older versions.
+    It ends in a bracket; if it does not, another program added a key after it.
     """
     before, found, rest = line.partition(b',"msg":')
     if found and rest.endswith(b"}"):

@@ -1,9 +1,9 @@
 """Write format 1 of a recording: bytes of a peer in, lines of the file out (docs/format.md).
 
-A message goes into its line byte for byte, without a parser; brackets and UTF-8 alone decide between
-`msg`, `raw` and `b64`. The encoders keep the unfinished line of one direction between two chunks.
-The reading half is `core.recording.decode`. Imports almost nothing, because `mcpspy run` starts with
-it: `json` would take 10 ms, once per server at every start of a host.
+A message that is strict JSON (`core.recording.strict_json`) goes into its line byte for byte, as `msg`; anything else
+is text, `raw` or `b64`, so that every line of the file is strict JSON. The encoders keep the unfinished line of one
+direction between two chunks. The reading half is `core.recording.decode`. Imports almost nothing, because
+`mcpspy run` starts with it: `json` would take 10 ms, once per server at every start of a host.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ from binascii import b2a_base64
 from codecs import getincrementaldecoder
 
 from mcpspy.core.framing import SMALL, LineFramer, SseFramer, collect
+from mcpspy.core.recording import strict_json
+from mcpspy.core.recording.strict_json import SHORT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias
+
+    from msgspec import Raw
 
     from mcpspy.core.framing import Pieces, SseEvent
 
@@ -81,20 +85,23 @@ def frame_prefix(side: str, fields: Mapping[str, Value]) -> bytes:
 def plain(head: bytes, run: bytes) -> bytes | None:
     """Return the lines for a run of ordinary messages, or None if one is not ordinary.
 
-    `run` is whole lines, `head` the start of each line of the file. Ordinary means `{` to `}` and valid
-    UTF-8. One replace writes all envelopes; one count checks that each is between `}` and `{`.
+    `run` is whole lines, `head` the start of each line of the file. Ordinary means `{` to `}`, valid UTF-8 and
+    strict JSON. One replace writes all envelopes; one count checks that each is between `}` and `{`.
     """
     if not (run.startswith(b"{") and run.endswith(b"}\n") and (run.isascii() or is_utf8([run]))):
         return None
     body = run[:-1]
+    count = 1
     if LF in body:
         # Count after the replace, not before: a long needle is found ten times as fast as `}LF{`.
         between = b"}\n" + head
         lines = body.replace(b"\n", between)
-        if lines.count(b"}" + between + b"{") * (len(between) - 1) != len(lines) - len(body):
+        count = lines.count(b"}" + between + b"{")
+        if count * (len(between) - 1) != len(lines) - len(body):
             return None
+        count += 1
         body = lines
-    return head + body + b"}\n"
+    return head + body + b"}\n" if strict_json.are_strict(run, count) else None
 
 
 def splice(
@@ -108,22 +115,35 @@ def splice(
     """
     end = _body_end(pieces) if body and not torn else _line_end(pieces, torn=torn)
     text = is_utf8(pieces)
-    broken = body and any(LF in piece for piece in pieces)
-    if text and not broken and _has_brackets(pieces):
+    why = _reason(pieces, body=body) if text else "not UTF-8"
+    if why is None:
         yield prefix + end + b'"msg":'
         yield from pieces
         yield b"}\n"
-    elif not text or (control := _control_bytes(pieces)):  # As text, they would take six bytes each.
-        yield prefix + end + b'"why":"%b","b64":"' % (control if text else b"not UTF-8")
-        yield from _base64(pieces)
-        yield b'"}\n'
     else:
-        why = b"not a JSON object or array" if any(pieces) else b"blank line"
-        if broken:
-            why = b"several lines"
-        yield prefix + end + b'"why":"' + why + b'","raw":"'
+        yield from splice_raw(prefix + end, pieces, why, is_text=text)
+
+
+def splice_raw(
+    prefix: bytes, pieces: Pieces, why: str, *, is_text: bool = True
+) -> Iterator[bytes | bytearray]:
+    """Yield the buffers of a line whose payload is not a message: `raw`, or `b64` if that is shorter or not UTF-8."""
+    if not is_text or (control := _control_bytes(pieces)):  # As text, they would take six bytes each.
+        yield prefix + b'"why":%b,"b64":"' % _string(control if is_text else why)
+        yield from _base64(pieces)
+    else:
+        yield prefix + b'"why":%b,"raw":"' % _string(why)
         yield from _text(pieces)
-        yield b'"}\n'
+    yield b'"}\n'
+
+
+def _reason(pieces: Pieces, *, body: bool) -> str | None:
+    """Return why a text is not written as a message; None if it is."""
+    if body and any(LF in piece for piece in pieces):
+        return "several lines"
+    if not _has_brackets(pieces):
+        return "not a JSON object or array" if any(pieces) else "blank line"
+    return strict_json.flaw(pieces)
 
 
 def splice_text(prefix: bytes, pieces: Pieces, *, torn: bool = False) -> Iterator[bytes]:
@@ -183,15 +203,15 @@ def _has_brackets(pieces: Pieces) -> bool:
     return bool(first) and (first[0], last[-1]) in ((0x7B, 0x7D), (0x5B, 0x5D))
 
 
-def _control_bytes(pieces: Pieces) -> bytes:
+def _control_bytes(pieces: Pieces) -> str:
     """Return the reason why a text is not written as text; empty if it is."""
     if any(0 in piece for piece in pieces):
-        return b"NUL bytes"
+        return "NUL bytes"
     size = sum(map(len, pieces))
     if size < LARGE_TEXT:
-        return b""
+        return ""
     count = size - sum(len(piece.translate(None, _CONTROLS)) for piece in pieces)
-    return b"control characters" if count > size // 8 else b""
+    return "control characters" if count > size // 8 else ""
 
 
 def _consume(pieces: Pieces) -> Iterator[bytes | bytearray]:
@@ -226,7 +246,7 @@ def _json(value: Value) -> bytes:
     if value is None or isinstance(value, bool):
         return {None: b"null", True: b"true", False: b"false"}[value]
     if isinstance(value, int | float):
-        return repr(value).encode()
+        return repr(value).encode() if value - value == 0 else b"null"  # JSON has no infinity.
     if isinstance(value, dict):
         return b"{" + _members(value) + b"}"
     return b"[" + b",".join(map(_json, value)) + b"]"
@@ -262,21 +282,30 @@ class _LineEncoder:
 class FrameEncoder(_LineEncoder):
     """Messages of one side of a stdio session."""
 
-    __slots__ = ("_head", "_line")
+    __slots__ = ("_decode", "_head", "_line")
     _splice = staticmethod(splice)
 
     def __init__(self, side: str) -> None:
         super().__init__(b'{"t":%%.6f,"from":"%b",' % side.encode())
         self._head = self._prefix + b'"msg":'
         self._line = self._head + b"%b}\n"
+        self._decode: Callable[[bytes], Raw] | None = None
 
     def feed(self, at: float, data: bytes) -> Lines:
         """Return what to append for the messages that end in `data`, `at` seconds from the start."""
-        if data[-2:] == b"}\n" and len(data) < SMALL and data[:1] == b"{" and not self._framer.pieces:
+        decode = self._decode
+        if decode is None:
+            self._decode = strict_json.decoder()
+        elif data[-2:] == b"}\n" and len(data) < SMALL and data[:1] == b"{" and not self._framer.pieces:
             message = data[:-1]
             if LF not in message and message.isascii():
                 # The fast path: one whole message, which a round trip waits for.
-                return self._line % (at, message)
+                try:
+                    decode(message)
+                    if len(data) <= SHORT or not strict_json.is_deep(message):
+                        return self._line % (at, message)
+                except (ValueError, RecursionError):
+                    pass
         ended, run = self._framer.split(data)
         if len(ended) == 1:
             # A line that a chunk boundary cut in two: joining it is faster than separate buffers.

@@ -44,6 +44,7 @@ class PlainMeta(Struct, gc=False):
 
     token: Raw = field(name="progressToken", default=ABSENT)
     revision: str = field(name=META + "protocolVersion", default="")
+    client: Raw = field(name=META + "clientInfo", default=ABSENT)
 
 
 class PlainParams(Struct, gc=False):

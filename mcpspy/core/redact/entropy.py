@@ -28,11 +28,11 @@ MAX_SIZE = 4096
 def random_values(text: bytes) -> Iterator[tuple[int, int, str]]:
     """Yield start, end and rule of the values that look random."""
     for found in _VALUE.finditer(text):
-        if found.end() - found.start() <= MAX_SIZE and is_random(found[0]):
+        if found.end() - found.start() <= MAX_SIZE and has_high_entropy(found[0]):
             yield *found.span(), "entropy"
 
 
-def is_random(value: bytes) -> bool:
+def has_high_entropy(value: bytes) -> bool:
     """Return True for a value that looks random: not for a path, a UUID or words with hyphens, whose pieces are short."""
     pieces = [piece for piece in _PIECE.findall(value) if _DIGIT.search(piece) and _LETTER.search(piece)]
     return bool(pieces) and entropy(value) >= (MIN_HEX_ENTROPY if _HEX.fullmatch(value) else MIN_ENTROPY)

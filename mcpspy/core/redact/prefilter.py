@@ -2,10 +2,11 @@
 
 Every known secret contains a literal: the name of its key in one of its spellings or a context
 (`core.redact.names`, from which the rules are made too), the start of a token, an escape that could hide
-any of them. No literal means no secret; a hit means that the message must be read. The search has two
-stages, both in the lower-case chunk: a vectorized Aho-Corasick finds parts that literals share, and one with
-a DFA, whose speed does not depend on the number of literals, finds the literals around them. A session
-without secrets imports only this module of redaction and the names.
+any of them. No literal means no secret; a hit means that the message must be read. One DFA, whose speed does
+not depend on the number of literals, finds them all in the lower-case chunk. In a long chunk it searches only
+around fragments, parts that literals share: searches for 64 of them at a time are vectorized, and even
+several are faster than the DFA. A session without secrets imports only this module of redaction, the names
+and the literals.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from functools import cached_property
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 
+from mcpspy.core.redact.literals import FRAGMENTS as FORMAT_FRAGMENTS
 from mcpspy.core.redact.literals import LITERALS as FORMATS
 from mcpspy.core.redact.names import FRAGMENTS, NAMED, PLACED, QUERIED
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     Matches = list[tuple[int, int, int]]
     """Index of the literal, start, end."""
 
+    Search = Callable[..., Matches]
+
 SHAPES = (b".eyJ", b"-----BEGIN", b"earer ", b"asic ")
 """Parts of tokens that are not in formats.toml; case counts."""
 
@@ -37,7 +41,10 @@ ESCAPE = b"\\u00"
 B64 = b'"b64":"'
 """A line of the recording whose payload is not text."""
 
-OF_NAMES = (*NAMED, *QUERIED, *PLACED, *SHAPES, ESCAPE, B64)
+URL_MEMBERS = (b'"path":"', b'"location":"')
+"""Members of the recording whose value is a URL, in which percent-encoding may hide a secret."""
+
+OF_NAMES = (*NAMED, *QUERIED, *PLACED, *SHAPES, ESCAPE, B64, *URL_MEMBERS)
 
 LITERALS = (*OF_NAMES, *FORMATS)
 """All literals; a hit is one of them."""
@@ -61,6 +68,9 @@ OVERLAP = 128
 """Bytes of two adjacent buffers that are searched together; no built-in literal is longer."""
 
 
+LONG = 1 << 13
+"""Bytes from which it is faster to search for fragments first."""
+
 VECTORIZED = 64
 """Most literals of a vectorized search."""
 
@@ -74,50 +84,39 @@ PROGRESS = (b"progress", b"nextpage")
 class Prefilter:
     def __init__(self, more: Iterable[bytes] = ()) -> None:
         custom = sorted({literal for literal in more if literal})
-        literals = [literal.lower() for literal in (*OF_NAMES, *custom)]
         self.overlap = max(OVERLAP, *map(len, custom)) if custom else OVERLAP
-        self._longest = max(map(len, literals))
-        self._all = literals
-        # Formats share no fragments, and case counts: a separate search, whose speed does not depend on
-        # their number.
-        self._formats = BytesAhoCorasick(
-            FORMATS, matchkind=MatchKind.Standard, implementation=Implementation.DFA
-        ).find_matches_as_indexes
-        self._fragments = [
-            BytesAhoCorasick(group, matchkind=MatchKind.LeftmostFirst).find_matches_as_indexes
-            for group in _groups(_fragments(literals))
-        ]
+        self._custom = custom
+        self._all = [literal.lower() for literal in (*LITERALS, *custom)]
+        self._longest = max(map(len, self._all))
 
     @cached_property
-    def _literals(self) -> Callable[..., Matches]:
-        """The exact search, built at the first match of a fragment: many sessions have none."""
+    def _exact(self) -> Search:
+        """The search for all literals in lower-case text."""
         return BytesAhoCorasick(
             self._all, matchkind=MatchKind.Standard, implementation=Implementation.DFA
         ).find_matches_as_indexes
 
-    def find(self, data: bytes) -> Matches:
-        """Return the matches of literals, also overlapping ones: those of names and then those of formats."""
-        names, formats = self._find_names(data), self._formats(data, overlapping=True)
-        if not names and not formats:
-            return names
-        found = [
-            (number if number < len(OF_NAMES) else number + len(FORMATS), start, end)
-            for number, start, end in names
-        ]
-        found += [(number + len(OF_NAMES), start, end) for number, start, end in formats]
-        return found
+    @cached_property
+    def _fragments(self) -> tuple[list[Search], list[Search]]:
+        """The searches for fragments in lower-case text, and in the text as it is; built for the first long one."""
+        in_lower = [literal.lower() for literal in (*OF_NAMES, *self._custom)]
+        return _searches(_fragments(in_lower)), _searches([*FORMAT_FRAGMENTS])
 
-    def _find_names(self, data: bytes) -> Matches:
-        """Return the matches of names, contexts, other tokens and custom literals, in order."""
+    def find(self, data: bytes) -> Matches:
+        """Return the matches of literals in any case of letters, in order, also overlapping ones."""
         lower = data.lower()
+        if len(data) < LONG:
+            return self._exact(lower, overlapping=True)
+        in_lower, as_is = self._fragments
         found: Matches = []
-        for search in self._fragments:
-            if matches := search(lower):
-                found += matches
+        for search in in_lower:
+            found += search(lower)
+        for search in as_is:
+            found += search(data)
         if not found:
             return found
         if len(found) * DENSE > len(data):
-            return self._literals(lower, overlapping=True)
+            return self._exact(lower, overlapping=True)
         return self._around(lower, sorted([start for _, start, _ in found]))
 
     def _around(self, lower: bytes, places: list[int]) -> Matches:
@@ -140,7 +139,7 @@ class Prefilter:
             shifts.append(start - length)
             length += end - start + 1
         matches = []
-        for number, start, stop in self._literals(b"\0".join(parts), overlapping=True):
+        for number, start, stop in self._exact(b"\0".join(parts), overlapping=True):
             shift = shifts[bisect_right(starts, start) - 1]
             matches.append((number, start + shift, stop + shift))
         return matches
@@ -185,12 +184,16 @@ def _fragments(literals: list[bytes]) -> list[bytes]:
     return [*shared, *{literal for literal in literals if not any(map(literal.__contains__, shared))}]
 
 
-def _groups(fragments: list[bytes]) -> list[list[bytes]]:
-    """Split by length: those of three bytes would slow down the search for the others."""
-    fragments.sort(key=len, reverse=True)
-    long = sum(len(fragment) > 3 for fragment in fragments)
-    groups = [fragments[at : min(at + VECTORIZED, long)] for at in range(0, long, VECTORIZED)]
-    return [*groups, fragments[long:]] if long < len(fragments) else groups
+def _searches(fragments: list[bytes]) -> list[Search]:
+    """Return vectorized searches, by length: a short fragment would slow down the search for longer ones."""
+    groups = [sorted(part for part in fragments if max(2, min(len(part), 4)) == size) for size in (4, 3, 2)]
+    return [
+        BytesAhoCorasick(
+            group[at : at + VECTORIZED], matchkind=MatchKind.LeftmostFirst
+        ).find_matches_as_indexes
+        for group in groups
+        for at in range(0, len(group), VECTORIZED)
+    ]
 
 
 def _passwords(data: bytes) -> list[int]:

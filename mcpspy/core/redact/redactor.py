@@ -32,6 +32,7 @@ JOINED = 1 << 16
 
 _MSG = b',"msg":'
 _B64 = b',"b64":"'
+_RAW = b',"raw":"'
 
 
 class Redactor:
@@ -60,7 +61,9 @@ class Redactor:
             return data
         pieces: list[bytes] = []
         done = 0
-        for hit in self._prefilter.ordered(data, matches):
+        hits = self._prefilter.ordered(data, matches)
+        del matches  # It is as large as the lines if every word is a hit.
+        for hit in hits:
             place = hit[0]
             if place >= done and self._is_suspect(data, hit):
                 start = data.rfind(b"\n", done, place) + 1 or done
@@ -136,11 +139,11 @@ class Redactor:
 
     def _read(self, data: bytes) -> bytes:
         """Return a message with hits, redacted."""
-        from mcpspy.core.redact.walker import InvalidJson, JsonWalker, apply
+        from mcpspy.core.redact.walker import InvalidJson
 
         if len(data) <= LARGE:
             try:
-                return apply(data, self._reported(JsonWalker(self._rules(), self._mask).edits(data)))
+                return self._walked(data, note=False)
             except InvalidJson:
                 pass
         return self._text(data)
@@ -168,10 +171,30 @@ class Redactor:
             return b'{"t":%b,"note":"lost","entries":1,"why":"could not be redacted: %b"}\n' % (at, why)
 
     def _entry(self, line: bytes) -> bytes:
+        from mcpspy.core.recording.encode import splice_raw
+        from mcpspy.core.recording.strict_json import flaw
+
         head, found, rest = line.partition(_MSG)
         if found and b'"note":' not in head:
             end = rest.rfind(b"}")
-            return b"".join((head, found, self._read(rest[:end]), rest[end:]))
+            data = rest[:end]
+            redacted = self._read(data)
+            if redacted != data and (why := flaw([redacted])):  # Redacted as text.
+                return b"".join(splice_raw(head + b",", [redacted], why))
+            return b"".join((head, found, redacted, rest[end:]))
+        head, found, rest = line.partition(_RAW)
+        if found and b'"note":' not in head and rest.lstrip(b" ").startswith((b"{", b"[")):
+            # It may be a message for a tolerant reader, into which custom pointers lead.
+            from orjson import loads
+
+            try:
+                entry = loads(line)
+                data = entry["raw"].encode()
+            except ValueError:  # Not written by mcpspy.
+                return self._text(line)
+            redacted = self._read(data)
+            head = head.partition(b',"why":')[0] + b","
+            return line if redacted == data else b"".join(splice_raw(head, [redacted], entry.get("why", "")))
         head, found, rest = line.partition(_B64)
         if found and rest.endswith(b'"}\n'):
             data = a2b_base64(rest[:-3])
@@ -179,12 +202,20 @@ class Redactor:
                 return line
             text = self._text(data)
             return line if text == data else b"".join((head, found, b2a_base64(text, newline=False), b'"}\n'))
-        from mcpspy.core.redact.walker import InvalidJson, JsonWalker, apply
+        from mcpspy.core.redact.walker import InvalidJson
 
         try:
-            return apply(line, self._reported(JsonWalker(self._rules(), self._mask, note=True).edits(line)))
+            return self._walked(line, note=True)
         except InvalidJson:
             return self._text(line)
+
+    def _walked(self, data: bytes, *, note: bool) -> bytes:
+        """Return JSON, redacted; raise InvalidJson."""
+        from mcpspy.core.redact.walker import JsonWalker, apply
+
+        has_pointers = self._found is not None
+        walker = JsonWalker(self._rules(), self._mask, note=note, has_pointers=has_pointers)
+        return apply(data, self._reported(walker.edits(data)))
 
     def _keys(self) -> KeyBlocks:
         if self._blocks is None:
@@ -236,8 +267,9 @@ class Redactor:
         return placeholder(secret, self._key)
 
     def _reported(self, edits: list[ByteEdit]) -> list[ByteEdit]:
-        for edit in edits:
-            self._report(edit.rule, edit.pointer)
+        if self._found is not None:
+            for edit in edits:
+                self._report(edit.rule, edit.pointer)
         return edits
 
     def _report(self, rule: str, pointer: tuple[str, ...]) -> None:

@@ -8,12 +8,13 @@ unescaped JSON string back to its bytes; invalid escapes are kept.
 from __future__ import annotations
 
 import re
+from binascii import a2b_hex
 from bisect import bisect_right
 from typing import NamedTuple
 
 from mcpspy.core.redact import connectors, patterns, places
 from mcpspy.core.redact.names import ENDS, NAMED, PLACED, QUERIED
-from mcpspy.core.redact.prefilter import AT, B64, CUSTOM, ESCAPE, URL
+from mcpspy.core.redact.prefilter import AT, B64, CUSTOM, ESCAPE, URL, URL_MEMBERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from mcpspy.core.redact.prefilter import Hit
 
 _ESCAPE = re.compile(rb'\\(?:u([0-9a-fA-F]{4})|([bfnrt"\\/]))')
+_PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
+_ENCODED = re.compile(rb'[^"%]{0,8192}%')
 _SHORT = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 
 
@@ -68,6 +71,22 @@ class UnescapedText:
         """Return the position in the string for one in the text."""
         number = bisect_right(self._texts, at) - 1
         return self._raws[number] + at - self._texts[number]
+
+
+class DecodedUrl(UnescapedText):
+    """The text of a URL without its percent-encoding (RFC 3986, 2.1)."""
+
+    def __init__(self, raw: bytes) -> None:
+        super().__init__(b"")
+        first, *parts = _PERCENT.split(raw)
+        pieces, length, done = [first], len(first), len(first)
+        for digits, plain in zip(parts[::2], parts[1::2], strict=True):
+            self._texts += (length, length + 1)
+            self._raws += (done, done + 3)
+            pieces += (a2b_hex(digits), plain)
+            length += 1 + len(plain)
+            done += 3 + len(plain)
+        self.text = b"".join(pieces)
 
 
 def escape(text: bytes) -> bytes:
@@ -129,12 +148,21 @@ _LAST_AT = re.compile(rb"(?:@[^\s\"'@/?#\\<>(),;&`|]{0,128}){1,8}(?=@)")
 _DOCUMENTED = re.compile(rb"(?i)pass(?:word|wd)?|pwd|secret|token|\[redacted(?::[0-9a-f]{8})?\]")
 
 
-def spans(text: bytes, rules: RedactionRules, *, is_uri: bool = False) -> list[SecretSpan]:
+def spans(
+    text: bytes, rules: RedactionRules, *, is_uri: bool = False, is_encoded: bool = False
+) -> list[SecretSpan]:
     """Return the secrets of a text, in order and without overlaps; in a URI, not those of the path.
 
-    A text may contain quoted or incomplete JSON, so it is searched both as it is and unescaped.
+    A text may contain quoted or incomplete JSON, so it is searched both as it is and unescaped. With `is_encoded`,
+    it is a URL, and also searched without its percent-encoding.
     """
     found = _spans(text, rules, is_uri=is_uri)
+    if is_encoded and b"%" in text:
+        decoded = DecodedUrl(text)
+        found += [
+            SecretSpan(decoded.raw(start), decoded.raw(end), rule)
+            for start, end, rule in _spans(decoded.text, rules, is_uri=is_uri)
+        ]
     if _BACKSLASH in text:
         for first, last in _windows(text, rules):
             unescaped = UnescapedText(text[first:last])
@@ -189,6 +217,8 @@ def is_suspect(raw: bytes, hit: Hit, rules: RedactionRules) -> bool:
         return _password(raw, place) is not None
     if literal == ESCAPE:
         return _HIDDEN.match(raw, place) is not None
+    if literal in URL_MEMBERS:
+        return _ENCODED.match(raw, place + len(literal)) is not None
     if literal in (b"earer ", b"asic "):
         return _CREDENTIAL.match(raw, place + len(literal)) is not None
     if literal in _QUERIED:
@@ -225,6 +255,8 @@ def _at(text: bytes, place: int, literal: bytes, rules: RedactionRules, *, is_ur
     if literal == AT:
         return _one(_password(text, place))
     if is_uri and _QUERY_BEGUN.search(text, 0, place + 1) is None:
+        return []
+    if literal in URL_MEMBERS:
         return []
     if literal == b"-----BEGIN":
         where, rule = patterns.pem(text, place), "private-key"

@@ -48,13 +48,15 @@ class UserRule(NamedTuple):
     def matches(self, text: bytes) -> Iterator[tuple[int, int, str]]:
         """Yield start, end and rule of the secrets in a text."""
         matches = zip(self.pattern.spans(text), self.pattern.group_spans(text), strict=True)
+        line, line_end = b"", -1
         for (match_start, match_end), (start, end) in matches:
             secret = text[start:end]
             if not secret or not self.is_secret(secret) or (self.entropy and entropy(secret) <= self.entropy):
                 continue
             if self.is_allowed is not None:
-                line_end = text.find(b"\n", end)
-                line = text[text.rfind(b"\n", 0, start) + 1 : None if line_end < 0 else line_end]
+                if end > line_end:
+                    line_end = text.find(b"\n", end) % (len(text) + 1)
+                    line = text[text.rfind(b"\n", 0, start) + 1 : line_end]
                 if self.is_allowed(secret, text[match_start:match_end], line):
                     continue
             yield start, end, f"rule:{self.id}"

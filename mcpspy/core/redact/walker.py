@@ -53,6 +53,9 @@ SCHEMA_LIKE = frozenset(
 URIS = frozenset(b"uri uriTemplate path".split())
 """Members whose value is a URI; its path is an identifier, not a secret."""
 
+ENCODED_URLS = frozenset(b"path location".split())
+"""Members of notes whose value is a URL with percent-encoding."""
+
 NAME_MAPS = frozenset(b"arguments properties patternProperties $defs definitions".split())
 """Members whose keys are names of arguments and properties."""
 
@@ -134,8 +137,18 @@ class _Level:
 class JsonWalker:
     """One pass over one JSON text."""
 
-    def __init__(self, rules: RedactionRules, mask: Mask, *, note: bool = False, depth: int = 0) -> None:
+    def __init__(
+        self,
+        rules: RedactionRules,
+        mask: Mask,
+        *,
+        note: bool = False,
+        depth: int = 0,
+        has_pointers: bool = True,
+    ) -> None:
+        """Create a walker. Without `has_pointers`, the pointers of its edits are empty, which takes less memory."""
         self._rules = rules
+        self._has_pointers = has_pointers
         self._mask = mask
         self._note = note
         self._depth = depth
@@ -143,6 +156,8 @@ class JsonWalker:
         self._edits: list[ByteEdit] = []
         self._data = b""
         self._known = False
+        self._clean_names: set[bytes] = set()
+        """Names of members with a hit that contain no secret themselves: lists of objects repeat them."""
 
     def edits(self, data: bytes) -> list[ByteEdit]:
         """Return the edits in order; raise InvalidJson."""
@@ -195,6 +210,9 @@ class JsonWalker:
                     self._whole(*part, "jwk")
             self._levels.pop()
 
+    def _reported_pointer(self) -> Pointer:
+        return self._pointer() if self._has_pointers else ()
+
     def _pointer(self) -> Pointer:
         return tuple(
             str(level.index) if level.is_array else level.key.decode("utf-8", "replace")
@@ -218,11 +236,13 @@ class JsonWalker:
             level.key = unescaped.text
         if level.key == b"kty":
             level.is_jwk = True
-        if is_hit:
+        if is_hit and level.key not in self._clean_names:
             above = self._levels[-2].key if len(self._levels) > 1 else b""
             ignored = ("assigned", "pattern")
             found = [s for s in spans(unescaped.text, self._rules) if not s.rule.startswith(ignored)]
-            if found and above not in NAME_MAPS:
+            if not found:
+                self._clean_names.add(level.key)
+            elif above not in NAME_MAPS:
                 level.key = b"*"  # Pointers in reports must not contain it.
                 for span in found:
                     self._replace(start, unescaped, span.start, span.end, span.rule)
@@ -272,6 +292,7 @@ class JsonWalker:
     def _string(self, start: int, end: int, *, is_hit: bool) -> None:
         level = self._begin_value()
         known, self._known = self._known, False
+        is_hit = is_hit or (self._note and level is not None and level.key in ENCODED_URLS)
         if level is None:
             self._text(start, end, b"", is_hit=is_hit)
             return
@@ -344,7 +365,7 @@ class JsonWalker:
                 rule = rule or ("named" if is_named and level.key in NAMED_VALUES else "")
         if rule:
             new = b'"' + self._mask(self._data[start:end]) + b'"'
-            self._edits.append(ByteEdit(start, end, new, rule, self._pointer()))
+            self._edits.append(ByteEdit(start, end, new, rule, self._reported_pointer()))
 
     def _whole(self, start: int, end: int, rule: str) -> bool:
         """Replace a string; return False if it is harmless."""
@@ -362,7 +383,7 @@ class JsonWalker:
         if start < end:
             new = self._mask(unescaped.text[start:end])
             span = base + unescaped.raw(start), base + unescaped.raw(end)
-            self._edits.append(ByteEdit(*span, new, rule, self._pointer()))
+            self._edits.append(ByteEdit(*span, new, rule, self._reported_pointer()))
 
     def _text(self, start: int, end: int, key: bytes, *, is_hit: bool) -> None:
         """Redact a string as JSON if it is JSON, else as plain text."""
@@ -371,18 +392,20 @@ class JsonWalker:
         unescaped = UnescapedText(self._data[start:end])
         for at, until, new, rule in self._inside(unescaped.text, is_uri=key in URIS):
             raw = (start + unescaped.raw(at), start + unescaped.raw(until))
-            self._edits.append(ByteEdit(*raw, escape(new), rule, self._pointer()))
+            self._edits.append(ByteEdit(*raw, escape(new), rule, self._reported_pointer()))
 
     def _inside(self, text: bytes, *, is_uri: bool) -> Iterator[tuple[int, int, bytes, str]]:
         if self._depth < DEEPEST and _is_bracketed(text):
             try:
-                inner = JsonWalker(self._rules, self._mask, depth=self._depth + 1).edits(text)
+                inner = JsonWalker(self._rules, self._mask, depth=self._depth + 1, has_pointers=False).edits(
+                    text
+                )
             except InvalidJson:
                 pass
             else:
                 yield from (edit[:4] for edit in inner)
                 return
-        for start, end, rule in spans(text, self._rules, is_uri=is_uri):
+        for start, end, rule in spans(text, self._rules, is_uri=is_uri, is_encoded=self._note):
             yield start, end, self._mask(text[start:end]), rule
 
 

@@ -161,7 +161,7 @@ def expects_answer(exchange: Exchange) -> bool:
 def is_unanswered(exchange: Exchange) -> bool:
     return (
         exchange.answer is None
-        and exchange.state in (State.PENDING, State.UNANSWERED)
+        and exchange.state in (State.PENDING, State.UNANSWERED, State.UNKNOWN)
         and not exchange.is_subscription
     )
 

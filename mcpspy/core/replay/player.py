@@ -30,8 +30,7 @@ from mcpspy.core.replay.plan import (
     notification_key,
 )
 from mcpspy.core.replay.substitution import SubstitutionRule, Substitutions
-from mcpspy.core.session.correlation import event_of
-from mcpspy.core.session.exchange import Event
+from mcpspy.core.session.exchange import Event, event_of
 
 MIN_WAITS = {WaitKind.RESPONSE: 1.0, WaitKind.SERVER_REQUEST: 2.0, WaitKind.NOTIFICATION: 0.5}
 """Minimum seconds to wait for the response to a cancelled request, a server request, a notification."""

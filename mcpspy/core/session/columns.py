@@ -89,6 +89,10 @@ class Columns:
         self.instead: dict[int, int] = {}
         """Row → the note with the message that was sent in its place."""
         self.codes: dict[int, int] = {}
+        self.outcomes: dict[int, State] = {}
+        """Row of a response that settled no request → the outcome that it reports."""
+        self.held_seconds: dict[int, float | None] = {}
+        """Row of a request → seconds for which mcpspy held it; None: mcpspy sent or answered it."""
         self.progress: dict[int, int] = {}
         self.continues: dict[int, int] = {}
         """Row of a request → row of the request whose question it answers (`input_required`)."""
@@ -120,6 +124,9 @@ class Columns:
         turn = bisect_right(self._part_rows, row) - 1
         part = self._part_numbers[turn] if turn >= 0 else 0
         return LinePosition(part, self._offset[row], self._length[row], self._batch.get(row, 0))
+
+    def is_in_batch(self, row: int) -> bool:
+        return row in self._batch
 
     def kind(self, row: int) -> RowKind:
         return _KINDS[self.what[row] & _KIND]
@@ -175,20 +182,24 @@ class Columns:
         return None if request is None else _STATES[self._state[request]]
 
     def status(self, row: int) -> str:
-        """Return the name of that state; empty if the row does not belong to a request."""
+        """Return the name of that state, of any other response its own outcome; empty if there is neither."""
+        if self.outcomes and (own := self.outcomes.get(row)) is not None:
+            return own.value
         what = self.what[row]
         request = row if what & (_KIND | _ALONE) == REQUEST else self._pair[row] - 1
         return _STATUSES[self._state[request]] if request >= 0 else ""
 
     def latency(self, row: int) -> float | None:
-        """Return the seconds from request to response, for a row that is one of the two."""
+        """Return the seconds from request to response, for a row that is one of the two (`Exchange.latency`)."""
         other = self._pair[row]
-        if not other:
-            return None
         kind = self.what[row] & _KIND
-        if kind == REQUEST:
-            return self.at[other - 1] - self.at[row]
-        return self.at[row] - self.at[other - 1] if kind in _ANSWERS else None
+        if not other or (kind != REQUEST and kind not in _ANSWERS):
+            return None
+        request, answer = (row, other - 1) if kind == REQUEST else (other - 1, row)
+        if self.held_seconds and request in self.held_seconds:
+            held = self.held_seconds[request]
+            return None if held is None else self.at[answer] - self.at[request] - held
+        return self.at[answer] - self.at[request]
 
     def http(self, row: int) -> int | None:
         return self._http[row] or None

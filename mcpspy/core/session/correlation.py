@@ -1,20 +1,17 @@
-"""Correlation of requests with their outcome.
+"""Correlation of requests with their outcome: the fold over the entries of a recording.
 
-Owns every decision about the outcome of a request: which id, progress token, cancellation, error status or
-end of an HTTP exchange belongs to it, and what is unanswered. `RequestTable` keeps open requests by (stream,
-sender, id as JSON text), since both sides count from 1, and never guesses. `Correlation` reads entries and
-yields typed changes for `Session`, `Index` and `StatsCollector`, which choose the type of a request.
+`Correlation` reads entries and yields typed changes for `Session`, `Index` and `StatsCollector`, which choose the
+type of a request. `core.session.request_table` finds the request of a message; `core.session.exchange` owns the states.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from msgspec import UNSET, DecodeError, Raw, Struct
+from msgspec import UNSET, DecodeError, Struct
 
 from mcpspy.core.protocol.message import (
     AnyMessage,
@@ -23,230 +20,26 @@ from mcpspy.core.protocol.message import (
     Notification,
     Request,
     Result,
-    loads,
     meta_raw,
     read_frame,
     text,
 )
-from mcpspy.core.protocol.peers import HANDSHAKE_METHODS, Peers
-from mcpspy.core.protocol.spec import CLIENT, META, METHODS, MODERN, SERVER, other
+from mcpspy.core.protocol.peers import HANDSHAKE_METHODS, Peer, Peers, client_of, peer_of
+from mcpspy.core.protocol.spec import CLIENT, META, METHODS, MODERN, SERVER
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
 from mcpspy.core.recording.plain_line import PAYLOAD, SUBJECTS, PlainHead, decode_head, decode_message
-from mcpspy.core.session.exchange import SUBSCRIBE, Correlatable, Event, State, transition
+from mcpspy.core.session.exchange import SUBSCRIBE, Correlatable, Event, State, event_of
+from mcpspy.core.session.request_table import RequestTable, id_key, question
 from mcpspy.core.session.rule_notes import RULE
 
 P = TypeVar("P", bound=Correlatable)
 
 REPEATED_EVENT = "repeated event: its stream was resumed"
-UNSOLICITED = "unsolicited response"
-UNKNOWN_PROGRESS = "progress for an unknown token"
-NO_ID = "response without an id"
 
 _END = ord("}")
 
 # Reading a member of an Enum runs Python code; reading a name does not.
 _PENDING, _OK, _TOOL_ERROR = State.PENDING, State.OK, State.TOOL_ERROR
-
-Key = tuple[str | None, str, str]
-"""Stream, sender of the request, id as JSON text."""
-
-Question = tuple[str | None, str, str | None, str]
-"""Properties that a question and the request with its answer share."""
-
-
-class RequestTable(Generic[P]):
-    """The requests of a session, by id, progress token, subscription and HTTP exchange."""
-
-    def __init__(self, *, forgets: bool = False) -> None:
-        """Create an empty table. `forgets`: the caller will call `forget_but`, so store what it needs."""
-        self._forgets = forgets
-        self._open: dict[Key, list[P]] = {}
-        self._answered: dict[Key, P] = {}
-        self._progress: dict[Key, P] = {}
-        self._questions: dict[Question, list[P]] = {}
-        self._posted: dict[int, Key | None] = {}
-        self._refused: dict[int, int] = {}
-        self._seen_events: dict[tuple[str | None, str], None] = {}
-        self._over: deque[int] = deque()
-
-    def pending(self) -> Iterator[P]:
-        """Yield the pending requests, except subscriptions."""
-        for waiting in self._open.values():
-            for request in waiting:
-                if request.state is State.PENDING and not request.is_subscription:
-                    yield request
-
-    def waiting(self) -> list[P]:
-        """Return all requests that could still be answered: pending, cancelled or closed."""
-        return [request for waiting in self._open.values() for request in waiting]
-
-    def forget_but(self, kept: int) -> None:
-        """Forget all completed requests except the latest `kept`; call it from time to time.
-
-        Open requests stay, so every response finds its request. But a reused id, a second response,
-        progress or a repeated event is only recognised if the first one is still remembered.
-        """
-        for known in (self._answered, self._progress, self._questions, self._seen_events):
-            _drop_oldest(known, kept)
-        while len(self._over) > kept:
-            number = self._over.popleft()
-            self._posted.pop(number, None)
-            self._refused.pop(number, None)
-
-    def request(self, request: P, frame: Frame, id: str, token: str | None, *, modern: bool) -> str | None:  # noqa: A002
-        """Open a request; return the issue with its id, if there is one."""
-        stream, side, http = frame.stream, frame.side, frame.http
-        key = (stream, side, id)
-        waiting = self._open.get(key)
-        flaw = None
-        if waiting is None:
-            if not modern and key in self._answered:
-                flaw = f"id {id} was used before"
-            self._open[key] = [request]
-        else:
-            if any(earlier.state is State.PENDING for earlier in waiting):
-                flaw = f"id {id} is in use by an unanswered request"
-            elif not modern:
-                flaw = f"id {id} was used before"
-            waiting.append(request)
-        if http is not None and side == CLIENT:
-            self._posted[http] = None if http in self._posted else key  # A batch is refused as a whole.
-        if token is not None:
-            self._progress[(stream, side, token)] = request
-        return flaw
-
-    def answer(self, frame: Frame, id: str | None, event: Event) -> tuple[P | None, str | None]:  # noqa: A002
-        """Settle a request; return it, and an issue. For a response without a request, see `explain_unsolicited`."""
-        key, flaw = self._request_key(frame, id)
-        waiting = self._open.pop(key, None)
-        if waiting is None:
-            return None, None
-        if len(waiting) == 1:
-            request = waiting[0]
-        else:
-            request = _first(waiting)
-            waiting.remove(request)
-            self._open[key] = waiting
-        self._answered[key] = request
-        transition(request, event)
-        return request, "answered after it was cancelled" if request.state is State.LATE else flaw
-
-    def explain_unsolicited(self, frame: Frame, id: str | None) -> tuple[P | None, str]:  # noqa: A002
-        """Describe a response that no open request waits for."""
-        if id is None:
-            return None, NO_ID
-        requester = other(frame.side)
-        if (earlier := self._answered.get((frame.stream, requester, id))) is not None:
-            return earlier, f"id {id} was answered before"
-        near = id[1:-1] if id.startswith('"') else f'"{id}"'
-        if (frame.stream, requester, near) in self._open:
-            return None, f"{UNSOLICITED}: the pending id is {near}, this is {id}"
-        return None, UNSOLICITED
-
-    def progress(self, frame: Frame, token: str | None) -> tuple[P | None, str | None]:
-        """Return the request that a progress notification reports on, and an issue."""
-        request = self._progress.get((frame.stream, other(frame.side), token)) if token is not None else None
-        if request is None:
-            return None, UNKNOWN_PROGRESS
-        if transition(request, Event.PROGRESS) or request.is_task:
-            return request, None
-        return request, "progress after the answer"
-
-    def cancel(self, frame: Frame, id: str | None) -> tuple[P | None, str | None]:  # noqa: A002
-        """Cancel a request; return it, and an issue."""
-        if id is None:
-            return None, "cancels nothing: it has no requestId"
-        stream, side = frame.stream, frame.side
-        waiting = self._open.get((stream, side, id))
-        # A server may end a subscription, but no other request (2026-07-28, subscriptions).
-        request = _first(waiting) if waiting else self._subscription((stream, other(side), id))
-        if request is not None:
-            # On stdio, a client ends a subscription this way (2026-07-28): it is closed, not cancelled.
-            transition(request, Event.CLOSE if request.is_subscription else Event.CANCEL)
-            return request, None
-        answered = self._answered.get((stream, side, id))
-        return answered, "cancelled after the response" if answered else "cancels an unknown request"
-
-    def subscription(self, frame: Frame, id: str | None) -> P | None:  # noqa: A002
-        """Return the open subscription that a notification names."""
-        return None if id is None else self._subscription((frame.stream, other(frame.side), id))
-
-    def add_question(self, question: Question, request: P) -> None:
-        """Remember that a request was answered by a question (2026-07-28, input required)."""
-        self._questions.setdefault(question, []).append(request)
-
-    def continued(self, question: Question) -> P | None:
-        """Return the request whose question is answered now."""
-        requests = self._questions.get(question)
-        if not requests:
-            return None
-        if len(requests) == 1:
-            del self._questions[question]
-        return requests.pop(0)
-
-    def is_repeated(self, frame: Frame) -> bool:
-        """Return True if a resumed stream repeats an event (2025-03-26, resumability): it counts once."""
-        event_id = frame.event_id
-        if event_id is None or frame.side == CLIENT:
-            return False
-        event = (frame.stream, event_id)
-        if event in self._seen_events:
-            return True
-        self._seen_events[event] = None
-        return False
-
-    def http(self, number: object, status: object) -> None:
-        if isinstance(number, int) and isinstance(status, int) and status >= 400:
-            self._refused[number] = status
-
-    def http_end(self, number: object, hung_up: object) -> tuple[P | None, str | None]:
-        """Settle the request of an HTTP exchange if its end is the outcome; return it, and an issue.
-
-        An error status refuses the request. In 2026-07-28 a client that disconnects has cancelled it; in
-        earlier revisions it may reconnect for the response.
-        """
-        if self._forgets and isinstance(number, int):
-            self._over.append(number)
-        key = self._posted.get(number) if isinstance(number, int) else None
-        waiting = self._open.get(key) if key is not None else None
-        if key is None or not waiting:
-            return None, None
-        request = _first(waiting)
-        flaw = None
-        if number in self._refused:
-            transition(request, Event.REFUSE)
-            flaw = f"HTTP {self._refused[number]}"
-        elif hung_up == CLIENT and request.is_modern:
-            transition(request, Event.CLOSE if request.is_subscription else Event.CANCEL)
-        else:
-            return None, None
-        if request.state is State.REFUSED:
-            waiting.remove(request)
-            if not waiting:
-                del self._open[key]
-        return request, flaw
-
-    def end(self, streams: Callable[[str | None], bool] = lambda _: True) -> list[P]:
-        """End these streams; return all requests that could still have been answered, in their final state."""
-        over = [key for key in self._open if streams(key[0])]
-        waiting = [request for key in over for request in self._open.pop(key)]
-        for request in waiting:
-            transition(request, Event.CLOSE if request.is_subscription else Event.END)
-        return waiting
-
-    def _request_key(self, frame: Frame, id: str | None) -> tuple[Key, str | None]:  # noqa: A002
-        """Return the key of the request that a response belongs to, and an issue.
-
-        A server's 4xx may have no id: then the HTTP exchange that carried it identifies the request.
-        """
-        stream, side, http = frame.stream, frame.side, frame.http
-        if id is None and http is not None and side != CLIENT and (posted := self._posted.get(http)):
-            return posted, "no id: paired by its HTTP exchange"
-        return (stream, other(side), id or ""), None
-
-    def _subscription(self, key: Key) -> P | None:
-        listening = [request for request in self._open.get(key, ()) if request.is_subscription]
-        return _first(listening) if listening else None
 
 
 class CorrelatedEntry(Struct, Generic[P], gc=False):
@@ -317,8 +110,14 @@ class Correlation(Peers, ABC, Generic[P]):
         self._running = sessions
         self.held: dict[int, int] = {}
         """Ticket of a held message → its row."""
-        self._introducing: set[Key] = set()
-        """Open `initialize` and `server/discover` requests, whose responses are never plain."""
+        self.clients: dict[str, Peer] = {}
+        """HTTP stream → the client that opened it; empty if the correlation forgets."""
+        self._names_clients = not forgets
+        self._handshakes: Counter[str] = Counter()
+        """Name of a client → number of its `initialize` requests."""
+        self.upstream_error: str | None = None
+        """HTTP: the reason why no request has reached the server; None if one has, or none was sent."""
+        self._is_reached = False
 
     @abstractmethod
     def _begin(self, message: Request) -> P:
@@ -331,11 +130,26 @@ class Correlation(Peers, ABC, Generic[P]):
     def _ended(self, over: list[P]) -> None:
         """Handle the requests that were open when the session ended, in their final state."""
 
+    def _lost(self, requests: list[P]) -> None:
+        """Handle requests whose responses may not have been recorded, in their new state."""
+
+    def _held(self, request: P, note: Note, seconds: float) -> None:
+        """Handle a hold (0 s so far), a release or a delay of an open request, by these seconds."""
+
     def end(self) -> list[P]:
         """End the session; return the requests that stay unanswered."""
         over = self._pairing.end()
         self._ended(over)
         return [request for request in over if request.state is State.UNANSWERED]
+
+    def client_label(self, stream: str | None) -> str:
+        """Return the name of the client that opened a stream, with the stream's number if others have that name.
+
+        Without a name it is the number alone; empty without a stream.
+        """
+        if stream is None or (client := self.clients.get(stream)) is None:
+            return stream or ""
+        return client.name if self._handshakes[client.name] < 2 else f"{client.name} #{stream}"
 
     def changes_of(self, entry: Entry) -> Iterator[CorrelatedEntry[P]]:
         """Yield the changes of an entry: one, or one for each message of a batch. Use each before the next."""
@@ -374,8 +188,11 @@ class Correlation(Peers, ABC, Generic[P]):
             continues = self._pairing.continued(
                 question(frame.stream, method, message.subject, body.request_state, body.input_responses)
             )
-        if method in HANDSHAKE_METHODS:
-            self._introducing.add((frame.stream, frame.side, message.id))
+        if method in HANDSHAKE_METHODS:  # Their responses are never plain.
+            self._pairing.open_request(frame.stream, frame.side, message.id)
+        if frame.stream is not None and self._names_clients and (client := client_of(message)) is not None:
+            self.clients.setdefault(frame.stream, client)
+            self._handshakes[client.name] += method == "initialize"
         self.add_request(message)
         return RequestOpened(message, request, flaw, continues)
 
@@ -385,8 +202,6 @@ class Correlation(Peers, ABC, Generic[P]):
         if request is None:
             return UnsolicitedResponse(message, *self._pairing.explain_unsolicited(frame, message.id))
         stream, method, subject = self._about(request)
-        if method in HANDSHAKE_METHODS:
-            self._introducing.discard((frame.stream, other(frame.side), message.id or ""))
         if event is Event.QUESTION and isinstance(message, Result):
             body = message.body
             key = question(stream, method, subject, body.request_state, body.input_requests)
@@ -398,6 +213,8 @@ class Correlation(Peers, ABC, Generic[P]):
         frame, body = message.frame, message.body
         if message.method == "notifications/cancelled":
             return RequestCancelled(message, *self._pairing.cancel(frame, text(body.request_id)))
+        if message.method == "notifications/initialized":
+            self.accept_revision()
         if not self.follows_progress:
             return CorrelatedEntry(message)
         if message.method == "notifications/progress":
@@ -413,13 +230,40 @@ class Correlation(Peers, ABC, Generic[P]):
             if self._running <= 0:
                 self.exit = note
                 self.end()
+        elif note.kind == "lost":
+            self._lost(self._pairing.lose())
+        elif note.kind == RULE:
+            self._take_hold(note)
         elif note.kind == "http":
-            self._pairing.http(fields.get("http"), fields.get("status"))
+            self._take_head(fields)
         elif note.kind == "http-end":
             request, flaw = self._pairing.http_end(fields.get("http"), fields.get("hung_up"))
             if request is not None:
                 return HttpExchangeEnded(note, request, flaw)
         return CorrelatedEntry(note)
+
+    def _take_hold(self, note: Note) -> None:
+        """Pass on the time for which a request was held or delayed: it is not the server's."""
+        fields = note.fields
+        id_text, seconds = fields.get("id"), fields.get("seconds", 0.0)
+        if (
+            fields.get("action") not in ("hold", "release", "delay")
+            or not (isinstance(id_text, str) and isinstance(seconds, int | float))
+            or fields.get("why") == "full"
+        ):
+            return
+        request = self._pairing.open_request(fields.get("stream"), str(fields.get("from")), id_text)
+        # The note of a response has the same id, and the method of its request.
+        if request is not None and self._about(request)[1] == fields.get("method"):
+            self._held(request, note, max(float(seconds), 0.0))
+
+    def _take_head(self, fields: dict[str, Any]) -> None:
+        status, error = fields.get("status"), fields.get("error")
+        self._pairing.http(fields.get("http"), status)
+        if isinstance(error, str) and status == 502 and not self._is_reached:
+            self.upstream_error = error
+        elif status is not None and error is None:
+            self._is_reached, self.upstream_error = True, None
 
     def _noted(self, row: int, fields: dict[str, Any]) -> int | None:
         """Return the row of the message that a rule note is about; the note comes after `row`.
@@ -456,10 +300,10 @@ class Correlation(Peers, ABC, Generic[P]):
         nearly all of a long recording. A processed line has the same effect, a rejected one none. Because the user
         waits for a million lines, `plain_line_raw` and the methods of `RequestTable` are inlined.
         """
-        pairing, introducing, follows_progress = self._pairing, self._introducing, self.follows_progress
+        pairing, unusual, follows_progress = self._pairing, self._pairing.unusual, self.follows_progress
         open_requests, answered, posted = pairing._open, pairing._answered, pairing._posted
         # A plain message never adds information about its sender.
-        may_ask, may_answer = self.revision is not None and self.client is not None, self.server is not None
+        may_ask, may_answer = self.is_agreed and self.client is not None, self.server is not None
         take_request, take_result = self._plain_request, self._plain_result
         head, end = None, len(lines)
         while place < end:
@@ -497,7 +341,7 @@ class Correlation(Peers, ABC, Generic[P]):
                     or waiting is None
                     or len(waiting) > 1
                     or (request := waiting[0]).state is not _PENDING
-                    or (introducing and key in introducing)
+                    or (unusual and key in unusual)
                 ):
                     break
                 del open_requests[key]
@@ -523,10 +367,16 @@ class Correlation(Peers, ABC, Generic[P]):
                         is_modern = meta.revision >= MODERN
                         if follows_progress:
                             token = text(meta.token)
+                        if (
+                            now.stream is not None
+                            and self._names_clients
+                            and (client := peer_of(meta.client))
+                        ):
+                            self.clients.setdefault(now.stream, client)
                 request = take_request(now, method, subject, id_text, data, is_modern)
                 open_requests[key] = [request]
                 if token is not None:
-                    pairing._progress[now.stream, side, token] = request
+                    pairing._progress[now.stream, side, id_key(token)] = request
                 if now.http is not None and side == CLIENT:
                     posted[now.http] = None if now.http in posted else key
             place, head = place + 1, now
@@ -547,36 +397,3 @@ class Correlation(Peers, ABC, Generic[P]):
     def _plain_notification(self, head: PlainHead, method: str, data: bytes) -> bool:
         """Process a notification; return False to receive it as a change instead."""
         return False
-
-
-def _drop_oldest(known: dict[Any, Any], kept: int) -> None:
-    for key in list(islice(known, max(len(known) - kept, 0))):
-        del known[key]
-
-
-def question(stream: str | None, method: str, subject: str | None, state: Raw, parts: Raw) -> Question:
-    """Return the key that a question and its answer share: the `requestState`, else the names of the parts.
-
-    The server chose the state for this one question, whichever HTTP exchange returns it; names are not unique.
-    """
-    shared = text(state)
-    if shared is not None:
-        return None, method, subject, shared
-    members = loads(parts)
-    shared = ",".join(sorted(members)) if isinstance(members, dict) else ""
-    return stream, method, subject, shared
-
-
-def _first(waiting: list[P]) -> P:
-    """Return the request that the next response is for: a pending one before a cancelled one."""
-    if len(waiting) == 1:
-        return waiting[0]
-    return next((request for request in waiting if request.state is State.PENDING), waiting[0])
-
-
-def event_of(message: Result | Failure) -> Event:
-    if isinstance(message, Failure):
-        return Event.FAILURE
-    if message.is_tool_error:
-        return Event.TOOL_ERROR
-    return Event.QUESTION if bytes(message.body.result_type) == b'"input_required"' else Event.RESULT

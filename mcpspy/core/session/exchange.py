@@ -28,6 +28,8 @@ class State(StrEnum):
     REFUSED = "refused"
     """Its HTTP exchange ended with an error status and no message."""
     UNANSWERED = "no answer"
+    UNKNOWN = "unknown"
+    """Entries after it were not recorded (`lost`): its response may be among them."""
 
     __hash__ = str.__hash__  # Enum's own method is Python code, and is called twice per message.
 
@@ -41,6 +43,7 @@ class Event(StrEnum):
     CANCEL = "cancel"
     CLOSE = "close"
     REFUSE = "refusal"
+    LOSS = "loss of entries"
     END = "end of session"
 
     __hash__ = str.__hash__
@@ -56,7 +59,17 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
         Event.CANCEL: State.CANCELLED,
         Event.CLOSE: State.CLOSED,
         Event.REFUSE: State.REFUSED,
+        Event.LOSS: State.UNKNOWN,
         Event.END: State.UNANSWERED,
+    },
+    State.UNKNOWN: {
+        Event.PROGRESS: State.UNKNOWN,
+        Event.RESULT: State.OK,
+        Event.TOOL_ERROR: State.TOOL_ERROR,
+        Event.QUESTION: State.INPUT_REQUIRED,
+        Event.FAILURE: State.ERROR,
+        Event.CANCEL: State.CANCELLED,
+        Event.REFUSE: State.REFUSED,
     },
     State.CANCELLED: {
         Event.PROGRESS: State.CANCELLED,
@@ -70,6 +83,25 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
 
 
 _FROM_PENDING = TRANSITIONS[State.PENDING]
+
+MAY_CHANGE = frozenset({State.PENDING, State.CANCELLED, State.UNKNOWN})
+"""States in which a response may still arrive."""
+
+FAILED = frozenset({State.ERROR, State.TOOL_ERROR, State.REFUSED})
+"""States of requests that failed."""
+
+
+def event_of(message: Result | Failure) -> Event:
+    if isinstance(message, Failure):
+        return Event.FAILURE
+    if message.is_tool_error:
+        return Event.TOOL_ERROR
+    return Event.QUESTION if bytes(message.body.result_type) == b'"input_required"' else Event.RESULT
+
+
+def outcome_of(message: Result | Failure) -> State:
+    """Return the outcome that a response reports, whatever became of its request."""
+    return _FROM_PENDING[event_of(message)]
 
 
 class Correlatable(Protocol):
@@ -114,6 +146,8 @@ class Exchange(Struct, eq=False):
     flaws: list[str] = field(default_factory=list)
     effects: list[str] = field(default_factory=list)
     """Actions of rules and viewers on its messages (`core.session.rule_notes`)."""
+    held: float = 0.0
+    """Seconds for which mcpspy held or delayed the request."""
 
     @property
     def is_open(self) -> bool:
@@ -134,8 +168,12 @@ class Exchange(Struct, eq=False):
 
     @property
     def latency(self) -> float | None:
-        """Seconds from request to response; None while there is none."""
-        return None if self.answer is None else self.answer.at - self.request.at
+        """Seconds from request to response; None while there is none, or if mcpspy sent or answered the request."""
+        return None if self.answer is None else self.latency_at(self.answer.at)
+
+    def latency_at(self, at: float) -> float | None:
+        """Return the latency of a response at this time: without the time for which mcpspy held the request."""
+        return None if self.request.frame.is_ours else at - self.request.at - self.held
 
 
 SUBSCRIBE = "subscriptions/listen"

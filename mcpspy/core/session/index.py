@@ -40,7 +40,7 @@ from mcpspy.core.session.correlation import (
     RequestAnswered,
     RequestOpened,
 )
-from mcpspy.core.session.exchange import SUBSCRIBE, State
+from mcpspy.core.session.exchange import FAILED, SUBSCRIBE, State, outcome_of
 from mcpspy.core.session.rule_notes import RULE, words
 
 _KINDS = {
@@ -120,6 +120,14 @@ class Index(Columns, Correlation[Slot]):
         self.is_over = True
         self._settle_all(over)
 
+    def _lost(self, requests: list[Slot]) -> None:
+        for slot in requests:
+            self._settle(slot.row, slot.state)
+
+    def _held(self, request: Slot, note: Note, seconds: float) -> None:
+        if (held := self.held_seconds.get(request.row, 0.0)) is not None:
+            self.held_seconds[request.row] = held + seconds
+
     def _settle_all(self, slots: list[Slot]) -> None:
         for slot in slots:
             self._settle(slot.row, slot.state)
@@ -132,6 +140,8 @@ class Index(Columns, Correlation[Slot]):
         self.method[row] = self._text(message.method)
         self.subject[row] = self._text(message.subject or "")
         self._id[row] = self._id_code(message.id)
+        if message.frame.is_ours:
+            self.held_seconds[row] = None
         return Slot(row, message.method == SUBSCRIBE, (message.revision or "") >= MODERN)
 
     def _about(self, request: Slot) -> tuple[str | None, str, str | None]:
@@ -150,11 +160,11 @@ class Index(Columns, Correlation[Slot]):
         if flaw is not None:
             self._add_flaw(row, flaw)
         is_listable = isinstance(message, Request) or (isinstance(message, Result) and not message.is_task)
-        if is_listable and frame.by is None and row not in self.flaws:
+        if is_listable and message.index is None and not frame.is_ours and row not in self.flaws:
             self.what[row] |= LISTABLE
         if isinstance(message, Malformed):
             self._add_flaw(row, message.why)
-        if message.index:
+        if message.index is not None:
             self._batch[row] = message.index
         for flaw in message.flaws:
             self._add_flaw(row, flaw)
@@ -175,20 +185,24 @@ class Index(Columns, Correlation[Slot]):
                 self._settle(slot.row, slot.state)
                 if message.method == "notifications/progress":
                     self.progress[slot.row] = row
-            return row
+        elif isinstance(message, Result | Failure):
+            self._add_response(row, change, message)
+        return row
+
+    def _add_response(self, row: int, change: CorrelatedEntry[Slot], message: Result | Failure) -> None:
+        slot, outcome = change.request, outcome_of(message)
+        if outcome in FAILED:
+            self._mark_failed(row)
+        if isinstance(message, Failure) and message.code is not None:
+            self.codes[row] = message.code
         if slot is not None:
             self.method[row], self.subject[row] = self.method[slot.row], self.subject[slot.row]
-        if isinstance(message, Failure):
-            self._mark_failed(row)
-            if message.code is not None:
-                self.codes[row] = message.code
-        elif isinstance(message, Result) and message.is_tool_error:
-            self._mark_failed(row)
         if isinstance(change, RequestAnswered) and slot is not None:
             self._pair[slot.row] = row + 1
             self._settle(slot.row, slot.state)
             slot.is_task = isinstance(message, Result) and message.is_task
-        return row
+        elif slot is not None or outcome in FAILED:
+            self.outcomes[row] = outcome
 
     def _add_note(self, change: CorrelatedEntry[Slot], note: Note) -> None:
         row = self._row(NOTE | NO_SENDER, note.at, 0, self._offset_now, self._length_now)

@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 from mcpspy.core.protocol.message import AnyMessage, Failure, Message, Notification, Request, Result
 from mcpspy.core.recording.decode import Damaged, Entry, Header, Note
 from mcpspy.core.session.correlation import (
+    REPEATED_EVENT,
     CorrelatedEntry,
     Correlation,
     HttpExchangeEnded,
@@ -22,7 +23,7 @@ from mcpspy.core.session.correlation import (
     RequestOpened,
     RequestProgressed,
 )
-from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.exchange import FAILED, Exchange, State, outcome_of
 from mcpspy.core.session.rule_notes import RULE, words
 
 
@@ -38,6 +39,30 @@ class Change(Struct, frozen=True, gc=False):
     effect: str | None = None
     """Actions of rules and viewers on it, in words. Known once the notes after it were read."""
 
+    @property
+    def status(self) -> State | None:
+        """The outcome that this message reports; None if it reports none.
+
+        The response that settled a request has the request's state, any other response its own outcome, and an open
+        or unanswered request its state.
+        """
+        what, exchange = self.what, self.exchange
+        if isinstance(what, Request):
+            return exchange.state if exchange is not None and exchange.answer is None else None
+        if not isinstance(what, Result | Failure) or self.flaw == REPEATED_EVENT:
+            return None
+        if exchange is None:
+            return outcome if (outcome := outcome_of(what)) in FAILED else None
+        return exchange.state if what is exchange.answer else outcome_of(what)
+
+    @property
+    def is_error(self) -> bool:
+        """Return True if it counts as an error: an error response, also a late one, or a refused request."""
+        what, status = self.what, self.status
+        if status is State.LATE and isinstance(what, Result | Failure):
+            status = outcome_of(what)
+        return status in FAILED
+
 
 class Session(Correlation[Exchange]):
     def __init__(self, header: Header | None = None, *, forgets: bool = False) -> None:
@@ -48,6 +73,11 @@ class Session(Correlation[Exchange]):
     @property
     def pending(self) -> list[Exchange]:
         return list(self._pairing.pending())
+
+    @property
+    def failed(self) -> int:
+        """Number of errors: failed requests, and errors that settled no request."""
+        return sum(change.is_error for change in self.changes)
 
     @property
     def unanswered(self) -> list[Change]:
@@ -75,6 +105,9 @@ class Session(Correlation[Exchange]):
         for entry in entries:
             self.add(entry)
         return self
+
+    def _held(self, request: Exchange, note: Note, seconds: float) -> None:
+        request.held += seconds
 
     def _begin(self, message: Request) -> Exchange:
         exchange = Exchange(len(self.exchanges), message)

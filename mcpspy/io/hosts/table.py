@@ -88,8 +88,10 @@ _COPILOT = "https://docs.github.com/en/copilot/how-tos/copilot-cli/customize-cop
 _KIRO = "https://kiro.dev/docs/mcp/configuration"
 _AMP = "https://ampcode.com/manual"
 _CRUSH = "https://github.com/charmbracelet/crush#mcps"
+_COPILOT_PROJECT = "https://github.com/github/copilot-cli/issues/2938"
 _JUNIE = "https://junie.jetbrains.com/docs/junie-cli-mcp-configuration.html"
 _VISUAL_STUDIO = "https://learn.microsoft.com/visualstudio/ide/mcp-servers"
+_ANTIGRAVITY_PROJECT = "https://github.com/google-antigravity/antigravity-cli/issues/60"
 _ANTIGRAVITY = "https://antigravity.google/docs/mcp"
 _QWEN = "https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp/"
 _KILO = "https://kilo.ai/docs/automate/mcp/using-in-kilo-code"
@@ -240,13 +242,12 @@ HOSTS: tuple[Host, ...] = (
     ),
     # `type` is `local` or `stdio`, which mean the same. Copilot CLI reads .mcp.json, too (claude-code-project).
     Host("copilot-cli", "Copilot CLI", *_everywhere("~/.copilot/mcp-config.json"), MCP_SERVERS, _COPILOT),
-    # Named by release notes and issues of Copilot CLI; the page names .mcp.json.
     Host(
         "copilot-cli-project",
         "Copilot CLI, project",
         *_everywhere(".github/mcp.json"),
         MCP_SERVERS,
-        _COPILOT,
+        _COPILOT_PROJECT,
     ),
     Host("kiro", "Kiro, user", *_everywhere("~/.kiro/settings/mcp.json"), UNTYPED, _KIRO),
     Host("kiro-project", "Kiro, project", *_everywhere(".kiro/settings/mcp.json"), UNTYPED, _KIRO),
@@ -276,7 +277,8 @@ HOSTS: tuple[Host, ...] = (
         _CRUSH,
     ),
     Host("crush-project", "Crush, project", *_everywhere(".crush.json", "crush.json"), CRUSH, _CRUSH),
-    # The page of the IDE plugin describes stdio only; that of the CLI was not available, its paths are third parties'.
+    # The page of the IDE plugin describes stdio only; that of the CLI was not available. Laravel Boost and other
+    # installers of servers write these paths.
     Host("junie", "Junie, user", *_everywhere("~/.junie/mcp/mcp.json"), UNTYPED, _JUNIE),
     Host("junie-project", "Junie, project", *_everywhere(".junie/mcp/mcp.json"), UNTYPED, _JUNIE),
     # Runs on Windows only. It also reads the solution's .mcp.json: name that FILE.
@@ -288,8 +290,7 @@ HOSTS: tuple[Host, ...] = (
         VSCODE,
         _VISUAL_STUDIO,
     ),
-    # The first path is shared by the IDE and the CLI since version 2; older installations use the second. Third
-    # parties name the project's file; the page was not available.
+    # The first path is shared by the IDE and the CLI since version 2; older installations use the second.
     Host(
         "antigravity",
         "Antigravity, user",
@@ -302,7 +303,7 @@ HOSTS: tuple[Host, ...] = (
         "Antigravity, project",
         *_everywhere(".agents/mcp_config.json"),
         WINDSURF,
-        _ANTIGRAVITY,
+        _ANTIGRAVITY_PROJECT,
     ),
     # Qwen Code 1 adds servers to .qwen/settings.local.json and .mcp.json, too: name the FILE.
     Host("qwen", "Qwen Code, user", *_everywhere("~/.qwen/settings.json"), GEMINI, _QWEN),

@@ -1,22 +1,44 @@
-"""The sessions of a folder and their counts, for cheap polling in a thread.
+"""The sessions of a folder: their summaries and counts, cached in memory and in a file of the folder.
 
 An unchanged file is not read again; a large file that grows is read at growing intervals. Counting continues
 where it stopped, one portion at a time, so that the drawing thread gets the interpreter in between. Very large
 sessions are not counted.
+
+The cache file has the summaries of sessions that are not live, with the size, times and inode of each of their files.
+It is a JSON line with a checksum, then a JSON line per file. It is ignored if it is damaged, if another user or another
+version of mcpspy wrote it, and for each session with a file that differs.
 """
 
 from __future__ import annotations
 
+import gc
+import os
 import time
+import zlib
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from stat import S_ISREG
+from typing import Any, NamedTuple
 
+import msgspec
+from msgspec import Struct
+
+from mcpspy import __version__
 from mcpspy.core.session.index import Index
-from mcpspy.errors import McpspyError
+from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.recording.reader import Recording, RecordingState, Summary, read_header_of, summarize
 from mcpspy.io.recording.scan import FileStatus, RecordingScan
 from mcpspy.io.settings import sessions_folder
+
+CACHE = ".mcpspy-catalog"
+"""Name of the cache file."""
+
+WORTH = 0.3
+"""Seconds of reading that are worth a cache file."""
+
+RECENT = 2_000_000_000
+"""Nanoseconds. A file that changed this recently may change again without a change of its times."""
 
 REST = 20
 """Factor for the pause between two reads of a file, relative to the duration of the last read."""
@@ -38,81 +60,20 @@ SLICE = 0.1
 
 
 class FileStamp(NamedTuple):
-    """Identity, size and modification time of a file."""
+    """Identity, size and times of a file."""
 
-    device: int
     inode: int
     size: int
+    modified: int
+    """Nanoseconds."""
     changed: int
+    """Nanoseconds. On Windows, the time of creation."""
 
     @classmethod
-    def of(cls, path: Path) -> FileStamp:
+    def of(cls, path: str | Path) -> FileStamp:
         """Return the stamp of a file. Raise OSError if the file does not exist."""
-        stat = path.stat()
-        return cls(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
-
-
-class _Known(NamedTuple):
-    stamp: FileStamp
-    again: float
-    summary: Summary | None
-    """None if the file is not a recording, or is a later part of one."""
-
-
-class Catalog:
-    def __init__(self, folder: str | None = None) -> None:
-        self.folder = Path(sessions_folder(folder))
-        self.trouble = ""
-        """Reason why the folder cannot be read, or an empty string."""
-        self._known: dict[Path, _Known] = {}
-
-    def look(self, *, anew: bool = False) -> list[Summary]:
-        """Return the current sessions: live ones first, then the newest. `anew` reads every file again."""
-        if anew:
-            self._known = {}
-        paths, trouble = [], ""
-        try:
-            paths = [path for path in self.folder.iterdir() if path.suffix == ".jsonl"]
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            trouble = f"{self.folder}: {error.strerror}"
-        self.trouble = trouble
-        known = {}
-        for path in paths:
-            try:
-                known[path] = self._look_at(path)
-            except (OSError, McpspyError):  # The file was deleted, or is not a recording yet.
-                continue
-        self._known = known
-        found = [entry.summary for entry in known.values() if entry.summary is not None]
-        found.sort(key=lambda summary: summary.order, reverse=True)
-        return sorted(found, key=lambda summary: summary.state is not RecordingState.LIVE)
-
-    def _look_at(self, path: Path) -> _Known:
-        stamp = FileStamp.of(path)
-        known = self._known.get(path)
-        if known is not None and not self._is_stale(path, known, stamp):
-            return known
-        began = time.monotonic()
-        header = read_header_of(path)
-        summary = summarize(path, header) if header.part == 1 else None
-        now = time.monotonic()
-        return _Known(stamp, now + REST * (now - began), summary)
-
-    def _is_stale(self, path: Path, known: _Known, stamp: FileStamp) -> bool:
-        summary = known.summary
-        if (known.stamp.device, known.stamp.inode) != (stamp.device, stamp.inode):
-            return True
-        if (
-            summary is not None
-            and summary.state is RecordingState.LIVE
-            and Recording(path).state is not RecordingState.LIVE
-        ):
-            return True  # Show the end of a session at once.
-        if stamp == known.stamp and (summary is None or summary.state is not RecordingState.LIVE):
-            return False
-        return time.monotonic() >= known.again
+        stat = os.stat(path)
+        return cls(stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
 
 
 class SessionCounts(NamedTuple):
@@ -120,6 +81,284 @@ class SessionCounts(NamedTuple):
     errors: int
     """Error responses, requests without a response, and lost entries."""
     pending: int
+    issues: int = 0
+    """Messages with a protocol issue that are not errors."""
+    unanswered: int = 0
+    """Requests without a response at the end of the session."""
+
+
+class _Known(Struct, array_like=True, gc=False):
+    """A file of the folder, as in the cache: one line per file."""
+
+    stamps: dict[str, FileStamp | None]
+    """Of all files of the session, by name; None if a file is missing."""
+    summary: Summary | None
+    """None if the file is not a recording, or is a part of one that begins in another file."""
+    has_entries: bool
+    """False if the entries were not counted."""
+    counts: SessionCounts | None = None
+    again: float = 0.0
+    """Monotonic time before which a changed file is not read again."""
+
+    @property
+    def name(self) -> str:
+        return next(iter(self.stamps))
+
+    def is_lasting(self, now: int) -> bool:
+        """Return whether the cache may keep it at this time, in nanoseconds."""
+        is_over = self.summary is None or self.summary.state is not RecordingState.LIVE
+        until = now - RECENT
+        return is_over and all(
+            stamp is None or max(stamp.modified, stamp.changed) < until for stamp in self.stamps.values()
+        )
+
+
+class Catalog:
+    def __init__(self, folder: str | None = None) -> None:
+        self.folder = Path(sessions_folder(folder))
+        self.trouble = ""
+        """Reason why the folder cannot be read, or an empty string."""
+        self._known: dict[str, _Known] = {}
+        self._saved: set[str] | None = None
+        """Names of the files in the cache file; None before it was read."""
+        self._is_outdated = False
+        """True if the cache file has sessions that have changed or were deleted."""
+        self._spent = 0.0
+        """Seconds of reading that the cache file would save."""
+
+    def look(self, *, anew: bool = False) -> list[Summary]:
+        """Return the current sessions: live ones first, then the newest. `anew` reads every file again."""
+        found = self.newest(anew=anew)
+        return sorted(found, key=lambda summary: summary.state is not RecordingState.LIVE)
+
+    def newest(self, *, anew: bool = False, entries: bool = True) -> list[Summary]:
+        """Return the current sessions, the newest first.
+
+        `anew` reads every file again. Without `entries`, new sessions are not read as a whole to count them.
+        """
+        is_collecting = gc.isenabled()
+        gc.disable()  # Thousands of summaries are not garbage.
+        try:
+            if self._saved is None:
+                self._known = self._load()
+                self._saved = set(self._known)
+            if anew:
+                self._known = {}
+            stamps = self._stamps()
+            known = {}
+            for name in stamps:
+                try:
+                    known[name] = self._look_at(name, stamps, entries=entries)
+                except (OSError, CannotStart):  # The file was deleted, or cannot be read.
+                    continue
+            self._known = known
+            self._is_outdated |= not self._saved <= known.keys()
+            found = [
+                (summary.header.started, summary.header.id, name, summary)
+                for name, entry in known.items()
+                if (summary := entry.summary) is not None
+            ]
+            found.sort(reverse=True)  # In `Summary.order`; no two have the same name.
+            return [summary for *_, summary in found]
+        finally:
+            if is_collecting:
+                gc.enable()
+
+    def counted(self, summary: Summary) -> SessionCounts | None:
+        """Return the counts of a session that `look` returned, if they are known."""
+        known = self._known.get(summary.path.name)
+        return known.counts if known is not None and known.summary is summary else None
+
+    def counts(self, summary: Summary) -> SessionCounts:
+        """Return the counts of a session that `look` returned. Raise OSError or McpspyError if it cannot be read."""
+        counts = self.counted(summary)
+        if counts is None:
+            began = time.monotonic()
+            counts = count(summary)
+            self.remember(summary, counts, time.monotonic() - began)
+        return counts
+
+    def remember(self, summary: Summary, counts: SessionCounts, seconds: float) -> None:
+        """Keep the counts of a session that is not live, which took N seconds."""
+        known = self._known.get(summary.path.name)
+        if known is not None and known.summary is summary and summary.state is not RecordingState.LIVE:
+            known.counts = counts
+            self._spent += seconds
+
+    def save(self) -> None:
+        """Write the cache file if it saves time, or if it has sessions that have changed or were deleted."""
+        if not self._is_outdated and self._spent < WORTH:
+            return
+        now = time.time_ns()
+        lasting = [known for known in self._known.values() if known.is_lasting(now)]
+        self._saved, self._is_outdated, self._spent = {known.name for known in lasting}, False, 0.0
+        with suppress(OSError):  # A folder that cannot be written, or a full disk.
+            _replace(self.folder / CACHE, _encoded(lasting))
+
+    def _stamps(self) -> dict[str, FileStamp]:
+        """Return the stamps of the files that may be recordings; set `trouble`."""
+        self.trouble = ""
+        folder, stamps = str(self.folder), {}
+        try:
+            names = os.listdir(folder)
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            self.trouble = f"{self.folder}: {error.strerror}"
+            return {}
+        for name in names:
+            if name.endswith(".jsonl"):
+                try:
+                    stamps[name] = FileStamp.of(folder + os.sep + name)
+                except OSError:  # The file was deleted.
+                    continue
+        return stamps
+
+    def _look_at(self, name: str, stamps: dict[str, FileStamp], *, entries: bool) -> _Known:
+        known = self._known.get(name)
+        if known is not None and not self._is_stale(name, known, stamps, entries=entries):
+            return known
+        if self._saved is not None and name in self._saved:
+            self._is_outdated |= known is None or known.stamps[name] != stamps[name]
+        path = self.folder / name
+        began = time.monotonic()
+        summary, earlier = None, list[str]()
+        try:
+            header = read_header_of(path)
+            earlier = _earlier_parts(name, header.part)
+            # Of a session whose first part was deleted, the first part that is left.
+            if header.part == 1 or (earlier and not any(part in stamps for part in earlier)):
+                summary = summarize(path, header, counts=entries)
+        except UsageError:  # It is not a recording.
+            pass
+        now = time.monotonic()
+        # The stamps are older than what was read: a file that has changed since then is read again.
+        files = [name, *earlier, *(summary.parts if summary is not None else ())]
+        known = _Known({file: stamps.get(file) for file in files}, summary, entries)
+        known.again = now + REST * (now - began)
+        if summary is None or summary.state is not RecordingState.LIVE:
+            self._spent += now - began
+        return known
+
+    def _is_stale(self, name: str, known: _Known, stamps: dict[str, FileStamp], *, entries: bool) -> bool:
+        if entries and not known.has_entries:
+            return True
+        summary, before = known.summary, known.stamps[name]
+        if summary is None or summary.state is not RecordingState.LIVE:
+            if before == stamps[name] and (
+                len(known.stamps) == 1
+                or all(stamps.get(file) == stamp for file, stamp in known.stamps.items())
+            ):
+                return False
+        elif Recording(summary.path).state is not RecordingState.LIVE:
+            return True  # Show the end of a session at once.
+        return before is None or before.inode != stamps[name].inode or time.monotonic() >= known.again
+
+    def _load(self) -> dict[str, _Known]:
+        """Return the content of the cache file; nothing if it is not valid."""
+        path = self.folder / CACHE
+        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        try:
+            with open(os.open(path, flags | getattr(os, "O_BINARY", 0)), "rb") as file:
+                stat = os.fstat(file.fileno())
+                is_own = not hasattr(os, "getuid") or (
+                    stat.st_uid == os.getuid() and not stat.st_mode & 0o022
+                )
+                if not S_ISREG(stat.st_mode) or not is_own:
+                    return {}
+                head, body = file.readline(), file.read()
+            if head != _head(body):
+                return {}
+            decoder = msgspec.json.Decoder(_Known, dec_hook=lambda _, name: self.folder / name)
+            return {known.name: known for known in decoder.decode_lines(body)}
+        except (OSError, ValueError):
+            return {}
+
+
+def find(which: str, folder: str | None = None) -> Path:
+    """Return the file of a session, given a path, `last`, an id or its beginning, or a name.
+
+    If several sessions have the name, return the newest. Raises UsageError.
+    """
+    if os.sep in which or which.endswith(".jsonl") or Path(which).is_file():
+        return Path(which)
+    newest = sessions(folder, entries=False)
+    for summary in newest:
+        if which in ("last", summary.header.id, summary.header.name):
+            return summary.path
+    matching = [summary.path for summary in newest if len(which) >= 2 and summary.header.id.startswith(which)]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        raise UsageError(
+            f"{which}: {len(matching)} session ids start with this", "add characters; mcpspy ls lists the ids"
+        )
+    if Path(which).is_dir():
+        raise UsageError(f"{which}: a folder, not a recording", f"mcpspy ls --dir {which} lists its sessions")
+    if not newest:
+        raise UsageError(
+            f"no sessions in {sessions_folder(folder)}",
+            "record one with mcpspy run -- COMMAND, or try mcpspy demo",
+        )
+    raise UsageError(f"{which}: no such file or session", "mcpspy ls lists the sessions")
+
+
+def sessions(folder: str | None = None, *, entries: bool = True) -> list[Summary]:
+    """Return the sessions of a folder, the newest first. Other files are skipped.
+
+    Without `entries`, new sessions are not read as a whole to count them. Raises CannotStart if the folder cannot be
+    read.
+    """
+    catalog = Catalog(folder)
+    found = sessions_of(catalog, entries=entries)
+    catalog.save()
+    return found
+
+
+def sessions_of(catalog: Catalog, *, entries: bool = True) -> list[Summary]:
+    """Return the sessions like `sessions`, without saving the cache."""
+    found = catalog.newest(entries=entries)
+    if catalog.trouble:
+        raise CannotStart(catalog.trouble, "use another folder with --dir")
+    return found
+
+
+def _earlier_parts(name: str, part: int) -> list[str]:
+    """Return the names of the parts before this one; empty if the file is not named as a later part."""
+    stem = name.removesuffix(f".part{part}.jsonl")
+    if part == 1 or stem == name:
+        return []
+    return [f"{stem}.jsonl", *(f"{stem}.part{number}.jsonl" for number in range(2, part))]
+
+
+def _head(body: bytes) -> bytes:
+    """Return the first line of a cache file."""
+    return msgspec.json.encode({"mcpspy_catalog": __version__, "crc32": zlib.crc32(body)}) + b"\n"
+
+
+def _encoded(known: list[_Known]) -> bytes:
+    encoder = msgspec.json.Encoder(enc_hook=_name_of)
+    body = encoder.encode_lines([msgspec.structs.replace(each, again=0.0) for each in known])
+    return _head(body) + body
+
+
+def _name_of(path: Any) -> str:
+    assert isinstance(path, Path)
+    return path.name
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write a file that only its owner can read, completely or not at all. Raise OSError."""
+    name = f"{path}.{os.urandom(8).hex()}"  # `tempfile` takes 10 ms to import.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        with open(os.open(name, flags, 0o600), "wb") as file:
+            file.write(data)
+        os.replace(name, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
 
 
 def count(summary: Summary) -> SessionCounts:
@@ -143,7 +382,7 @@ class SessionCounter:
     @property
     def counts(self) -> SessionCounts:
         index = self._index
-        return SessionCounts(index.messages, index.failed, index.pending)
+        return SessionCounts(index.messages, index.failed, index.pending, index.issues, index.unanswered)
 
     def read(self, seconds: float = float("inf")) -> bool:
         """Continue to read for at most N seconds. Return whether everything available has been read.
@@ -181,7 +420,9 @@ class _Done(NamedTuple):
 
 
 class CountCache:
-    def __init__(self) -> None:
+    def __init__(self, catalog: Catalog | None = None) -> None:
+        """`catalog` keeps the counts."""
+        self._catalog = catalog
         self.counts: dict[Path, SessionCounts] = {}
         self.news = 0
         """Number of changes to the counts."""
@@ -213,6 +454,12 @@ class CountCache:
             self.counts.pop(summary.path, None)
             return True
         done = self._done.get(summary.path)
+        if self._catalog is not None and (done is None or done.summary is not summary):
+            counts = self._catalog.counted(summary)
+            if counts is not None:
+                self._publish(summary.path, counts)
+                self._done[summary.path] = _Done(summary, None, 0.0)
+                return True
         if done is None or RecordingState.LIVE in (done.summary.state, summary.state):
             return False  # A live session is always read again, which is cheap if there are no new entries.
         if done.summary is summary or time.monotonic() < done.again:
@@ -238,6 +485,8 @@ class CountCache:
         if summary.state is not RecordingState.LIVE:
             counter.end()
             del self._counters[path]
+            if self._catalog is not None:
+                self._catalog.remember(summary, counter.counts, spent)
         self._publish(path, counter.counts)
         self._done[path] = _Done(summary, stamp, now + AGAIN * spent)
         self._spent[path] = 0.0

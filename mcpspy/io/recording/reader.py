@@ -1,4 +1,4 @@
-"""Find, summarize, read and delete recordings.
+"""Summarize, read and delete recordings.
 
 Files are opened read-only. An incomplete last line is skipped and reported. Deleting a session deletes only
 files whose own headers belong to it, and never a file that is still being written.
@@ -19,7 +19,6 @@ from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.scan import BLOCK, RecordingScan, opened, part_after
 from mcpspy.io.recording.writer import is_live
-from mcpspy.io.settings import sessions_folder
 
 HEAD = 1 << 16
 """Bytes at the start of a recording in which a summary looks for the peers."""
@@ -36,7 +35,7 @@ class RecordingState(StrEnum):
     """The recording has neither an exit note nor a writer: mcpspy was killed, or the machine went down."""
 
 
-class Summary(Struct, frozen=True, kw_only=True):
+class Summary(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """Facts for a list of sessions, found without reading the whole file."""
 
     path: Path
@@ -46,12 +45,21 @@ class Summary(Struct, frozen=True, kw_only=True):
     size: int
     """Bytes of all parts."""
     entries: int
-    """Lines after the header, of all parts."""
+    """Lines after the header, of all parts; 0 if they were not counted."""
     last: float
     """Seconds from `started` to the last entry."""
     client: Peer | None
     server: Peer | None
     revision: str | None
+    parts: tuple[str, ...] = ()
+    """Names of the files after the first; the last one may be missing."""
+    failure: str | None = None
+    """HTTP: the reason why the server was never reached."""
+
+    @property
+    def has_failed(self) -> bool:
+        """Return True if the session has ended and its server was never reached."""
+        return self.state is RecordingState.ENDED and self.failure is not None
 
     @property
     def order(self) -> tuple[str, str, str]:
@@ -108,45 +116,6 @@ def damaged_lines(count: int) -> str:
     return "1 damaged line skipped" if count == 1 else f"{count} damaged lines skipped"
 
 
-def find(which: str, folder: str | None = None) -> Path:
-    """Return the file of a session, given a path, `last`, an id or its beginning, or a name.
-
-    If several sessions have the name, return the newest. Raises UsageError.
-    """
-    if os.sep in which or which.endswith(".jsonl") or Path(which).is_file():
-        return Path(which)
-    home = Path(sessions_folder(folder))
-    newest = sorted(_recordings(home), key=lambda pair: start_order(*pair), reverse=True)
-    for path, header in newest:
-        if which in ("last", header.id, header.name):
-            return path
-    matching = [path for path, header in newest if len(which) >= 2 and header.id.startswith(which)]
-    if len(matching) == 1:
-        return matching[0]
-    if matching:
-        raise UsageError(
-            f"{which}: {len(matching)} session ids start with this", "add characters; mcpspy ls lists the ids"
-        )
-    if Path(which).is_dir():
-        raise UsageError(f"{which}: a folder, not a recording", f"mcpspy ls --dir {which} lists its sessions")
-    if not newest:
-        raise UsageError(
-            f"no sessions in {home}", "record one with mcpspy run -- COMMAND, or try mcpspy demo"
-        )
-    raise UsageError(f"{which}: no such file or session", "mcpspy ls lists the sessions")
-
-
-def sessions(folder: str | None = None) -> list[Summary]:
-    """Return the sessions of a folder, the newest first. Other files are skipped."""
-    found = []
-    for path, header in _recordings(Path(sessions_folder(folder))):
-        try:
-            found.append(summarize(path, header))
-        except (OSError, UsageError, CannotStart):  # The file was deleted.
-            continue
-    return sorted(found, key=lambda summary: summary.order, reverse=True)
-
-
 def start_order(path: Path, header: Header) -> tuple[str, str, str]:
     """Return the key that sorts sessions by start."""
     return header.started, header.id, path.name
@@ -158,17 +127,25 @@ def summarize(path: Path, header: Header, *, counts: bool = True) -> Summary:
     Counting the entries reads the whole file, which takes a second per gigabyte; `counts=False` skips that.
     """
     session = Session(header)
+    failure: str | None = None
     with opened(path) as file:
-        lines = file.read(HEAD).split(b"\n")
-        for line in lines[1:-1]:
-            session.add(read_entry(line))
-            if session.server is not None:
+        for line in file.read(HEAD).split(b"\n")[1:-1]:
+            entry = read_entry(line)
+            failure = failure or (_failure(entry) if header.transport == "http" else None)
+            session.add(entry)
+            if session.server is not None and session.is_agreed:
                 break
     size = entries = 0
     state, last = RecordingState.DIED, None
+    parts: list[str] = []
     for part, state, last in _parts(path):  # noqa: B007 - the last part's values are used.
+        parts.append(part.name)
         size += part.stat().st_size
         entries += _count_lines(part) - 1 if counts else 0
+    if isinstance(last, Note) and last.kind == "part":
+        parts.append(str(last.fields.get("next")))
+    if failure is not None and any(map(_is_reached, Recording(path))):
+        failure = None
     return Summary(
         path=path,
         header=header,
@@ -179,7 +156,9 @@ def summarize(path: Path, header: Header, *, counts: bool = True) -> Summary:
         last=last.at if last is not None else 0.0,
         client=session.client,
         server=session.server,
-        revision=session.revision,
+        revision=session.agreed_revision,
+        parts=tuple(parts[1:]),
+        failure=failure,
     )
 
 
@@ -194,14 +173,14 @@ def headers(folder: Path) -> Iterator[tuple[Path, Header]]:
             yield path, header
 
 
-def files_of(summary: Summary) -> list[Path]:
-    """Return the existing files of a session, the first part first.
+def files_of(summary: Summary, found: list[tuple[Path, Header]] | None = None) -> list[Path]:
+    """Return the existing files of a session, the first part first; `found` are files with its id, if known.
 
     Parts are identified by their headers, because the note that links a part to the next may be missing. If the
     folder has a copy of the session, only parts named after this file are its own.
     """
     first = summary.path
-    found = _same_session(first.parent, summary.header)
+    found = _same_session(first.parent, summary.header) if found is None else found
     own = [path for path, header in found if header.part == 1 and path == first]
     parts = sorted((header.part, path) for path, header in found if header.part != 1)
     if any(header.part == 1 and path != first for path, header in found):
@@ -209,13 +188,13 @@ def files_of(summary: Summary) -> list[Path]:
     return [*own, *(path for _, path in parts)]
 
 
-def delete(summary: Summary) -> None:
-    """Delete the files of a session. Raise McpspyError if one cannot be deleted.
+def delete(summary: Summary, files: list[Path] | None = None) -> None:
+    """Delete the files of a session, `files_of` by default. Raise McpspyError if one cannot be deleted.
 
     The first part is deleted last: if any file remains, the session stays in the list.
     """
     first = summary.path
-    files = files_of(summary)
+    files = files_of(summary) if files is None else files
     if first not in files and os.path.lexists(first):
         raise CannotStart(f"{first}: another file has this name now", "list the sessions again")
     for path in files:
@@ -227,16 +206,6 @@ def delete(summary: Summary) -> None:
             path.unlink(missing_ok=True)
         except OSError as error:
             raise CannotStart(f"cannot delete {path}: {error.strerror}") from None
-
-
-def _recordings(folder: Path) -> list[tuple[Path, Header]]:
-    """Return the first parts of the sessions in a folder."""
-    try:
-        return [(path, header) for path, header in headers(folder) if header.part == 1]
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise CannotStart(f"{folder}: {error.strerror}", "use another folder with --dir") from None
 
 
 def _read_state(path: Path) -> tuple[RecordingState, Entry | None]:
@@ -270,8 +239,21 @@ def _parts(path: Path) -> Iterator[tuple[Path, RecordingState, Entry | None]]:
         following = part_after(following, last)
 
 
+def _failure(entry: Entry) -> str | None:
+    """Return the reason why the server of an HTTP exchange, or of a bridge, was not reached."""
+    if not isinstance(entry, Note):
+        return None
+    if entry.kind == "error":
+        return entry.text
+    return str(entry.fields["error"]) if entry.kind == "http" and "error" in entry.fields else None
+
+
+def _is_reached(entry: Entry) -> bool:
+    return isinstance(entry, Note) and entry.kind == "http" and "error" not in entry.fields
+
+
 def _count_lines(path: Path) -> int:
-    with path.open("rb") as file:
+    with opened(path) as file:
         return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(BLOCK), b""))
 
 

@@ -11,7 +11,7 @@ import sys
 
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.redaction import RedactionOptions, redactor
-from mcpspy.io.settings import sessions_folder
+from mcpspy.io.settings import config_file, sessions_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ class Recorder:
                 say(f"cannot record: {error}; traffic continues unrecorded")
             except Exception as error:
                 self.broke(error)
+        if self.writer is not None and target.record is None:
+            _prune(target)
 
     @property
     def folder(self) -> str:
@@ -66,6 +68,13 @@ class Recorder:
     def now(self) -> float:
         """Return the seconds since the recording started, or 0 without a recording."""
         return self.writer.now() if self.writer is not None else 0.0
+
+    def prepare(self) -> None:
+        """Import what the recording of many messages needs, at a time when no message waits for it."""
+        if self.writer is not None:
+            from mcpspy.core.recording import strict_json
+
+            strict_json.load()
 
     def write(self, lines: Lines) -> None:
         """Write complete lines."""
@@ -125,6 +134,24 @@ def _open(target: RecordingTarget, fields: Mapping[str, Value]) -> Writer:
     header = {**fields, "cwd": _working_folder(), "pid": os.getpid()}
     redacting = redactor(target.redaction, say)
     return Writer(target.folder, target.record, header, redacting, say=say, max_size=target.max_size)
+
+
+def _prune(target: RecordingTarget) -> None:
+    """Delete old sessions in the background if the settings have a table `prune`."""
+    path = target.redaction.config or config_file()
+    try:
+        if not os.path.isfile(path):
+            return
+        with open(path, "rb") as file:
+            if b"[prune]" not in file.read():
+                return
+        from mcpspy.io.recording.pruning import start
+
+        start(sessions_folder(target.folder), target.redaction.config)
+    except OSError as error:
+        say(f"cannot delete old sessions: {error.strerror}")
+    except Exception as error:
+        say(f"cannot delete old sessions: a bug in mcpspy: {type(error).__name__}: {error}")
 
 
 def _working_folder() -> str:

@@ -182,10 +182,24 @@ def _copy(source: str, lines: BinaryIO, out: BinaryIO | None, redacting: Redacto
         torn = b"" if batch[-1].endswith(b"\n") else batch.pop()
         redacted = redacting.lines(b"".join(batch))
         if out is not None:
-            out.write(redacted)
+            out.writelines(map(_strict, redacted.split(b"\n")[:-1]))
         if torn:
             return len(torn)
     return 0
+
+
+def _strict(line: bytes) -> bytes:
+    """Return a line with its LF; in older recordings, a message may be other than strict JSON."""
+    from mcpspy.core.recording.encode import is_utf8, splice_raw
+    from mcpspy.core.recording.strict_json import flaw
+
+    head, found, rest = line.partition(b',"msg":')
+    data = rest[:-1]
+    if not found or b'"note":' in head or not rest.endswith(b"}"):
+        return line + b"\n"
+    is_text = is_utf8([data])
+    why = flaw([data]) if is_text else "not UTF-8"
+    return b"".join(splice_raw(head + b",", [data], why, is_text=is_text)) if why else line + b"\n"
 
 
 def _header(line: bytes, redacting: Redactor) -> bytes:

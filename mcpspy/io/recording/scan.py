@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from enum import Enum
 from io import FileIO
 from pathlib import Path
+from stat import S_ISREG
 from typing import BinaryIO, NamedTuple
 
 from mcpspy.core.framing import LineFramer
@@ -228,17 +229,26 @@ class LineReader:
 
 
 def opened(path: Path) -> BinaryIO:
-    """Open a file for reading. Raise UsageError or CannotStart with a hint."""
+    """Open a regular file for reading, without waiting. Raise UsageError or CannotStart with a hint."""
     try:
-        if path.is_dir():
-            raise UsageError(
-                f"{path}: a folder, not a recording", f"mcpspy ls --dir {path} lists its sessions"
-            )
-        return path.open("rb")
+        file = open(path, "rb", opener=_open_at_once)  # noqa: SIM115 - the caller closes it.
     except FileNotFoundError:
         raise UsageError(f"{path}: no such file", "mcpspy ls lists the sessions") from None
     except OSError as error:
+        if path.is_dir():
+            raise UsageError(
+                f"{path}: a folder, not a recording", f"mcpspy ls --dir {path} lists its sessions"
+            ) from None
         raise CannotStart(f"{path}: {error.strerror}", "check the permissions") from None
+    if not S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise UsageError(f"{path}: not a regular file", "a recording is a file; mcpspy ls lists the sessions")
+    return file
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open without waiting for the writer of a pipe. The type is checked afterwards: the file may be replaced."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def part_after(path: Path, last: Entry | None) -> Path | None:

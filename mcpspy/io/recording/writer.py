@@ -37,6 +37,12 @@ IOV_MAX = 512
 RETRY = 1.0
 """Seconds between two attempts after a failed write, so that a full disk does not cause one write per message."""
 
+CHECK = 1.0
+"""Seconds between two checks that no one deleted or truncated the file. Lines of this time are moved to the next part."""
+
+LAST_NOTES = ("eof", "exit")
+"""Notes that are not lost: they are written after the disk accepts data again."""
+
 _LOCKED_BYTE = 1 << 62
 """Offset of a byte that no file reaches. It is locked because Windows cannot read a locked range."""
 
@@ -73,7 +79,11 @@ class Writer:
         self._lost = 0
         self._flushed = 0
         self._trouble = ""
-        self._retry_at = 0.0
+        self._retry_at = self._lost_since = 0.0
+        self._kept: list[tuple[float, bytes]] = []
+        """The last notes and their times, while the disk refuses data."""
+        self._is_gone = False
+        """True if the file was deleted or truncated and the next part could not be started."""
         self._part = 1
         self.epoch = time.monotonic()
         """Monotonic time at which `t` is zero."""
@@ -94,9 +104,11 @@ class Writer:
         self.path, self._fd = _create(wanted)
         if named and self.path != wanted:
             say(f"{wanted} exists; recording to {self.path}")
-        self._size = 0
+        self._is_file = stat.S_ISREG(os.fstat(self._fd).st_mode)
+        self._size = self._checked = 0
+        self._check_at = self.epoch + CHECK
         try:
-            self._size = self._begin(self._fd, 1)
+            self._size = self._checked = self._begin(self._fd, 1)
         except OSError as error:
             self._refused(error, 0)
 
@@ -104,7 +116,15 @@ class Writer:
         return time.monotonic() - self.epoch
 
     def note(self, at: float, kind: str, **fields: Value) -> None:
-        self.write(encode.note(at, kind, fields))
+        line = encode.note(at, kind, fields)
+        is_last = kind in LAST_NOTES
+        if not (is_last and self._trouble):
+            self.write(line)
+            if not (is_last and self._trouble):
+                return
+            self._lost -= 1
+        self._kept.append((at, line))
+        self._recover()
 
     def write(self, lines: Lines) -> None:
         """Append complete lines in one write, or in a few if they are large.
@@ -114,7 +134,11 @@ class Writer:
         """
         if self._redactor is not None and self._redacted is not None:
             lines = self._redacted(lines) if isinstance(lines, bytes) else self._redactor.buffers(lines)
-        if self._trouble and (time.monotonic() < self._retry_at or not self._recover()):
+        now = time.monotonic()
+        if self._trouble and (now < self._retry_at or not self._recover()):
+            self._lost += _entries(lines)
+            return
+        if now >= self._check_at and not self._check(now):
             self._lost += _entries(lines)
             return
         if self._limit and self._size >= self._limit:
@@ -141,6 +165,8 @@ class Writer:
         """Sync the file to disk and remove its live mark."""
         if self._trouble:
             self._recover()
+        elif self._size > self._checked:
+            self._check(time.monotonic())
         for last in (os.fsync, os.close):
             try:
                 last(self._fd)
@@ -204,16 +230,8 @@ class Writer:
 
     def _next_part(self) -> None:
         """Continue in a new file. It is complete before the old one points to it, because a reader may be following."""
-        stem, ending = os.path.splitext(self.path)
-        stem = stem.removesuffix(f".part{self._part}")
         try:
-            path, fd = _create(f"{stem}.part{self._part + 1}{ending}")
-            try:
-                size = self._begin(fd, self._part + 1)
-            except OSError:
-                os.close(fd)
-                os.unlink(path)
-                raise
+            path, fd, size = self._new_part()
         except OSError as error:
             self._limit = self._size + self._max_size
             self._say(f"cannot start the next part of {self.path}: {error.strerror}; continuing in this file")
@@ -222,15 +240,73 @@ class Writer:
             os.write(self._fd, encode.note(self.now(), "part", {"next": os.path.basename(path)}))
         except OSError:  # The next part names the session itself; only the pointer is missing.
             pass
+        self._continue_in(path, fd, size)
+
+    def _new_part(self) -> tuple[str, int, int]:
+        """Create the next part. Return its path, descriptor and size."""
+        stem, ending = os.path.splitext(self.path)
+        stem = stem.removesuffix(f".part{self._part}")
+        path, fd = _create(f"{stem}.part{self._part + 1}{ending}")
+        try:
+            return path, fd, self._begin(fd, self._part + 1)
+        except OSError:
+            os.close(fd)
+            os.unlink(path)
+            raise
+
+    def _continue_in(self, path: str, fd: int, size: int) -> None:
         os.close(self._fd)
-        self._fd, self.path, self._size = fd, path, size
+        self._fd, self.path = fd, path
+        self._size = self._checked = size
         self._part += 1
         self._limit = self._max_size
 
+    def _check(self, now: float) -> bool:
+        """Continue in a new part if the file was deleted or truncated. Return False if that failed."""
+        self._check_at = now + CHECK
+        try:
+            status = os.fstat(self._fd)
+            if not self._is_file or (status.st_nlink and status.st_size >= self._size):
+                self._checked = self._size
+                return True
+            self._replace(status)
+        except OSError as error:
+            self._is_gone = True
+            self._refused(error, self._size)
+            return False
+        return True
+
+    def _replace(self, status: os.stat_result) -> None:
+        """Continue in a new part, to which the lines that were written since the last check are moved."""
+        is_cut = bool(status.st_nlink)
+        path, fd, size = self._new_part()
+        try:
+            with open(self._fd, "rb", closefd=False) as old:
+                start = max(0, status.st_size - (self._size - self._checked))
+                old.seek(max(0, start - 1))
+                before = old.readline()  # The rest of a line, the LF before `start`, or the first line.
+                start = old.tell() if start or before.startswith(b'{"mcpspy":') else 0
+                old.seek(start)
+                while lines := old.readlines(BATCH):
+                    data = b"".join(map(_without_fragment, lines) if is_cut and start else lines)
+                    if os.write(fd, data) < len(data):
+                        raise OSError(ENOSPC, os.strerror(ENOSPC))
+                    size += len(data)
+            if is_cut:
+                os.ftruncate(self._fd, start)
+        except OSError:
+            os.close(fd)
+            os.unlink(path)
+            raise
+        self._say(f"{self.path} was {'truncated' if is_cut else 'deleted'}; recording to {path}")
+        self._continue_in(path, fd, size)
+
     def _refused(self, error: OSError, start: int) -> None:
         self._cut_back(start)
-        self._retry_at = time.monotonic() + RETRY
+        now = time.monotonic()
+        self._retry_at = now + RETRY
         if not self._trouble:
+            self._lost_since = now - self.epoch
             self._say(f"cannot write {self.path}: {error.strerror}; traffic continues unrecorded")
         self._trouble = error.strerror or str(error)
 
@@ -240,17 +316,26 @@ class Writer:
         self._size = start
 
     def _recover(self) -> bool:
+        """Write the note of lost entries and the kept notes. Return False if the disk still refuses data."""
         start = self._size
-        lost, why = self._lost, self._trouble
+        lost = self._lost
+        note: dict[str, Value] = {"entries": lost, "since": round(self._lost_since, 6), "why": self._trouble}
         try:
-            if not start:
+            if self._is_gone:
+                self._replace(os.fstat(self._fd))
+                self._is_gone = False
+                start = self._size
+            elif not start:
                 self._size = self._begin(self._fd, self._part)
-            self._write_one(encode.note(self.now(), "lost", {"entries": lost, "why": why}))
+            at = self._kept[0][0] if self._kept else self.now()
+            lines = [encode.note(at, "lost", note)] if lost else []
+            self._write_one(b"".join([*lines, *(line for _, line in self._kept)]))
         except OSError:
             self._cut_back(start)
             self._retry_at = time.monotonic() + RETRY
             return False
         self._lost, self._trouble = 0, ""
+        self._kept.clear()
         self._say(f"recording to {self.path} again; {lost} entries were lost")
         return True
 
@@ -298,6 +383,20 @@ def _cut(fd: int, size: int) -> None:
         pass
 
 
+def _without_fragment(line: bytes) -> bytes:
+    """Return a line without the rest of another one, which was cut in two, at its start."""
+    import orjson
+
+    at = 0
+    while at >= 0:
+        try:
+            orjson.loads(line[at:])
+            return line[at:]
+        except ValueError:
+            at = line.find(b'{"t":', at + 1)
+    return line
+
+
 def _entries(lines: Lines) -> int:
     return lines.count(b"\n") if isinstance(lines, bytes) else sum(line.count(b"\n") for line in lines)
 
@@ -332,13 +431,13 @@ def _create(path: str) -> tuple[str, int]:
     A character device (`/dev/full`) is opened directly. A pipe is refused, because its reader could block the
     traffic.
     """
-    flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    flags = os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
         kind = os.stat(path).st_mode
     except OSError:
         kind = 0
     if kind and stat.S_ISCHR(kind):
-        return path, os.open(path, flags)
+        return path, os.open(path, flags | os.O_WRONLY)
     if kind and not stat.S_ISREG(kind):
         raise OSError(0, "not a regular file")
     stem, ending = os.path.splitext(path)
@@ -346,6 +445,6 @@ def _create(path: str) -> tuple[str, int]:
     while True:
         candidate = path if number == 1 else f"{stem}-{number}{ending}"
         try:
-            return candidate, os.open(candidate, flags | os.O_CREAT | os.O_EXCL, 0o600)
+            return candidate, os.open(candidate, flags | os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
             number += 1

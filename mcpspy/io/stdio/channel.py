@@ -170,8 +170,8 @@ class Channel:
                     self._loop.route(self.target, self._on_target, 0)
                     self._resume()
                     self._resume_waiting()
-        elif events & _GONE:
-            self._on_broken()
+        elif events & _GONE or (events & _HUNG_UP and self._target_poll is None):
+            self._on_broken()  # macOS reports a pipe without a reader as hung up.
         elif events & _HUNG_UP:
             # Sockets also report this for a half-close; the next write detects a real close.
             self._loop.unroute(self.target)

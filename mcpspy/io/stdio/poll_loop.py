@@ -15,7 +15,7 @@ import time
 
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.recorder import say
-from mcpspy.io.stdio.base import STDERR
+from mcpspy.io.stdio.base import STDERR, has_reader, unread_bytes
 from mcpspy.io.stdio.channel import Channel, TerminalWriter
 from mcpspy.io.stdio.process import signal_name
 
@@ -32,10 +32,13 @@ if TYPE_CHECKING:
     assert sys.platform != "win32"
 
 LINGER = 0.25
-"""Seconds that a grandchild may keep stdout open, silent, after the server's exit. Contract: exit within 0.5 s."""
+"""Seconds without output, after the server's exit, that end a session whose pipes a grandchild keeps open."""
 
-MAX_FINAL_OUTPUT = 1 << 20
-"""Bytes that may be read after the server's exit: the capacity of a pipe. Further output is a grandchild's."""
+FINAL_TIMEOUT = 5.0
+"""Seconds after the server's exit in which the output of grandchildren is forwarded. Hosts wait for the exit."""
+
+MAX_FINAL_OUTPUT = 4 << 20
+"""Bytes per pipe that are forwarded after the server's exit: more than a pipe holds of the server's own output."""
 
 GROUP_SIGNAL_WAIT = 0.05
 """Seconds to wait until the guard reports that a signal reached the whole group; then the signal is forwarded."""
@@ -67,6 +70,9 @@ class PollLoop:
         self._routes: dict[int, Callable[[int], None]] = {}
         self._status: int | None = None
         self._ended_at = 0.0
+        self._quiet_at = NEVER
+        self._final_bytes = 0
+        self._unread_at_exit = 0
         self._stop_requested_at = 0.0
         self._exit_deadline = NEVER
         # False until the first signal (SIGCHLD included) or alarm. Until then, the loop only forwards bytes.
@@ -148,13 +154,13 @@ class PollLoop:
         if self._interception is not None and self._interception.due_at is not None:
             due.append(self._interception.due_at)
         if self._status is not None:
-            if now < self._ended_at + LINGER:
-                due.append(self._ended_at + LINGER)
+            if now < self._quiet_at:
+                due.append(self._quiet_at)
             elif not any(channel.pending for channel in self._channels):
                 return 0
-            if self._exit_deadline != NEVER:
-                due.append(self._exit_deadline)
-        return max(0.0, min(due) - now) * 1000 if due else None
+            due.append(self._exit_deadline)
+        first = min(due, default=NEVER)
+        return None if first == NEVER else max(0.0, first - now) * 1000
 
     def _run_due(self, *, quiet: bool) -> bool:
         """Run everything that is due. Return whether the session is done."""
@@ -163,7 +169,7 @@ class PollLoop:
         if self._interception is not None:
             self._interception.wake()
         if self._status is not None:
-            return self._is_done(self._status, quiet=quiet)
+            return self._is_done(quiet=quiet)
         self._is_busy = bool(self._received) or (
             self._interception is not None and self._interception.due_at is not None
         )
@@ -181,28 +187,67 @@ class PollLoop:
 
     def _open_control(self) -> None:
         """Let viewers connect. A failure affects viewers only."""
-        if self._status is not None:
+        if self._status is not None and not self._has_successor():
             return
         try:
             from mcpspy.io.control.server_poll import PollServer
 
+            self._recorder.prepare()
             self._control = PollServer(self, self._intercept())
         except McpspyError as error:
             say(f"viewers cannot connect to this session: {error}")
         except Exception as error:
             say(f"viewers cannot connect to this session: a bug in mcpspy: {type(error).__name__}: {error}")
 
-    def _is_done(self, status: int, *, quiet: bool) -> bool:
+    def _has_successor(self) -> bool:
+        """Return whether the command was a launcher: it left a server behind, which the host can still reach.
+
+        If the command has failed, the process that it left behind must have read from stdin since then.
+        """
+        return self._is_reachable() and (self._status == 0 or self._bytes_consumed() > 0)
+
+    def _is_reachable(self) -> bool:
+        """Return whether a process has the stdin and the stdout of the exited command."""
+        client_input = self._channels[0]
+        return client_input.is_open and self._is_stdout_in_use() and has_reader(client_input.target)
+
+    def _is_stdout_in_use(self) -> bool:
+        return not self._stop_requested_at and not self._channels[1].is_done
+
+    def _bytes_consumed(self) -> int:
+        """Return the number of bytes that were read from the server's stdin since its exit; 0 if unknown."""
+        client_input = self._channels[0]
+        written = client_input.bytes_read - client_input.backlog
+        return self._unread_at_exit + written - unread_bytes(client_input.target, default=written)
+
+    def _is_done(self, *, quiet: bool) -> bool:
+        """Return whether the output of the exited server and of its grandchildren is delivered, or its time is up."""
         client_input, *outputs = self._channels
-        client_input.close()
         now = time.monotonic()
         if now >= self._exit_deadline or all(channel.is_done for channel in outputs):
             return True
-        if now < self._ended_at + LINGER:
+        if self._has_successor():
+            self._dismiss_guard()
+            self._ended_at, self._quiet_at, self._final_bytes = now, NEVER, 0
+            for channel in outputs:
+                channel.bytes_read = 0
             return False
+        limit = self._ended_at + FINAL_TIMEOUT
+        if now >= limit or not self._is_reachable():
+            client_input.close()
+        final_bytes = sum(channel.bytes_read for channel in outputs)
+        if final_bytes != self._final_bytes or self._quiet_at == NEVER:
+            self._final_bytes = final_bytes
+            self._quiet_at = min(now + LINGER, limit)
         for channel in outputs:
             if channel.is_open and not channel.pending and channel.bytes_read >= MAX_FINAL_OUTPUT:
                 channel.close()
+        if now < self._quiet_at:
+            return False
+        is_stdin_in_use = client_input.is_open or (self._status == 0 and self._child.is_stdin_open())
+        if now < limit and quiet and self._is_stdout_in_use() and is_stdin_in_use:
+            self._quiet_at = min(now + LINGER, limit)
+            return False
         if quiet and self._interception is not None:
             self._interception.finish()
         return quiet and not any(channel.pending for channel in outputs)
@@ -258,6 +303,9 @@ class PollLoop:
             self._is_busy = True
             self._status = status
             self._ended_at = time.monotonic()
+            self._quiet_at = self._ended_at + LINGER
+            if self._channels[0].is_open:
+                self._unread_at_exit = unread_bytes(self._channels[0].target, default=0)
             for channel in self._channels:
                 channel.is_counting = True
             self._set_exit_deadline()
@@ -273,8 +321,13 @@ class PollLoop:
             relay.drain(lambda: time.monotonic() >= self._exit_deadline or self._has_signal())
         if self._control is not None:
             self._control.close()
+        self._dismiss_guard()
+
+    def _dismiss_guard(self) -> None:
         if self._guard is not None:
+            self.unroute(self._guard.seen)
             self._guard.dismiss()
+            self._guard = None
 
     def _has_signal(self) -> bool:
         poller = select.poll()

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from errno import EACCES, ENOENT, ENOTDIR
+from errno import EACCES, ENOENT, ENOEXEC, ENOTDIR
 
 from mcpspy.errors import NOT_EXECUTABLE, NOT_FOUND
+from mcpspy.io.stdio.base import has_reader
 from mcpspy.io.stdio.guard import Guard
 
 TYPE_CHECKING = False
@@ -20,17 +21,41 @@ if TYPE_CHECKING:
 
     assert sys.platform != "win32"
 
+SHELL = "/bin/sh"
+"""Interpreter of a script without `#!`."""
+
+_HEAD = 128
+"""Bytes of a file in which a NUL byte shows that it is not a script. bash reads as many."""
+
 FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
 
 class Child:
     """The server: its pid, mcpspy's ends of its three pipes, the descriptor of caught signals, and its guard."""
 
-    def __init__(self, pid: int, pipes: tuple[int, int, int], signals: int, guard: Guard | None) -> None:
+    def __init__(
+        self,
+        pid: int,
+        pipes: tuple[int, int, int],
+        signals: int,
+        guard: Guard | None,
+        stdin_handle: int | None,
+    ) -> None:
         self.pid = pid
         self.stdin, self.stdout, self.stderr = pipes
         self.signals = signals
         self.guard = guard
+        self._stdin_handle = stdin_handle
+
+    def is_stdin_open(self) -> bool:
+        """Return whether a process can still read the server's stdin; False if the system cannot tell (not Linux)."""
+        if self._stdin_handle is None:
+            return False
+        end = os.open(f"/proc/self/fd/{self._stdin_handle}", os.O_WRONLY | os.O_NONBLOCK)
+        try:
+            return has_reader(end)
+        finally:
+            os.close(end)
 
 
 def spawn(command: list[str]) -> Child:
@@ -44,23 +69,56 @@ def spawn(command: list[str]) -> Child:
     in_read, in_write = os.pipe()
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
+    ends = (in_read, out_write, err_write)
+    stdin_handle = _handle(in_read)
     try:
-        pid = os.posix_spawnp(
-            command[0],
-            command,
-            os.environ,
-            file_actions=[
-                (os.POSIX_SPAWN_DUP2, in_read, 0),
-                (os.POSIX_SPAWN_DUP2, out_write, 1),
-                (os.POSIX_SPAWN_DUP2, err_write, 2),
-            ],
-            # Python ignores these two signals, and exec does not reset ignored signals.
-            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
-        )
+        try:
+            pid = _start(command, ends)
+        except OSError as error:
+            script = _script(command[0]) if error.errno == ENOEXEC else None
+            if script is None:
+                raise
+            pid = _start([SHELL, script, *command[1:]], ends)
     finally:
-        for fd in (in_read, out_write, err_write):
+        for fd in ends:
             os.close(fd)
-    return Child(pid, (in_write, out_read, err_read), wake, Guard.start(pid, signals))
+    return Child(pid, (in_write, out_read, err_read), wake, Guard.start(pid, signals), stdin_handle)
+
+
+def _start(command: list[str], ends: tuple[int, int, int]) -> int:
+    return os.posix_spawnp(
+        command[0],
+        command,
+        os.environ,
+        file_actions=[(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate(ends)],
+        # Python ignores these two signals, and exec does not reset ignored signals.
+        setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
+    )
+
+
+def _handle(fd: int) -> int | None:
+    """Return a descriptor of the same pipe that counts neither as a reader nor as a writer (Linux)."""
+    try:
+        return os.open(f"/proc/self/fd/{fd}", os.O_PATH)
+    except (AttributeError, OSError):  # Another system, or /proc is not mounted.
+        return None
+
+
+def _script(program: str) -> str | None:
+    """Return the path of a script without `#!`, None for a binary file, such as one of another processor.
+
+    execvp, which Node uses, and shells run such a script by the shell. glibc's posix_spawnp does not; macOS's does.
+    """
+    import shutil  # Takes 10 ms; only for such a script.
+
+    path = shutil.which(program)
+    if path is None:
+        return None
+    try:
+        with open(path, "rb") as file:
+            return None if b"\0" in file.read(_HEAD) else path
+    except OSError:
+        return None
 
 
 def explain(error: OSError, program: str) -> tuple[int, str]:

@@ -17,7 +17,7 @@ from collections import deque
 
 from mcpspy.errors import NOT_EXECUTABLE, NOT_FOUND, McpspyError
 from mcpspy.io.recording.recorder import say
-from mcpspy.io.stdio.base import STDERR, close
+from mcpspy.io.stdio.base import STDERR, close, has_reader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,13 +35,22 @@ STARTUP_TIME = 0.2
 """Seconds after which a server either runs or has failed. Then viewers may connect."""
 
 LINGER = 0.25
-"""Seconds that a grandchild may keep stdout open after the server's exit."""
+"""Seconds without output, after the server's exit, that end a session whose pipes a grandchild keeps open."""
+
+FINAL_TIMEOUT = 5.0
+"""Seconds after the server's exit in which the output of grandchildren is forwarded. Hosts wait for the exit."""
+
+READER_CHECK = 0.1
+"""Seconds between two checks that a grandchild still has the server's stdin open: no event reports its end."""
 
 QUIET_TIME = 0.005
 """Seconds without data, after the server's exit, that show that all of the server's own output was read."""
 
-MAX_FINAL_OUTPUT = 1 << 17
+MAX_OWN_OUTPUT = 1 << 17
 """Bytes that may still be the server's own after its exit: more than a pipe and a chunk can hold."""
+
+MAX_FINAL_OUTPUT = 4 << 20
+"""Bytes per pipe that are forwarded after the server's exit."""
 
 Child = subprocess.Popen
 
@@ -213,13 +222,19 @@ class _ThreadChannel:
         """Start to distinguish the server's final output from a grandchild's."""
         self._ended_at = ended_at
 
+    @property
+    def quiet_since(self) -> float:
+        """Return the time at which this direction last delivered data."""
+        is_busy = self._is_writing or self._writer.backlog
+        return time.monotonic() if is_busy else self._reading_since
+
     def has_delivered(self) -> bool:
         """Return whether all of the server's own output is delivered to the host."""
         if not self.thread.is_alive():
             return True
         if self._is_writing or self._writer.backlog:
             return False
-        return self._has_final_output or self._bytes_read >= MAX_FINAL_OUTPUT or self._has_waited()
+        return self._has_final_output or self._bytes_read >= MAX_OWN_OUTPUT or self._has_waited()
 
     def wait(self) -> None:
         self._writer.wait()
@@ -236,7 +251,7 @@ class _ThreadChannel:
     def _run(self) -> None:
         while data := self._read():
             self._forward(data)
-            if self._is_finished or not self._writer.is_open:
+            if self._is_finished or not self._writer.is_open or self._bytes_read >= MAX_FINAL_OUTPUT:
                 break
             self._is_writing = False
         with self._lock:
@@ -328,6 +343,8 @@ class ThreadedPump:
         except subprocess.TimeoutExpired:
             self._open_control()
             status = child.wait()
+        while status == 0 and channels[1].thread.is_alive() and self._is_stdin_open():
+            channels[1].thread.join(READER_CHECK)  # The command was a launcher, and left a server behind.
         _deliver(channels[1:])
         with lock:
             if self._interception is not None:
@@ -340,6 +357,11 @@ class ThreadedPump:
         for channel in channels:
             channel.torn()
         return status
+
+    def _is_stdin_open(self) -> bool:
+        """Return whether the host can write, and a process can read, the server's stdin."""
+        assert self._child.stdin is not None
+        return self._channels[0].is_writable and has_reader(self._child.stdin.fileno())
 
     def _intercept(self) -> StdioInterception:
         """Return the interception. It is idle until a rule or a viewer needs it."""
@@ -366,6 +388,7 @@ class ThreadedPump:
         try:
             from mcpspy.io.control.server_poll import ThreadedServer
 
+            self._recorder.prepare()
             with self._lock:
                 self._control = ThreadedServer(self._intercept(), self._lock)
         except McpspyError as error:
@@ -375,12 +398,16 @@ class ThreadedPump:
 
 
 def _deliver(channels: list[_ThreadChannel]) -> None:
-    """Wait until the host has read the server's final output, however slowly, but ignore a grandchild's output."""
+    """Wait until the host has read the server's final output, however slowly, and for a while a grandchild's."""
     ended_at = time.monotonic()
     for channel in channels:
         channel.server_ended(ended_at)
-    while any(channel.thread.is_alive() for channel in channels):
-        if time.monotonic() >= ended_at + LINGER and all(channel.has_delivered() for channel in channels):
+    while running := [channel for channel in channels if channel.thread.is_alive()]:
+        now = time.monotonic()
+        quiet_since = max(ended_at, *(channel.quiet_since for channel in running))
+        if now >= min(quiet_since + LINGER, ended_at + FINAL_TIMEOUT) and all(
+            channel.has_delivered() for channel in channels
+        ):
             return
         for channel in channels:
             channel.thread.join(QUIET_TIME)

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,9 @@ from mcpspy.core.redact.display import redacted_url
 from mcpspy.core.regex import AllowUnsafe, refuse
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.recording.reader import find, sessions, summarize
+from mcpspy.io.recording.catalog import find, sessions
+from mcpspy.io.recording.piped import STDIN, copy_of, is_piped
+from mcpspy.io.recording.reader import summarize
 
 if TYPE_CHECKING:
     from mcpspy.core.query.parser import Query
@@ -40,7 +43,7 @@ def recordings(names: list[str], folder: str | None) -> Iterator[tuple[str, Path
     yielded: set[Path] = set()
     for name in names or ["last"]:
         found = [name]
-        if Path(name).is_dir():
+        if is_folder(name, folder):
             found = [str(Path(name) / summary.path.name) for summary in reversed(sessions(name))]
             if not found:
                 raise UsageError(
@@ -48,10 +51,24 @@ def recordings(names: list[str], folder: str | None) -> Iterator[tuple[str, Path
                     "record one with mcpspy run -- COMMAND",
                 )
         for session in found:
-            path = find(session, folder)
+            path = session_path(session, folder)
             if path not in yielded:
                 yielded.add(path)
-                yield session, path
+                yield "stdin" if session == STDIN else session, path
+
+
+def session_path(name: str, folder: str | None, *, follows: bool = False) -> Path:
+    """Return the file of a session on the command line, for `-` a copy of stdin. Raise UsageError or CannotStart."""
+    return copy_of(name, follows=follows) if is_piped(name) else find(name, folder)
+
+
+def is_folder(name: str, folder: str | None) -> bool:
+    """Return whether a name on the command line is that of a folder, and not of a session."""
+    if not Path(name).is_dir():
+        return False
+    with suppress(UsageError):
+        return Path(find(name, folder)).is_dir()
+    return True
 
 
 def query_of(text: str | None, *, linted: bool = False, allow_unsafe: AllowUnsafe = refuse) -> Query | None:

@@ -104,19 +104,16 @@ def _sessions(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Iter
 
 def _latest(folder: str | None) -> Iterator[tuple[str, str]]:
     """Yield words that select a session, each with a description: `last`, names, ids."""
-    from pathlib import Path
-
-    from mcpspy.io.recording.reader import headers, start_order, summarize
-    from mcpspy.io.settings import sessions_folder
+    from mcpspy.io.recording.catalog import sessions
 
     yield "last", "the newest session"
-    found = [pair for pair in headers(Path(sessions_folder(folder))) if pair[1].part == 1]
-    found = sorted(found, key=lambda pair: start_order(*pair), reverse=True)[:MOST]
-    for _, header in reversed(found):
+    found = sessions(folder, entries=False)[:MOST]
+    for summary in reversed(found):
+        header = summary.header
         yield header.name, f"newest of this name: {header.id} {header.started}"
-    for path, header in found:
-        server = summarize(path, header, counts=False).server or ""
-        yield header.id, f"{header.name} {server} {header.started}".replace("  ", " ")
+    for summary in found:
+        header = summary.header
+        yield header.id, f"{header.name} {summary.server or ''} {header.started}".replace("  ", " ")
 
 
 def _hosts(prefix: str, **_: object) -> Iterable[str]:
@@ -138,7 +135,7 @@ def _rules(prefix: str, **_: object) -> Iterable[str]:
 
 def _filters(prefix: str, **_: object) -> Iterable[str]:
     """Return filters whose last term is completed: a field, or a value of `is:`, `kind:`, `status:` or `lint:`."""
-    from mcpspy.core.query.fields import KINDS, STATUSES
+    from mcpspy.core.query.fields import KIND_GROUPS, KINDS, STATUSES
     from mcpspy.core.query.lexer import FIELDS
 
     before, space, term = prefix.rpartition(" ")
@@ -147,7 +144,7 @@ def _filters(prefix: str, **_: object) -> Iterable[str]:
     values: dict[str, Iterable[str]] = {
         "is": ("slow", "issue", "finding", *STATUSES),
         "status": STATUSES,
-        "kind": KINDS,
+        "kind": (*KINDS, *KIND_GROUPS),
         "lint": _rules(""),
     }
     if colon:

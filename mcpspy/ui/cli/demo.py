@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 
-from mcpspy.io.recording.reader import sessions
+from mcpspy.io.recording.catalog import sessions
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.main import main as mcpspy
 from mcpspy.ui.cli.options import FOLDER, describe

@@ -7,22 +7,29 @@ from __future__ import annotations
 
 import argparse
 import gc
+import shlex
 import sys
+from collections.abc import Callable, Iterator
+
+from msgspec import structs
 
 from mcpspy.analysis.diff import (
     ChangeSeverity,
     DiffOptions,
+    Ignored,
     SessionDiff,
     compare,
     ignored,
     slower,
     unlisted,
 )
-from mcpspy.analysis.diff.options import LISTED
+from mcpspy.analysis.diff.options import LISTED, is_volatile, silencing
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
-from mcpspy.io.recording.reader import Recording, find
+from mcpspy.io.recording.piped import STDIN
+from mcpspy.io.recording.reader import Recording
+from mcpspy.ui.cli.arguments import session_path
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format, old_spelling
 from mcpspy.ui.terminal import Output, warn_incomplete
 
@@ -46,12 +53,15 @@ not readable, or report not writable
 STDOUT = "-"
 """The file name that means stdout."""
 
+SHOWN = 20
+"""Maximum number of printed patterns."""
+
 FORMATS = ("json", "junit", "markdown")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("old", metavar="OLD", help="the session before the change")
-    parser.add_argument("new", metavar="NEW", help="the session after the change")
+    parser.add_argument("old", metavar="OLD", help="the session before the change, - for stdin")
+    parser.add_argument("new", metavar="NEW", help="the session after the change, - for stdin")
     parser.add_argument(
         "--only",
         metavar="PART",
@@ -75,6 +85,13 @@ def describe_comparison(parser: argparse.ArgumentParser, *more: str) -> None:
             ),
         ),
         "--dates": (None, "treat texts that differ only in dates and times as equal"),
+        "--volatile": (
+            None,
+            (
+                "like --dates, and also for UUIDs, hexadecimal ids, epochs, process ids, ports and temporary paths"
+                " that change in the same place"
+            ),
+        ),
         "--slower-than": (
             "LIMIT",
             "report requests that became slower: 2x, 1.5x+20ms, 200ms (default: do not compare latency)",
@@ -99,11 +116,18 @@ def describe_comparison(parser: argparse.ArgumentParser, *more: str) -> None:
 
 def main(args: argparse.Namespace) -> int:
     options = read_comparison(args, frozenset(args.only))
+    if args.old == args.new == STDIN:
+        raise UsageError("diff: stdin contains only one session", "use a file for the other one")
     # Two sessions in memory are not garbage: collections would take as long as the comparison itself.
     gc.disable()
     try:
         old, new = _read(args.old, args, options), _read(args.new, args, options)
-        return report(compare(old, new, options), (_title(args.old, old), _title(args.new, new)), args)
+
+        def again(more: tuple[Ignored, ...]) -> SessionDiff:
+            return compare(old, new, structs.replace(options, ignored=(*options.ignored, *more)))
+
+        titles = _title(args.old, old), _title(args.new, new)
+        return report(compare(old, new, options), titles, args, again)
     finally:
         gc.enable()
 
@@ -125,13 +149,20 @@ def read_comparison(args: argparse.Namespace, only: frozenset[str] = frozenset()
         limit = None if args.slower_than is None else slower(args.slower_than)
     except ValueError as error:
         raise UsageError(sanitize(f"--slower-than {args.slower_than}: {error}")) from None
-    return DiffOptions(only=only, ignored=tuple(patterns), dates=args.dates, slower_than=limit)
+    return DiffOptions(
+        only=only, ignored=tuple(patterns), dates=args.dates, volatile=args.volatile, slower_than=limit
+    )
 
 
-def report(difference: SessionDiff, titles: tuple[str, str], args: argparse.Namespace) -> int:
+def report(
+    difference: SessionDiff,
+    titles: tuple[str, str],
+    args: argparse.Namespace,
+    again: Callable[[tuple[Ignored, ...]], SessionDiff] | None = None,
+) -> int:
     """Print text unless another format goes to stdout; write the other formats; return the exit code.
 
-    `titles` name the old session and the new one.
+    `titles` name the old session and the new one; `again` compares them with more ignored values.
     """
     fail_on = ChangeSeverity(args.fail_on)
     if is_text_printed(args):
@@ -140,9 +171,24 @@ def report(difference: SessionDiff, titles: tuple[str, str], args: argparse.Name
         output = Output()
         for line, tone in terminal(difference, width=output.width, fail_on=fail_on):
             output.line(line, tone)
+        if not difference.is_same(fail_on):
+            for line in _ways_to_ignore(difference, fail_on, silencing(difference, fail_on, again)):
+                output.line(line)
     for form, path in _reports(args):
         write_report(path, _rendered(form, difference, titles, fail_on))
     return 0 if difference.is_same(fail_on) else FINDINGS
+
+
+def _ways_to_ignore(difference: SessionDiff, fail_on: ChangeSeverity, patterns: list[str]) -> Iterator[str]:
+    changes = [change for _, change in difference.changes if change.severity.rank <= fail_on.rank]
+    volatile = sum(map(is_volatile, changes))
+    if volatile or patterns:
+        yield "to ignore these changes:"
+    if volatile:
+        yield f"  --volatile  # {volatile} of {len(changes)}"
+    yield from (f"  --ignore-path {shlex.quote(pattern)}" for pattern in patterns[:SHOWN])
+    if len(patterns) > SHOWN:
+        yield f"  … {len(patterns) - SHOWN} more"
 
 
 def is_text_printed(args: argparse.Namespace) -> bool:
@@ -174,7 +220,7 @@ def _rendered(form: str, difference: SessionDiff, titles: tuple[str, str], fail_
 
 
 def _read(name: str, args: argparse.Namespace, options: DiffOptions) -> Session:
-    recording = Recording(find(name, args.dir))
+    recording = Recording(session_path(name, args.dir))
     session = recording.session()
     warn_incomplete(recording.path, recording.torn)
     if missing := unlisted(session, options):
@@ -189,6 +235,7 @@ def _title(name: str, session: Session) -> str:
     """Return the name on the command line, followed by the session id unless the name is the id."""
     header = session.header
     assert header is not None
+    name = "stdin" if name == STDIN else name
     return sanitize(name if header.id.startswith(name) else f"{name} ({header.id})")
 
 

@@ -47,7 +47,9 @@ STDOUT = "-"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("sessions", metavar="SESSION", nargs="*", help="sessions to export (default: last)")
+    parser.add_argument(
+        "sessions", metavar="SESSION", nargs="*", help="sessions to export, - for stdin (default: last)"
+    )
     parser.add_argument(
         "--format", choices=list(FORMATS), help="output format (default: from the suffix of FILE)"
     )

@@ -39,7 +39,9 @@ recording; 3 file not readable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("sessions", metavar="SESSION", nargs="*", help="sessions to check (default: last)")
+    parser.add_argument(
+        "sessions", metavar="SESSION", nargs="*", help="sessions to check, - for stdin (default: last)"
+    )
     options = {
         "--select": ("CODES", "run only these rules: ENV, LIFE3, SEC201, ALL (default: ALL); repeatable"),
         "--ignore": ("CODES", "skip these rules; the longer of two matching codes wins; repeatable"),

@@ -4,87 +4,215 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from mcpspy.analysis import rows
 from mcpspy.core.redact.display import redacted_command
 from mcpspy.core.sanitize import sanitize
-from mcpspy.errors import McpspyError
-from mcpspy.io.recording.catalog import SessionCounts, count
-from mcpspy.io.recording.reader import RecordingState, Summary, sessions
+from mcpspy.errors import McpspyError, UsageError
+from mcpspy.io.recording.catalog import Catalog, is_too_large, sessions_of
+from mcpspy.io.recording.reader import RecordingState, Summary
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format
 from mcpspy.ui.terminal import Output, cells, columns
 
+if TYPE_CHECKING:
+    from mcpspy.core.query.sessions import SessionItem
+
 EPILOG = """\
 examples:
   mcpspy ls
-  mcpspy ls --count
+  mcpspy ls -q 'server:weather since:7d errors>0' --all
+  mcpspy ls --sort size -n 10
   mcpspy ls --format json | jq -r 'select(.state == "live") | .path'
 
 name: of the session · server: name and version that the server sent in the handshake
 ● live: the server is running · ○ ended: with this exit code or signal
 ✗ died: mcpspy was killed; all forwarded messages are in the recording
-entries: messages and notes
+✗ failed: no HTTP request reached the server
+unanswered: requests without a response at the end · entries: messages and notes
+QUERY: words, name: server: client: state: revision: id: since:2h until:2026-11-20
+errors>0 issues>0 messages>100 pending>0 unanswered>0 size>1mb, combined with and, or, not, ( )
 """
 
-_GLYPHS = {RecordingState.LIVE: "●", RecordingState.ENDED: "○", RecordingState.DIED: "✗"}
-_TONES = {RecordingState.LIVE: rows.OK, RecordingState.ENDED: None, RecordingState.DIED: rows.BAD}
-_WIDTHS = (1, 8, 24, 28, 19, 22, 24, 10, -8, -7, -7)
+STARTED = "started"
+
+NEWEST = 50
+"""Number of sessions that are listed on a terminal."""
+
+FAILED = "failed"
+"""State of a session that has ended without reaching its server."""
+
+_GLYPHS = {"live": "●", "ended": "○", "died": "✗", FAILED: "✗"}
+_TONES = {"live": rows.OK, "ended": None, "died": rows.BAD, FAILED: rows.BAD}
+_WIDTHS = (1, 8, 24, 28, 19, 34, 24, 10, -8, -7, -7)
 _HEADS = ("", "id", "name", "server", "started", "state", "client", "revision", "time", "entries", "size")
-_COUNT_WIDTHS = (-8, -7, -7)
+_COUNTS = ("messages", "errors", "pending", "issues")
+_COUNT_WIDTHS = (-8, -7, -7, -7)
+
+
+class ListedSession:
+    """A session to filter, to sort and to list."""
+
+    def __init__(self, summary: Summary, catalog: Catalog) -> None:
+        self.summary = summary
+        self._catalog = catalog
+
+    @property
+    def state(self) -> str:
+        return FAILED if self.summary.has_failed else str(self.summary.state)
+
+    @property
+    def unanswered(self) -> int:
+        """Requests without a response at the end; 0 for a session that is live or too large to count."""
+        if self.summary.state is RecordingState.LIVE or is_too_large(self.summary):
+            return 0
+        return self.count("unanswered") or 0
+
+    def count(self, name: str) -> int | None:
+        """Return one of the counts; None if the session was deleted in the meantime."""
+        try:
+            number: int = getattr(self._catalog.counts(self.summary), name)
+        except (OSError, McpspyError):
+            return None
+        return number
+
+    def item(self) -> SessionItem:
+        from mcpspy.core.query.sessions import SessionItem  # Few lists have a filter.
+
+        summary, header = self.summary, self.summary.header
+        texts = {
+            "id": header.id,
+            "name": header.name,
+            "server": str(summary.server or ""),
+            "client": str(summary.client or ""),
+            "revision": summary.revision or "",
+            "command": header.upstream or " ".join(header.command or ()),
+            "state": self.state,
+        }
+        return SessionItem(texts, _read_time(header.started), summary.size, self.count)
+
+
+SORTS: dict[str, Callable[[ListedSession], Any]] = {
+    STARTED: lambda row: row.summary.order,
+    "name": lambda row: row.summary.header.name,
+    "server": lambda row: str(row.summary.server or ""),
+    "time": lambda row: row.summary.last,
+    "entries": lambda row: row.summary.entries,
+    "size": lambda row: row.summary.size,
+    "errors": lambda row: row.count("errors") or 0,
+    "issues": lambda row: row.count("issues") or 0,
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     describe(parser, FOLDER)
-    count = "also count messages, errors and pending requests; reads every file"
-    describe(parser, {"--count": (None, count)})
+    query = "list only matching sessions, e.g. 'server:weather errors>0 since:7d'"
+    describe(parser, {"-q --filter": ("QUERY", query)})
+    parser.add_argument(
+        "--sort",
+        metavar="COLUMN",
+        choices=list(SORTS),
+        default=STARTED,
+        help=f"order of the sessions: {', '.join(SORTS)} (default: {STARTED})",
+    )
+    options = {
+        "-n --limit": ("N", f"list only the last N of this order (default on a terminal: {NEWEST})"),
+        "--all": (None, "list all sessions"),
+        "--count": (None, "also print messages, errors, pending requests and protocol issues"),
+    }
+    describe(parser, options)
     describe_format(parser, "json: one object per session")
 
 
 def main(args: argparse.Namespace) -> int:
     """List the sessions, the newest last: next to the prompt."""
-    found = sessions(args.dir)[::-1]
+    limit = _limit(args)
+    catalog = Catalog(args.dir)
+    found = [ListedSession(summary, catalog) for summary in sessions_of(catalog)]
+    total = len(found)
+    if args.filter is not None:
+        test = _test(args.filter)
+        found = [row for row in found if test(row.item())]
+    found.reverse()
+    if args.sort != STARTED:
+        found.sort(key=SORTS[args.sort])
+    matching = len(found)
+    found = found[-limit:] if limit else found
     if args.format == "json":
-        for summary in found:
-            document = as_json(summary) | (_counts(summary) if args.count else {})
+        for row in found:
+            document = _as_json(row, _COUNTS if args.count else ())
             sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE))
-        return 0
-    output = Output()
-    if not found:
+    elif not total:
+        output = Output()
         output.line(f"No sessions in {sessions_folder(args.dir)} yet. Record one:")
         output.line("  mcpspy run -- COMMAND …   replaces COMMAND in the configuration of your host")
         output.line("  mcpspy demo               records a sample session")
-        return 0
-    heads, limits = list(_HEADS), list(_WIDTHS)
-    table = [_cells(summary) for summary in found]
-    if args.count:
-        heads += SessionCounts._fields
-        limits += _COUNT_WIDTHS
-        for summary, row in zip(found, table, strict=True):
-            row += ["" if number is None else str(number) for number in _counts(summary).values()]
-    widths = [
-        _fit(width, [head, *(row[i] for row in table)])
-        for i, (head, width) in enumerate(zip(heads, limits, strict=True))
-    ]
-    output.line(columns(heads, widths), rows.QUIET)
-    for summary, row in zip(found, table, strict=True):
-        output.line(columns(row, widths), _TONES[summary.state])
+    else:
+        if not matching:
+            Output().line(f"None of {total:,} sessions match.")
+            return 0
+        if len(found) < matching:
+            Output().line(f"{len(found)} of {matching:,} sessions; --all lists all", rows.QUIET)
+        _print(found, _COUNTS if args.count else ())
+    catalog.save()
     return 0
 
 
-def as_json(summary: Summary) -> dict[str, Any]:
+def _limit(args: argparse.Namespace) -> int:
+    """Return the number of sessions to list; 0 for all."""
+    if args.limit is None:
+        return NEWEST if sys.stdout.isatty() and args.format == "text" and not args.all else 0
+    if args.all:
+        raise UsageError("-n and --all exclude each other")
+    if not (args.limit.isascii() and args.limit.isdigit()) or int(args.limit) == 0:
+        raise UsageError(sanitize(f"-n {args.limit}: not a number of sessions"), "use 1 or more")
+    return int(args.limit)
+
+
+def _test(text: str) -> Callable[[SessionItem], bool]:
+    from mcpspy.core.query.lexer import QueryError
+    from mcpspy.core.query.sessions import parse_sessions
+
+    try:
+        return parse_sessions(text, time.time(), _read_time)
+    except QueryError as error:
+        raise UsageError(
+            sanitize(f"--filter, character {error.start + 1}: {error}"), "see docs/ls.md"
+        ) from None
+
+
+def _print(found: list[ListedSession], counts: tuple[str, ...]) -> None:
+    output = Output()
+    heads = [*_HEADS, *counts]
+    limits = [*_WIDTHS, *_COUNT_WIDTHS[: len(counts)]]
+    table = [_cells(row, counts) for row in found]
+    widths = [
+        _fit(width, [head, *(cells[i] for cells in table)])
+        for i, (head, width) in enumerate(zip(heads, limits, strict=True))
+    ]
+    output.line(columns(heads, widths), rows.QUIET)
+    for row, row_cells in zip(found, table, strict=True):
+        output.line(columns(row_cells, widths), _TONES[row.state])
+
+
+def _as_json(row: ListedSession, counts: tuple[str, ...]) -> dict[str, Any]:
     """Return a session as `--format json` prints it."""
+    summary = row.summary
     header, note = summary.header, summary.exit
     return {
         "id": header.id,
         "name": header.name,
-        "state": str(summary.state),
+        "state": row.state,
         "exit": note.fields.get("code") if note else None,
         "signal": note.fields.get("signal") if note else None,
+        "failure": summary.failure if summary.has_failed else None,
+        "unanswered": row.unanswered,
         "started": header.started,
         "seconds": summary.last,
         "transport": header.transport,
@@ -95,14 +223,22 @@ def as_json(summary: Summary) -> dict[str, Any]:
         "entries": summary.entries,
         "size": summary.size,
         "path": str(summary.path),
+        **{name: row.count(name) for name in counts},
     }
 
 
-def _cells(summary: Summary) -> list[str]:
+def _cells(row: ListedSession, counts: tuple[str, ...]) -> list[str]:
+    summary = row.summary
     header = summary.header
-    state = f"{summary.state}, {rows.ending(summary.exit)}" if summary.exit else str(summary.state)
+    state = row.state
+    if summary.has_failed:
+        state += ", server not reached"
+    elif summary.exit:
+        state += f", {rows.ending(summary.exit)}"
+    if unanswered := row.unanswered:
+        state += f", {unanswered} unanswered"
     return [
-        _GLYPHS[summary.state],
+        _GLYPHS[row.state],
         sanitize(header.id),
         sanitize(header.name),
         sanitize(str(summary.server or "")),
@@ -113,21 +249,21 @@ def _cells(summary: Summary) -> list[str]:
         rows.duration(summary.last),
         str(summary.entries),
         rows.size(summary.size),
+        *("" if (number := row.count(name)) is None else str(number) for name in counts),
     ]
 
 
-def _counts(summary: Summary) -> dict[str, int | None]:
-    try:
-        return count(summary)._asdict()
-    except (OSError, McpspyError):  # The file was deleted in the meantime.
-        return dict.fromkeys(SessionCounts._fields)
-
-
 def _local(started: str) -> str:
+    at = _read_time(started)
+    return sanitize(started) if at is None else f"{datetime.fromtimestamp(at):%Y-%m-%d %H:%M:%S}"
+
+
+def _read_time(text: str) -> float | None:
+    """Return the seconds since the epoch; None if the text is not a time. Without a zone, it is local."""
     try:
-        return datetime.fromisoformat(started).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    except ValueError:
-        return sanitize(started)
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def _fit(limit: int, texts: list[str]) -> int:

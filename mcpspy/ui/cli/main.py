@@ -7,15 +7,17 @@ Imports a command only when it runs. Uses argparse because every host starts mcp
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
+from errno import EBADF
 from importlib import import_module
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from mcpspy import __version__
 from mcpspy.core.redact.display import redacted_text
 from mcpspy.core.sanitize import sanitize
-from mcpspy.errors import McpspyError, UsageError
+from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.ui.cli.parser import CommandParser, HelpFormatter, did_you_mean
 
 if TYPE_CHECKING:
@@ -49,12 +51,17 @@ class CommandDescription(TypedDict):
 
 def main(arguments: list[str]) -> int:
     """Run one command; return its exit code."""
+    _check_standard_streams()
     if "_ARGCOMPLETE" in os.environ:  # A shell asks for completions.
         from mcpspy.ui.cli.completion import complete
 
         return complete(parsers)
     try:
-        code = _dispatch(arguments)
+        try:
+            code = _dispatch(arguments)
+        except SystemExit:  # argparse has printed the help.
+            sys.stdout.flush()
+            raise
         sys.stdout.flush()
     except McpspyError as error:
         message = str(error)
@@ -67,13 +74,81 @@ def main(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Python flushes stdout again at exit, and would print a warning.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard(sys.stdout.fileno())
         return BROKEN_PIPE
     except Exception as error:
         sys.stderr.write(f"mcpspy: a bug in mcpspy: {summary_of(error)} ({keep_traceback()})\n")
         return BUG
     return code
+
+
+class _OutputStream(io.RawIOBase):
+    """stdout or stderr. A stdout that accepts no data raises CannotStart; what stderr does not accept is lost."""
+
+    def __init__(self, fd: int, raw: io.RawIOBase) -> None:
+        self._fd = fd
+        self._raw = raw
+
+    def write(self, data: Any) -> int | None:
+        try:
+            return self._raw.write(data)
+        except OSError as error:
+            _discard(self._fd)
+            if self._fd == 2:
+                return len(data)
+            if isinstance(error, BrokenPipeError):
+                raise
+            reason = "it is closed" if error.errno == EBADF else error.strerror
+            raise CannotStart(f"cannot write to stdout: {reason}") from None
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def isatty(self) -> bool:
+        return self._raw.isatty()
+
+    def writable(self) -> bool:
+        return True
+
+
+def _check_standard_streams() -> None:
+    """Report errors of stdout, ignore those of stderr, and open streams that were closed before the start.
+
+    A closed stdin is empty, and a closed stdout is an error as soon as something is written. Without this, the next
+    file that is opened would become stdout.
+    """
+    if sys.stdin is sys.__stdin__ is None:
+        sys.stdin = os.fdopen(_occupy(0), encoding="utf-8")
+    for fd, name in ((1, "stdout"), (2, "stderr")):
+        stream = getattr(sys, name)
+        if stream is not getattr(sys, f"__{name}__"):  # A test has replaced it.
+            continue
+        if stream is None:
+            raw: Any = io.FileIO(_occupy(fd), "w", closefd=False)
+            settings: dict[str, Any] = {"encoding": "utf-8"}
+        else:
+            raw = getattr(stream.buffer, "raw", stream.buffer)
+            settings = {
+                name: getattr(stream, name)
+                for name in ("encoding", "errors", "line_buffering", "write_through")
+            }
+        setattr(sys, name, io.TextIOWrapper(io.BufferedWriter(_OutputStream(fd, raw)), **settings))
+
+
+def _occupy(fd: int) -> int:
+    """Open the null device as a closed descriptor, for reading only: writing fails."""
+    null = os.open(os.devnull, os.O_RDONLY)
+    if null != fd:
+        os.dup2(null, fd)
+        os.close(null)
+    return fd
+
+
+def _discard(fd: int) -> None:
+    """Discard further output: Python flushes again at exit, and would print a warning."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, fd)
+    os.close(null)
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -110,6 +185,8 @@ def parse(name: str, arguments: list[str]) -> tuple[ModuleType, argparse.Namespa
     intermixed = getattr(module, "TAKES_OPTIONS_ANYWHERE", False)
     parsed = parser.parse_intermixed_args(rest) if intermixed else parser.parse_args(rest)
     if command is not None:
+        if command[:1] == [""]:
+            raise UsageError(f"{name}: COMMAND is empty", f"see mcpspy {name} --help")
         parsed.command = command
     return module, parsed
 
@@ -210,6 +287,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("mcpspy.ui.cli.export", "export to HAR, HTML, Markdown, Mermaid, OTLP, CSV, JSONL"),
     "redact": ("mcpspy.ui.cli.redact", "redact secrets from a recording"),
     "import": ("mcpspy.ui.cli.import_", "convert a file of another tool to a recording"),
+    "prune": ("mcpspy.ui.cli.prune", "delete old sessions"),
     "ca": ("mcpspy.ui.cli.ca", "show the CA used to decrypt HTTPS, and how to trust it"),
     "completion": ("mcpspy.ui.cli.completion", "print completion code for bash, zsh or fish"),
     "demo": ("mcpspy.ui.cli.demo", "record a small weather server and show the session"),
@@ -222,6 +300,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Play": ("replay", "mock", "send"),
     "Hosts": ("wrap", "unwrap", "hosts"),
     "Share": ("export", "redact", "import"),
-    "Set up": ("ca", "completion", "demo"),
+    "Set up": ("prune", "ca", "completion", "demo"),
 }
 """The commands by purpose, as `mcpspy --help` lists them."""

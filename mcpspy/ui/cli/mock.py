@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from mcpspy.core.mock.responses import INTERNAL_ERROR, METHOD_NOT_FOUND
 from mcpspy.core.mock.selector import MatchMode, Selector, about, never_sent
@@ -12,9 +13,16 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.mock.stdio import EndedBySignal, end_by_signals, serve
-from mcpspy.io.recording.reader import find
+from mcpspy.io.recording.catalog import find
 from mcpspy.io.recording.recorder import say
-from mcpspy.ui.cli.arguments import ignored_parameter, listen_address, read_endpoint, read_headers_of
+from mcpspy.ui.cli.arguments import (
+    ignored_parameter,
+    is_folder,
+    listen_address,
+    read_endpoint,
+    read_headers_of,
+    recordings,
+)
 from mcpspy.ui.cli.options import FOLDER, describe, describe_headers, old_spelling, speed
 
 TYPE_CHECKING = False
@@ -96,7 +104,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     ignored = [ignored_parameter(f"--ignore-path {text}", text) for text in args.ignore_path]
-    served = RecordingsLoader([find(name, args.dir) for name in args.recordings], ignored, merge=args.merge)
+    paths: list[Path] = []
+    for name in args.recordings:
+        folder = recordings([name], args.dir) if is_folder(name, args.dir) else ()
+        paths += [path for _, path in folder] or [find(name, args.dir)]
+    served = RecordingsLoader(paths, ignored, merge=args.merge)
     real = _real(args)
     options = MockOptions(
         match=MatchMode(args.match),

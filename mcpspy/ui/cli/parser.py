@@ -51,7 +51,8 @@ class CommandParser(argparse.ArgumentParser):
                 f"unknown option {unknown}", did_you_mean(unknown, self._options()) or self._see_help()
             )
         if (extra := _after(message, "unrecognized arguments: ")) is not None:
-            self._fail(f"unexpected argument {redacted_text(extra.split()[0])}", self._see_help())
+            first = redacted_text(extra.split(" ")[0])
+            self._fail(f"unexpected argument {first or repr(first)}", self._see_help())
         if (names := _after(message, "the following arguments are required: ")) is not None:
             # A server's command after -- may be empty: the command itself checks it.
             missing = [name for name in names.split(", ") if not name.startswith("-- ")]
@@ -68,6 +69,14 @@ class CommandParser(argparse.ArgumentParser):
         if reason.startswith("ignored explicit argument"):
             self._fail(f"{option} takes no value")
         self._fail(f"{option} {reason}" if reason else message)
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Return the value of an argument. argparse drops `--` before 3.13, also in `--filter=--`."""
+        if action.option_strings and action.nargs is None and arg_strings == ["--"]:
+            value = self._get_value(action, "--")
+            self._check_value(action, value)
+            return value
+        return super()._get_values(action, arg_strings)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:

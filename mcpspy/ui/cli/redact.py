@@ -11,7 +11,7 @@ import orjson
 
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
-from mcpspy.io.recording.reader import find
+from mcpspy.io.recording.catalog import find
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import clean, redactor
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format, describe_redaction, read_redaction

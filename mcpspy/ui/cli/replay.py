@@ -28,7 +28,8 @@ from mcpspy.core.replay.substitution import SubstitutionRule, rule
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
-from mcpspy.io.recording.reader import Recording, RecordingState, damaged_lines, find
+from mcpspy.io.recording.catalog import find
+from mcpspy.io.recording.reader import Recording, RecordingState, damaged_lines
 from mcpspy.io.recording.recorder import RecordingTarget, say
 from mcpspy.ui.cli.arguments import query_of, read_endpoint, read_headers_of
 from mcpspy.ui.cli.diff import describe_comparison, is_text_printed, read_comparison, report
@@ -218,6 +219,9 @@ def _run_load(
     findings = test.report(lambda run: _is_same(run, _compared(session, run, args), args))
     if replacement is not None:
         _put_in_place(replacement)
+    for run in test.collected:
+        if run.path is not None and replacement is None:
+            warn(f"recorded to {run.path}")
     return findings if signal is None else 128 + signal
 
 

@@ -139,8 +139,6 @@ class LoadTest:
         count = len(self.collected)
         scope = f" (the first {count} compared, the others checked for errors)" if result.runs > count else ""
         say(f"{result.different} of {result.runs} runs are different{scope}")
-        if self.collected and (recorded := self.collected[0].path) is not None and not args.force:
-            say(sanitize(f"recorded to {recorded}"))
         if self._gate is None:
             return FINDINGS if result.different else 0
         met = self._gate.met(result)

@@ -108,6 +108,8 @@ def parse(arguments: list[str]) -> RunOptions | None:
             values[flag] = value
     if not rest:
         raise UsageError("missing COMMAND", "use mcpspy run -- COMMAND ARGS…")
+    if not rest[0]:
+        raise UsageError("COMMAND is empty", "see mcpspy run --help")
     options = RunOptions(rest)
     options.redaction = redaction
     options.interception = interception

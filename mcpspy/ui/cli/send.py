@@ -15,8 +15,8 @@ from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.control.client import ControlClient
 from mcpspy.io.control.discovery import LiveSession, find, missing, sessions
 from mcpspy.io.control.protocol import CommandRefused, dumped
+from mcpspy.io.recording.catalog import find as find_recording
 from mcpspy.io.recording.reader import Recording, RecordingState
-from mcpspy.io.recording.reader import find as find_recording
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.body import pretty
 from mcpspy.ui.cli.arguments import read_parameters

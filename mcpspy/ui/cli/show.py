@@ -16,17 +16,18 @@ from mcpspy.core.mock.interaction import Interaction
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.exchange import MAY_CHANGE
 from mcpspy.core.session.session import Change, Session
 from mcpspy.errors import UsageError
 from mcpspy.io.mock.loader import RecordingsLoader
-from mcpspy.io.recording.reader import Recording, RecordingState, find, summarize
+from mcpspy.io.recording.reader import Recording, RecordingState, summarize
 from mcpspy.io.recording.tail import follow
-from mcpspy.ui.cli.arguments import counted_back, query_of
+from mcpspy.ui.cli.arguments import counted_back, is_folder, query_of, recordings, session_path
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, describe_format, read_unsafe_regex
 from mcpspy.ui.cli.show_format import JsonFormatter, TextFormatter
 from mcpspy.ui.cli.show_layout import elide, shorten_subject
 from mcpspy.ui.filter_items import ChangeItem
-from mcpspy.ui.terminal import Output, columns
+from mcpspy.ui.terminal import Output, columns, pad
 
 if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding
@@ -36,15 +37,18 @@ EPILOG = """\
 examples:
   mcpspy show                   the newest session
   mcpspy show weather -v        the newest session with this name, with message bodies
+  mcpspy show recordings/ -q status:error    the failures of all sessions in a folder
   mcpspy show last --follow     print new messages until the session ends
   mcpspy show -q 'tool:forecast status:error or >1s'
   mcpspy show last --follow --lint    with protocol violations below each message
   mcpspy show weather --mock    the requests that `mcpspy mock weather` can answer
-  mcpspy show last --format json | jq -c 'select(.kind == "failure")'
+  mcpspy show last --format json | jq -c 'select(.kind == "request" and .code)'
 
-SESSION is a file, `last`, a session name, or the beginning of a session id.
+SESSION is a file, `last`, a session name, the beginning of a session id, or a folder of
+recordings: then each line begins with the id and name of its session.
 QUERY: words, tool:NAME, method:tools/*, status:error, is:pending, >200ms, size>10kb,
-text:WORDS, /REGEX/, combined with and, or, not, ( ); see docs/filter.md.
+kind:batch, method!=ping, text:WORDS, /REGEX/, combined with and, or, not, ( ); see
+docs/filter.md. docs/show.schema.json describes the lines of --format json.
 → from the client, ← from the server, · a note: stderr, exit, signals.
 """
 
@@ -56,6 +60,9 @@ SAMPLE = 500
 
 NARROWEST = 40
 """Columns of the narrowest output."""
+
+PREFIX = 16
+"""Columns of a session's name before the lines of a folder."""
 
 
 class MockListingEntry(NamedTuple):
@@ -71,7 +78,11 @@ class MockListingEntry(NamedTuple):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "session", metavar="SESSION", nargs="?", default="last", help="session to print (default: last)"
+        "session",
+        metavar="SESSION",
+        nargs="?",
+        default="last",
+        help="session to print, - for stdin (default: last)",
     )
     options = {
         "-v --verbose": (None, "also print message bodies, and all HTTP notes"),
@@ -99,19 +110,39 @@ def main(args: argparse.Namespace) -> int:
     if args.mock:
         if args.follow or args.filter is not None or args.lint:
             raise UsageError("show: --mock counts the whole recording", "omit --follow, --filter and --lint")
-        _print_mock(RecordingsLoader([find(args.session, args.dir)], (), merge=False).recordings(), args)
+        _print_mock(
+            RecordingsLoader([session_path(args.session, args.dir)], (), merge=False).recordings(), args
+        )
         return 0
     query = query_of(args.filter, linted=args.lint, allow_unsafe=read_unsafe_regex(args))
-    recording = Recording(find(args.session, args.dir))
+    if is_folder(args.session, args.dir):
+        _print_folder(query, args)
+        return 0
+    recording = Recording(session_path(args.session, args.dir, follows=args.follow))
     counted_back(query, recording.path, recording.header)
     printer = _SessionPrinter(recording, query, args)
     printer.formatter.begin()
-    if args.follow:
+    if printer.follows:
         asyncio.run(printer.follow())
     else:
         printer.read()
     printer.end()
     return 0
+
+
+def _print_folder(query: Query | None, args: argparse.Namespace) -> None:
+    """Print the sessions of a folder, the oldest first; each line begins with the id and name of its session."""
+    if args.follow:
+        raise UsageError("show: --follow prints one session", "use a session of the folder")
+    for _, path in recordings([args.session], args.dir):
+        recording = Recording(path)
+        counted_back(query, path, recording.header)
+        printer = _SessionPrinter(recording, query, args)
+        header = recording.header
+        if isinstance(printer.formatter, TextFormatter):
+            printer.formatter.prefix = f"{header.id}  {pad(sanitize(header.name), PREFIX)}  "
+        printer.read()
+        printer.end()
 
 
 def read_width(text: str) -> int:
@@ -165,16 +196,20 @@ class _SessionPrinter:
     def __init__(self, recording: Recording, query: Query | None, args: argparse.Namespace) -> None:
         self._recording = recording
         self._query = query
-        self._follows: bool = args.follow
+        self.follows: bool = args.follow and recording.state is RecordingState.LIVE
+        """True if more entries may come: then every line is printed at once."""
         self._session = Session(recording.header)
-        self._is_deferred = not args.follow and (args.format == "json" or args.lint or query is not None)
+        self._is_deferred = not self.follows and (args.format == "json" or args.lint or query is not None)
         """Prints everything at the end, when the outcome of every request is known."""
+        self._printed = 0
         self._live: LiveLinter | None = None
         if args.lint:
             from mcpspy.ui.report.lint_scan import LiveLinter
 
             self._live = LiveLinter(recording.header)
-        self.formatter = JsonFormatter(args.verbose) if args.format == "json" else self._text(args)
+        self.formatter = (
+            JsonFormatter(recording.header, args.verbose) if args.format == "json" else self._text(args)
+        )
 
     def _text(self, args: argparse.Namespace) -> TextFormatter:
         path, header = self._recording.path, self._recording.header
@@ -195,9 +230,11 @@ class _SessionPrinter:
     def read(self) -> None:
         for entry in self._recording:
             for change in self._session.add(entry):
-                self.formatter.change(change, shown=not self._is_deferred)
+                self.formatter.change(change, shown=False)
                 if self._live is not None:
                     self._live.add(change)
+            if not self._is_deferred:
+                self._print_settled()
 
     async def follow(self) -> None:
         """Print the changes so far, then new ones, until the session ends."""
@@ -216,15 +253,28 @@ class _SessionPrinter:
         if self._recording.state is not RecordingState.LIVE:
             session.end()
             at_end = live.end() if live is not None else []
-            if self._follows:
+            if self.follows:
                 self._print_findings(at_end)
-        if self._is_deferred:
-            for change in session.changes:
+        if not self.follows:
+            for change in session.changes[self._printed :]:
                 if self._matches(change):
                     formatter.line(change, self._findings(change.number))
         unanswered = session.unanswered
         listed = list(filter(self._matches, unanswered))
         formatter.end(self._recording, unanswered, listed, len(live) if live is not None else 0)
+
+    def _print_settled(self) -> None:
+        """Print changes up to the first request that may still be answered: the rest of the file decides on it.
+
+        The latest change waits for the notes about it.
+        """
+        changes = self._session.changes
+        while self._printed < len(changes) - 1:
+            change = changes[self._printed]
+            if change.status in MAY_CHANGE:
+                return
+            self.formatter.line(change)
+            self._printed += 1
 
     def _matches(self, change: Change) -> bool:
         words = self._live.words(change.number) if self._live is not None else ()

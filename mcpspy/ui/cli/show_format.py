@@ -9,14 +9,14 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from mcpspy.analysis import rows
-from mcpspy.analysis.export.base import fragment
+from mcpspy.analysis.export import columns
+from mcpspy.analysis.export.base import dumps, fragment
 from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result
-from mcpspy.core.recording.decode import Damaged, Note
+from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.redact.placeholder import PLACEHOLDER
 from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.exchange import State
 from mcpspy.core.session.session import Change, Session
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.body import pretty
@@ -30,7 +30,7 @@ _KINDS = {
     Request: "request",
     Notification: "notification",
     Result: "result",
-    Failure: "failure",
+    Failure: "error",
     Malformed: "malformed",
 }
 
@@ -41,8 +41,8 @@ def stream(change: Change) -> str:
     """Return the HTTP stream of a change."""
     what = change.what
     if isinstance(what, Note):
-        return sanitize(str(what.fields.get("stream", "")))
-    return "" if isinstance(what, Damaged) else sanitize(what.frame.stream or "")
+        return str(what.fields.get("stream") or "")
+    return "" if isinstance(what, Damaged) else what.frame.stream or ""
 
 
 def redacted(change: Change) -> int:
@@ -80,6 +80,8 @@ class TextFormatter:
         is_filtered: bool = False,
     ) -> None:
         self._session = session
+        self.prefix = ""
+        """Text before each line, in place of a heading and a summary."""
         self._is_filtered = is_filtered
         self._verbose = verbose
         self._shows_http = shows_http
@@ -89,12 +91,20 @@ class TextFormatter:
         self._shown = 0
         self._hidden = 0
         # One HTTP proxy can have several clients: the stream distinguishes them.
-        self._has_streams = session.header is not None and session.header.transport == "http"
+        assert session.header is not None
+        self._has_streams = session.header.transport == "http"
+        self._columns = columns.SessionColumns(session.header)
         self._widths = self._fitted(list(sample), last)
 
     def _fitted(self, sample: Sequence[Change], last: float) -> Widths:
-        streams = ["1", *map(stream, sample)] if self._has_streams else []
+        for change in sample:
+            self._columns.add(change)
+        streams = ["1", *map(self._stream, sample)] if self._has_streams else []
         return widths(self._output.width, needs(map(rows.row, sample), streams, rows.moment(last)))
+
+    def _stream(self, change: Change) -> str:
+        """Return the name of the client of an HTTP stream, else the stream; empty on stdio."""
+        return sanitize(self._columns.label(stream(change))) if self._has_streams else ""
 
     def begin(self) -> None:
         """Print the session, and the column names."""
@@ -108,12 +118,14 @@ class TextFormatter:
     def change(self, change: Change, *, shown: bool, findings: Sequence[Finding] = ()) -> None:
         """Count a change; print it and its findings if `shown`."""
         row = rows.row(change)
+        self._columns.add(change)
         self._issues += row.tone == rows.ISSUE and not isinstance(change.what, Note)
         self._redacted += redacted(change)
-        # A request has no outcome yet: the line of its response has it.
-        if isinstance(change.what, Request) and not change.flaw and not change.what.flaws:
-            row = row._replace(status="")
         if shown:
+            # Nothing is known of a new request except its issues: the line of its response has the outcome.
+            if change.status is State.PENDING and not isinstance(change.what, Note | Damaged):
+                notes = row.status.partition("pending")[2].removeprefix("; ")
+                row = row._replace(status=rows.with_batch(notes, change.what))
             self._print(change, row, findings)
 
     def line(self, change: Change, findings: Sequence[Finding] = ()) -> None:
@@ -137,8 +149,8 @@ class TextFormatter:
             return
         self._shown += 1
         make_line = note_line if row.arrow == rows.NO_DIRECTION else message_line
-        line = make_line(row, stream(change) if self._has_streams else "", self._widths)
-        self._output.line(line, None if row.tone == rows.OK else row.tone)
+        line = make_line(row, self._stream(change), self._widths)
+        self._output.line(self.prefix + line, None if row.tone == rows.OK else row.tone)
         for finding in findings:
             self._print_finding(finding)
         if self._verbose and not isinstance(change.what, Note | Damaged):
@@ -161,13 +173,17 @@ class TextFormatter:
     ) -> None:
         """Print the summary: the number of `unanswered` requests, and those of them that are `listed`."""
         session, output = self._session, self._output
+        if self.prefix:
+            warn_incomplete(recording.path, recording.torn)
+            return
+        clients = ", ".join(map(str, self._columns.clients or filter(None, [session.client])))
         output.line()
         self._wrapped(
             f"{self._shown} of {len(session.changes)} lines" if self._is_filtered else "",
-            f"{session.client} → {session.server or '?'}" if session.client else "",
-            f"protocol {session.revision}" if session.revision else "",
+            f"{clients} → {session.server or '?'}" if clients else "",
+            f"protocol {session.revision_text}" if session.revision_text else "",
             _count(len(session.exchanges), "request"),
-            f"{sum(rows.has_failed(e) for e in session.exchanges)} failed",
+            f"{session.failed} failed",
             f"{len(unanswered)} unanswered" if unanswered else "",
             _count(self._issues, "protocol issue") if self._issues else "",
             _count(findings, "finding") if findings else "",
@@ -198,16 +214,26 @@ def _count(number: int, noun: str) -> str:
 
 
 class JsonFormatter:
-    """Prints JSON objects for programs."""
+    """Prints JSON objects for programs, as docs/show.schema.json describes them."""
 
-    def __init__(self, verbose: bool) -> None:
+    def __init__(self, header: Header, verbose: bool) -> None:
         self._verbose = verbose
+        self._columns = columns.SessionColumns(header)
+        self._responses: dict[int, int] = {}
+        """Number of an exchange → `n` of its response."""
+        self._requests: dict[int, int] = {}
 
     def begin(self) -> None:
         """Print nothing: JSON has no heading."""
 
     def change(self, change: Change, *, shown: bool, findings: Sequence[Finding] = ()) -> None:
-        """Print a change if `shown`."""
+        """Remember a change; print it if `shown`."""
+        what, exchange = change.what, change.exchange
+        self._columns.add(change)
+        if exchange is not None and isinstance(what, Request):
+            self._requests[exchange.number] = change.number
+        elif exchange is not None and what is exchange.answer:
+            self._responses[exchange.number] = change.number
         if shown:
             self.line(change, findings)
 
@@ -223,7 +249,7 @@ class JsonFormatter:
         self._write({"n": finding.number, "kind": "finding", **_finding(finding)})
 
     def _write(self, document: dict[str, Any]) -> None:
-        sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE))
+        sys.stdout.buffer.write(dumps(document).encode() + b"\n")
         sys.stdout.buffer.flush()
 
     def end(
@@ -233,44 +259,65 @@ class JsonFormatter:
         warn_incomplete(recording.path, recording.torn)
 
     def _as_json(self, change: Change) -> dict[str, Any]:
-        what, exchange = change.what, change.exchange
-        if isinstance(what, Note):
-            return {"n": change.number, "t": what.at, "kind": "note", "note": what.kind, **what.fields}
+        what, number = change.what, {"n": change.number}
         if isinstance(what, Damaged):
             text = what.data.decode("utf-8", "backslashreplace")
-            return {"n": change.number, "kind": "damaged", "why": what.why, "text": text}
+            return {**number, "kind": "damaged", "why": what.why, "text": text}
+        moment = {**number, **self._columns.moment(what.at)}
+        if isinstance(what, Note):
+            own = {**moment, "kind": "note", "note": what.kind}
+            return own | {key: value for key, value in what.fields.items() if key not in own}
+        stream = what.frame.stream
         document: dict[str, Any] = {
-            "n": change.number,
-            "t": what.at,
-            **({"stream": what.frame.stream} if what.frame.stream is not None else {}),
+            **moment,
+            **({"stream": stream} if stream is not None else {}),
+            **self._columns.peers(stream),
             "from": what.side,
             "kind": _KINDS[type(what)],
-            "size": len(what.data),
+            **columns.batch(what),
+            "bytes": len(what.data),
+            **self._call(change),
         }
-        if isinstance(what, Request | Notification):
-            document |= {"method": what.method, "about": what.subject}
-        elif exchange is not None:
-            document |= {"method": exchange.request.method, "about": exchange.request.subject}
-        if isinstance(what, Request | Result | Failure):
-            document["id"] = orjson.Fragment(what.id) if what.id is not None else None
-        if exchange is not None:
-            document["exchange"] = exchange.number
-            if isinstance(what, Result | Failure):
-                document |= {
-                    "latency": round(what.at - exchange.request.at, 6),
-                    "status": str(exchange.state),
-                }
-            elif isinstance(what, Request) and exchange.answer is None and not exchange.is_open:
-                document["status"] = str(exchange.state)  # No line of a response reports it.
         if isinstance(what, Malformed):
             document["why"] = what.why
         if count := redacted(change):
             document["redacted"] = count
         if flaws := [*what.flaws, *([change.flaw] if change.flaw else [])]:
             document["flaws"] = flaws
+        if change.effect is not None:
+            document["effect"] = change.effect
         if self._verbose:
             document |= self._body(what.data)
         return document
+
+    def _call(self, change: Change) -> dict[str, Any]:
+        """Return method, target, id, progress, and the outcome of the request that a message is or answers."""
+        what, exchange = change.what, change.exchange
+        found: dict[str, Any] = {}
+        if isinstance(what, Request | Notification):
+            found = columns.target(what.method, what.subject)
+        elif exchange is not None:
+            found = columns.target(exchange.request.method, exchange.request.subject)
+        if isinstance(what, Notification):
+            return (
+                found | ({} if exchange is None else {"exchange": exchange.number}) | columns.progress(what)
+            )
+        if not isinstance(what, Request | Result | Failure):
+            return found
+        found["id"] = columns.json_id(what)
+        if exchange is not None:
+            found |= columns.outcome(exchange)
+            places = {"request_n": self._requests, "response_n": self._responses}
+            found |= {name: of[exchange.number] for name, of in places.items() if exchange.number in of}
+        if isinstance(what, Request) or (exchange is not None and what is exchange.answer):
+            return found
+        # An unsolicited, second or late response: its own outcome.
+        for name in ("code", "error"):
+            found.pop(name, None)
+        found |= {"status": None if change.status is None else str(change.status), **columns.error(what)}
+        if exchange is not None:
+            found["latency_ms"] = columns.milliseconds(exchange.latency_at(what.at))
+        return found
 
     def _body(self, data: bytes) -> dict[str, Any]:
         """Return the message as JSON, or as text if it is not JSON."""

@@ -14,7 +14,11 @@ from mcpspy.ui.terminal import cells, cut, pad
 ROOMY = 80
 """Columns of a terminal from which on the gap between two columns is two wide."""
 
+_WIDE = 100
+"""Columns of a terminal from which on the names of clients are shown in full."""
+
 LONGEST_ID = 12
+_LONGEST_NAME = 20
 _LONGEST_METHOD = 40
 """Columns of `notifications/subscriptions/acknowledged`, the longest method of the specification."""
 
@@ -71,6 +75,7 @@ def needs(rows: Iterable[Row], streams: Iterable[str], last: str) -> Widths:
     alone = min(alone, _LONGEST_METHOD)
     widths["subject"] = max(widths["subject"], alone - max(widths["method"], 14), 6)
     widths["id"] = max(widths["id"], 2)
+    widths["size"] = max(widths["size"], 4)
     widths["time"] = max(cells(last), 5)
     widths["stream"] = max(map(cells, streams), default=0)
     return Widths(**{**widths, "gap": 2})
@@ -81,7 +86,7 @@ def widths(terminal: int, needed: Widths) -> Widths:
     if not terminal:
         return Widths(
             time=max(8, needed.time),
-            stream=needed.stream,
+            stream=min(needed.stream, _LONGEST_NAME),
             method=max(30, min(needed.method, _LONGEST_METHOD)),
             subject=_SUBJECT,
             id=max(6, min(needed.id, LONGEST_ID)),
@@ -90,8 +95,8 @@ def widths(terminal: int, needed: Widths) -> Widths:
             status=max(needed.status, 1),
         )
     gap = 2 if terminal >= ROOMY else 1
-    stream = needed.stream + 1 if needed.stream else 0
-    room = terminal - needed.time - gap - stream - 1 - gap
+    stream = min(needed.stream, _LONGEST_NAME if terminal >= _WIDE else _LONGEST_NAME // 2)
+    room = terminal - needed.time - gap - (stream + 1 if stream else 0) - 1 - gap
     given = dict.fromkeys(("method", "subject", "id", "latency", "size", "status"), 0)
     for name, target in _STEPS:
         # Every column but the first needs a gap; method and status exist even if no row of the sample has one.
@@ -103,7 +108,7 @@ def widths(terminal: int, needed: Widths) -> Widths:
         given[name] += more
         room -= more + cost
     given["status"] += max(room, 0)
-    return Widths(time=needed.time, stream=needed.stream, gap=gap, **given)
+    return Widths(time=needed.time, stream=stream, gap=gap, **given)
 
 
 def elide(method: str, width: int) -> str:
@@ -168,7 +173,8 @@ def note_line(row: Row, stream: str, widths: Widths) -> str:
 def heads(widths: Widths) -> str:
     """Return the line of the column names."""
     row = Row("time", "", "method", "target", "id", "latency", "size", "status", "")
-    return message_line(row._replace(latency="latency" if widths.latency else ""), "", widths)
+    stream = "client" if widths.stream >= len("client") else ""
+    return message_line(row._replace(latency="latency" if widths.latency else ""), stream, widths)
 
 
 def shorten_subject(subject: str, width: int) -> str:
@@ -184,7 +190,9 @@ def _cut_middle(text: str, width: int) -> str:
 
 
 def _start(time: str, stream: str, arrow: str, widths: Widths) -> str:
-    shown = f"{stream:>{widths.stream}} {arrow or ' '}" if widths.stream else arrow or " "
+    name, mark, number = stream.partition(" #")
+    name = pad(cut(name, max(widths.stream - cells(mark + number), 1)) + mark + number, -widths.stream)
+    shown = f"{name} {arrow or ' '}" if widths.stream else arrow or " "
     return f"{time:>{widths.time}}{' ' * widths.gap}{shown}"
 
 

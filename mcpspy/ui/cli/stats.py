@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -42,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "sessions",
         metavar="SESSION",
         nargs="*",
-        help="sessions to count; several are compared (default: last)",
+        help="sessions to count, - for stdin; several are compared (default: last)",
     )
     describe(
         parser,
@@ -65,6 +66,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
+    gc.disable()  # The counts of thousands of sessions are kept, and are not garbage.
+    try:
+        return _print(args)
+    finally:
+        gc.enable()
+
+
+def _print(args: argparse.Namespace) -> int:
     query = query_of(args.filter, allow_unsafe=read_unsafe_regex(args))
     paths = list(recordings(args.sessions, args.dir))
     counted = (_counted(path, title_of(name), query, args.top) for name, path in paths)

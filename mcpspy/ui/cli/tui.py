@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.recording.reader import find, read_header_of, summarize
+from mcpspy.io.recording.catalog import find
+from mcpspy.io.recording.reader import read_header_of, summarize
 from mcpspy.io.settings import flag, sessions_folder, table
+from mcpspy.ui.cli.arguments import is_folder
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe
 
 EPILOG = """\
@@ -18,10 +20,11 @@ examples:
   mcpspy tui                    all sessions, live ones first
   mcpspy tui weather            the newest session with this name
   mcpspy tui last               the newest session
+  mcpspy tui recordings/        the sessions of a folder
   mcpspy tui recordings/peer-sdk-auto.jsonl
   mcpspy tui host.jsonl server.jsonl      both sessions, merged by time
 
-SESSION is a file, `last`, a session name, or the beginning of a session id.
+SESSION is a file, `last`, a session name, the beginning of a session id, or a folder.
 Press ? for the keys. NO_COLOR disables colours; TEXTUAL_THEME=mcpspy-light
 selects the theme for light terminals, and T switches between the themes.
 """
@@ -39,6 +42,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Open the terminal UI; sessions that cannot be read are reported before."""
+    if len(args.session) == 1 and is_folder(args.session[0], args.dir):
+        args.dir, args.session = args.session[0], []
     paths = [_find(name, args.dir) for name in args.session]
     summaries = [summarize(path, read_header_of(path), counts=False) for path in dict.fromkeys(paths)]
     # All three streams: Textual reads keys from stdin and draws on stderr.

@@ -22,10 +22,14 @@ _WHOLE = "\0"
 
 TITLE = 28
 
+MANY = 50
+"""Number of sessions above which their rows are merged into one."""
+
 _HEADS = ("", "time", "messages", "requests", "err", "init", "p50", "p95", "max", "server", "state")
 
 
 def comparison(sessions: Sequence[CountedSession], look: stats_table.TableStyle) -> Lines:
+    """Yield the tables; those of more than MANY sessions have the newest of them, and the totals of all."""
     yield from _wholes(sessions)
     for side in (CLIENT, SERVER):
         yield from _requests(sessions, side, look)
@@ -33,7 +37,7 @@ def comparison(sessions: Sequence[CountedSession], look: stats_table.TableStyle)
 
 def _wholes(sessions: Sequence[CountedSession]) -> Lines:
     found = [list(_HEADS)]
-    for counted in sessions:
+    for counted in sessions[-MANY:]:
         stats = counted.stats
         total = stats.groups.total(CLIENT)
         times, first = total.took.times(), stats.handshakes.first
@@ -50,11 +54,29 @@ def _wholes(sessions: Sequence[CountedSession]) -> Lines:
                 "live" if counted.is_live else ending(counted).partition(":")[0],
             ]
         )
+    if len(sessions) > MANY:
+        found.insert(1, _total(sessions))
     widths = [max(map(cells, column)) for column in zip(*found, strict=True)]
     for number, row in enumerate(found):
         first_cell = row[0] + " " * (widths[0] - cells(row[0]))
         middle = [cell.rjust(width) for cell, width in zip(row[1:-1], widths[1:-1], strict=True)]
         yield " ".join([first_cell, *middle, row[-1]]), None if number else rows.QUIET
+
+
+def _total(sessions: Sequence[CountedSession]) -> list[str]:
+    whole = merged(counted.stats.groups.total(CLIENT) for counted in sessions)
+    times = whole.took.times()
+    return [
+        f"all {len(sessions):,}, newest {MANY}:",
+        span(sum(counted.stats.last_at for counted in sessions)),
+        f"{sum(sum(counted.stats.messages.values()) for counted in sessions):,}",
+        f"{whole.count:,}",
+        f"{whole.errors:,}" if whole.errors else "·",
+        "·",
+        *(span(time) if times.answers else "·" for time in (times.p50, times.p95, times.most)),
+        "·",
+        "",
+    ]
 
 
 def _requests(sessions: Sequence[CountedSession], side: str, look: stats_table.TableStyle) -> Lines:
@@ -71,6 +93,10 @@ def _requests(sessions: Sequence[CountedSession], side: str, look: stats_table.T
                 about.setdefault(group.subject, []).append((counted.title, group))
     if not by_method:
         return
+    if len(sessions) > MANY:
+        for each in by_method.values():
+            for key, same in each.items():
+                each[key] = [_merged(same)]
     found: list[stats_table.TableRow | str] = []
     hidden = 0
     for about in _ordered(by_method.values(), lambda about: about[_WHOLE], look.sort):
@@ -84,6 +110,13 @@ def _requests(sessions: Sequence[CountedSession], side: str, look: stats_table.T
     yield from stats_table.lines(f"{arrow(side)} requests", found, look)
     if hidden:
         yield f"  and {hidden:,} more: --top {look.top + hidden}", rows.QUIET
+
+
+def _merged(same: list[tuple[str, MessageGroup]]) -> tuple[str, MessageGroup]:
+    first = same[0][1]
+    whole = merged((group for _, group in same), first.method)
+    whole.subject = first.subject
+    return f"{len(same):,} sessions", whole
 
 
 def _rows(same: Sequence[tuple[str, MessageGroup]], depth: int) -> list[stats_table.TableRow]:

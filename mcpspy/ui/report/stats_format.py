@@ -51,7 +51,7 @@ def head(counted: CountedSession) -> list[str]:
         ) + ("…" if len(clients) > 3 else "")
     parts = [
         f"{client} → {stats.server or '?'}" if stats.client or stats.server else "",
-        f"protocol {stats.revision}" if stats.revision else "",
+        f"protocol {stats.revision_text}" if stats.revision_text else "",
         ending(counted),
     ]
     return [

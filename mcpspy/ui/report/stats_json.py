@@ -52,6 +52,7 @@ def _session(counted: CountedSession) -> dict[str, Any]:
         "bytes": stats.bytes,
         "kinds": {kind: stats.kinds[kind] for kind in KINDS},
         "strays": stats.strays,
+        "stray_errors": stats.stray_errors,
         "damaged": stats.damaged,
         "lost": stats.lost,
         "notes": dict(stats.notes),

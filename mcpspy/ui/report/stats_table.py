@@ -68,6 +68,7 @@ COLUMNS = (
     _Column("input", _state(State.INPUT_REQUIRED), always=False),
     _Column("canc", _state(State.CANCELLED, State.LATE), always=False),
     _Column("unans", _state(State.UNANSWERED), always=False),
+    _Column("unkn", _state(State.UNKNOWN), always=False),
     _Column("p50", _time(lambda times: times.p50)),
     _Column("p95", _time(lambda times: times.p95)),
     _Column("p99", _time(lambda times: times.p99)),

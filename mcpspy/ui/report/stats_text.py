@@ -32,7 +32,7 @@ def terminal(counted: CountedSession, look: stats_table.TableStyle) -> Lines:
     yield "", None
     if stats.query is not None:
         query = sanitize(stats.query.text)
-        yield _fact("filter", f"{query} · applies only to the tables below")
+        yield _fact("filter", f"{query} · applies only to the line requests and the tables")
     yield from _facts(stats, width, bars)
     for side in (CLIENT, SERVER):
         yield from _requests(stats, side, look)
@@ -58,6 +58,7 @@ def _facts(stats: StatsCollector, width: int, bars: BarStyle) -> Lines:
         "malformed": stats.kinds["malformed"],
         "repeated on a resumed stream": stats.kinds["repeated"],
         "unsolicited responses": stats.strays,
+        "errors that settle no request": stats.stray_errors,
         "damaged lines": stats.damaged,
         "lost entries": stats.lost,
     }

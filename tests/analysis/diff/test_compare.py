@@ -132,7 +132,7 @@ def test_a_required_property_is_breaking_and_a_description_a_note(edited: Edited
         (
             BREAKING,
             "/result/tools/add/inputSchema/properties/base",
-            "gained a required property base",
+            'gained a required property base; now refuses {"a":0,"b":0}',
         ),
     ]
     assert not difference.is_same(BREAKING)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from mcpspy.analysis.diff.json_diff import ValueChange, deltas, fingerprint, inner
+from mcpspy.analysis.diff.volatile import Tolerance
 from mcpspy.core.protocol.message import loads
 
 SCALARS = (
@@ -111,7 +112,7 @@ def test_dates_are_equal_on_request() -> None:
     old = {"at": "2026-01-01T10:00:00Z", "items": [{"at": "10:00:01"}, 1]}
     new = {"at": "2026-02-03T11:00:00Z", "items": [2, {"at": "11:00:01"}, 1]}
 
-    assert [delta.tokens for delta in deltas(old, new, dates=True)] == [("items", "0")]
+    assert [delta.tokens for delta in deltas(old, new, tolerance=Tolerance.DATES)] == [("items", "0")]
     assert len(deltas(old, new)) == 4
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from mcpspy.analysis.diff.listings import LISTINGS, by_name, compare_listed
 from mcpspy.analysis.diff.model import ChangeSeverity
+from mcpspy.analysis.diff.volatile import Tolerance
 
 BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
@@ -25,7 +26,7 @@ RESOURCE = {"uri": "x", "name": "n", "mimeType": "text/plain"}
 
 
 def weights(method: str, old: dict[str, Any], new: dict[str, Any]) -> list[tuple[str, ChangeSeverity]]:
-    found = compare_listed(LISTINGS[method], {"x": old}, {"x": new}, dates=False)
+    found = compare_listed(LISTINGS[method], {"x": old}, {"x": new}, tolerance=Tolerance.NONE)
     return [("/".join(judged.tokens[1:]), judged.severity) for judged in found]
 
 
@@ -50,6 +51,40 @@ def test_a_change_of_a_tool_has_a_severity(
     change: dict[str, Any], expected: list[tuple[str, ChangeSeverity]]
 ) -> None:
     assert weights("tools/list", TOOL, {**TOOL, **change}) == expected
+
+
+REFUSED = "a call that is not a task is refused now"
+NO_TASKS = "a call as a task is refused now"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "severity", "why"),
+    [
+        (None, {"taskSupport": "required"}, BREAKING, REFUSED),
+        ({}, {"taskSupport": "required"}, BREAKING, REFUSED),
+        ({"taskSupport": "forbidden"}, {"taskSupport": "required"}, BREAKING, REFUSED),
+        ({"taskSupport": "optional"}, {"taskSupport": "required"}, BREAKING, REFUSED),
+        ({"taskSupport": "required"}, None, DIFFERENT, NO_TASKS),
+        ({"taskSupport": "required"}, {}, DIFFERENT, NO_TASKS),
+        ({"taskSupport": "optional"}, None, DIFFERENT, NO_TASKS),
+        ({"taskSupport": "required"}, {"taskSupport": "optional"}, DIFFERENT, ""),
+        (None, {"taskSupport": "optional"}, DIFFERENT, ""),
+        (None, {"taskSupport": "forbidden"}, DIFFERENT, ""),
+        (None, "odd", DIFFERENT, ""),
+        ({"taskSupport": []}, {"taskSupport": {}}, DIFFERENT, ""),
+    ],
+    ids=str,
+)
+def test_a_change_of_the_task_support_has_a_severity_and_a_reason(
+    old: Any, new: Any, severity: ChangeSeverity, why: str
+) -> None:
+    tools = [{"name": "x"} | ({} if each is None else {"execution": each}) for each in (old, new)]
+
+    (found,) = compare_listed(
+        LISTINGS["tools/list"], {"x": tools[0]}, {"x": tools[1]}, tolerance=Tolerance.NONE
+    )
+
+    assert (found.severity, found.why) == (severity, why)
 
 
 def test_the_severity_of_a_removed_schema_depends_on_its_reader() -> None:
@@ -96,8 +131,8 @@ def test_a_resource_is_identified_by_its_uri_and_not_its_name() -> None:
 def test_a_removed_item_is_breaking_and_an_added_item_is_a_note(method: str) -> None:
     listing = LISTINGS[method]
 
-    (lost,) = compare_listed(listing, {"x": {}}, {}, dates=False)
-    (gained,) = compare_listed(listing, {}, {"x": {}}, dates=False)
+    (lost,) = compare_listed(listing, {"x": {}}, {}, tolerance=Tolerance.NONE)
+    (gained,) = compare_listed(listing, {}, {"x": {}}, tolerance=Tolerance.NONE)
 
     assert (lost.severity, lost.why) == (BREAKING, f"lost the {listing.one} x")
     assert (gained.severity, gained.why) == (NOTE, f"gained the {listing.one} x")

@@ -39,6 +39,31 @@ def test_an_invalid_pattern_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("result/a", "/result/a"),
+        ("result", "/result"),
+        ("params/arguments/now", "/params/arguments/now"),
+        ("**/etag", "/**/etag"),
+        ("tools/call clock result/content/*/text", "/result/content/*/text"),
+        ("tools/call progress/0", "/progress/0"),
+    ],
+)
+def test_a_pointer_without_its_slash_is_refused_with_a_hint(text: str, hint: str) -> None:
+    with pytest.raises(ValueError, match=r"must begin with /: did you mean ") as refused:
+        ignored(text)
+
+    assert str(refused.value).endswith(f"did you mean {hint}?")
+
+
+@pytest.mark.parametrize(
+    "text", ["*/list", "notifications/progress", "tools/call error", "results/get", "tools/call *"]
+)
+def test_a_method_or_a_subject_that_looks_like_a_pointer_is_valid(text: str) -> None:
+    assert ignored(text).tokens == ()
+
+
+@pytest.mark.parametrize(
     ("pattern", "left"),
     [
         ("/result/a", {"items": [{"at": 1, "n": 1}, {"at": 2, "n": 2}], "text": '{"at":5,"b":6}'}),

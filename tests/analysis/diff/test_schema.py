@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpspy.analysis.diff.model import ChangeSeverity
-from mcpspy.analysis.diff.schema import compare_schemas
+from mcpspy.analysis.diff.schema import UNDECIDED, compare_schemas
 
 BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
@@ -74,12 +74,12 @@ def test_an_output_that_allows_more_is_breaking_and_one_that_allows_less_a_note(
             {**OBJECT, "properties": {"a": STRING, "b": STRING}, "required": ["a", "b"]},
             [("properties/b", BREAKING)],
         ),
-        (OBJECT, {"type": "object", "properties": {}, "required": []}, [("properties/a", BREAKING)]),
+        (OBJECT, {"type": "object", "properties": {}, "required": []}, [("properties/a", DIFFERENT)]),
         (STRING, NUMBER, [("type", BREAKING)]),
         ({"enum": ["a", "b"]}, {"enum": ["b", "c"]}, [("enum", BREAKING)]),
         ({"enum": ["a", "b"]}, {"enum": ["b", "a"]}, [("enum", NOTE)]),
         ({"pattern": "a"}, {"pattern": "b"}, [("pattern", BREAKING)]),
-        ({"minimum": 1}, {"minimum": "x"}, [("minimum", BREAKING)]),
+        ({"minimum": 1}, {"minimum": "x"}, [("minimum", DIFFERENT)]),
         (STRING, STRING | {"default": "x"}, [("default", DIFFERENT)]),
         (STRING, STRING | {"x-mine": 1}, [("x-mine", DIFFERENT)]),
         (STRING | {"title": "a"}, STRING | {"title": "b", "description": "c"}, [("title", NOTE), ("description", NOTE)]),
@@ -94,7 +94,7 @@ def test_an_output_that_allows_more_is_breaking_and_one_that_allows_less_a_note(
         ({"required": ["z"]}, {}, [("required", NOTE)]),
         (True, False, [("", BREAKING)]),
         (False, True, [("", NOTE)]),
-        ("odd", {"type": "string"}, [("", BREAKING)]),
+        ("odd", {"type": "string"}, [("", DIFFERENT)]),
         ({"properties": 1, "required": "a", "enum": 3, "anyOf": 1}, {"properties": [], "required": 7, "enum": 4}, None),
     ],
     ids=str,
@@ -108,6 +108,35 @@ def test_a_change_of_an_input_schema_has_a_severity(
         assert weights(old, new) == expected
 
 
+def test_a_breaking_change_shows_an_instance_and_its_direction() -> None:
+    more = {"type": "object", "properties": {"a": STRING, "b": INTEGER}, "required": ["a", "b"]}
+
+    (argument,) = compare_schemas(OBJECT, more, is_input=True)
+    (result,) = compare_schemas(more, OBJECT, is_input=False)
+
+    assert argument.why == 'gained a required property b; now refuses {"a":""}'
+    assert result.why == 'lost the property b; now allows {"a":""}'
+
+
+def test_each_of_several_changes_has_its_own_instance() -> None:
+    old = {"type": "object", "properties": {"a": STRING, "b": INTEGER, "c": STRING | {"pattern": "^a+$"}}}
+    new = {"type": "object", "properties": {"a": NUMBER, "b": STRING, "c": STRING | {"pattern": "^(a)+$"}}}
+
+    found = {each.tokens[1]: each for each in compare_schemas(old, new, is_input=True)}
+
+    assert found["a"].why == 'now refuses {"a":""}'
+    assert found["b"].why == 'now refuses {"b":0}'
+    assert (found["c"].severity, found["c"].why) == (DIFFERENT, UNDECIDED)
+
+
+def test_a_schema_that_cannot_be_validated_has_no_verdict() -> None:
+    outside = {"properties": {"a": {"$ref": "https://example.com/schema"}}}
+
+    (found,) = compare_schemas(outside, {**outside, "required": ["a"]}, is_input=True)
+
+    assert (found.severity, found.why) == (DIFFERENT, f"a is required now; {UNDECIDED}")
+
+
 def test_the_comparison_of_a_recursive_schema_ends() -> None:
     old = {"$ref": "#/$defs/T", "$defs": {"T": {"properties": {"next": {"$ref": "#/$defs/T"}, "n": NUMBER}}}}
     new = {"$ref": "#/$defs/T", "$defs": {"T": {"properties": {"next": {"$ref": "#/$defs/T"}, "n": STRING}}}}
@@ -116,6 +145,12 @@ def test_the_comparison_of_a_recursive_schema_ends() -> None:
     assert weights(old, new) == [("properties/n/type", BREAKING)]
     assert weights(loop, loop) == []
     assert weights({"$ref": "#/nowhere"}, {"$ref": "other.json"}) != []
+
+
+def test_a_condition_of_one_is_the_same_as_its_keywords() -> None:
+    old = {"allOf": [{"$ref": "#/$defs/A"}], "default": 1, "$defs": {"A": INTEGER}}
+
+    assert compare_schemas(old, INTEGER | {"default": 1}, is_input=True) == []
 
 
 SCHEMAS = st.recursive(
@@ -133,6 +168,7 @@ SCHEMAS = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(SCHEMAS, SCHEMAS, st.booleans())
 def test_a_schema_equals_itself_and_any_two_schemas_can_be_compared(
     old: Any, new: Any, is_input: bool

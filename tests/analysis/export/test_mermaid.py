@@ -124,7 +124,7 @@ def test_every_message_is_an_arrow() -> None:
         "  S-->>C: ok 250.0 ms (forecast)",
         "  C->>S: tools/call forecast",
         "  S--xC: error -32602 invalid params#58; no 100.0 ms (forecast)",
-        "  S--xC: id 2 was answered before",
+        "  S--xC: ok#59; id 2 was answered before",
         "  S--xC: not JSON oops",
         "  Note over C,S: exit exit 1",
     ]

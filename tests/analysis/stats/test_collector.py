@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +21,8 @@ from mcpspy.core.session.correlation import REPEATED_EVENT
 from mcpspy.core.session.exchange import SUBSCRIBE, Exchange, State
 from mcpspy.core.session.session import Session
 from tests.analysis.stats.talking import Talk, group
-from tests.core.session.test_index import ENTRY, RECORDINGS, line_of
+from tests.core.session.test_index import ENTRY, RECORDINGS, both, line_of
+from tests.core.session.test_index import same as same_rows
 
 KINDS = {
     Request: "request",
@@ -67,12 +70,13 @@ class Expected:
         request, answer = exchange.request, exchange.answer
         self.states[exchange.state] += 1
         self.errors += exchange.state in (State.ERROR, State.TOOL_ERROR, State.REFUSED)
-        self.errors += exchange.state is State.LATE and isinstance(answer, Failure)
+        if exchange.state is State.LATE and answer is not None:
+            self.errors += isinstance(answer, Failure) or answer.is_tool_error
         self.sent += len(request.data)
         if answer is not None:
             self.back += len(answer.data)
-            if request.method != SUBSCRIBE:
-                self.took.append(max(answer.at - request.at, 0.0))
+            if request.method != SUBSCRIBE and exchange.latency is not None:
+                self.took.append(max(exchange.latency, 0.0))
 
 
 def same(lines: list[bytes]) -> None:
@@ -103,6 +107,7 @@ def same(lines: list[bytes]) -> None:
         assert each.count == wanted.states.total()
         assert (each.errors, each.sent, each.back) == (wanted.errors, wanted.sent, wanted.back)
         assert sorted(took for run in each.took._all() for took in run) == sorted(wanted.took)
+    assert session.failed == sum(each.errors for each in found) + stats.stray_errors
     others = [each for each in stats.groups.all if each.kind is GroupKind.NOTIFICATION]
     assert {(each.side, each.method): each.count for each in others} == dict(by_method)
     assert (stats.client, stats.server, stats.revision) == (session.client, session.server, session.revision)
@@ -158,6 +163,69 @@ def test_a_long_plain_session_adds_up_too(data: st.DataObject) -> None:
                 {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1}},
             )
     same(talk.lines)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["ask", "ask", "ask", "result", "result", "tool error", "error", "cancel"])
+        | st.sampled_from(["hold", "release", "delay", "inject", "refuse", "lost", "exit"]),
+        st.sampled_from(["client", "client", "server"]),
+        st.sampled_from([1, 2, 3, "1", 2.0]),
+    ),
+    max_size=40,
+)
+"""Kind of a step, the side that sends the request which it is about, and the id of that request."""
+
+
+def conversation(steps: list[tuple[str, str, Any]]) -> list[bytes]:
+    """Return the lines of a session over HTTP in which both sides send, answer, repeat and cancel requests."""
+    head: dict[str, Any] = {"stream": "1"}
+    talk, at = Talk().hello(**head), 1.0
+    for kind, side, number in steps:
+        at += 0.5
+        peer = "server" if side == "client" else "client"
+        about = {"from": side, "id": json.dumps(number), "method": "tools/call", **head}
+        match kind:
+            case "ask":
+                talk.ask(number, at, "tools/call", {"name": "a"}, side, http=int(number), **head)
+            case "result" | "tool error":
+                talk.answer(number, at, {"isError": kind == "tool error"}, peer, **head)
+            case "error":
+                talk.answer(number, at, side=peer, code=-32603, **head)
+            case "cancel":
+                params = {"requestId": number}
+                said = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+                talk.say(at, side, said, **head)
+            case "hold" | "release" | "delay":
+                seconds = {} if kind == "hold" else {"seconds": 0.25}
+                talk.note(at, "rule", action=kind, **about, **seconds)
+            case "inject":
+                talk.ask(number, at, "tools/call", {"name": "a"}, side, by="mcpspy", **head)
+            case "refuse":
+                talk.note(at, "http", http=int(number), status=503, **head)
+                talk.note(at, "http-end", http=int(number), hung_up=None, **head)
+            case "lost":
+                talk.note(at, "lost", entries=2, why="disk full")
+            case "exit":
+                talk.note(at, "exit", code=0, signal=None)
+    return talk.lines
+
+
+@settings(max_examples=150, deadline=None)
+@given(STEPS)
+def test_session_index_and_statistics_agree_on_every_request_of_any_conversation(
+    steps: list[tuple[str, str, Any]],
+) -> None:
+    lines = conversation(steps)
+    session, index = both([read_entry(line) for line in lines])
+    same_rows(session, index)
+    same(lines)
+    stats = counted(lines)
+    states = Counter(exchange.state for exchange in session.exchanges)
+    assert states[State.PENDING] == index.pending == len(session.pending) == len(stats.waiting) == 0
+    assert states == sum((Counter(each.states) for each in stats.groups.all), Counter())
+    assert states[State.UNANSWERED] == index.unanswered == len(session.unanswered)
+    assert stats.flight._from_client == stats.flight._from_server == 0
 
 
 def test_requests_are_counted_by_their_final_state() -> None:
@@ -323,6 +391,18 @@ def test_a_filter_chooses_what_is_in_the_tables_and_leaves_the_session_as_it_is(
     assert found("id:1") == [("tools/call", "a", 1)]
     assert found("time>4s kind:request") == [("tools/call", "b", 1)]
     assert talk.stats("tool:a").groups.largest[0].subject == "a"
+
+
+@pytest.mark.parametrize("action", ["delay", "release"])
+def test_the_time_for_which_a_request_is_held_is_not_the_servers(action: str) -> None:
+    talk = Talk().ask(1, 10.0, "tools/call", {"name": "a"})
+    about = {"from": "client", "id": "1", "method": "tools/call"}
+    if action == "release":
+        talk.note(10.0, "rule", action="hold", ticket=1, **about)
+    talk.note(10.0 if action == "delay" else 40.0, "rule", action=action, seconds=30.0, **about)
+    stats = counted(talk.answer(1, 42.0).lines)
+    took = stats.groups.total("client").took.times()
+    assert (took.most, stats.flight.served, stats.flight.area) == (2.0, 2.0, 2.0)
 
 
 def test_the_largest_messages_are_kept_with_their_place() -> None:

@@ -25,7 +25,7 @@ PROGRAMS = [
 @pytest.mark.parametrize("program", PROGRAMS, ids=" ".join)
 @pytest.mark.parametrize("name", ["memory", "--", "-x", "", "a b"])
 @pytest.mark.parametrize("has_args", [True, False])
-def test_what_is_written_is_read_again(program: list[str], name: str, has_args: bool) -> None:
+def test_a_written_command_is_read_again(program: list[str], name: str, has_args: bool) -> None:
     original = ["npx", "--", "--name", "theirs"]
     written = [*program, *command_line.run(name, ["--dir", "/d"], has_args=has_args), *original]
 
@@ -53,7 +53,7 @@ def test_a_bridge_names_its_headers_by_variable(name: str) -> None:
     )
 
 
-def test_which_options_take_a_value_is_what_the_commands_say() -> None:
+def test_the_options_with_a_value_are_those_of_the_commands() -> None:
     parser = ArgumentParser(add_help=False)
     bridge.configure(parser)
     switches = {flag for flag, (metavar, _) in run.OPTIONS.items() if metavar is None}
@@ -86,7 +86,7 @@ def test_a_url_that_is_a_secret_is_named_by_its_variable() -> None:
     ],
     ids=" ".join,
 )
-def test_what_is_another_command_is_none_of_ours(line: list[str]) -> None:
+def test_another_command_is_not_recognised(line: list[str]) -> None:
     assert command_line.read(line) is None
 
 

@@ -117,9 +117,7 @@ def test_fifty_servers_are_fifty_wrapped_servers(home: ServersLocation, seed: in
 
 @pytest.mark.parametrize("home", [JSON, TOML, YAML_], ids=["json", "toml", "yaml"])
 @pytest.mark.parametrize("seed", range(8))
-def test_others_read_in_it_what_we_wrote_and_what_stood_there_before(
-    home: ServersLocation, seed: int
-) -> None:
+def test_other_parsers_read_the_edit_and_the_rest_of_the_file(home: ServersLocation, seed: int) -> None:
     rng = Random(seed)
     made = configs.entries(rng, home, 5)
     plain = json.dumps(configs.document(home, made), indent=2)
@@ -149,7 +147,7 @@ def test_others_read_in_it_what_we_wrote_and_what_stood_there_before(
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_what_a_host_has_written_again_is_unwrapped_to_the_same_meaning(seed: int) -> None:
+def test_a_file_that_a_host_has_rewritten_is_unwrapped_to_the_same_meaning(seed: int) -> None:
     rng = Random(seed)
     made = configs.entries(rng, JSON, 5)
     before = configs.document(JSON, made)
@@ -218,7 +216,9 @@ def test_an_anchor_that_is_used_elsewhere_is_not_moved_from_under_it() -> None:
     assert edited.left == {"a": UNSAFE, "b": "its args are not a list"}
 
 
-def test_what_would_not_unwrap_to_the_same_bytes_is_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_would_not_unwrap_to_the_same_bytes_is_not_wrapped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(wrap, "unwrap_stdio", lambda *_: [])
     text = one('{"command": "npx"}')
 
@@ -227,7 +227,7 @@ def test_what_would_not_unwrap_to_the_same_bytes_is_not_wrapped(monkeypatch: pyt
     assert (edited.text, edited.left) == (text, {"a": UNSAFE})
 
 
-def test_what_can_be_wrapped_is_wrapped_beside_what_cannot() -> None:
+def test_a_server_is_wrapped_beside_one_that_cannot_be() -> None:
     text = "mcpServers:\n- {name: a, command: x}\n- name: b\n  command: |\n    y\n- {name: c, command: z}\n"
 
     edited = wrapped(text, YAML_, ["a", "b", "c"], HOW)

@@ -70,6 +70,6 @@ def test_an_empty_file_is_an_empty_object(text: str) -> None:
         ("[" * 5000, "line 1, column 202"),
     ],
 )
-def test_what_is_no_json_is_told_with_its_place(text: str, where: str) -> None:
+def test_invalid_json_is_reported_with_its_place(text: str, where: str) -> None:
     with pytest.raises(UsageError, match=f"^{where}: not JSON: "):
         jsonc.read(text)

@@ -25,7 +25,7 @@ def test_neighbours_are_one_run_whatever_blanks_and_comments_part_them() -> None
     assert [before and before.key for before, _, _ in found.runs(["a", "b", "e"])] == [None, "d"]
 
 
-def test_what_stands_in_several_places_is_left_alone() -> None:
+def test_a_value_in_several_places_is_left_alone() -> None:
     text = '[s.x]\nurl = "u"\nheaders.A = "1"\n'
     with pytest.raises(SkippedEntry, match="headers is not defined in one place"):
         place(text, ConfigSyntax.TOML, "s", "x").runs(["url", "headers"])

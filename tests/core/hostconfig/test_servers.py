@@ -73,14 +73,14 @@ def test_no_servers_are_none(text: str) -> None:
     assert servers(read(text, ConfigSyntax.JSON), ("s",), STANDARD) == []
 
 
-def test_a_list_where_an_object_should_be_is_told() -> None:
+def test_a_list_in_place_of_an_object_is_reported() -> None:
     with pytest.raises(UsageError, match=r"^a\.b is not an object of servers"):
         servers(read('{"a": {"b": []}}', ConfigSyntax.JSON), ("a", "b"), STANDARD)
     with pytest.raises(UsageError, match=r"^s is not a list of servers"):
         servers(read("s: {}", ConfigSyntax.YAML), ("s",), EntryLayout(named=True))
 
 
-def test_a_list_says_its_names() -> None:
+def test_a_list_contains_its_names() -> None:
     found = servers(
         read("s: [{name: b, command: x}, {command: y}, {name: a}]", ConfigSyntax.YAML),
         ("s",),

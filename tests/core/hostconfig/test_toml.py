@@ -61,7 +61,7 @@ def test_it_reads_what_tomllib_reads_and_every_span_is_of_its_value(text: str) -
             assert content(node) == value
 
 
-def test_a_table_stands_from_its_header_to_its_last_value() -> None:
+def test_a_table_reaches_from_its_header_to_its_last_value() -> None:
     text = '[s.x]\na = 1\n\n[ s . x . "t" ] # c\nb = 2 # d\n\n[s.x.u]\n# e\n'
     entry = toml.read(text).get("s", "x")
 
@@ -76,7 +76,7 @@ def test_a_table_stands_from_its_header_to_its_last_value() -> None:
     assert text[empty.start : empty.node.end] == "[s.x.u]"
 
 
-def test_what_stands_before_the_last_part_of_a_key_is_known() -> None:
+def test_the_parts_before_the_last_one_of_a_key_are_known() -> None:
     member = toml.read('[s]\n"x y".command = "z"').get("s", "x y")
 
     assert member is not None
@@ -84,7 +84,7 @@ def test_what_stands_before_the_last_part_of_a_key_is_known() -> None:
 
 
 @pytest.mark.parametrize("text", ["a = ", "[a", "a = 1\na = 2", "{}", "a = [" * 2000])
-def test_what_is_no_toml_is_told(text: str) -> None:
+def test_invalid_toml_is_reported(text: str) -> None:
     with pytest.raises(UsageError, match=r"^not TOML: "):
         toml.read(text)
 

@@ -28,7 +28,7 @@ def test_changes_that_overlap_are_refused() -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cn"])))
-def test_a_literal_says_the_same_in_every_syntax(text: str) -> None:
+def test_a_literal_has_the_same_value_in_every_syntax(text: str) -> None:
     literal = quoted(text)
 
     assert json.loads(literal) == text
@@ -48,12 +48,12 @@ def test_of_duplicate_members_the_last_is_found() -> None:
     assert jsonc.read("[]").get("a", "b") is None
 
 
-def test_what_a_node_says_does_not_depend_on_its_places() -> None:
+def test_the_value_of_a_node_does_not_depend_on_its_places() -> None:
     assert plain(jsonc.read('{"a":["b",1.0]}')) == plain(jsonc.read(' { "a" : [ "b" , 1.0 ] }'))
     assert plain(jsonc.read('"1"')) != plain(jsonc.read("1"))
 
 
-def test_a_place_is_told_by_line_and_column() -> None:
+def test_a_place_is_reported_by_line_and_column() -> None:
     assert where("a\nbc", 3) == "line 2, column 2"
     assert where("", 0) == "line 1, column 1"
 

@@ -54,7 +54,7 @@ def test_a_command_runs_through_mcpspy_with_all_else_as_it_was() -> None:
     ],
     ids=["a line", "empty", "lines"],
 )
-def test_arguments_stand_as_those_beside_them(before: str, after: str) -> None:
+def test_arguments_are_laid_out_like_those_beside_them(before: str, after: str) -> None:
     assert edited(f'{{"command": "npx", "args": {before}}}').text == (
         f'{{"mcpServers": {{"a": {{"command": "/bin/mcpspy", "args": {after}}}}}}}'
     )
@@ -94,12 +94,12 @@ def test_a_url_goes_through_a_bridge_and_its_headers_through_the_environment() -
 
 
 @pytest.mark.parametrize("member", ["type", "transport"])
-def test_a_server_of_the_old_transport_is_said_to_be_one(member: str) -> None:
+def test_a_server_of_the_old_transport_is_reported(member: str) -> None:
     assert made(f'{{"{member}": "sse", "url": "http://localhost/x"}}')["args"][-1] == "--sse"
     assert "--sse" not in made(f'{{"{member}": "http", "url": "http://localhost/sse"}}')["args"]
 
 
-def test_headers_whose_names_differ_in_their_marks_only_have_variables_of_their_own() -> None:
+def test_headers_whose_names_differ_only_in_their_marks_have_different_variables() -> None:
     entry = made('{"url": "http://localhost/", "headers": {"X-A": "1", "X_A": "2", "x-a": "3"}}')
 
     assert entry["args"][6::2] == [
@@ -173,7 +173,7 @@ def test_a_server_that_needs_no_login_is_wrapped(entry: str) -> None:
         ('{"command": "x", "url": "http://localhost"}', "it has both a command and a URL"),
     ],
 )
-def test_what_cannot_be_bridged_is_left_alone_with_a_reason(entry: str, why: str) -> None:
+def test_a_server_that_cannot_be_bridged_is_left_alone_with_a_reason(entry: str, why: str) -> None:
     assert edited(entry).left == {"a": why}
 
 

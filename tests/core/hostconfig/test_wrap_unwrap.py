@@ -65,7 +65,7 @@ def test_a_comma_after_the_last_argument_goes_with_it() -> None:
     assert json.loads(unwrapped(made, JSON, ["a"]).text)["mcpServers"]["a"] == {"command": "x", "args": []}
 
 
-def test_what_stood_after_a_member_that_is_gone_stands_with_the_rest() -> None:
+def test_a_member_behind_a_removed_one_is_put_with_the_rest() -> None:
     made = wrap('{"url": "http://localhost/", "disabled": true, "headers": {"A": "1"}}')
     changed = made.replace(', "disabled": true', "")
 

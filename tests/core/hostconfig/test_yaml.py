@@ -66,7 +66,7 @@ def test_a_block_ends_with_its_last_value() -> None:
     assert TEXT[node.start : node.end].endswith("more: 7")
 
 
-def test_what_does_not_stand_where_it_is_used_is_nothing_to_change() -> None:
+def test_a_value_that_is_defined_elsewhere_is_not_changed() -> None:
     root = yaml.read("a: &x [1]\nb: *x\nc: {<<: &m {k: v}}\nd: [*x, 2]\ne:\n- *x\n- 3\n")
     kinds = {member.key: member.node.kind for member in root.members}
 
@@ -87,7 +87,7 @@ def test_what_does_not_stand_where_it_is_used_is_nothing_to_change() -> None:
         ("a: \x07", "line 1"),
     ],
 )
-def test_what_is_no_yaml_is_told_with_its_place(text: str, where: str) -> None:
+def test_invalid_yaml_is_reported_with_its_place(text: str, where: str) -> None:
     with pytest.raises(UsageError, match=f"^({where}.*: )?not YAML: "):
         yaml.read(text)
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.core.query.fields import KINDS, STATUSES
+from mcpspy.core.query.fields import KIND_GROUPS, KINDS, STATUSES
+from mcpspy.core.query.fields import NOTES as NOTE_KINDS
 from mcpspy.core.query.lexer import FIELDS, QueryError
 from mcpspy.core.query.parser import parse
 from mcpspy.core.session.exchange import State
@@ -46,7 +47,12 @@ STATUS_OKAY = f'unknown status "okay": use one of {", ".join(STATUSES)}'
         ("session:*", "READ"),
         # Ids.
         ("id:7", "CALL READ"),
-        ('id:"7"', "CALL READ"),
+        ('id:"7"', "READ"),
+        ("id:7.0", "CALL"),
+        ("id=7e0", "CALL"),
+        ("id!=7.0 id:*", "READ"),
+        ("id=8", ""),
+        ("id:null", "PROMPT FAILURE TOOL_ERROR LATE STRAY"),
         ("id=7", "CALL"),
         ('id="7"', "READ"),
         ("id:7*", "CALL READ"),
@@ -72,7 +78,8 @@ STATUS_OKAY = f'unknown status "okay": use one of {", ".join(STATUSES)}'
         ("status:ok", "CALL PROMPT"),
         ("status:err", "FAILURE TOOL_ERROR REFUSED LATE STRAY"),
         ("is:failed", "FAILURE TOOL_ERROR REFUSED LATE STRAY"),
-        ("status=error", "FAILURE"),
+        ("status=error", "FAILURE LATE STRAY"),
+        ("status:rpcerror", "FAILURE LATE STRAY"),
         ("status:toolerr", "TOOL_ERROR"),
         ('status:"Tool Error"', "TOOL_ERROR"),
         ("status:late", "LATE"),
@@ -110,9 +117,30 @@ def test_a_filter_finds_matching_items(query: str, found: str) -> None:
             "okay",
         ),
         ("is:fast", None, "fast"),
-        ("dir:up", 'unknown dir "up": use one of client, server, c2s, s2c, ->, <-', "up"),
-        ("kind:reqst", 'unknown kind "reqst": did you mean request?', "reqst"),
-        ("note:stder1", 'unknown note "stder1": did you mean stderr?', "stder1"),
+        ("dir:up", 'unknown sender "up": use one of client, server, c2s, s2c, ->, <-', "up"),
+        (
+            "from:clients",
+            'unknown sender "clients": did you mean client? Use one of client, server, c2s, s2c, ->, <-',
+            "clients",
+        ),
+        (
+            "kind:reqst",
+            f'unknown kind "reqst": did you mean request? Use one of {", ".join((*KINDS, *KIND_GROUPS))}',
+            "reqst",
+        ),
+        ("-kind!=foo", f'unknown kind "foo": use one of {", ".join((*KINDS, *KIND_GROUPS))}', "foo"),
+        ("kind:foo*", f'unknown kind "foo*": use one of {", ".join((*KINDS, *KIND_GROUPS))}', "foo*"),
+        (
+            "note:stder1",
+            f'unknown kind of event "stder1": did you mean stderr? Use one of {", ".join(NOTE_KINDS)}',
+            "stder1",
+        ),
+        (
+            "status:unaswered",
+            f'unknown status "unaswered": did you mean unanswered? Use one of {", ".join(STATUSES)}',
+            "unaswered",
+        ),
+        ("id>5", "id cannot be compared with >: write id:5", "5"),
         ("method>5", "method cannot be compared with >: write method:5", "5"),
         ("status<5", "status cannot be compared with <: write status:5", "5"),
     ],
@@ -141,7 +169,7 @@ def test_case_is_ignored_in_any_alphabet() -> None:
 
 
 def test_a_note_of_an_unknown_kind_can_be_found() -> None:
-    assert parse("note:weather").matches(Row(side="", kind="weather-report"))
+    assert parse('note:"weather"').matches(Row(side="", kind="weather-report"))
 
 
 def test_every_state_has_its_name_without_blanks() -> None:
@@ -150,6 +178,62 @@ def test_every_state_has_its_name_without_blanks() -> None:
             assert [s for s in State if parse(f"status:{state.replace(' ', '')}").matches(Row(status=s))] == [
                 state
             ]
+
+
+def test_an_id_is_compared_by_value_and_a_string_is_not_a_number() -> None:
+    ids = [
+        "1",
+        "1.0",
+        "1e0",
+        "10E-1",
+        '"1"',
+        '"1.0"',
+        "-1",
+        "12345678901234567890",
+        "1e400",
+        "1e99999999999999999999",
+        "null",
+        '"null"',
+    ]
+
+    def found(query: str) -> list[str]:
+        matches = parse(query).matches
+        return [each for each in ids if matches(Row(id=each))]
+
+    assert found("id:1") == ["1", "1.0", "1e0", "10E-1", '"1"']
+    assert found("id:1.0") == ["1", "1.0", "1e0", "10E-1", '"1.0"']
+    assert found("id=1e0") == ["1", "1.0", "1e0", "10E-1"]
+    assert found('id:"1"') == found('id="1"') == ['"1"']
+    assert found("id:12345678901234567891") == []
+    assert found("id=12345678901234567890.0") == ["12345678901234567890"]
+    assert found("id:1e999999999") == []
+    assert found("id=1e99999999999999999999") == ["1e99999999999999999999"]
+    assert found("id:null") == ["null", '"null"']
+    assert found("id=null") == ["null"]
+
+
+def test_an_error_without_an_open_request_is_found_by_its_status_code_and_id() -> None:
+    stray = Row(kind="error", side="server", error_code=-32700)
+    request, note = Row(), Row(kind="error", side="")
+
+    for query in ("status:error", "status=error", "status:rpcerror", "code:-32700", "id:null", "id=null"):
+        matches = parse(query).matches
+        assert (query, matches(stray), matches(request)) == (query, True, False)
+    assert not parse("status=error").matches(note)
+    assert not parse("id:null").matches(note)
+
+
+def test_members_of_a_batch_are_found() -> None:
+    for query in ("kind:batch", "is:batch"):
+        assert parse(query).matches(Row(is_batch=True))
+        assert not parse(query).matches(Row())
+
+
+def test_the_kinds_of_events_are_those_of_the_format() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "format.md").read_text(encoding="utf-8")
+    table = page.split("| `note` | further keys | |")[1].split("\n\n")[0]
+
+    assert {line.split("`")[1] for line in table.splitlines()[2:]} == set(NOTE_KINDS)
 
 
 def test_every_kind_can_be_found() -> None:
@@ -161,4 +245,4 @@ def test_every_kind_can_be_found() -> None:
 def test_the_page_names_every_field_status_and_kind() -> None:
     page = (Path(__file__).parents[3] / "docs" / "filter.md").read_text(encoding="utf-8")
 
-    assert not [name for name in (*FIELDS, *STATUSES, *KINDS) if f"`{name}" not in page]
+    assert not [name for name in (*FIELDS, *STATUSES, *KINDS, *KIND_GROUPS) if f"`{name}" not in page]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.core.query.lexer import REGEX, WORD, Atom, QueryError
+from mcpspy.core.query.lexer import FIELDS, REGEX, WORD, Atom, QueryError
 from mcpspy.core.query.parser import AllOf, AnyOf, Node, Not, parse_tree
 
 # Tokens with a meaning, more often than by chance.
@@ -18,6 +18,9 @@ PIECES = st.sampled_from(
 TYPED = st.one_of(
     st.text(), st.lists(PIECES).map("".join), st.lists(st.one_of(PIECES, st.text(max_size=3))).map("".join)
 )
+
+
+BAD_STEP = 'bad step: use .name, ["any name"], [0], [-1] or []'
 
 
 def shape(node: Node | None) -> str:
@@ -56,9 +59,9 @@ def shape(node: Node | None) -> str:
         (r'"say \"hi\" to c:\\x\n"', r'say "hi" to c:\x\n'),
         ("tools/call a-b a!b a&b", "(tools/call a-b a!b a&b)"),
         ("file:///x test://y note://z text://t", "(file:///x test://y note://z text://t)"),
-        ("a=b c>d urn:isbn:1", "(a=b c>d urn:isbn:1)"),
+        ('"a=b" "urn:isbn:1" 12:30', "(a=b urn:isbn:1 12:30)"),
         ("Method:x METHOD=y method!=z", "(method:x method=y method!=z)"),
-        ("about:x resource:y side:c session:1", "(subject:x uri:y dir:c stream:1)"),
+        ("about:x target:x resource:y side:c session:1", "(subject:x subject:x uri:y dir:c stream:1)"),
         ("uri:file:///x", "uri:file:///x"),
         ('tool:"a b"', "tool:a b"),
         ("dir:-> dir:<-", "(dir:-> dir:<-)"),
@@ -94,6 +97,34 @@ def test_a_filter_is_parsed_as_intended(text: str, tree: str) -> None:
             "statsu=x",
             "unknown field statsu: did you mean status=? Put a word that contains = in quotes",
             "statsu",
+        ),
+        (
+            "a foo:bar",
+            f"unknown field foo: the fields are {', '.join(dict.fromkeys(FIELDS.values()))}. Put a word that contains : in quotes",
+            "foo",
+        ),
+        (
+            "Content-Type!=x",
+            f"unknown field Content-Type: the fields are {', '.join(dict.fromkeys(FIELDS.values()))}. Put a word that contains != in quotes",
+            "Content-Type",
+        ),
+        ("tool:a method = x", "expected a field before '=', without a blank between", "="),
+        ("!=ok", "expected a field before '=', without a blank between", "="),
+        ("params.", BAD_STEP, "."),
+        ("a params..b", BAD_STEP, "..b"),
+        ("params.a[", BAD_STEP, "["),
+        ("params.a[x]:1", BAD_STEP, "[x]:1"),
+        ("error...", BAD_STEP, "..."),
+        ("params.a : b", "expected a field before ':', without a blank between", ":"),
+        (
+            "Params.a=1",
+            "unknown member Params: did you mean params? Put a word that contains : or = in quotes",
+            "Params",
+        ),
+        (
+            "example.com:8000",
+            "unknown member example: a path begins with params, result or error. Put a word that contains : or = in quotes",
+            "example",
         ),
         ("a (b", "unclosed (", "("),
         ("(", "unclosed (", "("),

@@ -60,7 +60,7 @@ def near_misses(each: TokenFormat, choose: random.Random) -> list[str]:
     repeated = _PART.sub(lambda found: "x" * int(found["count"] or 36), each.example)
     end = max(made.find(text) + len(text) for text in each.literals if text in made)
     missed = [repeated, made[: end + 3] if end + 8 < len(made) else made[: end - 1]]
-    missed.append(made[made.index(":") :] if each.lead else made[each.back // 2 + 1 :])
+    missed.append(made[made.index(":") :] if each.literals[0].startswith(":") else made[each.back // 2 + 1 :])
     if made[0].isalnum():
         missed += [f"x{made}", f"word_{made}"]
     return missed

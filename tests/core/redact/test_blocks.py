@@ -124,7 +124,7 @@ def test_a_key_without_an_end_is_closed_after_200_lines() -> None:
         ["-----BEGIN PUBLIC KEY-----", "MIIEowIBAAKCAQEA7bq0", "-----END PUBLIC KEY-----"],
     ],
 )
-def test_what_only_mentions_a_key_is_unchanged(lines: list[str]) -> None:
+def test_a_text_that_only_mentions_a_key_is_unchanged(lines: list[str]) -> None:
     assert texts(written("stderr", lines, Redactor(corpus.KEY))) == lines
 
 

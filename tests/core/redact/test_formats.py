@@ -12,6 +12,7 @@ import pytest
 from mcpspy.core.redact import format_table, literals
 from mcpspy.core.redact.config import RedactionRules
 from mcpspy.core.redact.formats import FormatError, TokenFormat, generated, read_format, read_formats
+from mcpspy.core.redact.redactor import Redactor
 from mcpspy.core.redact.text import spans
 from tests.core.redact import made_up
 
@@ -126,3 +127,9 @@ def test_an_id_is_used_once() -> None:
 
 def test_the_file_is_part_of_the_package() -> None:
     assert Path(made_up.FILE).is_file()
+
+
+@pytest.mark.parametrize("prefix", ["glpat-", "SIE-glpat-", "my-company-glpat-"])
+def test_a_gitlab_token_is_redacted_with_the_prefix_of_its_instance(prefix: str) -> None:
+    made = made_up.token(prefix + "<w20>", random.Random(3))
+    assert made not in Redactor(bytes(32)).message(f'{{"a":"uses {made} here"}}'.encode()).decode()

@@ -12,7 +12,7 @@ from mcpspy.core.redact import names, patterns
 from mcpspy.core.redact.config import RedactionRules
 from mcpspy.core.redact.patterns import SHAPES
 from mcpspy.core.redact.places import BY_LITERAL
-from mcpspy.core.redact.prefilter import AT, CUSTOM, INSENSITIVE, LITERALS, OVERLAP, Prefilter
+from mcpspy.core.redact.prefilter import AT, CUSTOM, INSENSITIVE, LITERALS, LONG, OVERLAP, Prefilter
 from mcpspy.core.redact.text import _at, is_suspect, spans
 from mcpspy.core.redact.walker import JsonWalker
 from tests.core.redact import corpus
@@ -144,7 +144,7 @@ TEXTS = st.lists(PIECES, max_size=14) | st.tuples(
 
 @SEARCHED
 @given(TEXTS.map("".join))
-def test_what_a_rule_would_redact_is_a_hit_and_suspect_in_a_message(text: str) -> None:
+def test_a_text_that_a_rule_would_redact_is_a_hit_and_suspect_in_a_message(text: str) -> None:
     data = text.encode()
     if secret_in(data):
         assert any(literal in LITERALS for _, literal in GATE.hits(data)), text
@@ -201,8 +201,9 @@ def test_another_at_sign_is_not_a_hit(text: bytes) -> None:
     )
 )
 def test_the_search_around_fragments_finds_what_a_search_of_all_bytes_finds(data: bytes) -> None:
-    padded = data + b"x" * 20_000
-    assert GATE._find_names(padded) == GATE._literals(padded.lower(), overlapping=True)
+    padded = data + b"x" * max(LONG, 20_000)
+    exact = GATE._exact(padded.lower(), overlapping=True)
+    assert GATE.hits(padded) == GATE.ordered(padded, exact) == GATE.hits(data)
 
 
 def test_custom_literals_are_hits_too() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import FrameEncoder
 from mcpspy.core.redact.config import RedactionRules
 from mcpspy.core.redact.placeholder import fits, placeholder
+from mcpspy.core.redact.prefilter import LONG
 from mcpspy.core.redact.redactor import Redactor
 from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.recording.reader import Recording
@@ -22,6 +24,7 @@ from mcpspy.io.recording.redaction import clean
 from tests.core.redact import corpus
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.core.redact.corpus import Line
@@ -310,3 +313,48 @@ def test_a_mock_of_a_redacted_recording_responds_like_that_of_the_original(
         assert all(fits(one, other) for one, other in zip(responses, was, strict=True))
         assert rules is not None or responses == was
         assert (b"[redacted:" in out.read_bytes()) == (rules is not None)
+
+
+DENSE: dict[str, Callable[[int], bytes]] = {
+    "members": lambda n: b"{%b}" % b",".join([b'"password":"x1"'] * n),
+    "assignments": lambda n: b'{"a":"%b"}' % (b"password=x1y2z3 " * n),
+    "tokens": lambda n: b'{"a":"%b"}' % (b"ghp_a1b2c3d4e5f6g7h8i9j0k1l2m3n4o5p6q7r8 " * n),
+    "levels": lambda n: b'{"password":"x1","a":' * n + b"1" + b"}" * n,
+    "names of members": lambda n: b"{%b}" % b",".join(b'"password%d":1' % number for number in range(n)),
+    "names without values": lambda n: b'{"a":"%b"}' % (b"password " * n),
+    "encoded URLs": lambda n: b'{"path":"/?%b"}' % (b"pass%77ord=x1y2z3&" * n),
+}
+"""Messages in which nearly every word is, or looks like, a secret."""
+
+
+def operations(line: bytes, rules: RedactionRules | None) -> int:
+    """Return the number of functions that are called to redact a line."""
+    count = 0
+
+    def called(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    redacting = redactor(rules)
+    redacting.lines(b'{"password":"x1","a":"%b"}\n' % (b"x" * LONG))
+    sys.setprofile(called)
+    try:
+        redacting.lines(line)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("what", DENSE)
+@pytest.mark.parametrize("is_thorough", [False, True], ids=["built-in rules", "with a pattern"])
+def test_twice_as_many_secrets_take_twice_the_operations(what: str, is_thorough: bool) -> None:
+    rules = RedactionRules(patterns=["x.*y|x"]) if is_thorough else None
+    short, long = (
+        operations(
+            (b'{"t":0.1,"from":"server","msg":%b}\n' if "URL" not in what else b"%b\n") % DENSE[what](n),
+            rules,
+        )
+        for n in (300, 600)
+    )
+    assert short > 300
+    assert long / short < 2.5

@@ -1,4 +1,4 @@
-"""Correlation on minimal requests; `test_session` covers whole sessions."""
+"""Correlation of any conversation, against a model; which lines take the short cut."""
 
 from __future__ import annotations
 
@@ -9,123 +9,13 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from msgspec import Raw, Struct
 
 from mcpspy.core.protocol.spec import other
-from mcpspy.core.recording.decode import Frame, Note
-from mcpspy.core.session.correlation import REPEATED_EVENT, RequestTable, question
-from mcpspy.core.session.exchange import Event, State
+from mcpspy.core.recording.decode import Frame, Note, read_entry
+from mcpspy.core.session.correlation import REPEATED_EVENT
+from mcpspy.core.session.exchange import State
 from mcpspy.core.session.index import Index
 from mcpspy.core.session.session import Change, Session
-
-
-class OpenRequest(Struct, eq=False):
-    """A request that has only a state."""
-
-    state: State = State.PENDING
-    is_task: bool = False
-    is_subscription: bool = False
-    is_modern: bool = False
-
-
-CLIENT, SERVER = Frame(0.0, "client", b""), Frame(0.0, "server", b"")
-
-
-def test_a_response_settles_the_pending_request_with_its_id() -> None:
-    pairing, asked = RequestTable[OpenRequest](), OpenRequest()
-    assert pairing.request(asked, CLIENT, "1", None, modern=False) is None
-    assert list(pairing.pending()) == [asked]
-    assert pairing.answer(CLIENT, "1", Event.RESULT) == (None, None), "the client answered its own request"
-    assert pairing.answer(SERVER, "1", Event.RESULT) == (asked, None)
-    assert (asked.state, list(pairing.pending())) == (State.OK, [])
-    assert pairing.explain_unsolicited(SERVER, "1") == (asked, "id 1 was answered before")
-
-
-def test_a_response_finds_its_request_however_old() -> None:
-    pairing = RequestTable[OpenRequest](forgets=True)
-    first = OpenRequest()
-    pairing.request(first, CLIENT, "0", None, modern=False)
-    for number in range(1, 50):
-        pairing.request(OpenRequest(), CLIENT, str(number), None, modern=False)
-        pairing.answer(SERVER, str(number), Event.RESULT)
-        pairing.forget_but(3)
-
-    assert len(pairing._answered) == 3
-    assert pairing.waiting() == [first]
-    assert pairing.answer(Frame(1.0, "server", b""), "0", Event.RESULT) == (first, None)
-    assert first.state is State.OK
-
-
-def test_an_http_exchange_is_forgotten_only_after_its_end() -> None:
-    pairing = RequestTable[OpenRequest](forgets=True)
-    for number in range(1, 20):
-        frame = Frame(0.0, "client", b"", stream="1", http=number)
-        pairing.request(OpenRequest(), frame, str(number), None, modern=False)
-        pairing.http(number, 404)
-        if number > 1:
-            pairing.http_end(number, None)
-        pairing.forget_but(3)
-
-    assert sorted(pairing._posted) == [1, 17, 18, 19]
-    refused, flaw = pairing.http_end(1, None)
-    assert refused is not None
-    assert (refused.state, flaw) == (State.REFUSED, "HTTP 404")
-
-
-def test_recent_events_are_recognised_when_they_are_repeated() -> None:
-    pairing = RequestTable[OpenRequest](forgets=True)
-    for number in range(10):
-        assert not pairing.is_repeated(Frame(0.0, "server", b"", stream="1", event_id=str(number)))
-        pairing.forget_but(3)
-
-    assert [
-        pairing.is_repeated(Frame(0.0, "server", b"", stream="1", event_id=str(number)))
-        for number in (9, 7, 0)
-    ] == [True, True, False]
-
-
-def test_an_answered_question_is_forgotten() -> None:
-    pairing = RequestTable[OpenRequest](forgets=True)
-    asked = (None, "tools/call", "book", "state")
-    first, second = OpenRequest(), OpenRequest()
-    pairing.add_question(asked, first)
-    pairing.add_question(asked, second)
-
-    assert [pairing.continued(asked) for _ in range(3)] == [first, second, None]
-    assert pairing._questions == {}
-
-
-@pytest.mark.parametrize(("modern", "flaw"), [(False, "id 1 was used before"), (True, None)])
-def test_an_id_may_be_reused_only_without_a_session(modern: bool, flaw: str | None) -> None:
-    pairing = RequestTable[OpenRequest]()
-    pairing.request(OpenRequest(), CLIENT, "1", None, modern=modern)
-    pairing.answer(SERVER, "1", Event.RESULT)
-    assert pairing.request(OpenRequest(), CLIENT, "1", None, modern=modern) == flaw
-
-
-def test_streams_do_not_share_ids() -> None:
-    pairing, one, two = RequestTable[OpenRequest](), OpenRequest(), OpenRequest()
-    pairing.request(one, Frame(0.0, "client", b"", "1", 1), "1", None, modern=False)
-    pairing.request(two, Frame(0.0, "client", b"", "2", 2), "1", None, modern=False)
-    assert pairing.answer(Frame(0.0, "server", b"", "2", 2), "1", Event.RESULT) == (two, None)
-    assert one.state is State.PENDING
-
-
-def test_open_requests_end_unanswered_but_a_subscription_is_closed() -> None:
-    pairing, plain, listening = RequestTable[OpenRequest](), OpenRequest(), OpenRequest(is_subscription=True)
-    pairing.request(plain, CLIENT, "1", None, modern=True)
-    pairing.request(listening, CLIENT, "2", None, modern=True)
-    assert pairing.end() == [plain, listening]
-    assert (plain.state, listening.state) == (State.UNANSWERED, State.CLOSED)
-
-
-def test_a_question_and_its_answer_share_the_state_whatever_the_stream() -> None:
-    state, nothing = Raw(b'"s"'), Raw()
-    assert question("1", "tools/call", "x", state, nothing) == question(
-        "2", "tools/call", "x", state, nothing
-    )
-    assert question("1", "m", None, nothing, Raw(b'{"b":1,"a":2}')) == ("1", "m", None, "a,b")
-
 
 KEYS = st.tuples(
     st.sampled_from([None, "a"]), st.sampled_from(["client", "server"]), st.sampled_from([1, "1", 2.0])
@@ -321,7 +211,7 @@ def test_an_id_that_was_used_before_does_not_take_the_short_cut() -> None:
 
 def test_a_result_that_identifies_the_server_does_not_take_the_short_cut() -> None:
     index = Index()
-    index.add_lines(HELLO[:1], 0)
+    index.add_lines([HELLO[0], HELLO[1].replace(b"serverInfo", b"info")], 0)
     named = ANSWERED.replace(
         b'"isError":true', b'"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}'
     )
@@ -377,3 +267,42 @@ def test_every_entry_yields_a_change_of_the_right_type() -> None:
 
 def frame(message: dict[str, Any], side: str = "client", **head: Any) -> Frame:
     return Frame(0.0, side, json.dumps({"jsonrpc": "2.0", **message}).encode(), **head)
+
+
+def test_the_revision_is_the_one_that_both_sides_accepted() -> None:
+    session = Session()
+    session.add(read_entry(HELLO[0]))
+    assert session.revision_text == "2025-11-25 (not accepted by the server)"
+    session.add(read_entry(HELLO[1].replace(b"2025-11-25", b"1999-01-01")))
+    assert (session.revision_text, session.agreed_revision) == (
+        "1999-01-01 (not accepted by the client)",
+        None,
+    )
+    session.add(read_entry(ASKED))
+    assert (session.revision_text, session.agreed_revision) == ("1999-01-01", "1999-01-01")
+
+
+def test_a_stream_is_labelled_with_its_client_and_its_number_if_two_have_one_name() -> None:
+    session, index = Session(), Index()
+    hello = [line.replace(b'"from"', OVER_HTTP) for line in HELLO]
+    other_hello = [line.replace(b'"stream":"1"', b'"stream":"2"') for line in hello]
+    for lines, labels in ((hello, ["c", "2", ""]), (other_hello, ["c #1", "c #2", ""])):
+        session.add_all(map(read_entry, lines))
+        index.add_lines(lines, 0)
+        assert [session.client_label(stream) for stream in ("1", "2", None)] == labels
+        assert [index.client_label(stream) for stream in ("1", "2", None)] == labels
+
+
+def test_a_plain_request_names_the_client_of_its_stream() -> None:
+    meta = b'"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"later","version":"1"},'
+    count, index = taken([ASKED.replace(b'"_meta":{', meta).replace(b'"from"', OVER_HTTP)])
+    assert (count, index.client_label("1")) == (1, "later")
+
+
+def test_the_server_is_reached_by_the_first_response_that_is_not_of_the_proxy() -> None:
+    session = Session()
+    session.add(Note(1.0, "http", {"http": 1, "status": 502, "error": "cannot reach x"}))
+    assert session.upstream_error == "cannot reach x"
+    session.add(Note(2.0, "http", {"http": 2, "status": 404}))
+    session.add(Note(3.0, "http", {"http": 3, "status": 502, "error": "cannot reach x"}))
+    assert session.upstream_error is None

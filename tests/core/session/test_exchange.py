@@ -8,10 +8,10 @@ import pytest
 
 from mcpspy.core.protocol.message import Failure, Request, Result, read_frame
 from mcpspy.core.recording.decode import Frame
-from mcpspy.core.session.exchange import TRANSITIONS, Event, Exchange, State, transition
+from mcpspy.core.session.exchange import MAY_CHANGE, TRANSITIONS, Event, Exchange, State, transition
 
 ANSWERS = {Event.RESULT, Event.TOOL_ERROR, Event.QUESTION, Event.FAILURE}
-FINAL = set(State) - {State.PENDING, State.CANCELLED}
+FINAL = set(State) - {State.PENDING, State.CANCELLED, State.UNKNOWN}
 
 LEADS_TO = {
     ("pending", "progress"): "pending",
@@ -22,7 +22,15 @@ LEADS_TO = {
     ("pending", "cancel"): "cancelled",
     ("pending", "close"): "closed",
     ("pending", "refusal"): "refused",
+    ("pending", "loss of entries"): "unknown",
     ("pending", "end of session"): "no answer",
+    ("unknown", "progress"): "unknown",
+    ("unknown", "result"): "ok",
+    ("unknown", "tool error"): "tool error",
+    ("unknown", "question"): "input required",
+    ("unknown", "failure"): "error",
+    ("unknown", "cancel"): "cancelled",
+    ("unknown", "refusal"): "refused",
     ("cancelled", "progress"): "cancelled",
     ("cancelled", "result"): "answered late",
     ("cancelled", "tool error"): "answered late",
@@ -72,8 +80,8 @@ def test_every_state_can_be_reached_from_a_new_request() -> None:
     assert reached == set(State)
 
 
-def test_every_response_settles_pending_and_cancelled_requests() -> None:
-    for state in (State.PENDING, State.CANCELLED):
+def test_every_response_settles_a_request_that_may_change() -> None:
+    for state in MAY_CHANGE:
         assert {TRANSITIONS[state][event] for event in ANSWERS} <= FINAL
 
 

@@ -77,7 +77,7 @@ def flaws_of(change: Change, session: Session) -> set[str]:
         found.append(what.why)
     if isinstance(what, Request) and exchange is not None:
         found += exchange.flaws
-    return {flaw for flaw in found if flaw}
+    return {part for flaw in found if flaw for part in flaw.split("; ")}
 
 
 def same(session: Session, index: Index) -> None:
@@ -111,6 +111,9 @@ def same(session: Session, index: Index) -> None:
             assert index.where(row).item == (what.index or 0)
         if isinstance(what, Request | Result | Failure):
             assert index.id(row) == what.id
+        if isinstance(what, Result | Failure):
+            assert index.status(row) == (change.status.value if change.status is not None else "")
+            assert index.latency(row) == (exchange.latency_at(what.at) if exchange else None)
         about = what if isinstance(what, Request | Notification) else exchange and exchange.request
         if not isinstance(what, Note):
             assert index.texts[index.method[row]] == (about.method if about else "")
@@ -124,6 +127,9 @@ def same(session: Session, index: Index) -> None:
         assert index.codes.get(row) == (what.code if first and isinstance(what, Failure) else None)
     assert index.messages == sum(not isinstance(c.what, Note | Damaged) for c in session.changes)
     assert index.unanswered == sum(e.state is State.UNANSWERED for e in session.exchanges)
+    losses = sum(isinstance(c.what, Note) and c.what.kind in ("lost", "error") for c in session.changes)
+    assert index.failed == session.failed + index.unanswered + losses
+    assert index.clients == session.clients
     assert (index.client, index.server, index.revision) == (session.client, session.server, session.revision)
     assert list(index.wrong) == sorted(set(index.wrong))
     assert set(index.wrong) >= set(index.flaws)
@@ -230,6 +236,8 @@ ENTRY: st.SearchStrategy[Entry] = st.one_of(
         st.fixed_dictionaries(
             {"action": st.sampled_from(["drop", "delay", "hold", "release"])},
             optional={
+                "from": SIDE,
+                "method": METHOD,
                 "id": ID.map(json.dumps),
                 "ticket": st.integers(1, 3) | st.just({}),
                 "seconds": st.just(2.0),

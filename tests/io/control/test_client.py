@@ -48,7 +48,9 @@ def test_an_answer_that_never_comes_is_not_waited_for(
     other.close()
 
 
-def test_the_end_is_the_last_event_even_if_no_one_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_is_the_last_event_even_if_the_session_does_not_send_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     session, other = socket.socketpair()
     other.sendall(b'{"mcpspy":1}\n{"event":"held"}\n')
     other.close()

@@ -50,7 +50,7 @@ async def test_an_order_fails_once_the_session_has_ended(live: ControlTarget, ru
     await session.close()
 
 
-async def test_who_may_not_be_called_that_is_not_connected(
+async def test_a_client_that_is_not_connected_may_lack_a_callback(
     opened: ThreadedServer, live: ControlTarget
 ) -> None:
     on_disconnect = asyncio.Event()

@@ -26,7 +26,7 @@ def test_a_session_is_found_by_its_id_and_by_its_recording(opened: ThreadedServe
     assert find("0badcafe") == find(recording) == find(str(recording)) == opened.path
 
 
-def test_a_session_that_is_not_live_says_what_to_do(runtime: Path) -> None:
+def test_the_error_for_a_session_that_is_not_live_has_a_hint(runtime: Path) -> None:
     with pytest.raises(CannotStart, match="mcpspy send --list"):
         find("0badcafe")
 

@@ -21,7 +21,7 @@ from mcpspy.io.control.client import ControlClient
         (b"", "the session has ended"),
     ],
 )
-def test_what_is_no_session_is_reported_in_a_line(
+def test_a_socket_of_another_program_is_reported_in_one_line(
     hello: bytes, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session, other = socket.socketpair()

@@ -51,7 +51,7 @@ def test_an_order_has_its_answer(live: ControlTarget) -> None:
     assert live.orders == [("viewer", {"n": 7, "order": "list"})]
 
 
-def test_what_is_refused_is_reported_in_one_line(live: ControlTarget) -> None:
+def test_a_refused_order_is_reported_in_one_line(live: ControlTarget) -> None:
     assert Viewer(ControlServer(live)).ask(n="x", order="refuse") == {
         "n": "x",
         "ok": False,
@@ -62,7 +62,7 @@ def test_what_is_refused_is_reported_in_one_line(live: ControlTarget) -> None:
 @pytest.mark.parametrize(
     "line", [b"{", b"\xff\xfe", b"", b"null", b"[1]", b'{"n":1}', b'{"order":5}', b"[" * 100_000]
 )
-def test_a_line_that_is_no_order_changes_nothing_and_the_next_one_counts(
+def test_a_line_that_is_not_an_order_changes_nothing_and_the_next_order_is_executed(
     live: ControlTarget, line: bytes
 ) -> None:
     connection = Viewer(ControlServer(live))
@@ -84,7 +84,7 @@ def test_orders_may_come_in_pieces_and_several_at_once(live: ControlTarget) -> N
     assert [answer["n"] for answer in connection.received()] == [1, 2]
 
 
-def test_viewers_have_names_of_their_own(live: ControlTarget) -> None:
+def test_each_viewer_has_a_different_name(live: ControlTarget) -> None:
     inside = ControlServer(live)
     first, second, third = (Viewer(inside) for _ in range(3))
     assert first.ask(order="hello", viewer="tui")["viewer"] == "tui"
@@ -108,7 +108,7 @@ def test_an_event_goes_to_whom_it_is_for(live: ControlTarget) -> None:
     assert [event["event"] for event in send.received()] == ["all", "end"]
 
 
-def test_an_event_holds_whatever_a_peer_has_said(live: ControlTarget) -> None:
+def test_an_event_contains_any_json_of_a_peer(live: ControlTarget) -> None:
     connection = Viewer(ControlServer(live))
     connection.received()
     live.tell(None, {"event": "answer", "message": {"n": 10**30, "text": "\ud800"}})
@@ -143,7 +143,7 @@ def test_a_line_without_end_is_not_kept_for_ever(
     assert connection.received()[-1]["error"] == "the line exceeds 100 bytes"
 
 
-def test_where_a_token_is_asked_for_nothing_is_sent_before_it(live: ControlTarget) -> None:
+def test_a_server_that_requires_a_token_sends_nothing_before_it(live: ControlTarget) -> None:
     inside = ControlServer(live, b"secret")
     outsider, friend = Viewer(inside), Viewer(inside)
     live.tell(None, {"event": "all"})

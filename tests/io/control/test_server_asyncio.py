@@ -71,7 +71,7 @@ async def test_a_viewer_that_never_reads_is_disconnected(
     await opened.close()
 
 
-async def test_a_socket_that_cannot_be_made_costs_a_line_and_nothing_else(
+async def test_a_socket_that_cannot_be_created_is_one_line_and_changes_nothing_else(
     live: ControlTarget, runtime: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MCPSPY_RUNTIME", os.devnull)

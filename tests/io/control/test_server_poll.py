@@ -86,7 +86,7 @@ def test_a_viewer_is_greeted_and_answered_and_missed(
     assert len(loop.routes) == 1
 
 
-def test_what_a_viewer_does_not_read_waits_for_it(
+def test_events_that_a_viewer_does_not_read_are_kept_for_it(
     loop: Loop, opened: PollServer, live: ControlTarget
 ) -> None:
     with connected(loop, opened) as connection:
@@ -112,7 +112,7 @@ def test_a_viewer_that_never_reads_is_disconnected(
         assert live.gone == ["viewer"]
 
 
-def test_who_left_in_the_middle_of_an_event_is_noticed_later(
+def test_a_viewer_that_left_in_the_middle_of_an_event_is_noticed_later(
     loop: Loop, opened: PollServer, live: ControlTarget
 ) -> None:
     connected(loop, opened).close()

@@ -52,7 +52,7 @@ def connected_as(user: int, path: str) -> str:
     return ended.stdout.decode().strip()
 
 
-def test_who_connects_is_let_in(runtime: Path, way: bool) -> None:
+def test_a_connection_of_the_same_user_is_accepted(runtime: Path, way: bool) -> None:
     opened = ControlSocket.open("0badcafe")
     with connect(opened.path, 5) as connection:
         inside = opened.accept()
@@ -103,7 +103,7 @@ def test_another_user_is_not_let_in(runtime: Path) -> None:
     opened.close()
 
 
-def test_what_a_dead_session_left_is_removed_by_who_finds_it(runtime: Path, way: bool) -> None:
+def test_the_client_that_finds_the_socket_of_a_dead_session_removes_it(runtime: Path, way: bool) -> None:
     opened = ControlSocket.open("0badcafe")
     opened.listening.close()
     with pytest.raises(FileNotFoundError):
@@ -120,7 +120,9 @@ def test_a_socket_in_a_folder_of_others_is_not_trusted(runtime: Path) -> None:
     opened.close()
 
 
-def test_a_door_that_cannot_be_made_says_why(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_a_socket_that_cannot_be_created_has_the_reason(
+    runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MCPSPY_RUNTIME", str(runtime / ("x" * 120)))
     with pytest.raises(CannotStart, match="too long"):
         ControlSocket.open("0badcafe")

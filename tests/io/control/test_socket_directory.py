@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_session_goes_where_the_variable_says_and_no_one_looks_elsewhere(
+def test_a_socket_is_created_and_found_only_in_the_folder_of_the_variable(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("MCPSPY_RUNTIME", str(tmp_path))
@@ -26,7 +26,7 @@ def test_a_session_goes_where_the_variable_says_and_no_one_looks_elsewhere(
     assert socket.socket_folders() == [str(tmp_path)]
 
 
-def test_what_a_host_dropped_from_the_environment_does_not_hide_its_sessions(
+def test_a_variable_that_a_host_removed_does_not_hide_its_sessions(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("MCPSPY_RUNTIME", raising=False)
@@ -78,7 +78,7 @@ def test_a_folder_of_someone_else_is_refused(tmp_path: Path, monkeypatch: pytest
         socket.ensure_private(str(tmp_path))
 
 
-def test_a_folder_that_cannot_be_made_says_why(tmp_path: Path) -> None:
+def test_the_error_for_a_folder_that_cannot_be_created_has_the_reason(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(CannotStart, match="set MCPSPY_RUNTIME to another folder"):
         socket.ensure_private(str(tmp_path / "file" / "below"))

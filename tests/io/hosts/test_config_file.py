@@ -45,9 +45,7 @@ def test_a_file_is_replaced_and_what_it_held_is_kept(path: Path, sessions: Path)
     assert [*path.parent.iterdir()] == [path], "no temporary file is left"
 
 
-def test_a_backup_is_named_after_its_folder_wherever_one_stands(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_backup_is_named_after_the_folder_of_its_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(path.parent)
 
     assert ConfigFile(Path("mcp.json")).replace("{}").name.endswith("-host-mcp.json")
@@ -77,7 +75,7 @@ def test_permissions_stay_and_a_backup_is_its_owners(path: Path, sessions: Path)
 
 @POSIX
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root changes owners")
-def test_a_file_of_somebody_else_stays_theirs(path: Path) -> None:
+def test_a_file_of_another_user_keeps_its_owner(path: Path) -> None:
     os.chown(path, 1234, 1235)
     path.chmod(0o4600)
 
@@ -168,9 +166,7 @@ def test_in_a_read_only_folder_nothing_is_replaced(path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_what_fails_half_way_leaves_nothing_behind(
-    path: Path, call: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_leaves_nothing_behind(path: Path, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     file = ConfigFile(path)
     monkeypatch.setattr(file, "_back_up", lambda: path)
     monkeypatch.setattr(config_file, "os", Refusing(**{call: refuse}))
@@ -191,7 +187,7 @@ def test_without_a_backup_nothing_is_replaced(path: Path, sessions: Path) -> Non
     assert path.read_bytes() == "\ufeff{\r\n}".encode()
 
 
-def test_what_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_file_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "latin.json").write_bytes(b'{"a": "\xe9"}')
     with pytest.raises(UsageError, match="no such file"):
         ConfigFile(tmp_path / "none.json")

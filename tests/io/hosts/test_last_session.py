@@ -43,7 +43,7 @@ def date(path: Path, day: bytes) -> None:
         (None, None, SessionOutcome.DIED),
     ],
 )
-def test_a_session_went_as_its_end_says(
+def test_the_outcome_of_a_session_is_read_from_its_end(
     tmp_path: Path, code: int | None, signal: str | None, went: SessionOutcome
 ) -> None:
     path = record(tmp_path, "a", code=code, signal=signal)

@@ -172,14 +172,14 @@ def test_a_name_that_is_none_gets_the_nearest() -> None:
         find("qqq")
 
 
-def test_a_file_that_is_not_there_is_told(home: Path) -> None:
+def test_a_missing_file_is_reported(home: Path) -> None:
     with pytest.raises(UsageError, match=r"mcp\.json: no such file; Cursor, user configures servers there"):
         find("cursor")
     with pytest.raises(UsageError, match="no such file"):
         find("./none.json")
 
 
-def test_what_cannot_be_read_is_told_with_its_file_and_place(home: Path) -> None:
+def test_invalid_text_is_reported_with_its_file_and_place(home: Path) -> None:
     (home / ".cursor").mkdir()
     (home / ".cursor" / "mcp.json").write_text('{\n"mcpServers": }', encoding="utf-8")
     with pytest.raises(UsageError, match=r"\.cursor/mcp\.json: line 2, column 15: not JSON"):

@@ -45,7 +45,7 @@ def test_a_module_is_started_by_this_python(monkeypatch: pytest.MonkeyPatch, sta
     assert command_line() == [sys.executable, "-m", "mcpspy"]
 
 
-def test_what_it_says_starts_mcpspy_and_is_known_again(tmp_path: Path) -> None:
+def test_the_resolved_program_starts_mcpspy_and_is_recognised_again(tmp_path: Path) -> None:
     program = [sys.executable, "-m", "mcpspy"]
     done = subprocess.run(
         [*program, *hostconfig_command_line.run("n", has_args=False), sys.executable, "-c", "print(7)"],
@@ -60,7 +60,7 @@ def test_what_it_says_starts_mcpspy_and_is_known_again(tmp_path: Path) -> None:
         assert hostconfig_command_line.read([*started, "run", "--", "x"]) is not None
 
 
-def test_a_cache_is_no_place_to_stay() -> None:
+def test_a_program_in_a_cache_is_not_used() -> None:
     assert is_temporary(["/home/ada/.cache/uv/archive-v0/abc/bin/mcpspy"])
     assert is_temporary([r"C:\Users\Ada\AppData\Local\uv\cache\archive-v0\abc\mcpspy.exe"])
     assert not is_temporary(["/home/ada/.local/bin/mcpspy"])

@@ -20,7 +20,7 @@ def test_a_name_is_one_host() -> None:
 
 
 @ROWS
-def test_a_host_has_a_place_on_every_system_and_says_where_that_stands(host: Host) -> None:
+def test_a_host_has_a_path_on_every_system_and_a_source(host: Host) -> None:
     for system in SYSTEMS:
         paths = host.paths(system, {})
         assert paths
@@ -54,7 +54,7 @@ def test_no_two_hosts_share_servers() -> None:
         assert len(set(places)) == len(places)
 
 
-def test_folders_that_a_person_has_moved_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_that_the_user_has_moved_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ada")
     known = {host.name: host for host in HOSTS}
 

@@ -13,7 +13,7 @@ def streams() -> SessionScopes:
     return SessionScopes("/mcp")
 
 
-def test_an_exchange_of_no_session_is_a_conversation_of_its_own(streams: SessionScopes) -> None:
+def test_each_exchange_without_a_session_is_a_separate_stream(streams: SessionScopes) -> None:
     assert [streams.of(None, "/mcp", number) for number in (1, 2)] == ["1", "2"]
 
 
@@ -36,7 +36,7 @@ def test_an_address_that_was_handed_out_belongs_to_its_stream(streams: SessionSc
     assert streams.of(None, "/message?id=1", 8) == "7"
 
 
-def test_what_has_ended_is_let_go_when_others_have_too(
+def test_the_oldest_ended_session_is_forgotten_first(
     streams: SessionScopes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams_module, "MAX_ENDED", 1)

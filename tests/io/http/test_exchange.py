@@ -14,6 +14,7 @@ from yarl import URL
 
 from mcpspy.io.http import context as streams_module
 from mcpspy.io.http.context import ExchangeContext
+from mcpspy.io.recording import writer
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, closed, event, plain
 
 if TYPE_CHECKING:
@@ -127,6 +128,8 @@ async def test_an_answer_without_a_body_stays_one(proxy: Start, response: bytes)
         (b'{"id":1}\r', b'{"id":1}\r\n'),
         (b'{"id":1}\n', b'{"id":1}\n\n'),
         (b'\xef\xbb\xbf{"id":1}', b'{"big":123456789012345678901234567890}'),
+        (b"{ a: 1 }", b'{"a":NaN,"b":"\\ud800"}'),
+        (b"[" * 200 + b"]" * 200, b"[INFO] ready [x]"),
     ],
 )
 async def test_bodies_pass_and_are_recorded_byte_for_byte(
@@ -151,6 +154,26 @@ async def test_bodies_pass_and_are_recorded_byte_for_byte(
                 b"",
             )
             assert frame.data + end == body
+
+
+async def test_a_recording_that_is_deleted_continues_in_a_part(
+    proxy: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "CHECK", 0.0)
+    async with proxy() as spy:
+        client = await spy.client()
+        for number in range(2):
+            await client.post(b'{"jsonrpc":"2.0","id":%d,"method":"ping"}' % number)
+            call = await spy.server.call()
+            await call.send(plain(b'{"jsonrpc":"2.0","id":%d,"result":{}}' % number, JSON))
+            await client.answer()
+            if number == 0:
+                await spy.ended()
+                spy.recording.unlink()
+        spy.recording = spy.recording.with_name("recording.part2.jsonl")
+        await spy.ended()
+        assert spy.said("client")[-1] == b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+        assert spy.said("server")[-1] == b'{"jsonrpc":"2.0","id":1,"result":{}}'
 
 
 async def test_a_chunked_request_arrives_whole(proxy: Start) -> None:
@@ -272,7 +295,7 @@ async def test_a_client_that_leaves_amid_its_request_is_noted(proxy: Start, sent
         assert [note["status"] for note in spy.notes("http")] == [None]
 
 
-async def test_a_client_that_leaves_amid_a_body_that_is_no_message_is_noted(proxy: Start) -> None:
+async def test_a_client_that_leaves_during_a_body_that_is_not_a_message_is_noted(proxy: Start) -> None:
     async with proxy() as spy:
         reached, over = asyncio.Event(), asyncio.Event()
 
@@ -377,7 +400,7 @@ async def test_a_server_that_dies_midway_leaves_a_broken_body(
         assert await spy.ended() == ["server"]
 
 
-async def test_what_a_dying_server_said_last_is_recorded_as_torn(proxy: Start) -> None:
+async def test_the_last_bytes_of_a_dying_server_are_recorded_as_incomplete(proxy: Start) -> None:
     async with proxy() as spy:
         client = await spy.client()
         await client.post(PING)
@@ -535,7 +558,7 @@ async def test_two_clients_with_the_same_id_are_distinguished_by_stream(proxy: S
             assert json.loads(last)["result"] == {"x": name}
 
 
-async def test_posts_without_a_session_have_streams_of_their_own(proxy: Start) -> None:
+async def test_each_post_without_a_session_has_a_separate_stream(proxy: Start) -> None:
     async with proxy() as spy:
         client = await spy.client()
         for _ in range(3):
@@ -613,7 +636,7 @@ async def test_an_address_is_let_go_when_its_stream_is_over(
 @pytest.mark.parametrize("is_absolute", [False, True])
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 @pytest.mark.parametrize("size", [1, 1000])
-async def test_http_and_sse_sends_its_messages_through_us(
+async def test_messages_of_http_and_sse_are_sent_through_mcpspy(
     proxy: Start, is_absolute: bool, end: bytes, size: int
 ) -> None:
     path = "/message?sessionId=0b1-2"
@@ -645,7 +668,7 @@ async def test_http_and_sse_sends_its_messages_through_us(
 
 
 @pytest.mark.parametrize("address", [b"\xff\xfe", b"http://[", b"http://elsewhere.example/m", b""])
-async def test_an_odd_endpoint_breaks_nothing(proxy: Start, address: bytes) -> None:
+async def test_an_unusual_endpoint_is_forwarded_unchanged(proxy: Start, address: bytes) -> None:
     opening = b"event: endpoint\ndata: " + address + b"\n\n"
     async with proxy("/sse") as spy:
         client = await spy.client()
@@ -678,7 +701,7 @@ async def test_a_stream_that_opens_with_a_heartbeat_is_not_held_back(proxy: Star
         (None, "null", "Origin null"),
     ],
 )
-async def test_a_page_of_a_stranger_is_refused(
+async def test_a_request_of_a_page_from_another_origin_is_refused(
     proxy: Start, host: str | None, origin: str | None, what: str
 ) -> None:
     async with proxy() as spy:
@@ -732,7 +755,7 @@ async def test_a_redirect_within_the_server_stays_within_the_proxy(proxy: Start,
             assert ("Location", expected) in headers
 
 
-async def test_metadata_about_the_server_is_metadata_about_us(proxy: Start) -> None:
+async def test_the_servers_metadata_names_the_url_of_mcpspy(proxy: Start) -> None:
     path = "/.well-known/oauth-protected-resource/mcp"
     async with proxy() as spy:
         client = await spy.client()

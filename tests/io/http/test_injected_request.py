@@ -73,9 +73,7 @@ class Interception:
 
 
 @pytest.mark.parametrize(("is_session", "stream"), [(True, "3"), (False, "7")])
-async def test_it_belongs_to_the_session_or_is_a_conversation_of_its_own(
-    is_session: bool, stream: str
-) -> None:
+async def test_it_belongs_to_the_session_or_is_a_separate_stream(is_session: bool, stream: str) -> None:
     proxy, interception = Proxy(), Interception()
     route = Route(
         "3", "/mcp?key=1", CIMultiDict({"Host": "here", "Authorization": "token"}), "http://here", is_session
@@ -96,7 +94,7 @@ async def test_it_belongs_to_the_session_or_is_a_conversation_of_its_own(
     assert not interception.exchanges
 
 
-async def test_what_comes_with_it_goes_nowhere_if_no_one_listens() -> None:
+async def test_messages_with_the_response_are_dropped_without_an_open_stream() -> None:
     injected = InjectedRequest(Proxy(), Interception(), Route("3", "/mcp", {}, "", True))  # type: ignore[arg-type]
     injected.deliver(Forward("server", b"{}", injected, 1))
     injected.release_all()

@@ -42,7 +42,7 @@ async def noted(spy: Spy, action: str, times: int = 1) -> None:
         await asyncio.sleep(0.005)
 
 
-async def test_what_no_rule_wants_continues_byte_for_byte_each_way(proxy: Start) -> None:
+async def test_messages_that_match_no_rule_are_forwarded_unchanged_in_both_directions(proxy: Start) -> None:
     asked, said = b'{"jsonrpc": "2.0","id":1,"method":"ping"}\r\n', PONG + b"\n"
     async with proxy("/mcp", "tool:other => drop") as spy:
         client = await spy.client()
@@ -229,7 +229,7 @@ async def test_a_batch_is_answered_as_one(proxy: Start) -> None:
         assert [answer["id"] for answer in await got(client)] == [1, 2]
 
 
-async def test_what_is_no_message_goes_by(proxy: Start) -> None:
+async def test_a_body_that_is_not_a_message_is_forwarded_whatever_the_rules(proxy: Start) -> None:
     async with proxy("/mcp", " => drop") as spy:
         client = await spy.client()
         await client.post(b"no message")
@@ -283,7 +283,7 @@ async def test_over_http_and_sse_the_answer_of_a_rule_comes_on_the_stream(proxy:
         assert await listening.body() == b""
 
 
-async def test_what_came_before_a_client_left_is_recorded_as_torn(proxy: Start) -> None:
+async def test_the_beginning_of_a_body_whose_client_left_is_recorded_as_incomplete(proxy: Start) -> None:
     async with proxy("/mcp", "tool:none => drop") as spy:
         for start, torn in ((plain(PONG, JSON)[: -len(PONG)], PONG[:9]), (EVENTS, chunk(b"data: {"))):
             client = await spy.client()

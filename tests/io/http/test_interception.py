@@ -84,7 +84,7 @@ async def test_no_one_is_there_until_someone_wants_something_and_then_no_more(pr
         assert [note["action"] for note in spy.notes("rule")] == ["hold", "release"]
 
 
-async def test_an_injected_request_goes_the_way_of_the_client_and_its_answer_to_who_asked(
+async def test_an_injected_request_is_sent_like_the_clients_and_its_response_goes_to_the_viewer(
     proxy: Start,
 ) -> None:
     async with proxy() as spy, connected_viewer() as viewer:
@@ -167,7 +167,7 @@ async def test_half_an_event_goes_by_before_anyone_listens(proxy: Start) -> None
         assert spy.said("server").count(CHANGED) == 2
 
 
-async def test_who_cannot_be_told_anything_is_not_promised_anything(proxy: Start) -> None:
+async def test_an_order_that_cannot_be_delivered_is_refused(proxy: Start) -> None:
     async with proxy() as spy, connected_viewer() as viewer:
         with pytest.raises(CommandRefused, match="no client has sent a message yet"):
             await viewer.order("request", method="ping")
@@ -200,7 +200,9 @@ async def test_who_cannot_be_told_anything_is_not_promised_anything(proxy: Start
     ],
     ids=["404", "no id", "stream", "hang-up"],
 )
-async def test_who_asked_learns_that_there_is_no_answer(proxy: Start, answered: bytes, why: str) -> None:
+async def test_the_viewer_learns_that_its_request_has_no_response(
+    proxy: Start, answered: bytes, why: str
+) -> None:
     async with proxy() as spy, connected_viewer() as viewer:
         await posted(spy)
         await viewer.order("request", method="ping")
@@ -212,7 +214,7 @@ async def test_who_asked_learns_that_there_is_no_answer(proxy: Start, answered: 
         assert (await next_event(viewer, "answer"))["error"].startswith(why)
 
 
-async def test_what_comes_with_our_answer_and_is_not_for_us_goes_to_the_client(proxy: Start) -> None:
+async def test_messages_with_an_injected_requests_response_go_to_the_client(proxy: Start) -> None:
     async with proxy() as spy, connected_viewer() as viewer:
         client, stream = await listening(spy)
         await posted(spy)
@@ -228,7 +230,7 @@ async def test_what_comes_with_our_answer_and_is_not_for_us_goes_to_the_client(p
 
 
 @pytest.mark.parametrize("is_bug", [False, True], ids=["viewer", "bug"])
-async def test_what_is_held_of_what_came_with_our_answer_goes_to_the_client_when_it_is_let_go(
+async def test_a_held_message_with_an_injected_requests_response_goes_to_the_client_when_released(
     proxy: Start, is_bug: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(interception_module, "say", lambda _: None)
@@ -264,7 +266,7 @@ async def test_a_viewer_that_leaves_lets_go_and_so_does_the_end(proxy: Start) ->
         assert [note.get("why") for note in spy.notes("rule")] == [None, "viewer left"]
 
 
-async def test_what_is_held_of_a_client_that_leaves_goes_nowhere(proxy: Start) -> None:
+async def test_held_messages_of_a_client_that_leaves_are_dropped(proxy: Start) -> None:
     async with proxy("/mcp", "ping => hold") as spy, connected_viewer() as viewer:
         client = await spy.client()
         await client.post(PING)
@@ -275,7 +277,7 @@ async def test_what_is_held_of_a_client_that_leaves_goes_nowhere(proxy: Start) -
         assert spy.server.calls.empty()
 
 
-async def test_without_a_recording_time_continues_all_the_same(proxy: Start) -> None:
+async def test_timers_run_without_a_recording_too(proxy: Start) -> None:
     async with proxy("/mcp", "ping => delay 100ms", recording=False) as spy:
         client = await spy.client()
         await client.post(PING)
@@ -309,7 +311,7 @@ async def test_a_bug_in_mcpspy_costs_the_rules_and_never_the_traffic(
         assert [note["text"] for note in spy.notes("error")] == [f"interception stopped by {BUG}"]
 
 
-async def test_a_bug_in_what_a_decision_leads_to_costs_no_message_either(
+async def test_a_bug_in_the_steps_of_a_decision_loses_no_message_either(
     proxy: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
@@ -322,7 +324,7 @@ async def test_a_bug_in_what_a_decision_leads_to_costs_no_message_either(
         assert spy.said("client") == [PING]
 
 
-async def test_what_was_decided_before_a_bug_continues_once(
+async def test_decisions_before_a_bug_are_executed_once(
     proxy: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(interception_module, "say", lambda _: None)
@@ -351,7 +353,7 @@ async def after(event: asyncio.Event, work: Awaitable[None]) -> None:
     await work
 
 
-async def test_injected_ids_are_no_clients_under_load(proxy: Start) -> None:
+async def test_injected_ids_never_reach_a_client_under_load(proxy: Start) -> None:
     async with proxy() as spy, connected_viewer() as viewer:
         await posted(spy)
 

@@ -23,7 +23,7 @@ def test_a_taken_port_is_reported_with_the_way_out() -> None:
             listening("127.0.0.1", port, "take another")
 
 
-def test_a_name_that_is_no_address_is_reported() -> None:
+def test_a_name_that_is_not_an_address_is_reported() -> None:
     with pytest.raises(CannotStart, match=r"cannot listen on no\.such\.host\.invalid:0: "):
         listening("no.such.host.invalid", 0, "-")
 

@@ -141,7 +141,7 @@ async def pong(_: web.Request) -> web.Response:
     return web.Response(body=PONG, content_type="application/json")
 
 
-async def test_the_url_is_printed_and_works_and_the_file_says_what_it_is(start: Start) -> None:
+async def test_the_url_is_printed_and_works_and_the_header_describes_the_session(start: Start) -> None:
     async with serving(pong) as upstream, aiohttp.ClientSession() as client:
         spy = start(upstream, "--name", "weather")
         url = spy.listens()
@@ -254,7 +254,7 @@ async def test_a_long_session_continues_in_parts(start: Start) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux has a disk that is always full")
-async def test_a_full_disk_costs_a_line_and_no_traffic(start: Start) -> None:
+async def test_a_full_disk_is_one_line_and_loses_no_traffic(start: Start) -> None:
     start.recording = Path("/dev/full")
     async with serving(pong) as upstream, aiohttp.ClientSession() as client:
         spy = start(upstream)
@@ -272,7 +272,7 @@ async def test_a_full_disk_costs_a_line_and_no_traffic(start: Start) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sets the limit of another process")
-async def test_a_disk_that_fills_up_and_is_cleared_costs_what_was_said_meanwhile(start: Start) -> None:
+async def test_a_disk_that_is_full_for_a_while_loses_only_the_entries_of_that_time(start: Start) -> None:
     import resource
 
     async with serving(pong) as upstream, aiohttp.ClientSession() as client:
@@ -457,7 +457,7 @@ async def test_a_client_that_stops_reading_stops_the_server(start: Start, kind: 
         await asyncio.gather(writer.wait_closed(), return_exceptions=True)
 
 
-async def test_who_hangs_up_amid_a_long_write_lets_no_one_in_between(tmp_path: Path) -> None:
+async def test_a_client_that_disconnects_during_a_long_write_does_not_split_the_entry(tmp_path: Path) -> None:
     options = HttpOptions(Upstream("http://127.0.0.1:9", "/mcp", "127.0.0.1:9"), "127.0.0.1", 0)
     options.record = str(tmp_path / "recording.jsonl")
     recorder = Recorder(options, {"transport": "http"})

@@ -53,7 +53,7 @@ def test_conversations_of_one_post_each_go_the_way_of_the_last() -> None:
     assert not routes.has_session("2")
 
 
-def test_only_so_many_conversations_are_remembered_those_that_spoke_last(
+def test_only_the_most_recent_streams_are_remembered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(routes_module, "MAX_REMEMBERED", 2)
@@ -79,7 +79,7 @@ def test_a_client_gets_messages_where_it_listens_for_that_else_on_what_was_opene
     assert found == [last, other]
 
 
-def test_what_goes_by_is_looked_at_when_someone_wants_to() -> None:
+def test_uninspected_streams_are_inspected_on_request() -> None:
     routes = RouteTable()
     gone = Passing(routes)
     routes.add_uninspected(gone)

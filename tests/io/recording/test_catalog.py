@@ -21,9 +21,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The files that were read."""
     seen: list[Path] = []
 
-    def summarize(path: Path, header: Any) -> Any:
+    def summarize(path: Path, header: Any, *, counts: bool) -> Any:
         seen.append(path)
-        return reader.summarize(path, header)
+        return reader.summarize(path, header, counts=counts)
 
     monkeypatch.setattr(module, "summarize", summarize)
     return seen
@@ -33,6 +33,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 def live(tmp_path: Path) -> Iterator[Writer]:
     """Start a session that is still being written."""
     writer = Writer(str(tmp_path), None, {"name": "live"}, say=pytest.fail)
+    writer._is_file = False  # It is deleted below, and does not continue in a part.
     yield writer
     writer.close()
 

@@ -57,8 +57,12 @@ def test_messages_errors_and_pending_requests_are_counted(tmp_path: Path) -> Non
 
 
 def test_after_the_end_what_has_no_answer_is_an_error(tmp_path: Path) -> None:
-    assert counted(write(tmp_path / "a.jsonl", call(1), call(2), EXIT)) == SessionCounts(2, 2, 0)
-    assert counted(write(tmp_path / "b.jsonl", call(1), result(1), call(2))) == SessionCounts(3, 1, 0)
+    assert counted(write(tmp_path / "a.jsonl", call(1), call(2), EXIT)) == SessionCounts(
+        2, 2, 0, unanswered=2
+    )
+    assert counted(write(tmp_path / "b.jsonl", call(1), result(1), call(2))) == SessionCounts(
+        3, 1, 0, unanswered=1
+    )
 
 
 def test_a_live_session_still_waits(tmp_path: Path) -> None:
@@ -149,4 +153,4 @@ def test_a_file_that_is_gone_is_an_error(tmp_path: Path) -> None:
 def test_damaged_lines_are_not_counted_as_messages(tmp_path: Path) -> None:
     counter: Any = SessionCounter(write(tmp_path / "a.jsonl", b"noise\n", call(1), b"\n"))
     assert counter.read()
-    assert counter.counts == SessionCounts(1, 0, 1)
+    assert counter.counts == SessionCounts(1, 0, 1, issues=2)

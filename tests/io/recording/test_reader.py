@@ -17,9 +17,9 @@ from mcpspy.core.recording.decode import Frame, Note
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.hosts.last_session import SessionsByName
-from mcpspy.io.recording import reader
-from mcpspy.io.recording.catalog import Catalog
-from mcpspy.io.recording.reader import Recording, RecordingState, find, read_header_of, sessions
+from mcpspy.io.recording import catalog, reader
+from mcpspy.io.recording.catalog import Catalog, find, sessions
+from mcpspy.io.recording.reader import Recording, RecordingState, delete, read_header_of
 from mcpspy.io.recording.scan import BLOCK
 from mcpspy.io.recording.writer import Writer
 from mcpspy.ui.pytest_plugin import cassettes
@@ -217,15 +217,15 @@ def locked(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
     """Remove the permission to read a path, for root too."""
 
     def lock(path: Path) -> None:
-        for method in ("open", "iterdir"):
-            real = getattr(Path, method)
+        for method in ("open", "listdir"):
+            real = getattr(os, method)
 
-            def refuse(self: Path, *args: Any, real: Callable[..., Any] = real) -> Any:
-                if self == path:
-                    raise PermissionError(13, "Permission denied", str(self))
-                return real(self, *args)
+            def refuse(which: str | Path, *args: Any, real: Callable[..., Any] = real) -> Any:
+                if Path(which) == path:
+                    raise PermissionError(13, "Permission denied", str(which))
+                return real(which, *args)
 
-            monkeypatch.setattr(Path, method, refuse)
+            monkeypatch.setattr(os, method, refuse)
 
     return lock
 
@@ -393,7 +393,7 @@ def test_a_summary_names_the_peers_and_the_revision(home: Path) -> None:
         home / "a.jsonl",
         frame(1, "client", CLIENT_FRAME),
         frame(2, "server", SERVER_FRAME),
-        frame(3, "client", {}),
+        frame(3, "client", {"jsonrpc": "2.0", "method": "notifications/initialized"}),
     )
     (summary,) = sessions()
     assert (summary.client, summary.server) == (Peer("host", "1"), Peer("srv", "2"))
@@ -437,14 +437,12 @@ def test_files_that_are_not_recordings_are_skipped(three: Path) -> None:
 
 
 def test_a_file_deleted_during_the_listing_is_skipped(three: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = reader.summarize
-
-    def summarize(path: Path, header: Any) -> reader.Summary:
+    def summarize(path: Path, header: Any, *, counts: bool) -> reader.Summary:
         if path.name == "b.jsonl":
             path.unlink()
-        return real(path, header)
+        return reader.summarize(path, header, counts=counts)
 
-    monkeypatch.setattr(reader, "summarize", summarize)
+    monkeypatch.setattr(catalog, "summarize", summarize)
     assert [summary.path.name for summary in sessions()] == ["a.jsonl", "c.jsonl"]
     assert not (three / "b.jsonl").exists()
 
@@ -491,3 +489,17 @@ def test_the_header_is_read_without_the_rest(path: Path) -> None:
     write(path, b"x" * 100, name="ü", command=["npx", "-y", "srv"])
     header = read_header_of(path)
     assert (header.name, header.command) == ("ü", ["npx", "-y", "srv"])
+
+
+def test_a_session_without_its_first_part_is_listed_with_the_next(tmp_path: Path) -> None:
+    writer = Writer(None, str(tmp_path / "x.jsonl"), {"name": "srv"}, say=pytest.fail, max_size=200)
+    for number in range(20):
+        writer.note(number, "n")
+    writer.close()
+    assert [summary.path.name for summary in sessions(str(tmp_path))] == ["x.jsonl"]
+    (tmp_path / "x.jsonl").unlink()
+    (found,) = sessions(str(tmp_path))
+    assert (found.path.name, found.header.part) == ("x.part2.jsonl", 2)
+    assert find("last", str(tmp_path)) == find(writer.id, str(tmp_path)) == found.path
+    delete(found)
+    assert list(tmp_path.iterdir()) == []

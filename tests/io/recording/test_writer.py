@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import stat
 import subprocess
@@ -331,6 +332,137 @@ def test_a_full_disk_is_not_asked_for_every_message(
     created.close()  # The last attempt is made at any time.
     assert notes(created.path)[1]["entries"] == 101
     created._fd = os.open(os.devnull, os.O_WRONLY)
+
+
+@pytest.mark.parametrize("kept", [("eof", "exit"), ("exit",)])
+def test_the_last_notes_follow_the_note_of_lost_entries_without_a_pause(
+    opened: Callable[..., Writer], disk: Disk, monkeypatch: pytest.MonkeyPatch, kept: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(writer, "RETRY", 60.0)
+    created = opened()
+    created.note(0.5, "before")
+    disk.room = 0
+    created.write(b"one\ntwo\n")
+    if "eof" not in kept:
+        disk.room = 1 << 40
+    for kind in ("eof", "exit"):
+        created.note(2, kind)
+    disk.room = 1 << 40
+    created.close()
+    _, before, lost, *last = notes(created.path)
+    assert (before["note"], lost["note"], lost["entries"]) == ("before", "lost", 2)
+    assert 0 <= lost["since"] <= lost["t"]
+    assert [note["note"] for note in last] == ["eof", "exit"]
+    assert lost["t"] <= last[0]["t"]
+    created._fd = os.open(os.devnull, os.O_WRONLY)
+
+
+def test_an_exit_that_meets_a_full_disk_is_written_when_the_file_is_closed(
+    opened: Callable[..., Writer], disk: Disk
+) -> None:
+    created = opened()
+    disk.room = 10
+    created.note(2, "exit")
+    assert len(notes(created.path)) == 1
+    disk.room = 1 << 40
+    created.close()
+    assert [note.get("note") for note in notes(created.path)] == [None, "exit"]
+    created._fd = os.open(os.devnull, os.O_WRONLY)
+
+
+# A file that is deleted or truncated.
+
+
+@pytest.fixture
+def always_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check the file before every write."""
+    monkeypatch.setattr(writer, "CHECK", 0.0)
+
+
+def line(number: int, size: int = 0) -> bytes:
+    return b'{"t":%d,"note":"n","text":"%b"}\n' % (number, b"x" * size)
+
+
+@posix_only
+@pytest.mark.parametrize("event", ["deleted", "truncated"])
+@pytest.mark.parametrize("size", [0, BATCH])
+def test_a_recording_that_disappears_continues_in_a_new_part(
+    opened: Callable[..., Writer], said: list[str], always_checked: None, event: str, size: int
+) -> None:
+    created = opened()
+    first = created.path
+    created.write(line(1))
+    created.write(line(2))  # Checks the file, and finds nothing.
+    created._check_at = math.inf
+    if event == "deleted":
+        os.unlink(first)
+    else:
+        os.truncate(first, 0)
+    created.write(line(3, size))
+    created.write(iter([line(4, size)] * 3))
+    created._check_at = 0.0
+    created.write(line(5))
+    created.write(line(6))
+    header, *entries = notes(created.path)
+    assert (header["id"], header["part"]) == (created.id, 2)
+    assert created.path == first.replace(".jsonl", ".part2.jsonl")
+    lines_before = 1 if event == "deleted" else 0  # Line 2 was written after the check.
+    assert [entry["t"] for entry in entries][lines_before:] == [3, 4, 4, 4, 5, 6]
+    assert said == [f"{first} was {event}; recording to {created.path}"]
+    assert os.path.exists(first) == (event == "truncated")
+    if event == "truncated":
+        assert os.path.getsize(first) == 0
+    with open(created.path, "rb") as file:
+        assert is_live(file.fileno())
+
+
+@posix_only
+@pytest.mark.parametrize("left", range(0, 400, 13))
+def test_a_truncated_recording_keeps_its_header_and_whole_lines(
+    opened: Callable[..., Writer], always_checked: None, left: int
+) -> None:
+    created = opened()
+    first = created.path
+    created._check_at = math.inf
+    for number in range(10):
+        created.write(line(number))
+    os.truncate(first, left)
+    created.write(line(10))
+    created._check_at = 0.0
+    created.write(line(11))
+    header, *entries = notes(created.path)
+    assert header["part"] == 2
+    numbers = [entry["t"] for entry in entries]
+    assert numbers[-1] == 11
+    with open(first, "rb") as file:
+        assert file.read().count(b'"mcpspy":') <= 1
+
+
+@posix_only
+def test_a_recording_that_cannot_continue_is_retried_and_reported_once(
+    opened: Callable[..., Writer], said: list[str], disk: Disk, always_checked: None, tmp_path: Path
+) -> None:
+    created = opened("folder/x.jsonl")
+    os.unlink(created.path)
+    os.rmdir(tmp_path / "folder")
+    for number in range(3):
+        created.write(line(number))
+    assert said == [f"cannot write {created.path}: No such file or directory; traffic continues unrecorded"]
+    os.mkdir(tmp_path / "folder")
+    created.write(line(3))
+    _, lost, entry = notes(created.path)
+    assert (lost["note"], lost["entries"], entry["t"]) == ("lost", 3, 3)
+
+
+@posix_only
+def test_a_recording_that_is_renamed_continues(
+    opened: Callable[..., Writer], said: list[str], always_checked: None, tmp_path: Path
+) -> None:
+    created = opened()
+    os.rename(created.path, tmp_path / "y.jsonl")
+    created.write(line(1))
+    assert len(notes(str(tmp_path / "y.jsonl"))) == 2
+    assert not said
 
 
 def test_a_disk_that_is_full_at_the_start_may_recover_too(

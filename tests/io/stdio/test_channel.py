@@ -109,7 +109,7 @@ def line(loop: Loop) -> Iterator[Line]:
     assert loop.routes == {}
 
 
-def test_what_is_put_comes_after_what_is_pending(loop: Loop, line: Line) -> None:
+def test_injected_data_comes_after_pending_data(loop: Loop, line: Line) -> None:
     line.channel.put(b"a" * MB)
     line.channel.put(b"b" * 10)
     line.channel.put(b"c" * MB)
@@ -199,7 +199,7 @@ def test_a_channel_does_not_wait_for_one_that_has_nothing_to_write(loop: Loop, l
     other.close()
 
 
-def test_where_no_one_reads_any_more_the_source_is_closed_too(loop: Loop, line: Line) -> None:
+def test_a_target_without_a_reader_closes_the_source_too(loop: Loop, line: Line) -> None:
     channel = Sink()
     line.channel.divert(channel)  # type: ignore[arg-type]
     os.close(line.target)

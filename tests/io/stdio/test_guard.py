@@ -107,7 +107,7 @@ def _has_ended(pid: int) -> bool:
     return False
 
 
-def test_the_guard_tells_of_a_signal_to_the_group_and_survives_it(deaf: Owner, processes: Processes) -> None:
+def test_the_guard_reports_a_signal_to_the_group_and_survives_it(deaf: Owner, processes: Processes) -> None:
     os.kill(deaf.guard, signal.SIGUSR1)
     assert deaf.stdout.readline().split() == [b"%d" % signal.SIGUSR1]
     os.kill(deaf.guard, signal.SIGTERM)
@@ -130,7 +130,7 @@ def test_a_dismissed_guard_is_reaped_and_the_server_left_alone() -> None:
         os.close(watcher._alive)
 
 
-def test_no_process_to_spare_is_no_guard_and_no_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_fork_leaves_neither_a_guard_nor_a_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> int:
         raise BlockingIOError
 

@@ -139,7 +139,7 @@ def path(tmp_path: Path) -> Path:
 ODD = b'{"n":123456789012345678901234567890,"n":1.0}\r\n\nnoise\n\xff\xfe\n[1]\n{"\\ud800":1e2}\n{oops}\n'
 
 
-def test_what_no_rule_is_about_continues_byte_for_byte(path: Path) -> None:
+def test_messages_that_match_no_rule_are_forwarded_unchanged(path: Path) -> None:
     spy = Spy(path, flags=["tool:other => drop"])
     said = ODD + call(1) + ODD
     for at in range(0, len(said), 7):
@@ -149,7 +149,7 @@ def test_what_no_rule_is_about_continues_byte_for_byte(path: Path) -> None:
     assert b'"note":"rule"' not in spy.written()
 
 
-def test_with_nothing_to_do_no_one_has_a_hand_in_it(path: Path) -> None:
+def test_without_rules_and_viewers_no_message_is_intercepted(path: Path) -> None:
     spy = Spy(path)
     assert not spy.to_server.is_diverted()
     spy.live.order("tui", {"order": "list"})
@@ -239,7 +239,7 @@ def test_a_late_answer_to_a_call_that_was_answered_for_its_server_is_swallowed(
     assert "to" not in ordinary
 
 
-def test_what_is_held_continues_in_its_order_before_the_end(path: Path) -> None:
+def test_held_messages_are_forwarded_in_order_before_the_end(path: Path) -> None:
     spy = Spy(path)
     spy.live.order("tui", {"order": "hold", "query": "tool:*"})
     spy.client(call(1) + b"{}\r\n" + call(2)[:-1] + b"\r\n" + call(3) + b'{"half"')
@@ -251,7 +251,7 @@ def test_what_is_held_continues_in_its_order_before_the_end(path: Path) -> None:
     ] * 3
 
 
-def test_the_end_of_one_side_keeps_what_the_other_said(path: Path) -> None:
+def test_the_end_of_one_side_keeps_the_held_messages_of_the_other(path: Path) -> None:
     spy = Spy(path)
     spy.live.order("tui", {"order": "hold", "query": "method:*"})
     spy.client(call(1))
@@ -262,7 +262,7 @@ def test_the_end_of_one_side_keeps_what_the_other_said(path: Path) -> None:
     assert spy.to_server.bytes_read() == call(1)
 
 
-def test_what_was_answered_does_not_continue_at_the_end(path: Path) -> None:
+def test_answered_and_dropped_messages_are_not_forwarded_at_the_end(path: Path) -> None:
     spy = Spy(path)
     spy.live.order("tui", {"order": "hold", "query": "tool:*"})
     spy.client(call(1) + call(2))
@@ -303,7 +303,7 @@ def test_nothing_is_sent_into_a_handshake(path: Path) -> None:
     assert spy.live.order("send", {"n": 4, "order": "request", "method": "tools/list"})
 
 
-def test_an_answer_to_us_never_reaches_the_host(path: Path) -> None:
+def test_a_response_to_an_injected_request_never_reaches_the_host(path: Path) -> None:
     spy = Spy(path)
     spy.client(call(2))
     assert spy.to_server.bytes_read() == call(2)
@@ -327,7 +327,7 @@ def test_an_answer_to_us_never_reaches_the_host(path: Path) -> None:
     assert not spy.to_client.is_diverted()
 
 
-def test_we_say_nothing_in_the_middle_of_a_line(path: Path) -> None:
+def test_nothing_is_injected_into_the_middle_of_a_line(path: Path) -> None:
     spy = Spy(path)
     spy.client(call(1) + call(2)[:10])
     spy.live.order("send", {"order": "notify", "method": "notifications/x"})
@@ -340,7 +340,7 @@ def test_we_say_nothing_in_the_middle_of_a_line(path: Path) -> None:
     assert [entry["msg"].get("id") for entry in spy.entries() if "msg" in entry] == [1, None, 2, 3]
 
 
-def test_a_viewer_who_comes_late_finds_an_interceptor_that_knows_what_was_said(path: Path) -> None:
+def test_a_late_viewer_finds_an_interceptor_that_knows_earlier_messages(path: Path) -> None:
     spy = Spy(path)
     meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
     spy.client(
@@ -394,7 +394,7 @@ def test_a_bug_in_the_interceptor_costs_the_rules_and_never_the_traffic(
     assert spy.to_server.bytes_read() == call(5, "drop")
 
 
-def test_what_was_decided_before_a_bug_stays_decided(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decisions_before_a_bug_remain(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spy = Spy(path, flags=["tool:drop => drop"])
     spy.live.order("tui", {"order": "hold", "query": "tool:held"})
     takes = Interceptor.process
@@ -411,7 +411,7 @@ def test_what_was_decided_before_a_bug_stays_decided(path: Path, monkeypatch: py
     assert spy.to_server.bytes_read() == b""
 
 
-def test_a_recording_that_breaks_costs_no_decision(path: Path) -> None:
+def test_decisions_are_executed_if_the_recording_fails(path: Path) -> None:
     spy = Spy(path, flags=["tool:bad => drop"])
     spy.recorder.broke(RuntimeError("oh"))
     spy.written = None
@@ -419,7 +419,7 @@ def test_a_recording_that_breaks_costs_no_decision(path: Path) -> None:
     assert spy.to_server.bytes_read() == call(2)
 
 
-def test_where_nothing_is_recorded_viewers_can_reach_in_all_the_same() -> None:
+def test_viewers_can_inject_messages_without_a_recording_too() -> None:
     spy = Spy()
     assert spy.live.hello()["file"] is None
     assert len(spy.live.session) == 8
@@ -465,7 +465,7 @@ def test_a_message_without_a_line_end_reaches_the_host_at_the_end(path: Path, un
     assert spy.to_client.out == b'{"id":1}\n' + unfinished
 
 
-def test_who_makes_us_answer_and_does_not_read_is_not_listened_to(path: Path) -> None:
+def test_mcpspy_reads_nothing_from_a_peer_that_does_not_read_injected_responses(path: Path) -> None:
     result = '{"x":"' + "y" * 300_000 + '"}'
     spy = Spy(path, flags=[f"tool:echo => respond {result}"])
     spy.to_client.is_read = False
@@ -479,7 +479,7 @@ def test_who_makes_us_answer_and_does_not_read_is_not_listened_to(path: Path) ->
     assert spy.to_server.waited_for() == []
 
 
-def test_no_one_can_be_told_anything_where_the_way_is_closed_or_no_one_reads(path: Path) -> None:
+def test_an_injection_into_a_closed_or_unread_pipe_is_refused(path: Path) -> None:
     spy = Spy(path)
     spy.to_server.is_writable = False
     with pytest.raises(CommandError, match="cannot send to the server: its pipe is closed"):
@@ -499,7 +499,7 @@ def test_an_order_that_is_wrong_changes_nothing(path: Path) -> None:
     assert not spy.to_server.is_diverted()
 
 
-def test_a_session_says_what_it_is(path: Path) -> None:
+def test_a_session_describes_itself_to_viewers(path: Path) -> None:
     spy = Spy(path)
     hello = spy.live.hello()
     assert hello["session"] == spy.recorder.id

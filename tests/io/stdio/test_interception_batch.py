@@ -40,7 +40,7 @@ def test_all_is_recorded_before_anything_is_sent(flat: int, monkeypatch: pytest.
     assert log.got == [("recorded", b"1\n2\n"), ("server", b"ac"), ("client", b"b")]
 
 
-def test_where_there_is_nothing_to_record_nothing_is_written() -> None:
+def test_without_entries_nothing_is_written() -> None:
     log = Log()
     only = ActionBatch()
     only.sent.append((log.client, b"x"))

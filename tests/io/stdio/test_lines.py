@@ -30,7 +30,7 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
             pass
 
 
-def test_lines_come_one_by_one_the_torn_last_one_too(pipe: tuple[int, int]) -> None:
+def test_lines_come_one_by_one_and_an_incomplete_last_line_too(pipe: tuple[int, int]) -> None:
     lines: SimpleQueue[bytes | None] = SimpleQueue()
     read_lines(lines.put)
     os.write(pipe[1], b'{"a":1}\n\r\n{"b"')
@@ -50,7 +50,7 @@ def test_a_stdin_that_was_never_open_is_at_its_end(
     assert pipe
 
 
-def test_what_is_put_is_written_in_its_order_before_the_end(pipe: tuple[int, int]) -> None:
+def test_queued_lines_are_written_in_order_before_the_end(pipe: tuple[int, int]) -> None:
     written: SimpleQueue[None] = SimpleQueue()
     output = StdoutWriter(broke=pytest.fail, wrote=lambda: written.put(None))
     for number in range(3):

@@ -134,7 +134,7 @@ def test_all_of_it_is_recorded_too(tmp_path: Path, read_entries: Callable[[bytes
             assert b"".join(entry.payload for entry in entries if entry.side) == said, path.name
 
 
-def test_what_we_say_waits_for_the_end_of_a_line_that_is_going_on() -> None:
+def test_injected_messages_wait_for_the_end_of_an_unfinished_line() -> None:
     wire, channel, _ = wired()
     wire.read(b'{"id"')
     channel.on()
@@ -179,7 +179,7 @@ def test_a_line_that_will_never_end_is_recorded(
     assert [entry.payload for entry in entries if entry.side] == [b'{"half"']
 
 
-def test_where_nothing_is_recorded_it_is_known_all_the_same_whether_a_line_has_begun() -> None:
+def test_an_unfinished_line_is_known_without_a_recording_too() -> None:
     wire, channel, _ = wired()
     wire.read(b'{"id":1}\n{"id"')
     channel.on()
@@ -187,7 +187,7 @@ def test_where_nothing_is_recorded_it_is_known_all_the_same_whether_a_line_has_b
     assert wire.out == b'{"id":1}\n{"id":2}\n{"id":3}\n'
 
 
-def test_a_frame_says_who_it_is_by_and_whom_it_went_to() -> None:
+def test_a_frame_names_its_sender_and_its_receiver() -> None:
     _, channel, _ = wired()
     assert b"".join(channel.frame(1.5, b'{"id":1}', {"by": "mcpspy"})) == (
         b'{"t":1.500000,"from":"client","by":"mcpspy","msg":{"id":1}}\n'

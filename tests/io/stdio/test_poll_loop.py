@@ -97,7 +97,7 @@ def test_a_session_can_be_reached_once_it_is_quiet_and_no_more_when_it_has_ended
 
 
 @linux_only
-def test_who_waits_for_viewers_imports_nothing_heavy_and_does_nothing(
+def test_a_session_that_waits_for_viewers_imports_nothing_heavy_and_does_nothing(
     start: Start, processes: Processes, runtime: Path
 ) -> None:
     spy = start("echo.py", interpreter=["-X", "importtime", "-m", "mcpspy"])
@@ -117,13 +117,14 @@ def test_who_waits_for_viewers_imports_nothing_heavy_and_does_nothing(
     _, err = spy.finish()
     imported = [line.rpartition("|")[2].strip() for line in err.decode().splitlines()]
     assert imported.index("mcpspy.io.stdio.poll_loop") < imported.index("mcpspy.io.control.socket")
-    assert {name.partition(".")[0] for name in imported} & FORBIDDEN == set()
+    before_quiet = imported[: imported.index("mcpspy.io.control.server_poll")]
+    assert {name.partition(".")[0] for name in before_quiet} & FORBIDDEN == set()
     assert "mcpspy.core.intercept.interceptor" not in imported
 
 
 @on_one_pump
 @pytest.mark.parametrize("why", ["too long", "accessible to other users"])
-def test_a_socket_that_cannot_be_made_costs_a_line_and_nothing_else(
+def test_a_socket_that_cannot_be_created_is_one_line_and_changes_nothing_else(
     run: Callable[..., Spy], runtime: Path, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
     if why == "too long":
@@ -138,7 +139,7 @@ def test_a_socket_that_cannot_be_made_costs_a_line_and_nothing_else(
     assert spy.wait() == 0
 
 
-def test_what_a_killed_viewer_held_continues_within_a_second(
+def test_messages_held_by_a_killed_viewer_are_released_within_a_second(
     run: Callable[..., Spy], viewer: Callable[[Spy], ControlClient]
 ) -> None:
     spy = run("echo.py")
@@ -162,7 +163,7 @@ def test_what_a_killed_viewer_held_continues_within_a_second(
     assert [note["why"] for note in spy.notes("rule") if note["action"] == "release"] == ["viewer left"]
 
 
-def test_what_is_held_continues_in_its_order_when_the_host_closes_stdin(
+def test_held_messages_are_forwarded_in_order_when_the_host_closes_stdin(
     run: Callable[..., Spy], viewer: Callable[[Spy], ControlClient]
 ) -> None:
     spy = run("echo.py", 7)
@@ -178,7 +179,7 @@ def test_what_is_held_continues_in_its_order_when_the_host_closes_stdin(
 
 
 @on_one_pump
-def test_what_is_held_reaches_the_host_when_the_server_has_ended(
+def test_held_messages_reach_the_host_when_the_server_has_ended(
     run: Callable[..., Spy], viewer: Callable[[Spy], ControlClient]
 ) -> None:
     spy = run("goodbye.py")
@@ -199,7 +200,7 @@ exit 5
 """
 
 
-def test_what_is_held_reaches_a_slow_host_though_a_grandchild_keeps_the_pipe_open(
+def test_held_messages_reach_a_slow_host_though_a_grandchild_keeps_the_pipe_open(
     run: Callable[..., Spy], viewer: Callable[[Spy], ControlClient], processes: Processes
 ) -> None:
     spy = run("sh", "-c", LEAVES_A_GRANDCHILD)
@@ -263,7 +264,7 @@ def test_switched_on_and_off_in_a_flood_not_a_byte_changes(
 
 
 @linux_only
-def test_a_host_that_does_not_read_our_answers_is_not_listened_to(
+def test_mcpspy_reads_nothing_from_a_host_that_does_not_read_injected_responses(
     run: Callable[..., Spy], start: Start
 ) -> None:
     result = '{"text":"' + "y" * 40_000 + '"}'

@@ -83,7 +83,7 @@ def test_leaving_repeats_a_signal_that_has_a_number_only() -> None:
     assert run("from mcpspy.io.stdio.process import leave; leave(40)").returncode == -40
 
 
-def test_our_ends_of_the_servers_pipes_are_not_inherited_by_it() -> None:
+def test_the_server_does_not_inherit_mcpspys_ends_of_its_pipes() -> None:
     script = """
 import os
 from mcpspy.io.stdio.process import spawn
@@ -115,7 +115,7 @@ except ChildProcessError:
     assert run(script).stdout == b"no child\n"
 
 
-def test_the_server_stays_in_our_group_and_session(processes: Processes) -> None:
+def test_the_server_stays_in_mcpspys_group_and_session(processes: Processes) -> None:
     script = """
 import os
 from mcpspy.io.stdio.process import spawn

@@ -209,6 +209,71 @@ def test_a_grandchild_that_keeps_stdout_open_does_not_keep_mcpspy(
     assert spy.notes("exit") == [{"code": 5, "signal": None}]
 
 
+# The command is a launcher: it leaves its server behind.
+
+
+def test_a_server_that_its_launcher_left_behind_serves_the_host_until_stdin_is_closed(
+    start: Start, processes: Processes
+) -> None:
+    spy = start("left_behind.py", "serves")
+    server = hello(spy)["pid"]
+    spy.stays(0.6)  # Longer than the silence that ends a session whose stdin is not in use.
+    spy.send(b'{"id":1}\n')
+    assert spy.out.line() == b'{"id":1}\n'
+    assert spy.finish(b'{"id":2}\n') == (b'{"id":2}\n', b"")
+    assert spy.wait() == 0
+    processes.gone(server)
+    assert spy.said("client") == b'{"id":1}\n{"id":2}\n'
+    assert spy.notes("exit") == [{"code": 0, "signal": None}]
+
+
+@linux_only
+def test_a_server_is_forwarded_though_its_launcher_has_failed(start: Start, processes: Processes) -> None:
+    spy = start("left_behind.py", "serves", 7)
+    server = hello(spy)["pid"]
+    for n in range(3):
+        spy.stays(0.6)
+        spy.send(b'{"id":%d}\n' % n)
+        assert spy.out.line() == b'{"id":%d}\n' % n
+    assert spy.finish() == (b"", b"")
+    assert spy.wait() == 7
+    processes.gone(server)
+    assert spy.notes("exit") == [{"code": 7, "signal": None}]
+
+
+@linux_only
+def test_a_server_that_its_launcher_left_behind_answers_though_stdin_is_closed(
+    start: Start, processes: Processes
+) -> None:
+    spy = start("left_behind.py", "late")
+    server = hello(spy)["pid"]
+    assert spy.finish(b'{"id":1}\n') == (b'{"id":1}\n', b"")
+    assert spy.wait() == 0
+    processes.gone(server)
+
+
+def test_sigterm_ends_a_session_whose_launcher_has_left(start: Start, processes: Processes) -> None:
+    spy = start("left_behind.py", "serves")
+    server = hello(spy)["pid"]
+    spy.stays(0.6)
+    began = time.monotonic()
+    spy.kill(signal.SIGTERM)
+    assert spy.wait() == 0
+    assert time.monotonic() - began < BUSY
+    processes.gone(server)  # It got EOF.
+    assert spy.notes("signal") == [{"signal": "SIGTERM"}]
+
+
+def test_output_of_a_grandchild_is_forwarded_as_long_as_it_keeps_coming(
+    start: Start, processes: Processes, interpreter: list[str]
+) -> None:
+    spy = start("left_behind.py", "writes", interpreter=interpreter)
+    server = hello(spy)["pid"]
+    assert spy.out.rest() == b"".join(b'{"line":%d}\n' % n for n in range(10))
+    assert spy.wait() == 0
+    processes.gone(server)
+
+
 # SIGTERM, SIGINT, SIGHUP to mcpspy.
 
 
@@ -502,19 +567,33 @@ def test_a_command_that_is_not_found_is_exit_127_and_a_line(start: Start) -> Non
     assert spy.header()["command"] == ["no-such-command-anywhere", "x"]
 
 
-@pytest.mark.parametrize("text", [None, "not a program\n"], ids=["no permission", "no format"])
+@pytest.mark.parametrize("content", [None, b"\x7fELF\0\0"], ids=["no permission", "another processor"])
 def test_a_command_that_is_not_executable_is_exit_126_and_a_line(
-    start: Start, tmp_path: Path, text: str | None
+    start: Start, tmp_path: Path, content: bytes | None
 ) -> None:
     program = tmp_path / "server"
-    program.write_text(text or "#!/bin/sh\n", encoding="utf-8")
-    program.chmod(0o755 if text else 0o644)
+    program.write_bytes(content or b"#!/bin/sh\n")
+    program.chmod(0o755 if content else 0o644)
     spy = start(str(program))
     _, err = spy.finish()
     assert spy.wait() == 126
     assert err.startswith(f"mcpspy: cannot start {program}: ".encode())
     assert err.count(b"\n") == 1
     assert spy.notes("exit") == [{"code": 126, "signal": None}]
+
+
+@pytest.mark.parametrize("by_path", [True, False], ids=["path", "name"])
+def test_a_script_without_an_interpreter_line_is_run_by_the_shell(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_path: bool
+) -> None:
+    script = tmp_path / "server"
+    script.write_text('echo "$0 $1"; exec cat\n', encoding="utf-8")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    spy = start(str(script) if by_path else "server", "a b")
+    assert spy.finish(b"{}\n") == (f"{script} a b\n{{}}\n".encode(), b"")
+    assert spy.wait() == 0
+    assert spy.header()["command"] == [str(script) if by_path else "server", "a b"]
 
 
 # The recording fails, the traffic does not.
@@ -529,28 +608,28 @@ def unrecorded(spy: Spy) -> bytes:
     return err
 
 
-def test_a_recording_path_that_cannot_be_costs_a_line(start: Start, tmp_path: Path) -> None:
+def test_an_impossible_path_of_the_recording_is_one_line(start: Start, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     path = str(tmp_path / "file" / "x.jsonl")
     assert path.encode() in unrecorded(start("echo.py", 7, options=["--record", path]))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_may_not_be_written_costs_a_line(start: Start, tmp_path: Path) -> None:
+def test_a_read_only_folder_is_one_line(start: Start, tmp_path: Path) -> None:
     (tmp_path / "locked").mkdir(mode=0o500)
     assert b"Permission denied" in unrecorded(
         start("echo.py", 7, options=["--dir", str(tmp_path / "locked")])
     )
 
 
-def test_a_pipe_is_no_recording(start: Start, tmp_path: Path) -> None:
+def test_a_pipe_is_not_a_recording(start: Start, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     err = unrecorded(start("echo.py", 7, options=["--record", str(tmp_path / "pipe")]))
     assert b": not a regular file; " in err
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux has a disk that is always full")
-def test_a_full_disk_costs_a_line(start: Start) -> None:
+def test_a_full_disk_is_one_line(start: Start) -> None:
     err = unrecorded(start("echo.py", 7, options=["--record", "/dev/full"]))
     assert err == b"mcpspy: cannot write /dev/full: No space left on device; traffic continues unrecorded\n"
 
@@ -611,7 +690,7 @@ main(sys.argv[2:])
 """
 
 
-def test_a_bug_in_the_recorder_costs_a_line(start: Start) -> None:
+def test_a_bug_in_the_recorder_is_one_line(start: Start) -> None:
     err = unrecorded(start("echo.py", 7, interpreter=["-c", RECORDER_WITH_A_BUG]))
     assert (
         err
@@ -982,7 +1061,7 @@ def test_a_recording_is_private_in_a_private_folder(start: Start, tmp_path: Path
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_recording_goes_where_the_environment_says(start: Start, tmp_path: Path) -> None:
+def test_the_environment_sets_the_folder_of_the_recording(start: Start, tmp_path: Path) -> None:
     spy = start(
         "echo.py", options=["--name", "my server"], env={**os.environ, "MCPSPY_DIR": str(tmp_path / "here")}
     )
@@ -1010,6 +1089,30 @@ def test_nothing_is_recorded_where_nothing_is_to_be(start: Start, tmp_path: Path
     assert spy.finish(b"{}\n") == (b"{}\n", b"")
     assert spy.wait() == 7
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("event", ["deleted", "truncated"])
+def test_a_recording_that_disappears_continues_in_a_part(
+    start: Start, tmp_path: Path, read_entries: Callable[[bytes], list[Entry]], event: str
+) -> None:
+    first = tmp_path / "x.jsonl"
+    spy = start("echo.py", options=["--record", str(first)])
+    spy.send(b'{"id":1}\n')
+    assert spy.out.line() == b'{"id":1}\n'
+    if event == "deleted":
+        first.unlink()
+    else:
+        os.truncate(first, 0)
+    spy.send(b'{"id":2}\n')
+    assert spy.out.line() == b'{"id":2}\n'
+    _, err = spy.finish()
+    spy.wait()
+    part = tmp_path / "x.part2.jsonl"
+    assert err.decode() == f"mcpspy: {first} was {event}; recording to {part}\n"
+    header, *entries = read_entries(part.read_bytes())
+    assert header.fields["part"] == 2
+    assert [entry.payload for entry in entries if entry.side][-2:] == [b'{"id":2}\n'] * 2
+    assert entries[-1].note == "exit"
 
 
 def test_a_file_continues_in_parts(
@@ -1053,4 +1156,7 @@ def test_run_imports_nothing_heavy(start: Start, tmp_path: Path, options: list[s
     else:
         # The first module that is imported once the server runs.
         assert imported.index("mcpspy.io.settings") < imported.index("ahocorasick_rs")
+    # A quiet moment, in which the control socket opens, is long enough to import the rest.
+    quiet = "mcpspy.io.control.server_poll"
+    imported = imported[: imported.index(quiet) if quiet in imported else None]
     assert {name.partition(".")[0] for name in imported} & FORBIDDEN == set()

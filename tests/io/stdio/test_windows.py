@@ -82,6 +82,24 @@ def test_the_last_words_of_a_server_wait_for_a_slow_host(start_threads: Callable
 
 
 @posix_only
+@pytest.mark.parametrize("kind", ["serves", "writes"])
+def test_a_server_that_its_launcher_left_behind_is_forwarded(
+    start_threads: Callable[..., Spy], processes: Processes, kind: str
+) -> None:
+    spy = start_threads("left_behind.py", kind)
+    server = json.loads(spy.out.line())["pid"]
+    if kind == "serves":
+        spy.stays(0.6)  # Longer than the silence that ends a session whose stdin is not in use.
+        spy.send(b'{"id":1}\n')
+        assert spy.out.line() == b'{"id":1}\n'
+        assert spy.finish() == (b"", b"")
+    else:
+        assert spy.out.rest() == b"".join(b'{"line":%d}\n' % n for n in range(10))
+    assert spy.wait() == 0
+    processes.gone(server)
+
+
+@posix_only
 @pytest.mark.parametrize("kind", ["silent", "chatty", "flood"])
 def test_a_grandchild_that_keeps_stdout_open_does_not_keep_mcpspy(
     start_threads: Callable[..., Spy], processes: Processes, kind: str
@@ -232,7 +250,7 @@ def test_leaving_takes_every_status_that_windows_has(status: int, code: int) -> 
     assert (ended.returncode, ended.stderr) == (code, b"")
 
 
-def test_what_is_read_comes_after_what_others_have_put() -> None:
+def test_data_that_is_read_comes_after_data_of_other_threads() -> None:
     source, write = os.pipe()
     read, target = os.pipe()
     nowhere = RecordingTarget()
@@ -253,7 +271,7 @@ def test_what_is_read_comes_after_what_others_have_put() -> None:
     assert got == b"a" * 1_000_000 + b"b" * 10
 
 
-def test_what_others_put_is_written_after_the_end_of_a_source_whose_target_is_shared() -> None:
+def test_data_of_other_threads_is_written_after_the_end_of_a_source_with_a_shared_target() -> None:
     source, write = os.pipe()
     read, target = os.pipe()
     nowhere = RecordingTarget()

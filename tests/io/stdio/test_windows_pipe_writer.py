@@ -38,7 +38,7 @@ def pipe() -> Iterator[Pipe]:
     os.close(pipe.read)
 
 
-def test_who_is_alone_writes_by_itself(pipe: Pipe) -> None:
+def test_a_single_thread_writes_directly(pipe: Pipe) -> None:
     before = threading.active_count()
     assert pipe.pipe_writer.reserve()
     pipe.pipe_writer.write(b"one")
@@ -46,7 +46,7 @@ def test_who_is_alone_writes_by_itself(pipe: Pipe) -> None:
     assert threading.active_count() == before
 
 
-def test_what_others_put_comes_after_what_was_reserved(pipe: Pipe) -> None:
+def test_data_of_other_threads_comes_after_a_reserved_write(pipe: Pipe) -> None:
     assert pipe.pipe_writer.reserve()
     assert not pipe.pipe_writer.reserve(), "another thread has reserved it"
     pipe.pipe_writer.put(b"ours")
@@ -81,7 +81,7 @@ def test_the_end_comes_after_all_that_was_put(pipe: Pipe) -> None:
     assert not pipe.pipe_writer.reserve()
 
 
-def test_where_no_one_reads_any_more_all_that_waits_is_counted_and_forgotten(pipe: Pipe) -> None:
+def test_undelivered_data_is_counted_and_dropped_when_the_reader_has_closed(pipe: Pipe) -> None:
     os.close(pipe.read)
     pipe.read = os.open(os.devnull, os.O_RDONLY)
     pipe.pipe_writer.put(b"a" * 10)

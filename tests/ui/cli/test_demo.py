@@ -9,7 +9,8 @@ import pytest
 from mcpspy.core.protocol.message import Malformed
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.session import Session
-from mcpspy.io.recording.reader import Recording, find
+from mcpspy.io.recording.catalog import find
+from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.main import main
 
 

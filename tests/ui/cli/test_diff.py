@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -34,7 +35,7 @@ def test_a_change_is_reported_with_its_place_and_its_values(capsys: pytest.Captu
     arguments = ["diff", recording("everything-sdk-legacy"), recording("everything-sdk-auto")]
 
     assert main(arguments) == 1
-    head, pointer, old, new, verdict = capsys.readouterr().out.splitlines()
+    head, pointer, old, new, verdict, *ways = capsys.readouterr().out.splitlines()
     assert head == (
         "different  resources/read demo://resource/dynamic/text/1  · exchange 15 → 16, line 40 → 42"
     )
@@ -43,7 +44,14 @@ def test_a_change_is_reported_with_its_place_and_its_values(capsys: pytest.Captu
     assert "8:28:02" in old
     assert "8:28:04" in new
     assert verdict == "changed: 1 different; 44 of 45 unchanged"
+    assert ways == [
+        "to ignore these changes:",
+        "  --volatile  # 1 of 1",
+        "  --ignore-path 'resources/read demo://resource/dynamic/text/1 /result/contents/0/text'",
+    ]
 
+    assert main([*arguments, *shlex.split(ways[2])]) == 0
+    assert main([*arguments, "--volatile"]) == 0
     assert main([*arguments, "--dates"]) == 0
     assert (
         main(
@@ -53,6 +61,39 @@ def test_a_change_is_reported_with_its_place_and_its_values(capsys: pytest.Captu
     )
     assert main([*arguments, "--fail-on", "breaking"]) == 0
     assert main([*arguments, "--only", "tools", "--only", "resources"]) == 0
+
+
+def test_values_that_change_from_run_to_run_are_ignored_on_request(
+    make_recording: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def text(number: int) -> bytes:
+        return b"pid %d on http://127.0.0.1:4%d in /tmp/run-%d" % (number, number, number)
+
+    old, new = (
+        str(make_recording([("client", REQUEST), ("server", ANSWER % text(n))], name=f"v{n}"))
+        for n in (1234, 5678)
+    )
+
+    assert main(["diff", old, new]) == 1
+    assert "  --volatile  # 1 of 1\n" in capsys.readouterr().out
+    assert main(["diff", old, new, "--volatile"]) == 0
+    assert capsys.readouterr().out == "same: 2 of 2 unchanged\n"
+
+
+def test_a_pattern_without_its_slash_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    path = recording("peer-ts-auto")
+
+    assert main(["diff", path, path, "--ignore-path", "result/content/0/text"]) == 2
+    assert "did you mean /result/content/0/text?" in capsys.readouterr().err
+
+
+def test_a_long_list_of_patterns_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", recording("everything-sdk-auto"), recording("memory-sdk-auto")]) == 1
+
+    lines = capsys.readouterr().out.splitlines()
+    ways = lines[lines.index("to ignore these changes:") :]
+    assert len(ways) == 22
+    assert ways[-1].endswith(" more")
 
 
 def test_sessions_are_named_as_everywhere(

@@ -123,3 +123,11 @@ def test_hostile_words_are_sanitized() -> None:
 def test_a_value_is_not_taken_for_an_unknown_option(words: list[str]) -> None:
     with pytest.raises(UsageError, match="missing NEW"):
         parser_of("diff").parse_args(words)
+
+
+def test_two_dashes_are_the_value_of_an_option() -> None:
+    parser = CommandParser()
+    parser.add_argument("-q", "--filter")
+
+    assert parser.parse_args(["-q=--"]).filter == "--"
+    assert parser.parse_args(["--filter=--"]).filter == "--"

@@ -12,9 +12,12 @@ from pathlib import Path
 import orjson
 import pytest
 
+from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.main import main
 
 Make = Callable[..., Path]
+
+ASK = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s"}}'
 
 
 def test_each_message_has_a_line_and_the_last_line_sums_up(
@@ -65,7 +68,7 @@ def test_json_lines_are_strict_and_have_the_original_message(
     out = capfdbinary.readouterr().out
     request, garbage, note = map(orjson.loads, out.splitlines())
     assert b'"n":1E5' in out
-    assert (request["kind"], request["method"], request["size"]) == ("request", "x", 58)
+    assert (request["kind"], request["method"], request["bytes"]) == ("request", "x", 58)
     assert request["flaws"] == ["id is 1.0"]
     assert (garbage["kind"], garbage["raw"]) == ("malformed", "{oops}")
     assert (note["kind"], note["note"], note["code"]) == ("note", "exit", 0)
@@ -131,9 +134,64 @@ def test_json_has_one_object_per_line_for_an_indented_http_body(
 
     (line,) = capfdbinary.readouterr().out.split(b"\n")[:-1]
     answer = orjson.loads(line)
-    assert (answer["kind"], answer["size"]) == ("result", len(body))
+    assert (answer["kind"], answer["bytes"]) == ("result", len(body))
     assert answer["msg"] == orjson.loads(body)
     assert b"1E5" in line
+
+
+@pytest.mark.parametrize("more", [[], ["--follow"], ["-q", "tool:*"]], ids=["whole", "followed", "filtered"])
+@pytest.mark.parametrize("exit_code", [0, None], ids=["ended", "killed"])
+def test_a_call_that_never_got_an_answer_has_the_status_no_answer(
+    make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes], more: list[str], exit_code: int | None
+) -> None:
+    path = str(make_recording([("client", ASK % (1, b"slow"))] * 2, exit_code=exit_code))
+
+    assert main(["show", path, *more]) == 0
+    out = capfdbinary.readouterr().out.decode()
+    assert [line.split("  ")[-1] for line in out.splitlines() if "→" in line] == [
+        "no answer",
+        "no answer; id 1 is in use by an unanswered request",
+    ]
+    assert "0 failed · 2 unanswered" in out
+    assert "pending" not in out
+
+    assert main(["show", path, "--format", "json", *more]) == 0
+    printed = [orjson.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+    assert [line["status"] for line in printed if line["kind"] == "request"] == ["no answer"] * 2
+
+
+ERRORS = [
+    ("client", ASK % (1, b"a")),
+    ("server", b'{"jsonrpc":"2.0","id":1,"result":{}}'),
+    ("server", b'{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"boom"}}'),
+    ("server", b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"oops"}}'),
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("status:error", [2, 3]),
+        ("status=error", [2, 3]),
+        ("code:-32700", [3]),
+        ("id:null", [3]),
+        ("status:ok", [1]),
+    ],
+)
+def test_an_error_that_settles_no_request_is_shown_counted_and_found(
+    make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes], query: str, found: list[int]
+) -> None:
+    path = str(make_recording(ERRORS))
+
+    assert main(["show", path, "--format", "json", "-q", query]) == 0
+    printed = [orjson.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+    assert [line["n"] for line in printed] == found
+
+    assert main(["show", path]) == 0
+    out = capfdbinary.readouterr().out.decode()
+    assert "error -32603 internal error: boom; id 1 was answered before" in out
+    assert "error -32700 parse error: oops; response without an id" in out
+    assert "1 request · 2 failed" in out
 
 
 def test_json_reports_an_incomplete_line_on_stderr(
@@ -247,7 +305,7 @@ def test_json_is_filtered(make_recording: Make, capfdbinary: pytest.CaptureFixtu
     assert [(line["n"], line["kind"]) for line in printed] == [
         (1, "result"),
         (3, "malformed"),
-        (4, "failure"),
+        (4, "error"),
     ]
 
 
@@ -261,6 +319,9 @@ def test_an_invalid_filter_is_one_line_with_the_position(capsys: pytest.CaptureF
     err = capsys.readouterr().err
     assert err.startswith("mcpspy: show: --filter, character 3: unknown field tools")
     assert err.endswith(" (see docs/filter.md)\n")
+
+    assert main(["show", "-q=--"]) == 2
+    assert "--filter, character 2: expected a condition after '-'" in capsys.readouterr().err
 
     assert main(["show", "-q", "kind:x status:\x1b[2J\ny"]) == 2
     printed = capsys.readouterr().err
@@ -296,16 +357,77 @@ def test_a_file_that_is_not_a_recording_is_one_line_with_a_hint(
     assert printed.rstrip().endswith(")")
 
 
-def test_a_folder_is_one_line_with_a_hint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_recordings_is_one_line_with_a_hint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["show", f"{tmp_path}/"]) == 2
     assert capsys.readouterr().err == (
-        f"mcpspy: {tmp_path}: a folder, not a recording (mcpspy ls --dir {tmp_path} lists its sessions)\n"
+        f"mcpspy: {tmp_path}/: this folder contains no recordings (record one with mcpspy run -- COMMAND)\n"
     )
+
+
+def test_each_line_of_a_folder_names_its_session(
+    make_recording: Make, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    one, two = make_recording(name="first"), make_recording(name="second")
+    assert main(["show", f"{tmp_path}/", "-q", "kind:request"]) == 0
+    lines = capfdbinary.readouterr().out.decode().splitlines()
+    ids = [orjson.loads(path.read_bytes().partition(b"\n")[0])["id"] for path in (one, two)]
+    assert {tuple(line.split()[:2]) for line in lines} == {(ids[0], "first"), (ids[1], "second")}
+
+    main(["show", f"{tmp_path}/", "-q", "kind:request", "--json"])
+    found = [orjson.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+    assert len(found) == len(lines)
+    assert {each["session"] for each in found} == set(ids)
+
+
+def test_a_session_has_precedence_over_a_folder_of_its_name(
+    make_recording: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_recording(name="weather")
+    (tmp_path / "weather").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert main(["show", "weather", "--dir", str(tmp_path)]) == 0
+    assert "weather" in capsys.readouterr().out
+
+
+def test_a_folder_is_not_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", f"{tmp_path}/", "--follow"]) == 2
+    assert "--follow prints one session" in capsys.readouterr().err
 
 
 def test_an_empty_folder_suggests_the_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "--dir", str(tmp_path)]) == 2
     assert "mcpspy demo" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("width", "names"),
+    [
+        ("60", ["client", "claude-ai", "a-very-lo…", "claude… #3", "7"]),
+        ("120", ["client", "claude-ai", "a-very-long-name-of…", "claude-ai #3", "7"]),
+    ],
+)
+def test_an_http_session_has_the_names_of_its_clients(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], width: str, names: list[str]
+) -> None:
+    header = {"mcpspy": 1, "id": "a1", "started": "2026-01-01T00:00:00.000Z", "transport": "http"}
+    clients = {"1": "claude-ai", "2": "a-very-long-name-of-a-client", "3": "claude-ai"}
+    lines: list[object] = [header]
+    for stream, name in clients.items():
+        params = {"protocolVersion": "2025-11-25", "clientInfo": {"name": name, "version": "1"}}
+        asked = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
+        lines.append({"t": 0.1, "from": "client", "stream": stream, "msg": asked})
+    ping = {"jsonrpc": "2.0", "id": 0, "method": "ping"}
+    lines.append({"t": 0.1, "from": "client", "stream": "7", "msg": ping})
+    path = tmp_path / "clients.jsonl"
+    path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+
+    assert main(["show", str(path), "--width", width, "-q", "kind:request"]) == 0
+
+    _, heads, *requests = capsys.readouterr().out.splitlines()[: len(names) + 1]
+    shown = [heads.removeprefix(" time").split("method")[0], *(line[6:].split("→")[0] for line in requests)]
+    assert [text.strip() for text in shown] == names
 
 
 def test_an_http_session_distinguishes_its_clients(
@@ -331,7 +453,6 @@ def test_an_http_session_distinguishes_its_clients(
     ]
 
 
-ASK = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s"}}'
 FINE = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}'
 MESSAGES = [
     ("client", ASK % (7, b"slow")),
@@ -352,11 +473,23 @@ def below(lines: list[str], word: str) -> list[str]:
     return found
 
 
+@pytest.fixture
+def live(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the next recording be live when it is opened, and ended when it is followed."""
+    states = iter([RecordingState.LIVE])
+    monkeypatch.setattr(Recording, "state", property(lambda _: next(states, RecordingState.ENDED)))
+
+
 @pytest.mark.parametrize("more", [[], ["--follow"]], ids=["whole", "followed"])
 def test_findings_are_printed_below_their_message(
-    make_recording: Make, capsys: pytest.CaptureFixture[str], more: list[str]
+    make_recording: Make,
+    capsys: pytest.CaptureFixture[str],
+    more: list[str],
+    request: pytest.FixtureRequest,
 ) -> None:
     path = str(make_recording(MESSAGES))
+    if more:
+        request.getfixturevalue("live")
 
     assert main(["show", path, "--lint", *more]) == 0
 
@@ -391,14 +524,22 @@ def test_a_filter_can_select_findings_with_lint_only(
         "excerpt": "DEBUG: \x1b[2J",
     }
 
-    assert main(["show", path, "--lint", "--json", "-f", "-q", "lint=LIFE201"]) == 0
-    (late,) = map(orjson.loads, capfdbinary.readouterr().out.splitlines())
-    assert (late["n"], late["kind"], late["code"]) == (0, "finding", "LIFE201")
-
     assert main(["show", path, "-q", "is:finding"]) == 2
     assert b"--filter, character 4: findings " in capfdbinary.readouterr().err
 
 
+@pytest.mark.usefixtures("live")
+def test_a_finding_at_the_end_of_a_live_session_is_a_separate_object(
+    make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    path = str(make_recording(MESSAGES))
+
+    assert main(["show", path, "--lint", "--json", "-f", "-q", "lint=LIFE201"]) == 0
+    (late,) = map(orjson.loads, capfdbinary.readouterr().out.splitlines())
+    assert (late["n"], late["kind"], late["code"]) == (0, "finding", "LIFE201")
+
+
+@pytest.mark.usefixtures("live")
 def test_a_late_finding_is_printed_with_its_message(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from mcpspy.io.recording.reader import RecordingState, sessions
+from mcpspy.io.recording.catalog import sessions
+from mcpspy.io.recording.reader import RecordingState
 from mcpspy.ui.demo import client
 from mcpspy.ui.demo.client import record
 

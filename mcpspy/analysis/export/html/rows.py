@@ -76,7 +76,7 @@ class HtmlRows:
             "redacted": header.redacted,
             "client": sanitize(str(peers.client or "")),
             "server": sanitize(str(peers.server or "")),
-            "revision": sanitize(peers.revision or ""),
+            "revision": sanitize(peers.revision_text),
             "lasted": self._last_at,
             "ending": ending.subject if ending is not None else "",
             "endingTone": ending.tone if ending is not None else rows.ISSUE,
@@ -99,6 +99,8 @@ class HtmlRows:
             counts["unanswered"] += exchange.state in (State.PENDING, State.UNANSWERED)
         elif exchange is not None and what is exchange.answer:
             self._peers.add_response(exchange.answer, exchange.request.method)
+        else:
+            counts["errors"] += change.is_error
 
     def _row(self, change: Change) -> list[Any]:
         what, exchange = change.what, change.exchange

@@ -13,7 +13,7 @@ from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import CALLED, EVERY_LINE, LEGACY, RESPONSES, LintRule, Report, RuleGroup
 from mcpspy.core.protocol.message import Failure, Malformed, Result
 from mcpspy.core.protocol.spec import CLIENT, MODERN, SERVER, other
-from mcpspy.core.session.correlation import NO_ID, UNSOLICITED
+from mcpspy.core.session.request_table import NO_ID, UNSOLICITED
 
 RULES: list[LintRule] = []
 

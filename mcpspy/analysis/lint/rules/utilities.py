@@ -13,8 +13,8 @@ from mcpspy.analysis.lint.rules.stateless import CALL, DONE
 from mcpspy.analysis.lint.state import KEPT
 from mcpspy.core.protocol.message import decoded, text
 from mcpspy.core.protocol.spec import MODERN, SERVER
-from mcpspy.core.session.correlation import UNKNOWN_PROGRESS
 from mcpspy.core.session.exchange import State
+from mcpspy.core.session.request_table import UNKNOWN_PROGRESS
 
 RULES: list[LintRule] = []
 

@@ -152,7 +152,8 @@ class StatsModel(IncrementalBuild):
             group.errors += failed
             if answer is not None:
                 group.back += index.size[answer]
-                group.answers.add(max(index.latency(request) or 0.0, 0.0))
+                if (latency := index.latency(request)) is not None:
+                    group.answers.add(max(latency, 0.0))
                 self._stale.add(group)
 
     def _group(self, row: int) -> StatsGroup:

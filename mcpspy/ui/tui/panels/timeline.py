@@ -191,6 +191,7 @@ _MARKS = {
     State.CLOSED: (" ", rows.OK),
     State.INPUT_REQUIRED: ("?", rows.OPEN),
     State.CANCELLED: ("x", rows.QUIET),
+    State.UNKNOWN: ("?", rows.QUIET),
     State.LATE: ("x", rows.ISSUE),
 }
 """State → mark and role; any other state is an error."""

@@ -62,7 +62,7 @@ def title(loader: SessionLoader, width: int) -> tuple[list[Piece], list[Piece]]:
         (0, (sanitize(model.header.name) or "session", "title")),
         (4, (sanitize(str(session.server or "")), None)),
         (6, (sanitize(str(session.client or "")), None)),
-        (5, (sanitize(session.revision or ""), None)),
+        (5, (sanitize(session.revision_text), None)),
         (1, state_label(loader.state, session)),
     ]
     counts: list[tuple[int, Piece]] = [(2, (plural(session.messages, "message"), None))]

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import RowKind
-from mcpspy.core.session.exchange import State
+from mcpspy.core.session.exchange import MAY_CHANGE, State
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.intercept.connection import HeldMessage
 from mcpspy.ui.tui.intercept.labels import cell
@@ -41,7 +41,6 @@ KEPT = 2000
 LONG = 1000
 """Maximum characters of a cell: no screen is wider."""
 
-MAY_CHANGE = (State.PENDING, State.CANCELLED)
 """States that a response changes."""
 
 BAR_FROM = 140
@@ -196,7 +195,7 @@ class MessageList(VirtualList):
             before = index.at[self.view.rows[place - 1]] if place else 0.0
             return shown(self.time, index.at[row], before, began(self._model.header.started)), rows.QUIET
         if name == "stream":
-            return sanitize(index.texts[index.stream[row]]), rows.QUIET
+            return sanitize(index.client_label(index.texts[index.stream[row]])), rows.QUIET
         if name == "finding":
             found = self._model.findings.of_both(index, row, exchanges=self.view.options.exchanges)
             severities = {each.severity for each in found}

@@ -43,7 +43,7 @@ class SessionsScreen(Screen[None]):
     def __init__(self, catalog: Catalog) -> None:
         super().__init__()
         self._catalog = catalog
-        self._counts = CountCache()
+        self._counts = CountCache(catalog)
         self._sessions: list[Summary] = []
         self._has_looked = False
         self._elsewhere: list[str] = []
@@ -193,19 +193,24 @@ class SessionsScreen(Screen[None]):
                     self._elsewhere = await asyncio.to_thread(_other_folders, str(self._catalog.folder))
                     self._show()
                 until = time.monotonic() + max(EVERY, 10 * (time.monotonic() - began))
-                await self._count(until)
+                if await self._count(until) or is_first:
+                    await asyncio.to_thread(self._catalog.save)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wanted.wait(), max(until - time.monotonic(), 0.0))
             self._wanted.clear()
 
-    async def _count(self, until: float) -> None:
-        """Count the messages of the visible sessions, then of the others, while there is no other work."""
+    async def _count(self, until: float) -> bool:
+        """Count the messages of the visible sessions, then of the others, while there is no other work.
+
+        Return whether nothing is left to count.
+        """
         is_done = False
         while not is_done and time.monotonic() < until and not self._wanted.is_set():
             before = self._counts.news
             is_done = await asyncio.to_thread(self._counts.work, self._list.by_interest())
             if self._counts.news != before:
                 self._list.refresh()
+        return is_done
 
     async def _delete(self, sessions: list[Summary], live: int) -> None:
         try:

@@ -58,13 +58,13 @@ def session_row(summary: Summary, counts: SessionCounts | None, now: datetime) -
         messages=messages,
         errors=errors,
         pending=pending,
-        exit=rows.ending(note),
+        exit="not reached" if summary.has_failed else rows.ending(note),
         tones={
             "state": TONES[summary.state],
             "messages": None if counts else rows.QUIET,
             "errors": rows.BAD if counts and counts.errors else rows.QUIET,
             "pending": rows.OPEN if counts and counts.pending else rows.QUIET,
-            "exit": rows.BAD if note is not None and rows.ended_badly(note) else None,
+            "exit": rows.BAD if summary.has_failed or (note and rows.ended_badly(note)) else None,
         },
     )
 

@@ -51,7 +51,7 @@ def test_counts_are_shown_or_have_a_placeholder(
     row = session_row(summary_of(make_recording()), counts, NOW)
 
     assert (row.messages, row.errors, row.pending) == cells
-    assert tuple(row.tones[name] for name in SessionCounts._fields) == tones
+    assert tuple(row.tones[name] for name in ("messages", "errors", "pending")) == tones
 
 
 def test_a_session_too_large_to_count_shows_an_estimate(make_recording: Make) -> None:

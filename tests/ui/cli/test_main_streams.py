@@ -1,0 +1,110 @@
+"""Standard streams that are closed, full or not read, and arguments that are empty, for every command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from mcpspy.ui.cli.main import COMMANDS
+
+if sys.platform == "win32":
+    pytest.skip("closed descriptors of POSIX shells", allow_module_level=True)
+
+SESSION = Path(__file__).parents[3] / "recordings" / "memory-sdk-auto.jsonl"
+
+ARGUMENTS: dict[str, list[object]] = {
+    "run": ["--no-record", "--", "true"],
+    "exec": ["--", "true"],
+    "show": [SESSION],
+    "stats": [SESSION],
+    "lint": [SESSION],
+    "diff": [SESSION, SESSION],
+    "export": [SESSION, "--format", "har"],
+    "mock": [SESSION],
+    "redact": [SESSION, "--check"],
+    "import": ["-"],
+    "completion": ["bash"],
+    "replay": [SESSION, "--", "true"],
+}
+"""Arguments with which a command runs and ends. Without any, a command reports what is missing."""
+
+PRINTING = ("ls", "show", "stats", "lint", "diff", "export", "hosts", "completion", "ca")
+
+STREAMS = ["<&-", "2>&-", "<&- >&- 2>&-", "2>&1 | true"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the commands an empty home."""
+    for name in ("HOME", "MCPSPY_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "TMPDIR"):
+        monkeypatch.setenv(name, str(tmp_path))
+    return tmp_path
+
+
+def outcome(arguments: Sequence[object], streams: str = "") -> tuple[int, str]:
+    """Run mcpspy in a shell with these redirections; return its exit code and its stderr."""
+    script = f'"$@" {streams}; exit "${{PIPESTATUS[0]}}"'
+    command = [sys.executable, "-m", "mcpspy", *map(str, arguments)]
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", *command], stdin=subprocess.DEVNULL, capture_output=True, timeout=60
+    )
+    return done.returncode, done.stderr.decode()
+
+
+def assert_no_bug(code: int, stderr: str, folder: Path) -> None:
+    assert code in (0, 1, 2, 3, 141)
+    assert "Traceback" not in stderr
+    assert "Exception ignored" not in stderr
+    assert list(folder.glob("mcpspy-*.log")) == []
+
+
+@pytest.mark.parametrize("command", [*COMMANDS])
+def test_a_stream_that_is_closed_or_not_read_is_not_a_bug(command: str, folder: Path) -> None:
+    for streams in STREAMS:
+        code, stderr = outcome([command, *ARGUMENTS.get(command, [])], streams)
+        assert_no_bug(code, stderr, folder)
+
+
+@pytest.mark.parametrize("command", PRINTING)
+@pytest.mark.parametrize(
+    ("streams", "reason"),
+    [
+        (">&-", "it is closed"),
+        pytest.param(
+            ">/dev/full",
+            "No space left on device",
+            marks=pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux"),
+        ),
+    ],
+)
+def test_a_stdout_that_takes_nothing_is_one_line(
+    command: str, streams: str, reason: str, folder: Path
+) -> None:
+    code, stderr = outcome([command, *ARGUMENTS.get(command, [])], streams)
+    assert (code, stderr) == (3, f"mcpspy: cannot write to stdout: {reason}\n")
+
+
+def test_help_on_a_full_device_is_one_line(folder: Path) -> None:
+    for arguments in (["--help"], ["show", "--help"], ["run", "--help"], ["--version"]):
+        code, stderr = outcome([*arguments], ">&-")
+        assert (code, stderr) == (3, "mcpspy: cannot write to stdout: it is closed\n")
+
+
+@pytest.mark.parametrize("command", [*COMMANDS])
+def test_an_empty_argument_or_command_is_not_a_bug(command: str, folder: Path) -> None:
+    for arguments in (["--", ""], [""], [*ARGUMENTS.get(command, []), "--filter=--"]):
+        code, stderr = outcome([command, *arguments])
+        assert code in (0, 1, 2, 3)
+        assert_no_bug(code, stderr, folder)
+
+
+@pytest.mark.parametrize("command", [["run"], ["exec"], ["replay", SESSION]], ids=str)
+def test_an_empty_command_is_a_usage_error(command: list[object], folder: Path) -> None:
+    code, stderr = outcome([*command, "--", ""])
+    assert (code, stderr.count("\n")) == (2, 1)
+    assert stderr.startswith(f"mcpspy: {command[0]}: COMMAND is empty")
