@@ -193,12 +193,16 @@ class _Reader:
     def close(self, at: float) -> None:
         if self._end is None:
             end = self._step(None, at, None)
-            # Requests without a recorded response may get one now.
+            # Requests without a recorded response may get one now, and some responses came after the client's end.
             left = (step.exchange for step in self._steps if isinstance(step.message, Request))
             waits = [
-                WaitCondition(WaitKind.RESPONSE, each.number, 1, 0.0)
+                WaitCondition(
+                    WaitKind.RESPONSE, each.number, 1, max(0.0, each.answer.at - at) if each.answer else 0.0
+                )
                 for each in left
-                if each and is_unanswered(each)
+                if each
+                and (expects_answer(each) or is_unanswered(each))
+                and not self._counts[WaitKind.RESPONSE, each.number]
             ]
             # Over HTTP, messages that belong to no request arrive at any time: wait a moment before disconnecting.
             for (what, key), count in self._counts.items():

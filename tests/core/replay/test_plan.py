@@ -222,3 +222,16 @@ def test_injected_messages_are_not_replayed_but_responses_of_mcpspy_count_as_rec
         b'{"jsonrpc":"2.0","id":2,"method":"c"}',
     ]
     assert [(wait.what, wait.key) for wait in found.steps[1].waits] == [(WaitKind.RESPONSE, 0)]
+
+
+def test_responses_that_came_after_the_end_of_the_client_are_waited_for_before_its_end() -> None:
+    lines = [
+        b'{"t":1,"from":"client","msg":{"jsonrpc":"2.0","id":1,"method":"a"}}',
+        b'{"t":2,"note":"eof","from":"client"}',
+        b'{"t":5,"from":"server","msg":{"jsonrpc":"2.0","id":1,"result":{}}}',
+    ]
+    session = Session().add_all(map(read_entry, lines))
+    session.end()
+    (found,) = plans(session)
+
+    assert [(wait.what, wait.key, wait.delay) for wait in found.end.waits] == [(WaitKind.RESPONSE, 0, 3.0)]
