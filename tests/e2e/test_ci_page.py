@@ -21,7 +21,7 @@ GITHUB, GITLAB = (
     YAML(typ="safe").load(block)
     for block in re.findall(r"^```yaml\n(.+?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 )
-ONCE, UPDATE = (
+ONCE, LOAD, UPDATE = (
     block.partition("#")[0].strip()
     for block in re.findall(r"^```sh\n(.+?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 )
@@ -78,6 +78,14 @@ def github_steps() -> dict[str, dict[str, Any]]:
     return {step.get("name") or step.get("uses"): step for step in steps if step.get("run") != INSTALL}
 
 
+def test_the_load_test_passes_and_fails_by_its_condition(repository: Repository) -> None:
+    short = LOAD.replace("30s", "1s").replace("--ramp 5s", "")
+
+    assert repository.run(short.replace("p95>500ms", "p95>30s")) == 0
+    assert repository.text("load.html").startswith("<!doctype html>")
+    assert repository.run(short.replace("p95>500ms", "p95>0ms")) == 1
+
+
 def test_the_job_for_github(repository: Repository) -> None:
     commands = {name: step["run"] for name, step in github_steps().items() if "run" in step}
     assert [repository.run(command) for command in commands.values()] == [0] * len(commands)
@@ -126,4 +134,4 @@ def test_every_command_of_the_page_is_run_by_one_of_these_tests() -> None:
     fenced = "".join(re.findall(r"^```(?:yaml|sh)\n(.+?)^```$", PAGE, re.MULTILINE | re.DOTALL))
     run = [step["run"] for step in github_steps().values() if "run" in step] + GITLAB["mcp"]["script"][1:]
 
-    assert fenced.count("mcpspy ") == len(re.findall(r"\bmcpspy \w", "\n".join([*run, ONCE, UPDATE])))
+    assert fenced.count("mcpspy ") == len(re.findall(r"\bmcpspy \w", "\n".join([*run, ONCE, LOAD, UPDATE])))

@@ -37,7 +37,7 @@ def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
     for session in sessions:
         columns = of_session(session)
         for exchange in session.exchanges():
-            yield table.writerow(map(_cell, _cells(columns.of_exchange(exchange), exchange)))
+            yield table.writerow(map(cell, _cells(columns.of_exchange(exchange), exchange)))
 
 
 class _Line:
@@ -63,6 +63,6 @@ def _cells(line: dict[str, Any], exchange: Exchange) -> Iterator[object]:
     return map(flat.get, COLUMNS)
 
 
-def _cell(value: object) -> str:
+def cell(value: object) -> str:
     text = "" if value is None else sanitize(str(value))
     return f"'{text}" if text.startswith(tuple(FORMULA)) and not _NUMBER.fullmatch(text) else text

@@ -9,6 +9,7 @@ belong to one client.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from enum import Enum, auto
 
 from msgspec import Struct, structs
@@ -16,7 +17,7 @@ from msgspec import Struct, structs
 from mcpspy.core.jsontools import canonical
 from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result
 from mcpspy.core.protocol.spec import CLIENT, MODERN
-from mcpspy.core.recording.decode import Note
+from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.session.correlation import REPEATED_EVENT
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Change, Session, is_injected
@@ -81,29 +82,73 @@ class ReplayPlan(Struct, frozen=True):
 
 
 def plans(session: Session) -> list[ReplayPlan]:
-    """Return the plan of each client of an ended session; nearly always there is one."""
-    names = _clients(session)
+    """Return the plan of each client of an ended session, in the order of their first messages."""
+    client_of = _client_of(session)
     readers: dict[str | None, _Reader] = {}
     for change in session.changes:
         if change.flaw == REPEATED_EVENT:
             continue
         what = change.what
-        if isinstance(what, Note):
+        if isinstance(what, Note) and change.exchange is None:
             if what.kind == "eof" and what.fields.get("from") == CLIENT:
                 for reader in readers.values():
                     reader.close(what.at)
-                continue
-            if change.exchange is None:
-                continue
-            stream = change.exchange.request.frame.stream
-        elif isinstance(what, Request | Notification | Result | Failure | Malformed):
-            stream = what.frame.stream
-        else:
-            continue
-        if not is_injected(change):
-            readers.setdefault(names.get(stream), _Reader()).read(change)
+        elif not isinstance(what, Damaged) and not is_injected(change):
+            readers.setdefault(client_of(change), _Reader()).read(change)
     found = [reader.plan() for reader in readers.values()]
     return [plan for plan in found if plan.steps]
+
+
+class ClientOrder(Struct, frozen=True):
+    """A session with the messages of each client together, in the order of their plans: as a replay sends them."""
+
+    session: Session
+    lines: dict[int, int]
+    """Line in it → line in the recording, if they differ."""
+    exchanges: dict[int, int]
+    """Number of an exchange in it → its number in the recording, if they differ."""
+
+
+def by_client(session: Session) -> ClientOrder:
+    """Return an ended session in the order of its clients. Entries that belong to no client are at the end."""
+    client_of = _client_of(session)
+    groups: dict[str | None, list[Change]] = {}
+    rest: list[Change] = []
+    by_http: dict[object, list[Change]] = {}
+    lines: list[int] = []
+    for change in session.changes:
+        what = change.what
+        if isinstance(what, Note | Damaged):
+            lines.append((lines[-1] if lines else 1) + 1)
+            number = None if isinstance(what, Damaged) else what.fields.get("http")
+            by_http.get(number, rest).append(change)
+            continue
+        lines.append((lines[-1] if lines else 1) + (not what.index))
+        group = groups.setdefault(client_of(change), [])
+        group.append(change)
+        if what.frame.http is not None:
+            by_http[what.frame.http] = group
+    if len(groups) <= 1:
+        return ClientOrder(session, {}, {})
+    order = [change for group in (*groups.values(), rest) for change in group]
+    part, line, new_lines = Session(session.header), 1, dict[int, int]()
+    for change in order:
+        what = change.what
+        if isinstance(what, Note | Damaged):
+            part.add(what)
+        elif not what.index:  # The first message of a batch brings the others.
+            part.add(what.frame)
+        else:
+            continue
+        line += 1
+        new_lines[line] = lines[change.number]
+    part.end()
+    exchanges = {
+        new.exchange.number: old.exchange.number
+        for new, old in zip(part.changes, order, strict=True)
+        if new.exchange is not None and old.exchange is not None
+    }
+    return ClientOrder(part, new_lines, exchanges)
 
 
 def expects_answer(exchange: Exchange) -> bool:
@@ -148,12 +193,16 @@ class _Reader:
     def close(self, at: float) -> None:
         if self._end is None:
             end = self._step(None, at, None)
-            # Requests without a recorded response may get one now.
+            # Requests without a recorded response may get one now, and some responses came after the client's end.
             left = (step.exchange for step in self._steps if isinstance(step.message, Request))
             waits = [
-                WaitCondition(WaitKind.RESPONSE, each.number, 1, 0.0)
+                WaitCondition(
+                    WaitKind.RESPONSE, each.number, 1, max(0.0, each.answer.at - at) if each.answer else 0.0
+                )
                 for each in left
-                if each and is_unanswered(each)
+                if each
+                and (expects_answer(each) or is_unanswered(each))
+                and not self._counts[WaitKind.RESPONSE, each.number]
             ]
             # Over HTTP, messages that belong to no request arrive at any time: wait a moment before disconnecting.
             for (what, key), count in self._counts.items():
@@ -245,25 +294,40 @@ def comparable(request: Request) -> str | None:
         return None
 
 
-def _clients(session: Session) -> dict[str | None, str | None]:
-    """Return the client of each stream, by a name for it; all other streams belong to client None.
+def _client_of(session: Session) -> Callable[[Change], str | None]:
+    """Return a function that names the client of a message, or of a note on an exchange.
 
     A session is a client. Streams without a session are assumed to belong to one client: to the only one, or
-    to one without a handshake.
+    to one without a handshake. A `server/discover` that got a result is of that one; any other is a probe of the
+    client whose handshake is the next one.
     """
     opened: list[str | None] = []
-    modern: set[str | None] = set()
+    modern: dict[str | None, bool] = {}
+    probes: list[tuple[str | None, int]] = []
     for exchange in session.exchanges:
         request = exchange.request
-        if request.side == CLIENT and request.method == "initialize":
-            opened.append(request.frame.stream)
-        elif request.side == CLIENT and request.method != "server/discover" and exchange.is_modern:
-            modern.add(request.frame.stream)
-    modern -= set(opened)
+        if request.side != CLIENT:
+            continue
+        stream = request.frame.stream
+        if request.method == "initialize":
+            opened.append(stream)
+        elif request.method == "server/discover" and not isinstance(exchange.answer, Result):
+            probes.append((stream, len(opened)))
+        elif exchange.is_modern:
+            modern[stream] = request.method != "server/discover" or modern.get(stream, False)
+    names: dict[str | None, str | None] = {}
     if len(set(opened)) > 1:
-        names = {stream: stream for stream in opened}
-    elif opened and modern:
-        names = {}
-    else:
-        return {}
-    return names | dict.fromkeys(modern, MODERN)
+        names |= {stream: stream for stream in opened}
+        for stream, place in probes:
+            if stream not in names and place < len(opened):
+                names[stream] = opened[place]
+    if names or (opened and any(modern.values())):
+        names |= dict.fromkeys(modern.keys() - set(opened), MODERN)
+
+    def client_of(change: Change) -> str | None:
+        what = change.what
+        if isinstance(what, Note):
+            return names.get(change.exchange.request.frame.stream) if change.exchange is not None else None
+        return None if isinstance(what, Damaged) else names.get(what.frame.stream)
+
+    return client_of

@@ -74,7 +74,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     describe(parser, FOLDER)
 
 
-def describe_comparison(parser: argparse.ArgumentParser) -> None:
+def describe_comparison(parser: argparse.ArgumentParser, *more: str) -> None:
+    """Add the options of a comparison; `more` are formats other than those of a diff."""
     options = {
         "--ignore-path": (
             "PATTERN",
@@ -104,7 +105,10 @@ def describe_comparison(parser: argparse.ArgumentParser) -> None:
         default=str(ChangeSeverity.DIFFERENT),
         help="exit 1 at or above this severity (default: different)",
     )
-    describe_format(parser, "junit: XML; markdown: for a pull request", choices=FORMATS)
+    about = "junit: XML; markdown: for a pull request"
+    describe_format(
+        parser, f"{about}; {' and '.join(more)}: of a load test" if more else about, choices=(*FORMATS, *more)
+    )
     describe(parser, {"-o --output": ("FILE", "write --format to this file, and print text on stdout")})
     for name in FORMATS[1:]:
         old_spelling(parser, f"--{name}", name)
@@ -171,7 +175,7 @@ def report(
             for line in _ways_to_ignore(difference, fail_on, silencing(difference, fail_on, again)):
                 output.line(line)
     for form, path in _reports(args):
-        _write(path, _rendered(form, difference, titles, fail_on))
+        write_report(path, _rendered(form, difference, titles, fail_on))
     return 0 if difference.is_same(fail_on) else FINDINGS
 
 
@@ -235,7 +239,7 @@ def _title(name: str, session: Session) -> str:
     return sanitize(name if header.id.startswith(name) else f"{name} ({header.id})")
 
 
-def _write(path: str, data: bytes) -> None:
+def write_report(path: str, data: bytes) -> None:
     if path == STDOUT:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()

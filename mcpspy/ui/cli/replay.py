@@ -9,24 +9,23 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from mcpspy.analysis.diff import ChangeSeverity, SessionDiff, compare
-from mcpspy.analysis.rows import duration
-from mcpspy.analysis.stats.quantiles import Distribution
+from msgspec import structs
+
+from mcpspy.analysis.diff import ChangePosition, ChangeSeverity, ComparedCase, SessionDiff, compare
+from mcpspy.analysis.load import LoadResult
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.query.parser import Query
 from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.replay.carry_hints import suggestions
-from mcpspy.core.replay.plan import plans
+from mcpspy.core.replay.plan import ClientOrder, by_client, plans
 from mcpspy.core.replay.player import TIMEOUT, PlayerOptions
 from mcpspy.core.replay.subset import as_recorded, needed, reduced
 from mcpspy.core.replay.substitution import SubstitutionRule, rule
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.exchange import event_of
 from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.recording.catalog import find
@@ -45,14 +44,15 @@ from mcpspy.ui.cli.options import (
     speed,
     time_limit,
 )
+from mcpspy.ui.cli.replay_load import FORMATS, LoadTest, describe_load, read_gate, read_load
 from mcpspy.ui.filter_items import exchange_item
-from mcpspy.ui.terminal import Output, StatusLine, columns
+from mcpspy.ui.report import load_text
+from mcpspy.ui.terminal import Output, StatusLine
 
 if TYPE_CHECKING:
-    from mcpspy.core.replay.player import SentRequest
     from mcpspy.io.client import ServerTarget
     from mcpspy.io.recording.atomic import Replacement
-    from mcpspy.io.replay import ReplayRun
+    from mcpspy.io.replay import ReplayOptions, ReplayRun
 
 TAKES_COMMAND = True
 
@@ -64,18 +64,16 @@ examples:
   mcpspy replay weather.jsonl --carry '/result/content/0/text=session (\\w+)' -- python weather.py
   mcpspy replay weather.jsonl --update -- python weather.py
   mcpspy replay weather.jsonl --clients 8 --repeat 10 -- python weather.py
+  mcpspy replay last --rate 50 --duration 1min --fail-if 'p95>200ms' --upstream http://localhost:3001/mcp
 
 Sends the recorded client's messages to the server in their causal order, and compares
-the responses. A stdio recording can be replayed over HTTP, and the reverse. --clients N
-generates load from the recording. RECORDING is a file, `last`, a session name, or the
+the responses. A stdio recording can be replayed over HTTP, and the reverse. --clients, --rate,
+--duration and --fail-if run a load test. RECORDING is a file, `last`, a session name, or the
 beginning of a session id.
 
-exit codes: 0 same; 1 different, or the server ended early; 2 usage error; 3 the server
+exit codes: 0 same; 1 different, the server ended early, or --fail-if is met; 2 usage error; 3 the server
 cannot be reached or never responds; 130 Ctrl-C, after a report on the completed requests
 """
-
-WIDTHS = (40, -7, -7, -9, -9, -9, -9)
-"""Column widths of the latency table."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -115,9 +113,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--speed", metavar="N", type=speed, default=0.0, help=pauses)
     response = "time to wait for each response: 30, 500ms, 5min (default: 30)"
     parser.add_argument("--timeout", metavar="TIME", type=time_limit, default=TIMEOUT, help=response)
-    parser.add_argument("--repeat", metavar="N", type=_count, default=1, help="replay N times per client")
-    clients = "run N clients concurrently, and print latency and throughput"
-    parser.add_argument("--clients", metavar="N", type=_count, default=1, help=clients)
+    describe_load(parser)
     options = {
         "--update": (None, "replace the recording with the new session; the old one becomes .bak"),
         **RECORDING,
@@ -125,15 +121,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     }
     describe(parser, options)
     describe_redaction(parser)
-    describe_comparison(parser)
+    describe_comparison(parser, *FORMATS)
 
 
 def main(args: argparse.Namespace) -> int:
     read_comparison(args)  # Invalid options are reported before the server starts.
-    carry = tuple(_substitution_rule(text) for text in args.carry)
+    carry = tuple(map(_substitution_rule, args.carry))
     secrets = dict(_secret(text) for text in args.secret)
     query = query_of(args.filter, allow_unsafe=read_unsafe_regex(args))
     _check(args)
+    load, condition = read_load(args), read_gate(args.fail_if)
     target = _target(args)
     path = find(args.recording, args.dir)
     session = _recorded(path)
@@ -144,7 +141,7 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError(f"{path}: contains no messages of a client", "record a session with requests")
 
     from mcpspy.io.recording.atomic import Replacement
-    from mcpspy.io.replay import ReplayInterrupted, ReplayOptions, run
+    from mcpspy.io.replay import ReplayOptions
 
     where = RecordingTarget()
     set_recording(where, args)
@@ -166,33 +163,66 @@ def main(args: argparse.Namespace) -> int:
         PlayerOptions(speed=args.speed, timeout=args.timeout, serial=serial, carry=carry, secrets=secrets),
         where,
         name=session.header.name if session.header is not None else "",
-        repeat=args.repeat,
-        clients=args.clients,
-        watch=status.show,
+        repeat=args.repeat or 1,
+        watch=status.show if load is None else None,
     )
-    started = monotonic()
     try:
-        try:
-            with status:
-                runs, code = run(options), 0
-        except ReplayInterrupted as interrupted:
-            runs, code = interrupted.played, 128 + interrupted.number
-        if not runs:
-            return code
-        raise_failure(runs)
-        seconds = monotonic() - started
-        results = [(played, _compared(session, played, args)) for played in runs]
-        title = str(replacement.old) if replacement is not None and args.force else None
-        findings = _report(results, args, carry, seconds, title)
-        if replacement is not None and args.force:
-            backup = replacement.put_in_place(None)
-            warn(f"recorded to {replacement.old}; {backup} is the old recording")
-        if replacement is None or args.force or code:
-            return code or findings
-        return _update(replacement, *results[0])
+        if load is None:
+            return _run(options, session, args, replacement, status)
+        title = f"{path.name} · {options.name}"
+        return _run_load(LoadTest(options, load, condition, args, title), session, args, replacement)
     finally:
         if replacement is not None:
             replacement.discard()
+
+
+def _run(
+    options: ReplayOptions,
+    session: Session,
+    args: argparse.Namespace,
+    replacement: Replacement | None,
+    status: StatusLine,
+) -> int:
+    """Replay once or several times, and report the comparison; return the exit code."""
+    from mcpspy.io.replay import ReplayInterrupted, run
+
+    started = monotonic()
+    try:
+        with status:
+            runs, code = run(options), 0
+    except ReplayInterrupted as interrupted:
+        runs, code = interrupted.played, 128 + interrupted.number
+    if not runs:
+        return code
+    raise_failure(runs)
+    latencies = LoadResult()
+    latencies.seconds = monotonic() - started
+    for played in runs:
+        latencies.add_run(played.sent, played.unsent, played.stopped, started=started, delay=0.0)
+    results = [(played, _compared(session, played, args)) for played in runs]
+    title = str(replacement.old) if replacement is not None and args.force else None
+    findings = _report(results, args, latencies, title)
+    if replacement is not None and args.force:
+        _put_in_place(replacement)
+    if replacement is None or args.force or code:
+        return code or findings
+    return _update(replacement, *results[0])
+
+
+def _run_load(
+    test: LoadTest, session: Session, args: argparse.Namespace, replacement: Replacement | None
+) -> int:
+    signal = test.run()
+    if not test.collected:
+        return 128 + (signal or 0)
+    raise_failure(test.collected)
+    findings = test.report(lambda run: _is_same(run, _compared(session, run, args), args))
+    if replacement is not None:
+        _put_in_place(replacement)
+    for run in test.collected:
+        if run.path is not None and replacement is None:
+            warn(f"recorded to {run.path}")
+    return findings if signal is None else 128 + signal
 
 
 def _recorded(path: Path) -> Session:
@@ -227,6 +257,12 @@ def _overwritten(args: argparse.Namespace) -> Replacement | None:
     return Replacement(path)
 
 
+def _put_in_place(replacement: Replacement) -> None:
+    """Replace the recording that --record and --force name."""
+    backup = replacement.put_in_place(None)
+    warn(f"recorded to {replacement.old}; {backup} is the old recording")
+
+
 def raise_failure(runs: list[ReplayRun]) -> None:
     """Raise CannotStart if the server failed in every run."""
     first = runs[0]
@@ -235,31 +271,6 @@ def raise_failure(runs: list[ReplayRun]) -> None:
     _print_stderr(first)
     hint = "use --header 'Authorization: Bearer …' to send a token"
     raise CannotStart(sanitize(first.failed), hint if "HTTP 401" in first.failed else "")
-
-
-def latency_table(runs: Sequence[ReplayRun], seconds: float) -> Iterator[str]:
-    """Yield one line for each kind of request, the slowest first, and the total."""
-    by_kind: dict[str, list[SentRequest]] = {}
-    for run in runs:
-        for sent in run.sent:
-            by_kind.setdefault(sent.about, []).append(sent)
-    table = []
-    for about, sents in by_kind.items():
-        replayed, recorded = Distribution(), Distribution()
-        for sent in sents:
-            if sent.answered_at is not None:
-                replayed.add(sent.answered_at - sent.at)
-            if sent.step.exchange is not None and (latency := sent.step.exchange.latency) is not None:
-                recorded.add(latency)
-        quantiles = [*replayed.quantiles(0.5, 0.95, 1.0), *recorded.quantiles(0.5)]
-        table.append((about, len(sents), sum(map(_is_different, sents)), quantiles))
-    yield columns(("request", "sent", "failed", "median", "p95", "max", "recorded"), WIDTHS)
-    for about, count, failed, quantiles in sorted(table, key=lambda row: -row[3][0]):
-        times = (duration(quantile) if quantile else "" for quantile in quantiles)
-        yield columns((about, str(count), str(failed or ""), *times), WIDTHS)
-    count = sum(row[1] for row in table)
-    rate = f" · {count / seconds:.0f} requests/s" if seconds else ""
-    yield f"{len(runs)} runs · {count} requests in {seconds:.2f} s{rate}"
 
 
 def warn(line: str) -> None:
@@ -286,7 +297,8 @@ def _check(args: argparse.Namespace) -> None:
     """Raise UsageError for options that exclude each other."""
     if args.update:
         excluded = [name for name in ("filter", "record", "no_record", "force") if getattr(args, name)]
-        excluded += [name for name in ("repeat", "clients") if getattr(args, name) > 1]
+        excluded += [name for name in ("repeat", "clients") if (getattr(args, name) or 1) > 1]
+        excluded += [name for name in ("rate", "duration", "ramp", "fail_if") if getattr(args, name)]
         if excluded:
             flag = excluded[0].replace("_", "-")
             raise UsageError(f"replay: --update and --{flag} exclude each other")
@@ -330,26 +342,29 @@ def _substitution_rule(text: str) -> SubstitutionRule:
         ) from None
 
 
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text}: not a count (use a positive integer)")
-    return int(text)
-
-
 def _compared(session: Session, played: ReplayRun, args: argparse.Namespace) -> SessionDiff:
     """Compare a run with the recorded results of the requests that it sent."""
     if played.unsent:
         sent = {request.step.exchange.number for request in played.sent if request.step.exchange is not None}
         session = reduced(session, sent)
     new = as_recorded(played.session, played.substitutions) if args.carry else played.session
-    return compare(session, new, read_comparison(args))
+    order = by_client(session)
+    found = compare(order.session, new, read_comparison(args))
+    return structs.replace(found, cases=tuple(_with_recorded_position(case, order) for case in found.cases))
+
+
+def _with_recorded_position(case: ComparedCase, order: ClientOrder) -> ComparedCase:
+    """Return the case with its position in the recording."""
+    if (old := case.old) is None:
+        return case
+    exchange = None if old.exchange is None else order.exchanges.get(old.exchange, old.exchange)
+    return structs.replace(case, old=ChangePosition(order.lines.get(old.line, old.line), exchange))
 
 
 def _report(
     results: list[tuple[ReplayRun, SessionDiff]],
     args: argparse.Namespace,
-    carry: tuple[SubstitutionRule, ...],
-    seconds: float,
+    latencies: LoadResult,
     title: str | None,
 ) -> int:
     """Report the first run that is different, or else the last; return the exit code.
@@ -362,6 +377,7 @@ def _report(
     code = report(difference, titles, args)
     for warning in dict.fromkeys(played.warnings):
         warn(warning)
+    carry = tuple(map(_substitution_rule, args.carry))
     for producer, suggestion in suggestions(played.sent, carry):
         warn(f"{producer}, and the value differs in this run: try --carry '{suggestion}'")
     unsent = "1 request was" if played.unsent == 1 else f"{played.unsent} requests were"
@@ -374,8 +390,8 @@ def _report(
         warn(f"{len(different)} of {len(results)} runs are different")
         if is_text_printed(args):
             output = Output()
-            for line in latency_table([run for run, _ in results], seconds):
-                output.line(sanitize(line))
+            for line in load_text.lines(latencies):
+                output.line(line)
     if played.path is not None and not args.update and title is None:
         warn(f"recorded to {played.path}")
     return FINDINGS if different else code
@@ -384,14 +400,6 @@ def _report(
 def _is_same(played: ReplayRun, difference: SessionDiff, args: argparse.Namespace) -> bool:
     """Return whether every request was sent, and every response is as recorded."""
     return not played.unsent and played.stopped is None and difference.is_same(ChangeSeverity(args.fail_on))
-
-
-def _is_different(sent: SentRequest) -> bool:
-    """Return whether a request got no response, or a response of another kind than the recorded one."""
-    recorded = sent.step.exchange.answer if sent.step.exchange is not None else None
-    if recorded is None or sent.answer is None:
-        return recorded is not None
-    return event_of(recorded) is not event_of(sent.answer)
 
 
 def _update(replacement: Replacement, played: ReplayRun, difference: SessionDiff) -> int:

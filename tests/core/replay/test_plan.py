@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mcpspy.core.recording.decode import read_entry
-from mcpspy.core.replay.plan import ReplayPlan, WaitKind, plans
+from mcpspy.core.replay.plan import ReplayPlan, WaitKind, by_client, plans
 from mcpspy.core.session.session import Session
 from tests.core.mock.talking import log, modern, progress
 from tests.core.replay.playing import Talk
@@ -130,7 +130,7 @@ def opened(talk: Talk, stream: str, number: int) -> None:
     talk.server(id=0, result={}, stream=stream, http=number)
 
 
-def test_two_sessions_are_two_clients_and_a_probe_belongs_to_the_only_one() -> None:
+def test_two_sessions_are_two_clients_and_a_probe_belongs_to_the_next_one() -> None:
     talk = Talk().client(id=9, method="server/discover", params={"_meta": modern()}, stream="1", http=1)
     opened(talk, "2", 2)
     talk.session.end()
@@ -139,7 +139,7 @@ def test_two_sessions_are_two_clients_and_a_probe_belongs_to_the_only_one() -> N
     opened(talk, "3", 3)
     talk.client(id=1, method="a", stream="2", http=4)
     talk.session.end()
-    assert sorted(len(found.steps) for found in plans(talk.session)) == [1, 1, 2]
+    assert [len(found.steps) for found in plans(talk.session)] == [3, 1]
 
 
 def test_a_client_without_a_session_is_not_the_one_with_one() -> None:
@@ -150,6 +150,45 @@ def test_a_client_without_a_session_is_not_the_one_with_one() -> None:
     talk.session.end()
 
     assert [len(found.steps) for found in plans(talk.session)] == [1, 2]
+
+
+def test_an_answered_probe_belongs_to_the_client_without_a_handshake_whichever_came_first() -> None:
+    for first in ("legacy", "modern"):
+        talk = Talk()
+        if first == "legacy":
+            opened(talk, "1", 1)
+        talk.client(id=1, method="server/discover", params={"_meta": modern()}, stream="2", http=2)
+        talk.server(id=1, result={}, stream="2", http=2)
+        if first == "modern":
+            opened(talk, "1", 1)
+        talk.client(id=2, method="tools/list", params={"_meta": modern()}, stream="3", http=3)
+        talk.session.end()
+
+        methods = [[each.request.method for each in found.requests] for found in plans(talk.session)]
+        eras = [["initialize"], ["server/discover", "tools/list"]]
+        assert methods == (eras if first == "legacy" else eras[::-1])
+
+
+def test_the_messages_of_interleaved_clients_are_put_together_and_keep_their_recorded_positions() -> None:
+    talk = Talk()
+    opened(talk, "1", 1)
+    talk.client(id=1, method="a", params={"_meta": modern()}, stream="2", http=2)
+    talk.client(id=1, method="b", stream="1", http=3)
+    talk.server(id=1, result={}, stream="2", http=2)
+    talk.client(id=2, method="c", params={"_meta": modern()}, stream="3", http=4)
+    talk.session.end()
+    order = by_client(talk.session)
+
+    assert [exchange.request.method for exchange in order.session.exchanges] == ["initialize", "b", "a", "c"]
+    assert [order.exchanges[number] for number in range(4)] == [0, 2, 1, 3]
+    assert [order.lines[line] for line in range(2, 8)] == [2, 3, 5, 4, 6, 7]
+
+
+def test_one_client_keeps_its_order() -> None:
+    talk = Talk().call(1)
+    talk.session.end()
+
+    assert by_client(talk.session).session is talk.session
 
 
 def test_malformed_messages_of_a_client_are_sent_too() -> None:
@@ -183,3 +222,16 @@ def test_injected_messages_are_not_replayed_but_responses_of_mcpspy_count_as_rec
         b'{"jsonrpc":"2.0","id":2,"method":"c"}',
     ]
     assert [(wait.what, wait.key) for wait in found.steps[1].waits] == [(WaitKind.RESPONSE, 0)]
+
+
+def test_responses_that_came_after_the_end_of_the_client_are_waited_for_before_its_end() -> None:
+    lines = [
+        b'{"t":1,"from":"client","msg":{"jsonrpc":"2.0","id":1,"method":"a"}}',
+        b'{"t":2,"note":"eof","from":"client"}',
+        b'{"t":5,"from":"server","msg":{"jsonrpc":"2.0","id":1,"result":{}}}',
+    ]
+    session = Session().add_all(map(read_entry, lines))
+    session.end()
+    (found,) = plans(session)
+
+    assert [(wait.what, wait.key, wait.delay) for wait in found.end.waits] == [(WaitKind.RESPONSE, 0, 3.0)]

@@ -125,15 +125,6 @@ def test_a_recording_without_any_response_cannot_be_compared(
     assert "contains no response of the server (did its command start?)" in ran.err
 
 
-def test_a_load_run_reports_its_duration(recorded: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    ran = Ran(capfd, recorded, "same", "--clients", "2", "--repeat", "2")
-
-    assert ran.code == 0
-    assert "tools/call add" in ran.out
-    assert "4 runs · 32 requests in " in ran.out
-    assert ran.err == "mcpspy: 0 of 4 runs are different\n"
-
-
 def test_ctrl_c_reports_on_what_was_done(recorded: Path, capfd: pytest.CaptureFixture[str]) -> None:
     ran = Ran(capfd, recorded, "SIGINT", "--timeout", "20")
 

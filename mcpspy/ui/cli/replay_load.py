@@ -1,0 +1,168 @@
+"""Load test of `mcpspy replay`: its options, its report and its exit code."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from mcpspy.analysis.load import LoadGate, LoadResult, gate
+from mcpspy.core.redact.display import redacted_text
+from mcpspy.core.sanitize import sanitize
+from mcpspy.errors import FINDINGS, UsageError
+from mcpspy.io.recording.recorder import say
+from mcpspy.ui.cli.diff import STDOUT, write_report
+from mcpspy.ui.cli.options import finite, time_limit
+from mcpspy.ui.report import load_text
+from mcpspy.ui.terminal import Output, StatusLine
+
+if TYPE_CHECKING:
+    from mcpspy.io.replay import LoadOptions, ReplayOptions, ReplayRun
+
+RATE_CLIENTS = 100
+"""Default of --clients with --rate."""
+
+FORMATS = ("csv", "html")
+"""Formats that only the report of a load test has."""
+
+STATUS_INTERVAL = 1.0
+"""Minimum seconds between status lines."""
+
+MAX_WARNINGS = 10
+
+
+def describe_load(parser: argparse.ArgumentParser) -> None:
+    repeat = "replay N times: per client, or with --rate in total (default: 1, with --duration no limit)"
+    parser.add_argument("--repeat", metavar="N", type=_count, help=repeat)
+    clients = f"load test: run N clients concurrently; with --rate, at most N (default: {RATE_CLIENTS})"
+    parser.add_argument("--clients", metavar="N", type=_count, help=clients)
+    rate = "load test: start N runs per second, even if earlier ones are not over"
+    parser.add_argument("--rate", metavar="N", type=_rate, help=rate)
+    period = "load test: start no run after this time: 30s, 5min"
+    parser.add_argument("--duration", metavar="TIME", type=time_limit, help=period)
+    ramp = "load test: start the clients, or increase the rate up to --rate, evenly over this time"
+    parser.add_argument("--ramp", metavar="TIME", type=time_limit, default=0.0, help=ramp)
+    condition = (
+        "load test: exit 1 only under this condition: 'p95>200ms or errors>1%%'; metrics: p50, p90, p95, p99,"
+        " max, mean, errors, rate (runs per second), different (runs)"
+    )
+    parser.add_argument("--fail-if", metavar="CONDITION", help=condition)
+
+
+def read_load(args: argparse.Namespace) -> LoadOptions | None:
+    """Return the options of a load test, None for a comparison; raise UsageError."""
+    options = (args.rate, args.duration, args.ramp or None, args.fail_if)
+    if args.format not in FORMATS and (args.clients or 1) == 1 and all(each is None for each in options):
+        return None
+    for name in ("junit", "markdown"):
+        if args.format == name or getattr(args, name, None) is not None:
+            raise UsageError(f"replay: a load test has no {name} report", "use --format json, csv or html")
+    if args.rate is not None and args.duration is None and args.repeat is None:
+        raise UsageError("replay: --rate requires --duration or --repeat")
+
+    from mcpspy.io.replay import LoadOptions
+
+    clients = args.clients or (1 if args.rate is None else RATE_CLIENTS)
+    repeat = args.repeat or (1 if args.duration is None else None)
+    return LoadOptions(clients, repeat, args.rate, args.duration, args.ramp)
+
+
+def read_gate(text: str | None) -> LoadGate | None:
+    try:
+        return None if text is None else gate(text)
+    except ValueError as error:
+        raise UsageError(sanitize(f"--fail-if: {error}"), "e.g. 'p95>200ms or errors>1%'") from None
+
+
+class LoadTest:
+    def __init__(
+        self,
+        options: ReplayOptions,
+        load: LoadOptions,
+        condition: LoadGate | None,
+        args: argparse.Namespace,
+        title: str,
+    ) -> None:
+        from mcpspy.io.replay import LoadRunner
+
+        self.result = LoadResult()
+        self._gate, self._args, self._title = condition, args, title
+        self._runner = LoadRunner(options, load, self._take)
+        self._failed: list[ReplayRun] = []
+        self._status = StatusLine()
+        self._shown = 0.0
+
+    @property
+    def collected(self) -> list[ReplayRun]:
+        """The first runs, with their sessions."""
+        return self._runner.collected
+
+    def run(self) -> int | None:
+        """Return the signal that ended it, or None; raise CannotStart."""
+        started = monotonic()
+        with self._status:
+            interrupted = self._runner.run()
+        self.result.seconds, self.result.unstarted = monotonic() - started, self._runner.unstarted
+        return interrupted
+
+    def _take(self, run: ReplayRun, started: float, delay: float) -> None:
+        is_failed = self.result.add_run(run.sent, run.unsent, run.stopped, started=started, delay=delay)
+        if is_failed and any(run is each for each in self.collected):
+            self._failed.append(run)
+        if (now := monotonic()) - self._shown >= STATUS_INTERVAL:
+            self._shown = now
+            self._status.show(
+                f"the load test: {self.result.runs} runs, {self.result.errors} errors", now - started
+            )
+
+    def report(self, is_same: Callable[[ReplayRun], bool]) -> int:
+        """Compare the collected runs, write the report, and return the exit code."""
+        result, args = self.result, self._args
+        succeeded = [run for run in self.collected if not any(run is failed for failed in self._failed)]
+        result.different = result.failed_runs + sum(not is_same(run) for run in succeeded)
+        path = STDOUT if args.output is None else args.output
+        if args.format == "text" or path != STDOUT:
+            output = Output()
+            for line in load_text.lines(result):
+                output.line(line)
+        if args.format != "text":
+            write_report(path, self._document(args.format))
+        sys.stdout.flush()  # In order with the report, even if both streams are one file.
+        for warning in list(dict.fromkeys(line for run in self.collected for line in run.warnings))[
+            :MAX_WARNINGS
+        ]:
+            say(sanitize(warning))
+        if result.unstarted:
+            say(f"{result.unstarted} runs were due and did not start: use more --clients, or a lower --rate")
+        count = len(self.collected)
+        scope = f" (the first {count} compared, the others checked for errors)" if result.runs > count else ""
+        say(f"{result.different} of {result.runs} runs are different{scope}")
+        if self._gate is None:
+            return FINDINGS if result.different else 0
+        met = self._gate.met(result)
+        terms = ", ".join(load_text.measured(term, result) for term in met or self._gate.terms)
+        say(f"--fail-if: {'met' if met else 'not met'}: {terms}")
+        return FINDINGS if met else 0
+
+    def _document(self, form: str) -> bytes:
+        if form == "csv":
+            return load_text.histogram_csv(self.result)
+        if form == "html":
+            from mcpspy.ui.report.load_html import page
+
+            return page(self.result, redacted_text(self._title), self._gate)
+        return load_text.document(self.result, self._gate)
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text}: not a count (use a positive integer)")
+    return int(text)
+
+
+def _rate(text: str) -> float:
+    if (number := finite(text)) is None or number <= 0:
+        raise argparse.ArgumentTypeError(f"{text}: not a rate (use runs per second: 5, 0.5)")
+    return number
