@@ -271,7 +271,8 @@ while not (folder / "stop").exists():
         number = 0
         while time.monotonic() < until and all(process.poll() is None for process in processes):
             number += 1
-            path = tmp_path / f"{number % 7}.jsonl"
+            is_brief = number % 11 == 0  # A removed file never comes back: a list may have missed it in between.
+            path = tmp_path / (f"brief-{number}.jsonl" if is_brief else f"{number % 7}.jsonl")
             new = tmp_path / f"new-{number}"
             write(
                 new,
@@ -281,7 +282,7 @@ while not (folder / "stop").exists():
                 id=f"{number:08x}",
             )
             new.replace(path)
-            if number % 11 == 0:
+            if is_brief:
                 path.unlink()
     finally:
         (tmp_path / "stop").touch()

@@ -13,6 +13,7 @@ import pytest
 
 from mcpspy.io.recording import pruning
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
+from tests.io.conftest import Processes
 from tests.io.files import BOUND, EXIT, POSIX, write
 
 
@@ -93,7 +94,10 @@ def test_a_failure_does_not_stop_the_recording(
 
 
 @POSIX
-def test_a_session_of_run_deletes_old_sessions_and_forwards_everything(tmp_path: Path) -> None:
+def test_a_session_of_run_deletes_old_sessions_and_forwards_everything(
+    tmp_path: Path, processes: Processes
+) -> None:
+    before = set(processes.children(os.getpid()))
     settings(tmp_path, "[prune]\nkeep = 1\n")
     folder = tmp_path / "sessions"
     folder.mkdir()
@@ -125,7 +129,9 @@ def test_a_session_of_run_deletes_old_sessions_and_forwards_everything(tmp_path:
     out, error = process.communicate(timeout=BOUND)
     assert (process.returncode, out, error) == (0, b"", b"")
     assert len(list(folder.glob("*.jsonl"))) == 1
-    # The tests adopt orphans: this one has to be waited for.
-    with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG) == (0, 0):
-            assert time.monotonic() < until
+    # The tests adopt orphans: the process that deletes has to be waited for.
+    while left := set(processes.children(os.getpid())) - before:
+        for pid in left:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        assert time.monotonic() < until
