@@ -119,7 +119,7 @@ def test_a_group_replaces_the_match_if_it_took_part() -> None:
 
 
 class CountedPattern:
-    """Stands in for a pattern of RE2, and counts the bytes that its searches may read."""
+    """A pattern of RE2 that counts the bytes that its searches may read."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = re.compile(pattern.encode())

@@ -126,15 +126,15 @@ class Catalog:
         self._spent = 0.0
         """Seconds of reading that the cache file would save."""
 
-    def look(self, *, anew: bool = False) -> list[Summary]:
-        """Return the current sessions: live ones first, then the newest. `anew` reads every file again."""
-        found = self.newest(anew=anew)
+    def look(self, *, reread: bool = False) -> list[Summary]:
+        """Return the current sessions: live ones first, then the newest. `reread` reads every file again."""
+        found = self.newest(reread=reread)
         return sorted(found, key=lambda summary: summary.state is not RecordingState.LIVE)
 
-    def newest(self, *, anew: bool = False, entries: bool = True) -> list[Summary]:
+    def newest(self, *, reread: bool = False, entries: bool = True) -> list[Summary]:
         """Return the current sessions, the newest first.
 
-        `anew` reads every file again. Without `entries`, new sessions are not read as a whole to count them.
+        `reread` reads every file again. Without `entries`, new sessions are not read as a whole to count them.
         """
         is_collecting = gc.isenabled()
         gc.disable()  # Thousands of summaries are not garbage.
@@ -142,7 +142,7 @@ class Catalog:
             if self._saved is None:
                 self._known = self._load()
                 self._saved = set(self._known)
-            if anew:
+            if reread:
                 self._known = {}
             stamps = self._stamps()
             known = {}

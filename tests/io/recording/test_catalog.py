@@ -51,7 +51,7 @@ def test_a_file_that_stays_as_it_is_is_read_once(tmp_path: Path, reads: list[Pat
 
     assert catalog.look() == catalog.look()
     assert reads == [path]
-    assert catalog.look(anew=True)
+    assert catalog.look(reread=True)
     assert reads == [path, path]
 
 

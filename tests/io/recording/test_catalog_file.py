@@ -69,7 +69,7 @@ def look(folder: Path) -> list[Summary]:
 
 
 def uncached(folder: Path) -> list[Summary]:
-    return Catalog(str(folder)).look(anew=True)
+    return Catalog(str(folder)).look(reread=True)
 
 
 def test_sessions_in_the_cache_are_not_read(folder: Path, reads: list[str]) -> None:

@@ -155,10 +155,10 @@ def test_either_transport_adds_new_episodes_and_mode_all_starts_over(begin: Begi
     assert call(offline.command, *asked) == ["3", "4", "5"]
     assert end(offline) == ""
 
-    anew = begin("all", *SERVER, "result")
-    assert call(anew.command, ("add", {"a": 1, "b": 2})) == ["4"]
+    again = begin("all", *SERVER, "result")
+    assert call(again.command, ("add", {"a": 1, "b": 2})) == ["4"]
     assert len(recorded(first.path)) == 3, "until the test has passed"
-    assert end(anew) == ""
+    assert end(again) == ""
     assert recorded(first.path) == [first.path]
 
 

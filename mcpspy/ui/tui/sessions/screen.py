@@ -184,7 +184,7 @@ class SessionsScreen(Screen[None]):
             # Textual considers a screen current that an opaque one covers; each update would draw both.
             if self.is_current and (self.app.screen is self or self.app.screen.is_modal):
                 forced, self._force_reload = self._force_reload, False
-                self._sessions = await asyncio.to_thread(self._catalog.look, anew=forced)
+                self._sessions = await asyncio.to_thread(self._catalog.look, reread=forced)
                 self._elsewhere = [] if self._sessions else self._elsewhere
                 is_first, self._has_looked = not self._has_looked, True
                 self._counts.keep([summary.path for summary in self._sessions])
