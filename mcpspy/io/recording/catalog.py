@@ -1,8 +1,7 @@
 """The sessions of a folder: their summaries and counts, cached in memory and in a file of the folder.
 
-An unchanged file is not read again; a large file that grows is read at growing intervals. Counting continues
-where it stopped, one portion at a time, so that the drawing thread gets the interpreter in between. Very large
-sessions are not counted.
+An unchanged file is not read again; a large file that grows is read at growing intervals. Very large sessions are not
+counted.
 
 The cache file has the summaries of sessions that are not live, with the size, times and inode of each of their files.
 It is a JSON line with a checksum, then a JSON line per file. It is ignored if it is damaged, if another user or another
@@ -25,10 +24,9 @@ import msgspec
 from msgspec import Struct
 
 from mcpspy import __version__
-from mcpspy.core.session.index import Index
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.recording.reader import Recording, RecordingState, Summary, read_header_of, summarize
-from mcpspy.io.recording.scan import FileStatus, RecordingScan
+from mcpspy.io.recording.session_counts import SessionCounter, SessionCounts, count
 from mcpspy.io.settings import sessions_folder
 
 CACHE = ".mcpspy-catalog"
@@ -42,12 +40,6 @@ RECENT = 2_000_000_000
 
 REST = 20
 """Factor for the pause between two reads of a file, relative to the duration of the last read."""
-
-PORTION = 1 << 16
-"""Bytes between two pauses: about two milliseconds of work."""
-
-PAUSE = 0.0005
-"""Seconds between two portions. Not 0: a thread that sleeps for 0 s gets the interpreter back at once."""
 
 LARGEST = 64 << 20
 """Maximum size, in bytes, of a session that is counted. Counting it takes seconds and as much memory."""
@@ -74,17 +66,6 @@ class FileStamp(NamedTuple):
         """Return the stamp of a file. Raise OSError if the file does not exist."""
         stat = os.stat(path)
         return cls(stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
-
-
-class SessionCounts(NamedTuple):
-    messages: int
-    errors: int
-    """Error responses, requests without a response, and lost entries."""
-    pending: int
-    issues: int = 0
-    """Messages with a protocol issue that are not errors."""
-    unanswered: int = 0
-    """Requests without a response at the end of the session."""
 
 
 class _Known(Struct, array_like=True, gc=False):
@@ -359,58 +340,6 @@ def _replace(path: Path, data: bytes) -> None:
         with suppress(OSError):
             os.unlink(name)
         raise
-
-
-def count(summary: Summary) -> SessionCounts:
-    """Return the current counts of a session. Raise OSError or McpspyError if it cannot be read."""
-    counter = SessionCounter(summary.path, pause=0)
-    while not counter.read():
-        continue
-    if summary.state is not RecordingState.LIVE:
-        counter.end()
-    return counter.counts
-
-
-class SessionCounter:
-    """Counts of a session, up to the position that was read."""
-
-    def __init__(self, path: Path, *, pause: float = PAUSE) -> None:
-        self._first = path
-        self._pause = pause
-        self._restart()
-
-    @property
-    def counts(self) -> SessionCounts:
-        index = self._index
-        return SessionCounts(index.messages, index.failed, index.pending, index.issues, index.unanswered)
-
-    def read(self, seconds: float = float("inf")) -> bool:
-        """Continue to read for at most N seconds. Return whether everything available has been read.
-
-        Raises OSError or McpspyError if a file cannot be read.
-        """
-        until = time.monotonic() + seconds
-        try:
-            if self._scan.status() is FileStatus.REPLACED:
-                self._scan.close()
-                self._restart()
-            while (block := self._scan.next()) is not None:
-                self._index.add_lines(block.lines, block.offset)
-                if self._pause:
-                    time.sleep(self._pause)
-                if time.monotonic() > until:
-                    return False
-        finally:
-            self._scan.close()  # Only a few of many sessions are read at a time.
-        return True
-
-    def end(self) -> None:
-        """Count pending requests as unanswered, because the session has ended."""
-        self._index.end()
-
-    def _restart(self) -> None:
-        self._index = Index()
-        self._scan = RecordingScan(self._first, PORTION)
 
 
 class _Done(NamedTuple):

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from mcpspy.io.recording import catalog as module
-from mcpspy.io.recording.catalog import Catalog, CountCache, SessionCounter, SessionCounts, is_too_large
+from mcpspy.io.recording.catalog import Catalog, CountCache, is_too_large
 from mcpspy.io.recording.reader import Summary
+from mcpspy.io.recording.session_counts import SessionCounter, SessionCounts
 from mcpspy.io.recording.writer import Writer
 from tests.io.files import EXIT, frame, write
-from tests.io.recording.test_catalog_counts import append, call, result
+from tests.io.recording.test_session_counts import append, call, result
 
 Look = Callable[[], list[Summary]]
 
