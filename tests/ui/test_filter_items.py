@@ -123,7 +123,7 @@ def test_stderr_next_to_a_failure_is_a_problem_if_no_message_is_in_between() -> 
     ping = said("client", b'{"jsonrpc":"2.0","id":2,"method":"ping"}')
     crash = Note(1.0, "exit", {"code": 1, "signal": None})
     closed = Note(0.9, "eof", {"from": "server"})
-    entries = [
+    entries: list[Entry] = [
         stderr("start"),
         CALL,
         stderr("traceback"),

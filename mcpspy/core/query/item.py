@@ -76,7 +76,7 @@ def is_near_failure(place: int, count: int, failed: Callable[[int], bool | None]
     """
     for near in (
         range(place + 1, min(place + NEAR + 1, count)),
-        range(place - 1, max(place - NEAR - 1, -1), -1),
+        range(min(place, count) - 1, max(place - NEAR - 1, -1), -1),
     ):
         found = next((found for one in near if (found := failed(one)) is not None), False)
         if found:
