@@ -102,7 +102,6 @@ class FilteredView:
         self.generation = 0
         self.problems: Counter[str] = Counter()
         """Name of a kind of problem → number of rows, if only problems are shown."""
-        self._was_over = False
         self._processed = self._length = self._fresh = self._changes = 0
         self._begin()
 
@@ -178,9 +177,14 @@ class FilteredView:
             self._process_rows(min(self._processed + portion, len(self._model)))
             if not may_continue():
                 break
-        if self._model.is_over and not self._was_over and not self.is_behind:
+        unanswered = self._model.index.unanswered
+        if (
+            self._model.is_over
+            and not self.is_behind
+            and not (self._was_over and self._unanswered == unanswered)
+        ):
             # Only at the end do requests without a response become unanswered.
-            self._was_over = True
+            self._was_over, self._unanswered = True, unanswered
             if (
                 self.options.query.is_relative_to_end and self.options.query.end != self._model.index.last_at
             ):  # The end is known only now.
@@ -220,7 +224,7 @@ class FilteredView:
         self._kinds: dict[int, str] = {}
         """Row → its kind of problem."""
         self.problems.clear()
-        self._was_over = False
+        self._was_over, self._unanswered = False, 0
         self._item = RowItem(self._model, exchanges=self.options.exchanges)
 
     def _process_rows(self, end: int) -> None:
@@ -259,7 +263,8 @@ class FilteredView:
 
     def _reevaluate(self, row: int) -> None:
         is_candidate = self._is_candidate(row)
-        _put(self._left_out, row, on=not is_candidate)
+        if not (self.options.exchanges and self._model.index.is_answer(row)):
+            _put(self._left_out, row, on=not is_candidate)
         is_shown = is_candidate and self._matches(row)
         self._changes += _put(self._rows, row, on=is_shown)
         if self.options.problems:
