@@ -58,6 +58,10 @@ def _wanted(node: Node, *, is_negated: bool = False) -> Iterator[Atom]:
             yield from _wanted(part, is_negated=is_negated)
 
 
+def _names_errors(value: str) -> bool:
+    return value.lower() in ("problem", "error", "err", "failed", "rpcerror") or value.lstrip("-").isdigit()
+
+
 def _marks(atom: Atom) -> Iterator[Mark]:
     is_part = atom.op == ":" and (atom.is_quoted or not re.search(r"[*?]", atom.value))
     pattern = "|".join(map(re.escape, sorted(text_forms(atom.value)))) if is_part else ""
@@ -69,6 +73,6 @@ def _marks(atom: Atom) -> Iterator[Mark]:
         root = re.match("[a-z]+", atom.name)
         assert root is not None
         yield Mark(pattern, path=(root[0], *path_steps(atom.name[root.end() :])))
-    elif atom.field in _PLACES:
+    elif atom.field in _PLACES and (atom.field not in ("status", "is") or _names_errors(atom.value)):
         is_whole = atom.field in ("id", "code", "status", "is")
         yield from (Mark("" if is_whole else pattern, path=path) for path in _PLACES[atom.field])

@@ -28,9 +28,6 @@ MOST = 9_999
 
 WINDOW = 1 << 20
 
-LONGEST_KEY = 4000
-"""Maximum bytes of a key before a value that is marked."""
-
 _SHOWN_KEY = re.compile(r' *"(?:[^"\\]|\\.)*": | *')
 
 
@@ -105,16 +102,16 @@ def _regex_of(mark: Mark, allow_unsafe: AllowUnsafe) -> Regex | None:
 
 class SectionMatches:
     def __init__(self, section: Section, marks: Sequence[tuple[Regex | None, Steps | None]]) -> None:
-        self._parts: list[tuple[Regex | None, int, int]] = []
-        """Regular expression, or None for the whole value, and the bytes to search."""
+        self._parts: list[tuple[Regex | None, int, int, int]] = []
+        """Regular expression, or None for the whole value; first byte of its line; begin and end of the value."""
         for regex, path in marks:
             if path is None:
-                self._parts.append((regex, 0, len(section.source.text)))
+                self._parts.append((regex, 0, 0, len(section.source.text)))
             elif section.folds is not None and not section.pointer:
                 outline = section.folds.outline
-                self._parts += [(regex, *outline.value(start)) for start in outline.at(path)]
+                self._parts += [(regex, start, *outline.value(start)) for start in outline.at(path)]
             elif [str(step) for step in path] == section.pointer.split("/")[1:]:  # A string as text.
-                self._parts.append((regex, 0, len(section.source.text)))
+                self._parts.append((regex, 0, 0, len(section.source.text)))
 
     def find(self, text: bytes, at: int = 0) -> Iterator[int]:
         """Yield the offsets of hits in a text that begins like the section's, starting at `at`."""
@@ -128,24 +125,22 @@ class SectionMatches:
     def spans(self, line: str, role: str, start: int = 0) -> list[StyledSpan]:
         """Return the hits in a line that begins at byte `start`."""
         found: list[StyledSpan] = []
-        for regex, begin, end in self._parts:
-            key = _SHOWN_KEY.match(line) if start < begin else None
-            if start >= end or (start < begin and (key is None or begin - start > LONGEST_KEY)):
+        for regex, line_start, begin, end in self._parts:
+            if not line_start <= start < end:
                 continue
+            key = _SHOWN_KEY.match(line) if start == line_start < begin else None
             first = key.end() if key else 0
-            if regex is None and (key or start == begin):
+            if regex is not None:
+                spans = regex.text_spans(line[first:])
+                found = over(found, [StyledSpan(first + a, first + b, role) for a, b in spans if b > a])
+            elif start == line_start:
                 found = over(found, [StyledSpan(first, len(line.removesuffix(",")), role)])
-            elif regex is not None:
-                spans = (
-                    StyledSpan(first + a, first + b, role) for a, b in regex.text_spans(line[first:]) if b > a
-                )
-                found = over(found, list(spans))
         return found
 
     @staticmethod
-    def _hits(text: bytes, at: int, regex: Regex | None, begin: int, end: int) -> Iterator[int]:
+    def _hits(text: bytes, at: int, regex: Regex | None, _line: int, begin: int, end: int) -> Iterator[int]:
         if regex is None:
-            if begin >= at and begin < len(text):
+            if at <= begin < len(text):
                 yield begin
             return
         for start, stop in regex.spans(text[:end], max(at, begin)):

@@ -77,9 +77,10 @@ def title(loader: SessionLoader, view: FilteredView, width: int) -> tuple[list[P
     if session.pending:
         counts.append((3, (f"{session.pending} pending", rows.OPEN)))
     if view.options.problems:
-        counts = [(0, piece) for piece in problems(view)]
-    while len(parts) + len(counts) > 1 and _long(parts) + _long(counts) + 2 > width:
-        rank = max(rank for rank, _ in [*parts, *counts])
+        counts = list(enumerate(problems(view)))
+    while _long(parts) + _long(counts) + 2 > width:
+        if (rank := max(rank for rank, _ in [*parts, *counts])) == 0:
+            break
         parts = [part for part in parts if part[0] != rank]
         counts = [part for part in counts if part[0] != rank]
     return _joined(parts), _joined(counts)

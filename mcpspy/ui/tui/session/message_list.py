@@ -72,6 +72,8 @@ class MessageList(VirtualList):
         self._generation = view.generation
         """Generation of the view at the last sync."""
         self._version = view.version
+        self._order: object = None
+        """The sort order at the last sync."""
         self._row_texts: dict[object, rows.Row] = {}
         self._waiting: set[int] = set()
 
@@ -133,11 +135,14 @@ class MessageList(VirtualList):
         self._generation = view.generation
         if not self.follow and count:
             place = view.place_of(self._row)
+            if self._order != (order := (view.options.order, view.options.reverse)):
+                self._order = order
+                self._above = place  # Show the first rows, if the cursor is then still in view.
             if place != self.cursor or not self._is_settled:
                 self.extend(count + 1)
                 self.count = count
                 self.cursor = place
-                self.jump(max(place - self._above, 0))
+                self.jump(max(place - min(self._above, self._page() - 1), 0))
                 self.refresh()
         super().sync(count)
         if self._version != view.version:

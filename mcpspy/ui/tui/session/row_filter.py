@@ -102,6 +102,9 @@ class FilteredView:
         self.generation = 0
         self.problems: Counter[str] = Counter()
         """Name of a kind of problem → number of rows, if only problems are shown."""
+        self._was_over = False
+        self._unanswered = 0
+        """Number of unanswered requests when they were last filtered."""
         self._processed = self._length = self._fresh = self._changes = 0
         self._begin()
 
