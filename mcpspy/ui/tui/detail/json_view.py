@@ -87,7 +87,7 @@ class Outline:
         return self._items(start, end, self.indent(start) + STEP) + 1
 
     def at(self, path: Iterable[str | int | None]) -> list[int]:
-        """Return the lines where the values at a path begin; None stands for every item."""
+        """Return the lines where the values at a path begin; None means every item."""
         found = [0]
         for step in path:
             found = [inner for start in found if self.opens(start) for inner in self._inner(start, step)]

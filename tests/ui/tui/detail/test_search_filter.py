@@ -57,6 +57,6 @@ def test_a_path_marks_the_string_that_is_shown_as_text() -> None:
     assert list(search.of(other).find(other.source.text)) == []
 
 
-def test_a_filter_without_marks_is_no_search() -> None:
+def test_a_filter_without_marks_is_false() -> None:
     assert not FilterSearch("is:slow >1s")
     assert FilterSearch("text:x")
