@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mcpspy.core.recording import strict_json
 from mcpspy.core.recording.encode import FrameEncoder
-from mcpspy.core.recording.strict_json import MAX_DEPTH, are_strict, flaw, is_deep
+from mcpspy.core.recording.strict_json import MAX_DEPTH, WINDOW, are_strict, flaw, is_deep
 from tests.strict import strict_json as strict_json_of
 
 FRAGMENTS = st.sampled_from(
@@ -95,6 +95,15 @@ def test_nesting_is_limited(opener: str, levels: int) -> None:
     assert are_strict(b"{}\n" + line + line, 3) == is_allowed
 
 
+@pytest.mark.parametrize("before", range(WINDOW - 400, WINDOW + 10, 9))
+@pytest.mark.parametrize("levels", [MAX_DEPTH, MAX_DEPTH + 1])
+def test_a_deep_line_is_found_anywhere_among_short_ones(before: int, levels: int) -> None:
+    other = b'{"a":[%b]}\n'
+    deep = other % (b"[" * (levels - 2) + b"]" * (levels - 2))
+    lines = other % b"" * (before // 9 - 9) + other % (b"1" * (before % 9)) + deep + other % b"" * 900
+    assert are_strict(lines, lines.count(b"\n")) == (levels <= MAX_DEPTH)
+
+
 @given(NESTED, st.integers(0, 12))
 def test_depth_is_exact_whatever_the_strings_contain(value: object, more: int) -> None:
     def depth(value: object) -> int:
@@ -107,10 +116,29 @@ def test_depth_is_exact_whatever_the_strings_contain(value: object, more: int) -
         assert is_deep(wrapped.encode()) == (limit > MAX_DEPTH)
 
 
-@pytest.mark.parametrize("filler", ["x" * 70_000, "\\n" * 40_000, "é" * 40_000, '","' * 30_000, "1"])
+@pytest.mark.parametrize(
+    "filler",
+    [
+        *("x" * 70_000, "\\n" * 40_000, "é" * 40_000, '","' * 30_000, "1"),
+        *(
+            ' \\\\ \\" [ ' * 9_001,
+            " \\ud83d\\ude00 " * 6_001,
+            " \\ud83d \\ude00" * 6_001,
+            " \\x " * 20_001,
+        ),
+    ],
+)
 @pytest.mark.parametrize("end", ['"]', '\\ud800"]', '\t"]', '"}', "]"])
 def test_large_texts_are_judged_alike_in_pieces(filler: str, end: str) -> None:
     text = ('["' + filler * 10 + end).encode()
+    pieces = [text[at : at + 65_536] for at in range(0, len(text), 65_536)]
+    assert (flaw(pieces) is None) == is_strict(text)
+
+
+@pytest.mark.parametrize("filler", ["x", " \\n"])
+@pytest.mark.parametrize("character", [*map(chr, range(34)), "\\", '\\"', "\x7f", "\u2028"])
+def test_one_character_decides_about_a_large_text(filler: str, character: str) -> None:
+    text = f'["{filler * 100_000}{character}{filler * 100_000}"]'.encode()
     pieces = [text[at : at + 65_536] for at in range(0, len(text), 65_536)]
     assert (flaw(pieces) is None) == is_strict(text)
 
@@ -161,3 +189,17 @@ def test_many_messages_do() -> None:
 )
 def test_the_reason_is_given(text: bytes, reason: str) -> None:
     assert flaw([text]) == reason
+
+
+@pytest.mark.parametrize("levels", [MAX_DEPTH - 2, MAX_DEPTH + 1])
+@pytest.mark.parametrize("text", [" \\n " + "[{ \\" * 3000, " x" * 5000, "\\\\ [ "])
+@pytest.mark.parametrize("at", range(0, 13, 3))
+def test_depth_is_exact_beside_long_texts_with_brackets(levels: int, text: str, at: int) -> None:
+    """Brackets between spaces could be the content of a string, too."""
+    text = text.replace("[{ \\", '[{ \\"')
+    nested = "[ " * levels + " 1, " * 3000 + "1" + " ]" * levels
+    for value in (f'"{"-" * at}{text}",{nested}', f'{nested},"{"-" * at}{text}"'):
+        line = f'{{"":[{value}]}}'.encode()
+        assert json.loads(line)
+        assert is_deep(line) == (levels > MAX_DEPTH)
+        assert (flaw([line]) is None) == (flaw([line[:at], line[at:]]) is None) == (levels <= MAX_DEPTH)
