@@ -117,9 +117,8 @@ def flaw(pieces: Sequence[Piece]) -> str | None:
         return _flaw(pieces[0])
     if sum(map(len, pieces)) > EARLY:
         _parsers.load()
-    if _parsers.decode is not None:
-        if _flaw(b"".join(map(_shortened, pieces))) is None:
-            return None
+    if _parsers.decode is not None and _flaw(b"".join(map(_shortened, pieces))) is None:
+        return None
     return _flaw(b"".join(pieces))
 
 
@@ -210,12 +209,13 @@ def _shortened(piece: Piece) -> Piece:
     if ord('"') not in piece and ord("\\") not in piece:
         # msgspec takes three times as long. The first bytes may end an escape.
         return piece if _parsers.has_controls(piece) else bytes(piece[:6]) + b"x"
-    start, end = piece.find(b" ") + 1, piece.rfind(b" ")  # No escape has a space.
+    start = piece.find(b" ") + 1  # Not inside an escape.
+    end = max(start, piece.rfind(b" "))
     try:
-        _parsers.decode(b'"%b"' % piece[start:end])
+        _parsers.decode(b"".join((b'"', piece[start:end], b'"')))
     except ValueError:
         return piece
-    return b"%bx%b" % (piece[:start], piece[max(start, end) :])
+    return b"".join((piece[:start], b"x", piece[end:]))
 
 
 def is_deep(text: Piece) -> bool:

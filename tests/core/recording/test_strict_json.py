@@ -98,9 +98,9 @@ def test_nesting_is_limited(opener: str, levels: int) -> None:
 @pytest.mark.parametrize("before", range(WINDOW - 400, WINDOW + 10, 9))
 @pytest.mark.parametrize("levels", [MAX_DEPTH, MAX_DEPTH + 1])
 def test_a_deep_line_is_found_anywhere_among_short_ones(before: int, levels: int) -> None:
-    other = b'{"a":[%b]}\n'
-    deep = other % (b"[" * (levels - 2) + b"]" * (levels - 2))
-    lines = other % b"" * (before // 9 - 9) + other % (b"1" * (before % 9)) + deep + other % b"" * 900
+    other = b'{"a":"%b"}\n' % (b"x" * 91)
+    deep = b'{"a":%b}\n' % (b"[" * (levels - 1) + b"]" * (levels - 1))
+    lines = other * (before // 100) + other.replace(b"x", b"", 91 - before % 100 % 91) + deep + other * 900
     assert are_strict(lines, lines.count(b"\n")) == (levels <= MAX_DEPTH)
 
 
