@@ -75,7 +75,8 @@ class _Parsers:
                 BytesAhoCorasick(part, matchkind=MatchKind.LeftmostFirst).find_matches_as_indexes
                 for part in (_CONTROLS[:16], _CONTROLS[16:])
             ]
-        return any(find(text) for find in self.find_controls)
+        # The first bytes of binary data nearly always have one; a list of all of them would be long.
+        return any(find(part) for part in (text[:SHORT], text) for find in self.find_controls)
 
     def is_early(self, text: Piece) -> bool:
         """Return True if a text is to be read without msgspec."""
@@ -209,8 +210,9 @@ def _shortened(piece: Piece) -> Piece:
     if ord('"') not in piece and ord("\\") not in piece:
         # msgspec takes three times as long. The first bytes may end an escape.
         return piece if _parsers.has_controls(piece) else bytes(piece[:6]) + b"x"
-    start = piece.find(b" ") + 1  # Not inside an escape.
-    end = max(start, piece.rfind(b" "))
+    start, end = piece.find(b" ") + 1, piece.rfind(b" ")  # Not inside an escape.
+    if end < start + SHORT:
+        return piece
     try:
         _parsers.decode(b"".join((b'"', piece[start:end], b'"')))
     except ValueError:
@@ -230,7 +232,7 @@ def is_deep(text: Piece) -> bool:
             try:
                 _parsers.decode_lines(short)
                 text = short
-            except ValueError:  # The content of no string was taken for one.
+            except (ValueError, RecursionError):  # What was taken for the content of a string is not.
                 pass
             if not _has_many_openers(text):
                 return False

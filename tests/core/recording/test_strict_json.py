@@ -150,6 +150,15 @@ def test_a_large_array_of_numbers_is_judged_alike_in_pieces() -> None:
     assert flaw([*pieces[:-1], b"x" * 2000, pieces[-1]]) is not None
 
 
+def test_no_depth_is_an_error() -> None:
+    """Python limits the recursion of msgspec somewhere near 1,000 levels, on some versions."""
+    encoder = FrameEncoder("client")
+    for levels in range(800, 1010):
+        message = b'{"a":["\\n",%b]}' % (b"[" * levels + b"]" * levels)
+        assert b"nested deeper than 120 levels" in b"".join(encoder.feed(0.0, message + b"\n"))
+        assert not are_strict(message + b"\n" + message + b"\n", 2)
+
+
 @pytest.mark.usefixtures("unloaded")
 def test_the_first_messages_do_not_import_msgspec() -> None:
     encoder = FrameEncoder("client")
