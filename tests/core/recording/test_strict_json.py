@@ -156,7 +156,8 @@ def test_no_depth_is_an_error() -> None:
     for levels in range(800, 1010):
         message = b'{"a":["\\n",%b]}' % (b"[" * levels + b"]" * levels)
         lines = encoder.feed(0.0, message + b"\n")
-        assert not isinstance(lines, bytes) and b"nested deeper than 120 levels" in b"".join(lines)
+        assert not isinstance(lines, bytes)
+        assert b"nested deeper than 120 levels" in b"".join(lines)
         assert not are_strict(message + b"\n" + message + b"\n", 2)
 
 
