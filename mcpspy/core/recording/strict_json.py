@@ -109,7 +109,7 @@ def flaw(pieces: Sequence[Piece]) -> str | None:
 
     The text begins and ends with brackets and is valid UTF-8; `pieces` are its parts.
     """
-    first = bytes(pieces[0][:64]).lstrip(SPACE)
+    first = b"".join([piece[:64] for piece in pieces[:2]])[:64].lstrip(SPACE)
     follows = first[1:].lstrip(SPACE)[:1]
     if follows and follows not in _FIRST.get(first[0], follows):
         # Most lines that programs print: `{ a: 1 }` of a Node server, `[INFO] …]` of a logger.
