@@ -128,6 +128,10 @@ class Columns:
     def is_in_batch(self, row: int) -> bool:
         return row in self._batch
 
+    def has_failed(self, row: int) -> bool:
+        """Return True if a row counts as an error: see `failed`."""
+        return bool(self.what[row] & _FAILED)
+
     def kind(self, row: int) -> RowKind:
         return _KINDS[self.what[row] & _KIND]
 

@@ -85,8 +85,9 @@ class SessionLoader:
         self.model.end()
 
     async def watch_name(self) -> None:
-        while not self.model.is_over:
-            self.is_deleted = not await asyncio.to_thread(self.path.exists)
+        """Detect that a file was deleted, also after the end of the session."""
+        while True:
+            self.is_deleted = not await asyncio.to_thread(lambda: all(path.exists() for path in self.paths))
             await asyncio.sleep(NAME_EVERY)
 
     def close(self) -> None:
