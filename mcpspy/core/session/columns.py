@@ -27,14 +27,14 @@ class RowKind(IntEnum):
 
 REQUEST, NOTIFICATION, RESULT, FAILURE, MALFORMED, NOTE, DAMAGED = map(int, RowKind)
 
-_ANSWERS = (RESULT, FAILURE)
+ANSWERS = (RESULT, FAILURE)
 
 FROM_CLIENT, FROM_SERVER, NO_SENDER = 0, 8, 16
 """Sender of a row, stored in `what` beside the kind."""
 
 _KIND, _SIDE, _FAILED, _ALONE = 7, 24, 32, 64
 
-_IS_ANSWER = bytes(what & _KIND in _ANSWERS for what in range(256))
+_IS_ANSWER = bytes(what & _KIND in ANSWERS for what in range(256))
 """Translation table from `what` to 1 for responses and 0 for other rows, for whole ranges of rows."""
 
 LISTABLE = 128
@@ -193,7 +193,7 @@ class Columns:
         """Return the seconds from request to response, for a row that is one of the two (`Exchange.latency`)."""
         other = self._pair[row]
         kind = self.what[row] & _KIND
-        if not other or (kind != REQUEST and kind not in _ANSWERS):
+        if not other or (kind != REQUEST and kind not in ANSWERS):
             return None
         request, answer = (row, other - 1) if kind == REQUEST else (other - 1, row)
         if self.held_seconds and request in self.held_seconds:
