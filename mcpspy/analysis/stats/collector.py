@@ -307,7 +307,9 @@ class StatsCollector(Correlation[StatsCall]):
         is_client = side == CLIENT
         (self._client_request_sizes if is_client else self._server_request_sizes).append(size)
         group = tables.groups.requests(side, method, subject)
-        call = StatsCall(at, size, self.lines, str(number), method, group, subject, head.stream, False, is_modern)
+        call = StatsCall(
+            at, size, self.lines, str(number), method, group, subject, head.stream, False, is_modern
+        )
         if tables.reads_text:
             call.data = data
         self.flight.change(is_client, 1, at)

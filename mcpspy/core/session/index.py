@@ -18,7 +18,6 @@ from mcpspy.core.protocol.spec import CLIENT, MODERN
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note, read_entry
 from mcpspy.core.recording.plain_line import PlainHead
 from mcpspy.core.session.columns import (
-    ANSWERS,
     DAMAGED,
     FAILURE,
     FROM_CLIENT,
@@ -32,6 +31,7 @@ from mcpspy.core.session.columns import (
     REQUEST,
     RESULT,
     STATE_NUMBERS,
+    STATES,
     Columns,
 )
 from mcpspy.core.session.correlation import (
@@ -268,12 +268,12 @@ class Index(Columns, Correlation[Slot]):
 
     def _recall(self, answered: dict[Key, Slot]) -> None:
         """Add the requests that were answered since the last call."""
-        texts, stream, pair = self.texts, self.stream, self._pair
-        for row in range(self._recalled, self._count):
-            if self.kind(row) in ANSWERS and self.is_answer(row):
-                request = pair[row] - 1
-                key = texts[stream[request]] or None, self.side(request), id_key(self.id(request) or "")
-                answered[key] = Slot(request, state=self.state(request) or State.PENDING)
+        texts, streams, ids, states = self.texts, self.stream, self._id, self._state
+        for request in self.answered_requests(self._recalled, self._count):
+            code = ids[request]
+            id_text = str(code >> 1) if code & 1 else id_key(texts[code >> 1])
+            key = texts[streams[request]] or None, self.side(request), id_text
+            answered[key] = Slot(request, state=STATES[states[request]])
         self._recalled = self._count
 
     def _plain_request(  # noqa: PLR0917 - keywords take longer, and there are a million calls.
@@ -303,7 +303,11 @@ class Index(Columns, Correlation[Slot]):
         self.what[row] = _CLIENT_RESULT if head.side == CLIENT else _SERVER_RESULT
         self.at[row], self.size[row] = head.t, len(data)
         method, subject, id_codes, pair = self.method, self.subject, self._id, self._pair
-        method[row], subject[row], id_codes[row] = method[request_row], subject[request_row], id_codes[request_row]
+        method[row], subject[row], id_codes[row] = (
+            method[request_row],
+            subject[request_row],
+            id_codes[request_row],
+        )
         pair[request_row], pair[row] = row + 1, request_row + 1
         if head.stream is not None or head.http is not None:
             self._set_http(row, head)

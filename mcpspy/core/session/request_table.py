@@ -103,10 +103,12 @@ class RequestTable(Generic[P]):
         flaw = None
         if key[2] != id:
             self.unusual[key] = id
-        if key[2].isdigit() and len(key[2]) <= LONGEST:
-            self.highest[stream, side] = max(self.highest.get((stream, side), 0), int(key[2]))
+        highest = self.highest.get((stream, side), 0)
+        number = int(key[2]) if key[2].isdigit() and len(key[2]) <= LONGEST else 0
+        if number > highest:
+            self.highest[stream, side] = number
         if waiting is None:
-            if not modern and key in self.answered:
+            if not modern and number <= highest and key in self.answered:
                 flaw = f"id {id} was used before"
             self._open[key] = [request]
         else:
