@@ -6,7 +6,6 @@ peers; its columns follow as plain arrays. Lint findings are not part of it.
 
 from __future__ import annotations
 
-import sys
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
@@ -42,6 +41,8 @@ DERIVED = (
 )
 """Attributes of an index that its state lacks: it has the content of `_pairing` as `StoredTables`."""
 
+
+_ORDER = array("H", [1]).tobytes().hex()
 
 T = TypeVar("T")
 H = TypeVar("H", bound=Hashable)
@@ -107,6 +108,7 @@ class StoredIndex(Struct, forbid_unknown_fields=True):
 
 class _State(Struct, forbid_unknown_fields=True):
     byteorder: str
+    """The bytes of the number 1, in hex digits."""
     lengths: list[tuple[str, str, int]]
     """Name, type and length of each array."""
     index: StoredIndex
@@ -122,10 +124,10 @@ def dump(index: Index) -> list[bytes | memoryview]:
     arrays = [(name, memoryview(getattr(index, name))[: len(index)]) for name in COLUMNS]
     arrays += [(name, memoryview(getattr(index, name)[:])) for name in LISTS]
     state = _State(
-        sys.byteorder,
+        _ORDER,
         [(name, values.format, len(values)) for name, values in arrays],
         StoredIndex(**{name: getattr(index, name) for name in StoredIndex.__struct_fields__}),
-        _stored(index) if index.exit is None else None,
+        stored_tables(index) if index.exit is None else None,
     )
     try:
         head = msgspec.json.encode(state)
@@ -150,7 +152,7 @@ def restore(index: Index, data: bytes, begin: int = 0) -> None:
             raise ValueError("an array is too short")
         place += length * values.itemsize
     expected = {name: getattr(index, name).typecode for name in (*COLUMNS, *LISTS)}
-    is_whole = place == len(data) and state.byteorder == sys.byteorder
+    is_whole = place == len(data) and state.byteorder == _ORDER
     if not is_whole or {name: values.typecode for name, values in arrays.items()} != expected:
         raise ValueError("the arrays are not those of an index")
     if len({len(arrays[name]) for name in COLUMNS}) != 1:
@@ -166,7 +168,8 @@ def restore(index: Index, data: bytes, begin: int = 0) -> None:
     index._recalled = 0
 
 
-def _stored(index: Index) -> StoredTables:
+def stored_tables(index: Index) -> StoredTables:
+    """Return the content of the request table of an index."""
     table = index._pairing
     slots: dict[int, Slot] = {}
 

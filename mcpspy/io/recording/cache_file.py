@@ -1,4 +1,7 @@
-"""Cache files in a folder of recordings: private to their owner, and never trusted if someone else could write them."""
+"""Cache files in a folder of recordings.
+
+Only their owner can read them, and none is trusted that another user could write.
+"""
 
 from __future__ import annotations
 
