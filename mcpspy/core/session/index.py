@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, count
+from operator import add
 from typing import Any
 
 from msgspec import Struct
@@ -95,7 +96,8 @@ class Index(Columns, Correlation[Slot]):
             row, place = self._count, self.take_plain(lines, begin)
             if place > begin:
                 lengths = list(map(len, lines[begin:place]))
-                *offsets, offset = accumulate((length + 1 for length in lengths), initial=offset)
+                # Each line ends with an LF.
+                *offsets, offset = map(add, accumulate(lengths, initial=offset), count())
                 self._offset[row : self._count] = array("Q", offsets)
                 self._length[row : self._count] = array("I", lengths)
                 self.messages += place - begin

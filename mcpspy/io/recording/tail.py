@@ -43,11 +43,14 @@ async def follow_lines(
     """
     scan = RecordingScan(path) if scan is None else scan
     with closing(scan):
+        data = b""
         while True:
-            status = scan.status()
+            # After a whole chunk there is probably another one, and a check would take as long as reading it.
+            status = FileStatus.GROWN if len(data) == CHUNK else scan.status()
             if status is FileStatus.GROWN:
                 # The scan opens the file: aiofiles leaks a file if it is cancelled while opening it.
-                block = scan.take(await aiofiles.threadpool.wrap(scan.file).read(CHUNK))
+                data = await aiofiles.threadpool.wrap(scan.file).read(CHUNK)
+                block = scan.take(data)
                 if block.lines:
                     yield block
                 continue
