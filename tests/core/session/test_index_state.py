@@ -40,7 +40,7 @@ def restored(index: Index) -> Index:
 
 def content(index: Index) -> dict[str, Any]:
     """Return everything that an index holds, as plain values."""
-    found = {name: list(getattr(index, name)[: len(index)]) for name in COLUMNS}
+    found: dict[str, Any] = {name: list(getattr(index, name)[: len(index)]) for name in COLUMNS}
     found |= {name: list(getattr(index, name)) for name in LISTS}
     found |= {name: getattr(index, name) for name in StoredIndex.__struct_fields__}
     found["numbers"] = index._text_numbers

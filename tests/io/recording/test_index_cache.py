@@ -14,7 +14,7 @@ from mcpspy.io.recording.reader import delete, read_header_of, summarize
 from tests.io.files import EXIT, POSIX, frame, write
 
 CALL = frame(0.1, "client", {"jsonrpc": "2.0", "id": 1, "method": "ping"})
-STATE = [b"head\n", memoryview(b"columns")]
+STATE: list[bytes | memoryview] = [b"head\n", memoryview(b"columns")]
 
 
 @pytest.fixture

@@ -13,7 +13,9 @@ import pytest
 from mcpspy.core.session.index import Index
 from mcpspy.io.recording import index_cache
 from mcpspy.io.recording.reader import RecordingState, read_header_of, summarize
+from mcpspy.ui.tui.app import McpspyApp
 from mcpspy.ui.tui.session.loader import SessionLoader
+from mcpspy.ui.tui.session.screen import SessionScreen
 from tests.core.session.test_index_state import content
 
 Make = Callable[..., Path]
@@ -209,3 +211,13 @@ async def test_a_session_that_is_replaced_while_it_is_shown_starts_again(
     assert len(loader.model) == 6
     assert loader.trouble == ""
     loader.close()
+
+
+@pytest.mark.parametrize("uses_cache", [True, False])
+async def test_the_screen_passes_the_choice_on(make_recording: Make, uses_cache: bool) -> None:
+    path = make_recording()
+    app = McpspyApp(None, summarize(path, read_header_of(path)), uses_cache=uses_cache)
+    async with app.run_test(), asyncio.timeout(30):
+        assert isinstance(app.screen, SessionScreen)
+        await app.screen._reading.wait()
+    assert cache_of(path).exists() is uses_cache
