@@ -105,6 +105,7 @@ class SessionScreen(SessionBase):
     def on_mount(self) -> None:
         """Start reading, and connect to a live session."""
         loader = self.loader
+        loader.uses_cache = len(loader.paths) == 1 and bool(getattr(self.app, "uses_cache", False))
         self.listing.can_follow = self.listing.follow = loader.is_live
         self.listing.focus()
         self._reading = self.run_worker(loader.read())
