@@ -37,6 +37,9 @@ _STEPS = (
 )
 """Columns with the width that each gets in turn, if there is room and its cells need it."""
 
+_HEAD = 3
+"""Columns of a method's beginning that are worth showing before its end."""
+
 _WHOLE = ("latency", "size")
 """Columns that are left out rather than cut."""
 
@@ -112,7 +115,7 @@ def widths(terminal: int, needed: Widths) -> Widths:
 
 
 def elide(method: str, width: int) -> str:
-    """Return a method in at most N columns; its end identifies it: `…/list_changed`."""
+    """Return a method in at most N columns; its end identifies it: `…/list_changed`, `noti…/progress`."""
     if cells(method) <= width:
         return method
     if method.startswith("("):  # Words in place of a method: `(not JSON)`.
@@ -123,7 +126,8 @@ def elide(method: str, width: int) -> str:
             break
         end = f"/{part}{end}"
     if end:
-        return f"…{end}"
+        head = width - cells(end) - 1
+        return f"{cut(method, head + 1) if head >= _HEAD else '…'}{end}"
     if "/" in method:
         return tail(method, width)
     return _cut_middle(method, width)
