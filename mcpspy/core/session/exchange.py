@@ -82,6 +82,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
     State.DROPPED: {  # mcpspy responds if it has a timeout for calls.
         Event.RESULT: State.OK,
         Event.TOOL_ERROR: State.TOOL_ERROR,
+        Event.QUESTION: State.INPUT_REQUIRED,
         Event.FAILURE: State.ERROR,
     },
     State.CANCELLED: {

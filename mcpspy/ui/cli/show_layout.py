@@ -25,10 +25,9 @@ _LONGEST_METHOD = 40
 _SUBJECT = 34
 _STEPS = (
     *(("method", 14), ("status", 10), ("id", LONGEST_ID), ("subject", 8), ("status", 14)),
-    *(("method", 18), ("subject", 16), ("method", 24), ("subject", 20), ("status", 18)),
+    *(("subject", 16), ("status", 28), ("method", 18), ("method", 24), ("subject", 20)),
     *(
         ("latency", 9),
-        ("status", 24),
         ("subject", 28),
         ("size", 6),
         ("method", _LONGEST_METHOD),
@@ -168,8 +167,8 @@ def message_line(row: Row, stream: str, widths: Widths) -> str:
 
 
 def note_line(row: Row, stream: str, widths: Widths) -> str:
-    """Return the line of a note, whose text may use the whole line."""
-    kind = pad(row.method, 8 if widths.stream else 6)
+    """Return the line of a note or of anything else that is not JSON-RPC: its text may use the whole line."""
+    kind = pad(row.method, max(8 if widths.stream else 6, cells(row.method)))
     parts = [_start(row.time, stream, row.arrow, widths), kind, row.subject, row.status]
     return (" " * widths.gap).join(parts).rstrip()
 
@@ -188,6 +187,21 @@ def shorten_subject(subject: str, width: int) -> str:
     return _cut_middle(subject, width) if width >= 24 else tail(subject, width)
 
 
+def shorten_status(status: str, width: int) -> str:
+    """Return the reason of an error, for a column of N columns.
+
+    Of an error response, the code, its name and the message, without the code if they do not fit; of a tool error,
+    the text.
+    """
+    if status.startswith("tool error: "):
+        return status.replace("tool error:", "✗", 1)
+    reason = status.removeprefix("error ")
+    if reason == status or cells(reason) <= width:
+        return reason
+    code, _, rest = reason.partition(" ")
+    return rest if rest and code.lstrip("-").isdigit() else reason
+
+
 def _cut_middle(text: str, width: int) -> str:
     head = cut(text, max(width // 3, 1))
     return head[:-1] + tail(text, width - cells(head) + 1)
@@ -204,7 +218,7 @@ def _status(row: Row, widths: Widths) -> str:
     """Return the status; on a terminal too narrow for a column of latencies, `ok in 85 ms` if that fits."""
     if not widths.latency and cells(longer := _with_latency(row)) <= widths.status:
         return longer
-    return row.status
+    return row.status if cells(row.status) <= widths.status else shorten_status(row.status, widths.status)
 
 
 def _with_latency(row: Row) -> str:

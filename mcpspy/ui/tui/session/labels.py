@@ -146,19 +146,6 @@ def position(
     return [*place, (badge, rows.OPEN)]
 
 
-NARROW_STATUS = 48
-"""Columns of a status below which only the reason of an error is shown."""
-
-
-def short_status(status: str, width: int) -> str:
-    """Return a status that begins with the reason of an error if its column is narrow: the code, or a tool's text."""
-    if width >= NARROW_STATUS or len(status) <= width:
-        return status
-    if status.startswith("error "):
-        return status.removeprefix("error ")
-    return status.replace("tool error: ", "✗ ", 1) if status.startswith("tool error: ") else status
-
-
 def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 

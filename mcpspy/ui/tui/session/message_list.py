@@ -14,13 +14,15 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from mcpspy.analysis import rows
+from mcpspy.core.query.fields import SLOW
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.columns import DAMAGED, MALFORMED, NOTE, RowKind
+from mcpspy.core.session.columns import DAMAGED, MALFORMED, NOTE, NOTIFICATION, RowKind
 from mcpspy.core.session.exchange import MAY_CHANGE, State
+from mcpspy.ui.cli.show_layout import shorten_status
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.intercept.connection import HeldMessage
 from mcpspy.ui.tui.intercept.labels import cell
-from mcpspy.ui.tui.session.labels import SEVERITY_ROLES, short_status
+from mcpspy.ui.tui.session.labels import SEVERITY_ROLES
 from mcpspy.ui.tui.session.loader import SessionLoader
 from mcpspy.ui.tui.session.row_filter import FilteredView, SortOrder, ViewOptions
 from mcpspy.ui.tui.session.time_format import TimeFormat, bar, began, shown, width
@@ -34,6 +36,9 @@ MARKED = "*"
 
 LETTERS = {"error": "E", "warning": "W", "info": "i"}
 """Severity of a finding, worst first → mark of its row."""
+
+NARROW_STATUS = 48
+"""Columns of a status below which only the reason of an error is shown."""
 
 KEPT = 2000
 """Maximum rows with cached text: a few screens."""
@@ -241,10 +246,21 @@ class MessageList(VirtualList):
             )
         if name == "bar":
             return bar(index.latency(row)), label.tone
+        if name == "latency" and (index.latency(row) or 0.0) > SLOW:
+            return label.latency, rows.OPEN
         if name == "status" and row in self.held:
             return cell(self.held[row], time.monotonic())
         text: str = getattr(label, name)
-        return short_status(text, wide) if name == "status" else text, _role(name, label)
+        if index.what[row] & 7 == NOTIFICATION and self._needs_target(label):
+            text = {"method": f"{label.method}  {label.subject}", "subject": ""}.get(name, text)
+        if name == "status" and wide < NARROW_STATUS:
+            text = shorten_status(text, wide)
+        return text, _role(name, label)
+
+    def _needs_target(self, label: rows.Row) -> bool:
+        """Return whether the method of a notification needs the columns of the target, which then follows it."""
+        width = next((wide for column, wide in self._placed if column.name == "method"), 0)
+        return bool(label.subject) and len(label.method) > width
 
     def _row_text(self, row: int) -> rows.Row:
         """Return the texts of a row, cached by all they depend on, except a pending request, whose latency grows."""

@@ -173,7 +173,10 @@ def heading(placed: Sequence[PlacedColumn], width: int) -> str:
 
 
 def joined(row: Sequence[Piece], placed: Sequence[PlacedColumn], width: int) -> list[Piece]:
-    """Return a line of cells. A long cell also uses the columns of empty cells after it, the last one the whole rest."""
+    """Return a line of cells. A long cell also uses the columns of empty cells after it.
+
+    If there are fewer cells than columns, the last one is a text that uses the rest of the line.
+    """
     gap = gap_at(width)
     pieces: list[Piece] = []
     place, last = 0, len(row) - 1
@@ -187,7 +190,7 @@ def joined(row: Sequence[Piece], placed: Sequence[PlacedColumn], width: int) -> 
         if place == last:
             wide = width
         if cells(text) > wide:
-            text = column.shorten(text, wide)
+            text = (cut if place == last < len(placed) - 1 else column.shorten)(text, wide)
         pieces.append(
             (pad(text, wide, right=column.right and place < last) + " " * gap * (place < last), role)
         )
@@ -239,9 +242,9 @@ EXCHANGES = (
 
 SESSIONS = (
     Column("state", "state", 7, 7, 0),
-    Column("name", "name", 12, 60, 1, enough=16),
-    Column("server", "server", 12, 60, 7),
-    Column("client", "client", 12, 60, 8),
+    Column("name", "name", 12, 60, 1, enough=24),
+    Column("server", "server", 12, 60, 7, enough=24),
+    Column("client", "client", 12, 60, 8, enough=20),
     Column("revision", "revision", 10, 10, 9),
     Column("started", "started", 12, 12, 6),
     Column("messages", "messages", 8, 8, 4, right=True),

@@ -211,8 +211,7 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
         for y in range(self.HEADS, self.size.height):
             if y not in self._drawn and (index := y - 1 + self._top) < self.count:
                 for name, text in self.growing(index):
-                    if (width := cells(text)) > needs.get(name, 0):
-                        needs[name] = width
+                    needs[name] = max(needs.get(name, 0), cells(text))
 
     def _page(self) -> int:
         return max(self.size.height - 1, 1)

@@ -52,7 +52,7 @@ async def test_an_exchange_is_one_row_with_its_outcome(opened: Any, make_recordi
         assert screen.places == [
             "▸ 0.000 → initialize 1 1.0 ms █▍ 151 129 ok",
             "0.002 → tools/call echo 2 2.0 ms █▊ 71 63 error -32602 invalid params: no",
-            "0.003 ← (not JSON) DEBUG: \\x1b[31mhello 17",
+            "0.003 ← (not JSON) DEBUG: \\x1b[31mhello",
             "1.000 · exit exit 0",
         ]
 
