@@ -110,10 +110,10 @@ def exchange_row(change: Change, sizes: tuple[int, int | None], now: float) -> R
 def _with_notes(status: str, tone: str, notes: list[str]) -> tuple[str, str]:
     if not notes:
         return status, tone
-    # A state that a rule or a viewer caused: the note on its action names the state and the author.
-    if status in NOT_FORWARDED and (cause := next((n for n in notes if n.startswith(status)), None)):
-        notes = [note for note in notes if note != cause]
-        status = cause
+    if status in NOT_FORWARDED:  # The note on the action also names who did it.
+        notes = "; ".join(notes).split("; ")
+        status = next((note for note in notes if note.startswith(status)), status)
+        notes = [note for note in notes if note != status]
     return "; ".join([status, *notes] if status else notes), tone if tone == BAD else ISSUE
 
 
