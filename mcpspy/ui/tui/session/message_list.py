@@ -106,7 +106,7 @@ class MessageList(VirtualList):
         }
         kept = {column.name: column for column in columns if column.name not in left_out}
         kept["time"] = kept["time"]._replace(least=wide, most=wide)
-        if not index.wrong:
+        if not (index.wrong or index.effects):
             kept["status"] = kept["status"]._replace(enough=0)
         if index.is_over:  # No latency has an ellipsis.
             kept["latency"] = kept["latency"].needing(8)

@@ -141,7 +141,7 @@ def document(model: SessionModel, row: int, *, exchanges: bool, note: str = "") 
             parts.insert(
                 0,
                 DocumentPart(
-                    "stderr", [("last lines on stderr", "title"), ("", None)], "\n".join(last).encode()
+                    "note", [("last lines on stderr", "title"), ("", None)], "\n".join(last).encode()
                 ),
             )
         instead = model.message(place) if (place := index.instead.get(one)) is not None else None
