@@ -39,6 +39,8 @@ _STEPS = (
 _HEAD = 3
 """Columns of a method's beginning that are worth showing before its end."""
 
+_UNLIMITED = 1 << 30
+
 _WHOLE = ("latency", "size")
 """Columns that are left out rather than cut."""
 
@@ -94,7 +96,7 @@ def widths(terminal: int, needed: Widths) -> Widths:
             id=max(6, min(needed.id, LONGEST_ID)),
             latency=9,
             size=6,
-            status=max(needed.status, 1),
+            status=_UNLIMITED,
         )
     gap = 2 if terminal >= ROOMY else 1
     stream = min(needed.stream, _LONGEST_NAME if terminal >= _WIDE else _LONGEST_NAME // 2)

@@ -118,7 +118,7 @@ def test_the_status_has_the_latency_where_that_has_no_column(
     [
         ("tools/call", 10, "tools/call"),
         ("notifications/tools/list_changed", 32, "notifications/tools/list_changed"),
-        ("notifications/tools/list_changed", 31, "notificati…/tools/list_changed"),
+        ("notifications/tools/list_changed", 31, "notificatio…/tools/list_changed"),
         ("notifications/tools/list_changed", 14, "…/list_changed"),
         ("notifications/tools/list_changed", 13, "…list_changed"),
         ("notifications/tools/list_changed", 8, "…changed"),

@@ -24,6 +24,9 @@ BY_SUBJECT = {"tools/call": "tool", "prompts/get": "prompt", "resources/read": "
 MOST = 2000
 """Maximum number of groups; the rest is counted in one group per side and kind."""
 
+MAY_STILL_END = frozenset({State.CANCELLED, State.DROPPED})
+"""States of requests that are not pending, but may still get a response."""
+
 FAILED = frozenset({State.ERROR, State.TOOL_ERROR, State.REFUSED, State.UNANSWERED})
 
 
@@ -142,7 +145,7 @@ class StatsModel(IncrementalBuild):
         index = self._index
         was_pending = self._open.pop(request, True)
         state, answer = index.state(request), index.pair(request)
-        if state is State.PENDING or (state is State.CANCELLED and not index.is_over):
+        if state is State.PENDING or (state in MAY_STILL_END and not index.is_over):
             self._open[request] = state is State.PENDING
         if state is State.PENDING:
             return

@@ -193,6 +193,8 @@ _MARKS = {
     State.INPUT_REQUIRED: ("?", rows.OPEN),
     State.CANCELLED: ("x", rows.QUIET),
     State.UNKNOWN: ("?", rows.QUIET),
+    State.DROPPED: ("x", rows.ISSUE),
+    State.ABANDONED: ("x", rows.QUIET),
     State.LATE: ("x", rows.ISSUE),
 }
 """State → mark and role; any other state is an error."""

@@ -189,9 +189,9 @@ DENIED = {"isError": True, "content": [{"type": "text", "text": "Access denied: 
 async def test_a_failed_call_shows_why_in_its_row(
     opened: Any, live: Any, size: tuple[int, int], code: str, denied: str
 ) -> None:
-    for number, members in enumerate(
-        [{"result": {}}, {"error": {"code": -32602, "message": "missing path"}}, {"result": DENIED}], 1
-    ):
+    error = {"code": -32602, "message": "missing path"}
+    outcomes: list[dict[str, object]] = [{"result": {}}, {"error": error}, {"result": DENIED}]
+    for number, members in enumerate(outcomes, 1):
         call, answer = answered(number, **members)
         live.say("client", call)
         live.say("server", answer)
