@@ -216,7 +216,7 @@ def fitted(pieces: Sequence[Piece], width: int) -> list[Piece]:
 _METHOD = Column("method", "method", 10, 40, 1, enough=10, shorten=elide)
 _SUBJECT = Column("subject", "target", 8, 400, 3, enough=16, shorten=shorten_subject)
 _ID = Column("id", "id", 4, LONGEST_ID, 6, shorten=tail)
-_STATUS = Column("status", "status", 12, 400, 2, enough=30)
+_STATUS = Column("status", "status", 10, 400, 2, enough=30)
 
 MESSAGES = (
     Column("time", "time", 5, 7, 5, right=True),
