@@ -41,6 +41,9 @@ _HEAD = 3
 
 _UNLIMITED = 1 << 30
 
+_SDK_PREFIX = "Error executing tool "
+"""The beginning of a tool error of the Python SDK, before the name of the tool, which has its own column."""
+
 _WHOLE = ("latency", "size")
 """Columns that are left out rather than cut."""
 
@@ -196,7 +199,10 @@ def shorten_status(status: str, width: int) -> str:
     the text.
     """
     if status.startswith("tool error: "):
-        return status.replace("tool error:", "✗", 1)
+        text = status.removeprefix("tool error: ")
+        if text.startswith(_SDK_PREFIX):
+            text = text.partition(": ")[2] or text
+        return f"✗ {text}"
     reason = status.removeprefix("error ")
     if reason == status or cells(reason) <= width:
         return reason
