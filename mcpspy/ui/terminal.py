@@ -114,6 +114,8 @@ def cut(text: str, width: int) -> str:
 
 def pad(text: str, width: int) -> str:
     """Return a text cut or padded to `width` columns; aligned right if it is negative; 0 leaves it unchanged."""
+    if text.isascii() and len(text) <= abs(width):
+        return text.ljust(width) if width > 0 else text.rjust(-width)
     if not width:
         return text
     text = cut(text, abs(width))

@@ -48,7 +48,10 @@ _STATUSES = tuple(state.value for state in State)
 STATE_NUMBERS = {state: number for number, state in enumerate(_STATES)}
 
 _BLOCK = 4096
-"""Number of rows by which arrays grow: setting an item is faster than appending it."""
+"""Number of rows by which long arrays grow: setting an item is faster than appending it."""
+
+_FEWEST = 64
+"""Number of rows of a short session; its arrays double until they are long."""
 
 LONGEST_ID = 17
 """Maximum digits of an id that is stored as a number."""
@@ -217,6 +220,7 @@ class Columns:
         return row
 
     def _grow(self) -> None:
+        rows = min(max(self._room, _FEWEST), _BLOCK)
         for column in (
             self.at,
             self.what,
@@ -231,8 +235,8 @@ class Columns:
             self._offset,
             self._length,
         ):
-            column.frombytes(bytes(column.itemsize * _BLOCK))
-        self._room += _BLOCK
+            column.frombytes(bytes(column.itemsize * rows))
+        self._room += rows
 
     def _text(self, text: str) -> int:
         number = self._text_numbers.get(text)

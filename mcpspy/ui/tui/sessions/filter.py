@@ -40,8 +40,12 @@ class SessionFilter:
         self.text = text.strip()
         self._tests = _tests(text)
 
-    def __call__(self, sessions: Sequence[Summary]) -> list[Summary]:
-        return [summary for summary in sessions if all(test(summary) for test in self._tests)]
+    def __call__(self, sessions: Sequence[Summary]) -> Sequence[Summary]:
+        return (
+            sessions
+            if not self._tests
+            else [summary for summary in sessions if all(test(summary) for test in self._tests)]
+        )
 
 
 def _tests(text: str) -> list[Test]:
