@@ -15,8 +15,8 @@ import os
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from operator import attrgetter, eq
 from pathlib import Path
 from stat import S_ISREG
@@ -119,9 +119,10 @@ class Sessions(Sequence[Summary]):
     @overload
     def __getitem__(self, index: slice) -> list[Summary]: ...
     def __getitem__(self, index: int | slice) -> Summary | list[Summary]:
-        if isinstance(index, slice):
+        if isinstance(index, int):
+            return self._decode(self._known[index])
+        with _no_collection():
             return [*map(self._decode, self._known[index])]
-        return self._decode(self._known[index])
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Sessions) and self._known == other._known:
@@ -161,9 +162,7 @@ class Catalog:
         return Sessions(self._find(entries=entries), self._summary)
 
     def _find(self, *, reread: bool = False, entries: bool = True) -> list[_Known]:
-        is_collecting = gc.isenabled()
-        gc.disable()  # Thousands of sessions are not garbage.
-        try:
+        with _no_collection():
             if self._saved is None:
                 self._known = self._load()
                 self._saved = set(self._known)
@@ -181,9 +180,6 @@ class Catalog:
             found = [each for each in known.values() if each.order is not None]
             found.sort(key=attrgetter("order"), reverse=True)
             return found
-        finally:
-            if is_collecting:
-                gc.enable()
 
     def counted(self, summary: Summary) -> SessionCounts | None:
         """Return the counts of a session that `look` returned, if they are known."""
@@ -355,6 +351,18 @@ def sessions_of(catalog: Catalog, *, entries: bool = True) -> Sessions:
     if catalog.trouble:
         raise CannotStart(catalog.trouble, "use another folder with --dir")
     return found
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Do not collect garbage: thousands of sessions are none."""
+    is_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_collecting:
+            gc.enable()
 
 
 def _earlier_parts(name: str, part: int) -> list[str]:
