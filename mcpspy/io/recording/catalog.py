@@ -10,13 +10,12 @@ version of mcpspy wrote it, and for each session with a file that differs. A sum
 
 from __future__ import annotations
 
-import gc
 import os
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from operator import attrgetter, eq
 from pathlib import Path
 from stat import S_ISREG
@@ -28,6 +27,7 @@ from msgspec import Raw, Struct
 from mcpspy import __version__
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.recording.reader import Recording, RecordingState, Summary, read_header_of, summarize
+from mcpspy.io.recording.scan import no_collection
 from mcpspy.io.recording.session_counts import SessionCounter, SessionCounts, count
 from mcpspy.io.settings import sessions_folder
 
@@ -76,7 +76,7 @@ class _Known(Struct, array_like=True, gc=False, eq=False):
     stamps: dict[str, FileStamp | None]
     """Of all files of the session, by name; None if a file is missing."""
     order: tuple[str, str, str] | None
-    """That of the summary; None if the file is not a recording, or is a part of one that begins in another file."""
+    """Order of the summary; None if the file is not a recording, or is part of one that begins in another file."""
     encoded: Raw
     """The summary in the cache file; empty if it is not from there."""
     has_entries: bool
@@ -121,7 +121,7 @@ class Sessions(Sequence[Summary]):
     def __getitem__(self, index: int | slice) -> Summary | list[Summary]:
         if isinstance(index, int):
             return self._decode(self._known[index])
-        with _no_collection():
+        with no_collection():
             return [*map(self._decode, self._known[index])]
 
     def __eq__(self, other: object) -> bool:
@@ -162,7 +162,7 @@ class Catalog:
         return Sessions(self._find(entries=entries), self._summary)
 
     def _find(self, *, reread: bool = False, entries: bool = True) -> list[_Known]:
-        with _no_collection():
+        with no_collection():
             if self._saved is None:
                 self._known = self._load()
                 self._saved = set(self._known)
@@ -351,18 +351,6 @@ def sessions_of(catalog: Catalog, *, entries: bool = True) -> Sessions:
     if catalog.trouble:
         raise CannotStart(catalog.trouble, "use another folder with --dir")
     return found
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Do not collect garbage: thousands of sessions are none."""
-    is_collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if is_collecting:
-            gc.enable()
 
 
 def _earlier_parts(name: str, part: int) -> list[str]:

@@ -7,9 +7,11 @@ loop (`io.recording.tail`). It stores no lines; `LineReader` reads a line again 
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 from io import FileIO
 from pathlib import Path
@@ -162,7 +164,9 @@ class RecordingScan:
         self.close()
         self.paths.append(following)
         self._begin_file()
-        if isinstance(moved, int):  # This file was deleted; its last lines are the first of the next one.
+        if (
+            isinstance(moved, int) and moved > 0
+        ):  # This file was deleted; its last lines are the first of the next one.
             self._position = self.offset = len(self.file.readline()) + moved
             self.file.seek(self._position)
         return True
@@ -202,6 +206,18 @@ class RecordingScan:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Collect no garbage while objects are read that are kept, or freed at once."""
+    is_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_collecting:
+            gc.enable()
 
 
 class LineReader:

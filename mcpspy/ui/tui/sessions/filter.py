@@ -41,11 +41,9 @@ class SessionFilter:
         self._tests = _tests(text)
 
     def __call__(self, sessions: Sequence[Summary]) -> Sequence[Summary]:
-        return (
-            sessions
-            if not self._tests
-            else [summary for summary in sessions if all(test(summary) for test in self._tests)]
-        )
+        if not self._tests:
+            return sessions
+        return [summary for summary in sessions if all(test(summary) for test in self._tests)]
 
 
 def _tests(text: str) -> list[Test]:
