@@ -139,7 +139,9 @@ class Catalog:
         self.trouble = ""
         """Reason why the folder cannot be read, or an empty string."""
         self._known: dict[str, _Known] = {}
-        self._decoder = msgspec.json.Decoder(Summary, dec_hook=self._path_of)
+        self._decoder = msgspec.json.Decoder(
+            Summary, dec_hook=lambda _, name: Path(f"{self.folder}{os.sep}{name}")
+        )
         self._decoding = threading.Lock()
         self._saved: set[str] | None = None
         """Names of the files in the cache file; None before it was read."""
@@ -230,9 +232,6 @@ class Catalog:
                 except OSError:  # The file was deleted.
                     continue
         return stamps
-
-    def _path_of(self, _: type, name: str) -> Path:
-        return Path(f"{self.folder}{os.sep}{name}")  # `/` takes twice as long.
 
     def _summary(self, known: _Known) -> Summary:
         with self._decoding:  # A summary has one object, whatever thread needs it.
