@@ -48,7 +48,10 @@ _STATUSES = tuple(state.value for state in State)
 STATE_NUMBERS = {state: number for number, state in enumerate(STATES)}
 
 _BLOCK = 4096
-"""Number of rows by which arrays grow: setting an item is faster than appending it."""
+"""Number of rows by which long arrays grow: setting an item is faster than appending it."""
+
+_FEWEST = 64
+"""Number of rows of a short session; its arrays double until they are long."""
 
 _LINES = 50
 """Maximum lines on stderr that belong to one error."""
@@ -241,6 +244,7 @@ class Columns:
         return row
 
     def _grow(self) -> None:
+        rows = min(max(self._room, _FEWEST), _BLOCK)
         for column in (
             self.at,
             self.what,
@@ -255,8 +259,8 @@ class Columns:
             self._offset,
             self._length,
         ):
-            column.frombytes(bytes(column.itemsize * _BLOCK))
-        self._room += _BLOCK
+            column.frombytes(bytes(column.itemsize * rows))
+        self._room += rows
 
     def _text(self, text: str) -> int:
         number = self._text_numbers.get(text)

@@ -139,15 +139,17 @@ def main(args: argparse.Namespace) -> int:
     """List the sessions, the newest last: next to the prompt."""
     limit = _limit(args)
     catalog = Catalog(args.dir)
-    found = [ListedSession(summary, catalog) for summary in sessions_of(catalog)]
-    total = len(found)
+    newest = sessions_of(catalog)
+    total = matching = len(newest)
+    is_plain = args.filter is None and args.sort == STARTED  # Then no other session has to be decoded.
+    found = [ListedSession(summary, catalog) for summary in newest[: limit or None if is_plain else None]]
     if args.filter is not None:
         test = _test(args.filter)
         found = [row for row in found if test(row.item())]
+        matching = len(found)
     found.reverse()
     if args.sort != STARTED:
         found.sort(key=SORTS[args.sort])
-    matching = len(found)
     found = found[-limit:] if limit else found
     if args.format == "json":
         for row in found:
@@ -197,10 +199,7 @@ def _print(found: list[ListedSession], counts: tuple[str, ...]) -> None:
     heads = [*_HEADS, *counts]
     limits = [*_WIDTHS, *_COUNT_WIDTHS[: len(counts)]]
     table = [_cells(row, counts) for row in found]
-    widths = [
-        _fit(width, [head, *(cells[i] for cells in table)])
-        for i, (head, width) in enumerate(zip(heads, limits, strict=True))
-    ]
+    widths = [_fit(limit, texts) for limit, *texts in zip(limits, heads, *table, strict=True)]
     output.line(columns(heads, widths), rows.QUIET)
     for row, row_cells in zip(found, table, strict=True):
         output.line(columns(row_cells, widths), _TONES[row.state])
@@ -260,7 +259,7 @@ def _cells(row: ListedSession, counts: tuple[str, ...]) -> list[str]:
 
 def _local(started: str) -> str:
     at = _read_time(started)
-    return sanitize(started) if at is None else f"{datetime.fromtimestamp(at):%Y-%m-%d %H:%M:%S}"
+    return sanitize(started) if at is None else datetime.fromtimestamp(at).isoformat(" ", "seconds")
 
 
 def _read_time(text: str) -> float | None:
@@ -273,5 +272,6 @@ def _read_time(text: str) -> float | None:
 
 def _fit(limit: int, texts: list[str]) -> int:
     """Return the width of a column: that of its widest cell, at most `limit`."""
-    width = min(abs(limit), max(map(cells, texts)))
+    longest = max(map(len if "".join(texts).isascii() else cells, texts))
+    width = min(abs(limit), longest)
     return width if limit > 0 else -width

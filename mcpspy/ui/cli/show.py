@@ -23,6 +23,7 @@ from mcpspy.core.session.session import Change, Session
 from mcpspy.errors import UsageError
 from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.recording.reader import Recording, RecordingState, summarize
+from mcpspy.io.recording.scan import part_after
 from mcpspy.io.recording.tail import follow
 from mcpspy.ui.cli.arguments import counted_back, is_folder, query_of, recordings, session_path
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, describe_format, read_unsafe_regex
@@ -255,6 +256,8 @@ class _SessionPrinter:
                     change, shown=self._matches(change), findings=self._findings(change.number)
                 )
                 self._print_findings(earlier)
+            # The first file may be gone at the end.
+            self._recording.path = part_after(self._recording.path, entry) or self._recording.path
             sys.stdout.flush()
 
     def end(self) -> None:
@@ -271,6 +274,9 @@ class _SessionPrinter:
                     formatter.line(change, self._findings(change.number))
         unanswered = session.unanswered
         listed = list(filter(self._matches, unanswered))
+        if self.follows and isinstance(formatter, JsonFormatter):  # Text has them in its summary.
+            for change in listed:
+                formatter.line(change)
         formatter.end(self._recording, unanswered, listed, len(live) if live is not None else 0)
 
     def _print_settled(self) -> None:

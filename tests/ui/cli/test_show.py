@@ -530,6 +530,23 @@ def test_findings_are_printed_below_their_message(
     assert lines[-2].endswith(" findings · exit 0")
 
 
+@pytest.mark.usefixtures("live")
+@pytest.mark.parametrize(
+    ("query", "expected"), [("kind:request", [0, 1, 0, 1]), ("id:8", [1, 1]), ("id:9", [])]
+)
+def test_following_as_json_prints_requests_without_an_answer_again_at_the_end(
+    make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes], query: str, expected: list[int]
+) -> None:
+    path = make_recording([("client", ASK % (7, b"x")), ("client", ASK % (8, b"x"))])
+
+    assert main(["show", str(path), "-f", "--json", "-q", query]) == 0
+    printed = [orjson.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+    assert [line["n"] for line in printed] == expected
+    middle = len(expected) // 2
+    assert {line["status"] for line in printed[:middle]} <= {"pending"}
+    assert {line["status"] for line in printed[middle:]} <= {"no answer"}
+
+
 def test_a_filter_can_select_findings_with_lint_only(
     make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
@@ -559,8 +576,9 @@ def test_a_finding_at_the_end_of_a_live_session_is_a_separate_object(
     path = str(make_recording(MESSAGES))
 
     assert main(["show", path, "--lint", "--json", "-f", "-q", "lint=LIFE201"]) == 0
-    (late,) = map(orjson.loads, capfdbinary.readouterr().out.splitlines())
+    late, request = map(orjson.loads, capfdbinary.readouterr().out.splitlines())
     assert (late["n"], late["kind"], late["code"]) == (0, "finding", "LIFE201")
+    assert (request["n"], request["kind"], request["status"]) == (0, "request", "no answer")
 
 
 @pytest.mark.usefixtures("live")

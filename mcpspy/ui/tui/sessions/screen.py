@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import ClassVar
 
@@ -44,7 +45,7 @@ class SessionsScreen(Screen[None]):
         super().__init__()
         self._catalog = catalog
         self._counts = CountCache(catalog)
-        self._sessions: list[Summary] = []
+        self._sessions: Sequence[Summary] = []
         self._has_looked = False
         self._elsewhere: list[str] = []
         """Other folders that have live sessions, searched once, if this folder has no sessions."""
@@ -187,7 +188,7 @@ class SessionsScreen(Screen[None]):
                 self._sessions = await asyncio.to_thread(self._catalog.look, reread=forced)
                 self._elsewhere = [] if self._sessions else self._elsewhere
                 is_first, self._has_looked = not self._has_looked, True
-                self._counts.keep([summary.path for summary in self._sessions])
+                self._counts.keep(self._sessions)
                 self._show()
                 if is_first and not self._sessions:
                     self._elsewhere = await asyncio.to_thread(_other_folders, str(self._catalog.folder))

@@ -6,9 +6,10 @@ The cursor and the marks stay on their sessions when others appear, vanish or mo
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -102,7 +103,7 @@ class SessionList(VirtualList, inherit_bindings=False):
     def __init__(self, counts: Mapping[Path, SessionCounts], *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._counts = counts
-        self._sessions: list[Summary] = []
+        self._sessions: Sequence[Summary] = []
         self._marks: set[Path] = set()
         self.compared: Path | None = None
         """The session chosen for a diff."""
@@ -125,21 +126,20 @@ class SessionList(VirtualList, inherit_bindings=False):
 
     @property
     def marked(self) -> list[Summary]:
-        return [summary for summary in self._sessions if summary.path in self._marks]
+        return [summary for summary in self._sessions if summary.path in self._marks] if self._marks else []
 
     @property
     def wanted(self) -> list[Summary]:
         """The marked sessions, or else the one under the cursor."""
         return self.marked or ([self.chosen] if self.chosen else [])
 
-    def by_interest(self) -> list[Summary]:
-        """Return the sessions in the order to count: under the cursor, in view, the others."""
+    def by_interest(self) -> Iterator[Summary]:
+        """Return the sessions in the order to count: under the cursor, in view, all."""
         top = self.scroll_offset.y
         view = self._sessions[top : top + self.size.height]
-        ordered = [*([self.chosen] if self.chosen else []), *view, *self._sessions]
-        return list({summary.path: summary for summary in ordered}.values())
+        return chain([self.chosen] if self.chosen else [], view, self._sessions)
 
-    def show(self, sessions: list[Summary]) -> None:
+    def show(self, sessions: Sequence[Summary]) -> None:
         """Show sessions; the cursor stays on its session."""
         chosen, is_new = self.chosen, sessions != self._sessions
         self._sessions = sessions
@@ -154,7 +154,9 @@ class SessionList(VirtualList, inherit_bindings=False):
             self.refresh()
         self.post_message(self.Moved())
 
-    def forget_all_but(self, sessions: list[Summary]) -> None:
+    def forget_all_but(self, sessions: Sequence[Summary]) -> None:
+        if not self._marks and self.compared is None:
+            return
         paths = {summary.path for summary in sessions}
         self._marks &= paths
         if self.compared not in paths:
@@ -205,7 +207,8 @@ NAMED = 5
 
 
 def title(shown: int, sessions: Sequence[Summary], marked: int) -> tuple[list[Piece], list[Piece]]:
-    live = sum(summary.state is RecordingState.LIVE for summary in sessions)
+    """Return the title of the list of sessions, of which live ones come first."""
+    live = sum(1 for _ in takewhile(lambda summary: summary.state is RecordingState.LIVE, sessions))
     of = f"{shown:,} of " if shown != len(sessions) else ""
     counts: list[Piece] = [(f"{of}{plural(len(sessions), 'session')}", None)]
     if live:
