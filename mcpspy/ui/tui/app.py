@@ -179,6 +179,7 @@ def keyed() -> tuple[type[DOMNode], ...]:
     from mcpspy.ui.tui.session.screen import SessionScreen
     from mcpspy.ui.tui.sessions.screen import SessionsScreen
     from mcpspy.ui.tui.sessions.session_list import SessionList
+    from mcpspy.ui.tui.widgets.menu import ToggleMenu
     from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt, ErrorPrompt, TextPrompt
     from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
@@ -202,4 +203,5 @@ def keyed() -> tuple[type[DOMNode], ...]:
         DiffScreen,
         EditorScreen,
         ErrorPrompt,
+        ToggleMenu,
     )

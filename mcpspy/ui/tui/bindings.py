@@ -39,6 +39,7 @@ SESSION_KEYS: list[BindingType] = [
     _session_key("E", "error(-1)", "previous error or protocol issue", "previous-error"),
     _session_key("w", "finding(1)", "next lint finding", "next-finding"),
     _session_key("W", "finding(-1)", "previous lint finding", "previous-finding"),
+    _session_key("P", "problems", "problems: errors, slow, unanswered, stderr", "problems", "problems"),
     _session_key("p", "other", "go to the matching request or response", "pair"),
     _session_key("right_square_bracket", "same(1)", "next call of the same tool or method", "next-same"),
     _session_key(
@@ -47,9 +48,10 @@ SESSION_KEYS: list[BindingType] = [
     _session_key("full_stop", "chain(1)", "next request in an input_required chain", "next-in-chain"),
     _session_key("comma", "chain(-1)", "previous request in an input_required chain", "previous-in-chain"),
     _session_key("v", "change_view('exchanges')", "switch between exchanges and messages", "wire", "view"),
-    _session_key("o", "change_view('notifications')", "toggle notifications", "notifications"),
-    _session_key("a", "change_view('events')", "toggle stderr and events", "asides"),
-    _session_key("h", "change_view('http')", "toggle HTTP exchanges", "http"),
+    _session_key("V", "show('rows')", "choose rows: notifications, stderr and events, HTTP", "rows", "rows"),
+    _session_key("V n", "change_view('notifications')", "toggle notifications", "notifications"),
+    _session_key("V e", "change_view('events')", "toggle stderr and events", "asides"),
+    _session_key("V h", "change_view('http')", "toggle HTTP exchanges", "http"),
     _session_key("t", "time", "cycle time format: relative, absolute, delta", "time"),
     _session_key("s", "change_view('order')", "cycle sort order: time, latency, size", "sort"),
     _session_key("S", "change_view('reverse')", "reverse sort order", "reverse"),
@@ -98,9 +100,9 @@ SESSIONS_KEYS: list[BindingType] = [
         "delete",
         "delete",
     ),
-    _sessions_key("c", "copy_path", "copy file path", "copy-path", "copy path"),
-    _sessions_key("y", "copy_command", "copy mcpspy show command", "copy-command"),
-    _sessions_key("r", "reload", "reload all sessions", "again"),
+    _sessions_key("C", "copy_path", "copy file path", "copy-path", "copy path"),
+    _sessions_key("Y", "copy_command", "copy mcpspy show command", "copy-command"),
+    _sessions_key("ctrl+r", "reload", "reload all sessions", "again"),
     _sessions_key("D", "demo", "record a demo session", "demo"),
     help_key("sessions"),
     _sessions_key("escape", "forget", "cancel diff", "forget", "cancel diff"),
@@ -132,7 +134,7 @@ DETAIL_KEYS: list[BindingType] = [
     Binding("c", "copy_value", "copy value", show=False, id="detail.copy-value"),
     Binding("C", "copy_path", "copy path (JSON Pointer)", show=False, id="detail.copy-path"),
     Binding("\\", "beside", "toggle side by side", show=False, id="detail.beside"),
-    Binding("s", "other", "switch between request and response", show=False, id="detail.other"),
+    Binding("p", "other", "switch between request and response", show=False, id="detail.other"),
     Binding("escape", "close", "close string or search", show=False, id="detail.close"),
 ]
 
@@ -147,7 +149,7 @@ DIFF_KEYS: list[BindingType] = [
     _diff_key("slash", "filter", "filter changes by words (-word excludes)", "filter", "filter"),
     _diff_key("S", "reverse", "swap old and new", "reverse", "swap"),
     _diff_key("t", "dates", "ignore or show differences in dates and times", "dates", "dates"),
-    _diff_key("r", "reload", "reload both", "again"),
+    _diff_key("ctrl+r", "reload", "reload both", "again"),
     _diff_key("y", "copy", "copy whole value, or line", "copy", "copy"),
     help_key("diff"),
     _diff_key("escape", "leave", "clear filter, then go back", "leave"),
@@ -163,8 +165,10 @@ INTERCEPT_KEYS: list[BindingType] = [
     _intercept_key(
         "A", "held('accept_all')", "forward all held messages, in order", "accept-all", "forward all"
     ),
-    _intercept_key("d", "held('drop')", "drop held message", "drop", "drop"),
-    _intercept_key("e", "held('refuse')", "answer held request with an error", "answer", "answer"),
+    _intercept_key("X", "held('drop')", "drop held message", "drop", "drop"),
+    _intercept_key(
+        "exclamation_mark", "held('refuse')", "answer held request with an error", "answer", "answer"
+    ),
     _intercept_key("H", "held('next')", "next held message", "next", "held"),
 ]
 

@@ -199,7 +199,7 @@ class DiffScreen(Screen[int | None]):
                 (sanitize(str(error.args[0])), rows.BAD),
                 *([(sanitize(error.hint), None)] if error.hint else []),
                 ("", None),
-                ("r reloads both, q goes back", rows.QUIET),
+                ("ctrl-r reloads both, q goes back", rows.QUIET),
             ]
         self._fill()
 

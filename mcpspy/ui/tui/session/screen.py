@@ -167,7 +167,7 @@ class SessionScreen(SessionBase):
             self.flash_message(otherwise)
             return
         if not self.view.contains(row):
-            self.flash_message("that row is hidden (F toggles the filter; v, o, a and h show more rows)")
+            self.flash_message("that row is hidden (F toggles the filter; v and V show more rows)")
             return
         self.listing.follow = False
         self._list_updates.show(at_once=True)
@@ -389,7 +389,7 @@ class SessionScreen(SessionBase):
     def _update_status(self) -> None:
         loader, view, listing = self.loader, self.view, self.listing
         if not len(view) and not view.is_behind and len(loader.model):
-            hint = "Press esc to clear the filter, or v, o, a, h for more rows."
+            hint = "Press esc to clear the filter, or v or V to show more rows."
             listing.empty = [("No matching rows.", None), (hint, None)]
         self._title.set_text(*title(loader, self.size.width - 2))
         unseen = self._list_updates.unseen

@@ -96,9 +96,7 @@ class SessionsScreen(Screen[None]):
         here, marked = self._list.chosen, self._list.marked
         other = next((one for one in self._sessions if one.path == self._list.compared), None)
         if len(marked) > 2:
-            self._flash_message(
-                f"{len(marked)} sessions marked; a diff needs two (space to unmark)", rows.BAD
-            )
+            self._flash_message(f"{len(marked)} sessions marked; a diff needs two (m to unmark)", rows.BAD)
         elif len(marked) == 2:
             self._compare(*marked)
         elif here is None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import ClassVar, NamedTuple
@@ -83,17 +82,11 @@ MARKED = "*"
 COMPARED = "±"
 """Mark of the session chosen for a diff."""
 
-_MOVES = [
-    replace(binding, key=binding.key.replace(",space", ""))
-    for binding in VirtualList.BINDINGS
-    if isinstance(binding, Binding)
-]
-
 
 class SessionList(VirtualList, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
-        *_MOVES,
-        Binding("space", "mark", "mark or unmark session", show=False, id="sessions.mark"),
+        *VirtualList.BINDINGS,
+        Binding("m", "mark", "mark or unmark session", show=False, id="sessions.mark"),
     ]
 
     COLUMNS: ClassVar[tuple[Column, ...]] = SESSIONS
