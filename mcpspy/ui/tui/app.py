@@ -70,7 +70,7 @@ class McpspyApp(App[None]):
         Binding("Q,ctrl+c,ctrl+q", "quit", "quit", show=False, priority=True, id="app.quit"),
     ]
 
-    HELP_NAME = "global"
+    HELP_NAME = "everywhere"
 
     def __init__(
         self,
@@ -146,17 +146,17 @@ class McpspyApp(App[None]):
             super().action_change_theme()
 
     def action_help(self) -> None:
-        from mcpspy.ui.tui.help import Group, HelpScreen
+        from mcpspy.ui.tui.help import Group, HelpScreen, grouped
 
         groups: list[Group] = []
         held = in_force(INTERCEPT_KEYS, self._chosen)
         for node in (self.screen, *self.screen.focus_chain, self):
             bindings = in_force(node.BINDINGS, self._chosen)
             others = [binding for binding in bindings if binding not in held]
-            groups.append((getattr(node, "HELP_NAME", ""), others))
+            groups += grouped(getattr(node, "HELP_NAME", ""), others)
             if len(others) < len(bindings):
                 groups.append(("held messages", held))
-        self.push_screen(HelpScreen(group for group in groups if all(group)))
+        self.push_screen(HelpScreen(groups))
 
     def _handle_exception(self, error: Exception) -> None:
         """Exit and keep the error for the caller."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import time
+from array import array
+from bisect import bisect_left
 from collections.abc import Awaitable
 from contextlib import suppress
 from typing import ClassVar
@@ -11,7 +13,6 @@ from typing import ClassVar
 from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.widgets import Footer
 from textual.worker import WorkerError
 
 from mcpspy.core.sanitize import sanitize
@@ -34,6 +35,7 @@ from mcpspy.ui.tui.session.panes import Panes
 from mcpspy.ui.tui.session.row_filter import FilteredView, ViewOptions
 from mcpspy.ui.tui.session.subscreens import SUBSCREENS, show_comparison
 from mcpspy.ui.tui.widgets.base import SplitLine
+from mcpspy.ui.tui.widgets.footer import KeyFooter
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 WIDE = 110
@@ -91,6 +93,7 @@ class SessionScreen(SessionBase):
         self._filter_off = ""
         self._ticked = 0.0
         self._last_snapshot: object = None
+        self._footer: tuple[str, ...] = ()
 
     def compose(self) -> ComposeResult:
         self.set_class(self.app.size.width >= WIDE, "-wide")  # The breakpoints apply after the first frame.
@@ -99,7 +102,7 @@ class SessionScreen(SessionBase):
         yield self.panes
         yield self.filter
         yield self._status
-        yield Footer(compact=True)
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         """Start reading, and connect to a live session."""
@@ -153,6 +156,29 @@ class SessionScreen(SessionBase):
     @property
     def leave_question(self) -> str:
         return self.held_rows.leave_question
+
+    @property
+    def footer(self) -> tuple[str, ...]:
+        """The tables of FOOTERS for the selected row, most important first."""
+        if self.filter.is_typed:
+            return ()
+        row, index = self.listing.row, self.loader.model.index
+        if row is None or row >= len(index):
+            return ("session",)
+        states = ["held"] if self.held_rows.here is not None else []
+        if self.focused is not self.listing:
+            return *states, "message", "session"
+        answer = index.answer(row) if self.view.options.exchanges else None
+        places = ((one, bisect_left(index.wrong, one)) for one in (row, answer) if one is not None)
+        if any(index.wrong[place : place + 1] == array("I", [one]) for one, place in places):
+            states.append("failed")
+        if self.loader.is_live:
+            if index.request(row) is not None or index.kind(row) is RowKind.NOTIFICATION:
+                states.append("request")
+            states.append("live")
+        if self.loader.model.findings.of_both(index, row, exchanges=answer is not None):
+            states.append("finding")
+        return *states, "session"
 
     @property
     def accepts_screen(self) -> bool:
@@ -376,7 +402,8 @@ class SessionScreen(SessionBase):
     def _tick(self) -> None:
         self._ticked = time.monotonic()
         self._last_snapshot = self._snapshot()
-        if self.held_rows.show():
+        if self.held_rows.show() or self.footer != self._footer:
+            self._footer = self.footer
             self.refresh_bindings()
         self.background.filter_slice()  # Show new rows now instead of at the next tick.
         self._list_updates.show()

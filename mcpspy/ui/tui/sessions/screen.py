@@ -10,7 +10,6 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
-from textual.widgets import Footer
 from textual.worker import Worker, WorkerError
 
 from mcpspy.analysis import rows
@@ -26,6 +25,7 @@ from mcpspy.ui.tui.sessions.filter import SessionFilterBar
 from mcpspy.ui.tui.sessions.session_list import SessionList, about, command, nothing, question, refusal, title
 from mcpspy.ui.tui.widgets.base import SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece
+from mcpspy.ui.tui.widgets.footer import KeyFooter
 from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
@@ -63,7 +63,7 @@ class SessionsScreen(Screen[None]):
         yield self._list
         yield self._bar
         yield self._status
-        yield Footer(compact=True)
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         self._update_status()

@@ -85,7 +85,8 @@ class ToggleMenu(ModalScreen[None]):
         self._show()
 
     def _show(self) -> None:
-        text = Text(self._heading, "bold")
+        text = Text()
+        text.append(self._heading, "bold")
         key = self.app.get_component_styles("role--key").partial_rich_style
         for place, (letter, label, name) in enumerate(self._options):
             text.append(f"\n{'▸' if place == self._cursor else ' '} ", "")
