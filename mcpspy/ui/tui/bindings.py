@@ -23,9 +23,7 @@ def key(  # noqa: PLR0917 - A table of keys reads better by columns.
 
 
 def help_key(screen: str) -> Binding:
-    return Binding(
-        "question_mark", "app.help", "help", key_display="?", tooltip="show help", id=f"{screen}.help"
-    )
+    return Binding("question_mark,f1", "app.help", "help", tooltip="show help", id=f"{screen}.help")
 
 
 _session_key = partial(key, "session")

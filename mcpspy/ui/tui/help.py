@@ -54,8 +54,8 @@ EDGE = 7
 """Columns of the box around the text: border, padding, scrollbar."""
 
 BETWEEN = 3
-INDENT = 14
-"""Most columns of the keys before a description."""
+INDENT = 8
+"""Columns of the keys before a description; more keys move only their own."""
 
 LEAST = 44
 """Least columns of a column, if there are several."""
@@ -97,7 +97,7 @@ def page(groups: Sequence[Group], room: int, key: StyleType = "") -> Text:
     most = max(min(3, (room + BETWEEN) // (LEAST + BETWEEN)), 1)
     for count in range(most, 0, -1):
         width = (room - BETWEEN * (count - 1)) // count
-        pieces = [_drawn(lines([group]), width, key) for group in groups]
+        pieces = [_drawn(lines([group]), width, key, INDENT) for group in groups]
         if len(columns := _packed(pieces, count)) == count or count == 1:
             break
     widths = [max(line.cell_len for line in column) for column in columns]
@@ -125,13 +125,12 @@ def _packed(pieces: Sequence[list[Text]], count: int) -> list[list[Text]]:
     return [[line for piece in pieces for line in (*piece, Text())]]
 
 
-def _drawn(text: Sequence[KeyLine], width: int, key: StyleType, indent: int = 0) -> list[Text]:
+def _drawn(text: Sequence[KeyLine], width: int, key: StyleType, indent: int) -> list[Text]:
     """Return lines of at most `width` columns, with descriptions wrapped."""
-    indent = indent or min(max(cell_len(keys) for keys, _ in text) + 2, INDENT)
     drawn: list[Text] = []
     for keys, description in text:
         if not keys:
-            drawn.append(Text(description, "bold underline"))
+            drawn.append(Text.assemble((description, "bold")))
             continue
         begin = max(indent, cell_len(keys) + 2)
         first, *rest = wrap(" " * begin + description, max(width, begin + 12), subsequent_indent=" " * indent)
@@ -157,15 +156,19 @@ class HelpScreen(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark,enter", "dismiss(None)", "close"),
-        Binding("slash,tab", "turn", "filter syntax"),
+        Binding("slash", "turn", "filter syntax"),
     ]
 
-    def __init__(self, groups: Iterable[Group]) -> None:
+    def __init__(
+        self, groups: Iterable[Group], *, has_syntax: bool = False, shows_syntax: bool = False
+    ) -> None:
+        """`has_syntax` adds the page of the filter language, and `shows_syntax` begins with it."""
         super().__init__()
         self._groups = list(groups)
+        self._has_syntax = has_syntax
         self._page = Static()
         self._box = VerticalScroll(id="help")
-        self._shows_syntax = False
+        self._shows_syntax = shows_syntax
 
     def compose(self) -> ComposeResult:
         self._lay_out(self.app.size.width)
@@ -177,7 +180,7 @@ class HelpScreen(ModalScreen[None]):
 
     def action_turn(self) -> None:
         """Change between the keys and the syntax of filters."""
-        self._shows_syntax = not self._shows_syntax
+        self._shows_syntax = self._has_syntax and not self._shows_syntax
         self._lay_out(self.app.size.width)
         self._box.scroll_home(animate=False)
 
@@ -187,4 +190,5 @@ class HelpScreen(ModalScreen[None]):
         self._page.update(make(width - EDGE, key))
         self._box.border_title = "Filter syntax" if self._shows_syntax else "Keys"
         other = "keys" if self._shows_syntax else "filter syntax"
-        self._box.border_subtitle = f"esc: close · /: {other} · ↑↓: scroll"
+        turn = f" · /: {other}" if self._has_syntax else ""
+        self._box.border_subtitle = f"esc: close{turn} · ↑↓: scroll"

@@ -228,7 +228,12 @@ class SessionScreen(SessionBase):
     # Actions of keys.
 
     def action_swap(self) -> None:
+        """Change between the list and the message; of a failed exchange, go to its response."""
+        row, index = self.listing.row, self.loader.model.index
+        explains = "failed" in self.footer and row is not None and index.answer(row) not in (None, row)
         self.panes.swap()
+        if explains and self.view.options.exchanges:
+            self.panes.show_response()
 
     def action_follow(self) -> None:
         self.listing.action_last()
@@ -350,18 +355,21 @@ class SessionScreen(SessionBase):
         elif self.filter.text:
             self.filter.clear()
         else:
-            await self.action_back()
+            await self._back("Leave this live session? It is still recorded." if self.loader.is_live else "")
 
     async def action_back(self) -> None:
-        """Go to the list of sessions, after a confirmation if this viewer holds messages."""
+        await self._back()
+
+    async def _back(self, question: str = "") -> None:
+        """Go to the list of sessions, after a confirmation if this viewer holds messages or there is a question."""
         from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
 
         async def sure(yes: bool | None) -> None:
             if yes:
                 await self.run_action("app.back")
 
-        if self.leave_question:
-            self.app.push_screen(ConfirmPrompt(self.leave_question), sure)
+        if question := self.leave_question or question:
+            self.app.push_screen(ConfirmPrompt(question), sure)
         else:
             await self.run_action("app.back")
 

@@ -52,9 +52,8 @@ def footer_keys(
         shown = binding.key_display or name(key)
         if is_enabled and binding.action in ALWAYS:
             always.setdefault(binding.action, FooterKey(key, shown, ALWAYS[binding.action]))
-        elif is_enabled and label:
-            if which not in found or key == "enter":
-                found[which] = FooterKey(key, shown, label)
+        elif is_enabled and label and (which not in found or key == "enter"):
+            found[which] = FooterKey(key, shown, label)
     keys = [found[which] for which in labels if which in found] if labels else list(found.values())
     return keys, [always[action] for action in ALWAYS if action in always]
 
