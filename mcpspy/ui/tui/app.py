@@ -227,10 +227,17 @@ class McpspyApp(App[None]):
             return ""
         if focused.check_consume_key(key, event.character) or _has(self._chosen.values(), key):
             return ""
-        owners = [getattr(focused, "HELP_NAME", "")]
-        if not _has((binding.key for binding in self.bindings_of(focused)), key):
-            owners = [*getattr(screen, "footer", ()), getattr(screen, "HELP_NAME", ""), *owners]
-        which = next((self._moved.pop((owner, key)) for owner in owners if (owner, key) in self._moved), "")
+        which = ""
+        for owner, bindings in (
+            ("held", in_force(INTERCEPT_KEYS, self._chosen))
+            if "held" in getattr(screen, "footer", ())
+            else ("", []),
+            (getattr(focused, "HELP_NAME", ""), self.bindings_of(focused)),
+            (getattr(screen, "HELP_NAME", ""), self.bindings_of(screen)),
+        ):
+            which = self._moved.pop((owner, key), "")
+            if which or _has((binding.key for binding in bindings), key):
+                break
         for binding in [*self.bindings_of(screen), *self.bindings_of(focused)]:
             if binding.id == which and which not in self._chosen:
                 active = screen.active_bindings.get(key)

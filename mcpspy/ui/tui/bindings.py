@@ -88,6 +88,7 @@ SESSION_KEYS: list[BindingType] = [
 _sessions_key = partial(key, "sessions")
 
 SESSIONS_KEYS: list[BindingType] = [
+    _sessions_key("escape", "forget", "cancel diff", "forget", "cancel diff"),
     _sessions_key("enter", "open", "open session, or all marked sessions", "open", "open"),
     _sessions_key("slash", "filter", "filter sessions", "filter", "filter"),
     _sessions_key("d", "diff", "diff two sessions: press d on each, or mark both", "diff", "diff"),
@@ -103,7 +104,6 @@ SESSIONS_KEYS: list[BindingType] = [
     _sessions_key("ctrl+r", "reload", "reload all sessions", "again"),
     _sessions_key("D", "demo", "record a demo session", "demo"),
     help_key("sessions"),
-    _sessions_key("escape", "forget", "cancel diff", "forget", "cancel diff"),
     _sessions_key("escape", "leave", "clear filter, then marks", "leave"),
     Binding("q", "app.quit", "quit", tooltip="quit", id="sessions.quit"),
 ]
@@ -189,6 +189,14 @@ GROUPS = {
 }
 """Id of the first binding of a group → heading of the group in the help; it ends where the next one begins."""
 
+_MAIN = {
+    "session.swap": "open",
+    "session.next-error": "error",
+    "session.problems": "problems",
+    "session.sort": "sort",
+    "session.server": "tools",
+}
+
 FOOTERS: dict[str, dict[str, str]] = {
     "held": {
         "held.edit": "edit",
@@ -196,11 +204,11 @@ FOOTERS: dict[str, dict[str, str]] = {
         "held.drop": "drop",
         "held.answer": "answer",
         "held.accept-all": "forward all",
-        "held.next": "next held",
+        "held.next": "next",
     },
     "failed": {"session.swap": "why"},
-    "request": {"session.resend": "resend", "session.resend-edited": "edit and resend"},
-    "finding": {"session.next-finding": "lint"},
+    "finding": {"session.swap": "why", "session.next-finding": "lint"},
+    "request": {"session.swap": "open", "session.resend session.resend-edited": "resend", **_MAIN},
     "message": {
         "session.swap": "list",
         "detail.close": "close",
@@ -216,17 +224,14 @@ FOOTERS: dict[str, dict[str, str]] = {
         "detail.raw": "raw",
         "detail.beside": "side by side",
     },
-    "live": {"session.follow": "follow", "session.hold": "intercept"},
+    "live": {**_MAIN, "session.filter": "filter", "session.hold": "intercept", "session.follow": "follow"},
     "session": {
-        "session.swap": "message",
+        "session.swap": "open",
         "session.filter": "filter",
-        "session.next-error": "error",
-        "session.problems": "problems",
-        "session.sort": "sort",
+        **_MAIN,
         "session.rows": "rows",
         "session.back": "back",
         "session.numbers": "statistics",
-        "session.server": "capabilities",
         "session.timeline": "timeline",
         "session.diff": "diff",
         "session.export": "export",
@@ -238,7 +243,7 @@ FOOTERS: dict[str, dict[str, str]] = {
         "session.time": "time",
     },
 }
-"""State of a row or session → binding id → label in the footer, most important first. Other screens need no table:
+"""State of a row or session → binding ids → label in the footer, most important first. Other screens need no table:
 their footer shows the bindings with a label, in their order."""
 
 SYNONYMS = {

@@ -172,12 +172,11 @@ class SessionScreen(SessionBase):
         places = ((one, bisect_left(index.wrong, one)) for one in (row, answer) if one is not None)
         if any(index.wrong[place : place + 1] == array("I", [one]) for one, place in places):
             states.append("failed")
-        if self.loader.is_live:
-            if index.request(row) is not None or index.kind(row) is RowKind.NOTIFICATION:
-                states.append("request")
-            states.append("live")
         if self.loader.model.findings.of_both(index, row, exchanges=answer is not None):
             states.append("finding")
+        if self.loader.is_live:
+            can_resend = index.request(row) is not None or index.kind(row) is RowKind.NOTIFICATION
+            states += ["request", "live"] if can_resend else ["live"]
         return *states, "session"
 
     @property

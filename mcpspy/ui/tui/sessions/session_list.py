@@ -89,6 +89,8 @@ class SessionList(VirtualList, inherit_bindings=False):
         Binding("m", "mark", "mark or unmark session", show=False, id="sessions.mark"),
     ]
 
+    HELP_NAME = "list of sessions"
+
     COLUMNS: ClassVar[tuple[Column, ...]] = SESSIONS
 
     def __init__(self, counts: Mapping[Path, SessionCounts], *, id: str | None = None) -> None:  # noqa: A002

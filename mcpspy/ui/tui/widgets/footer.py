@@ -22,7 +22,7 @@ BETWEEN = 2
 NARROW = 50
 """Below this many columns, the keys of the help and palette have no label."""
 
-ALWAYS = {"app.help": "help", "command_palette": "commands"}
+ALWAYS = {"app.help": "help", "command_palette": "more"}
 """Action → label of the keys at the right end."""
 
 
@@ -41,21 +41,26 @@ def footer_keys(
     active: Mapping[str, ActiveBinding], states: Iterable[str]
 ) -> tuple[list[FooterKey], list[FooterKey]]:
     """Return the keys by importance, and those for the right end. `states` are keys of FOOTERS, if the screen has any."""
-    labels: dict[str, str] = {}
-    for state in states:
-        labels = {**labels, **{each: label for each, label in FOOTERS[state].items() if each not in labels}}
-    found: dict[str, FooterKey] = {}
+    keys: dict[str, FooterKey] = {}
     always: dict[str, FooterKey] = {}
     for key, (_, binding, is_enabled, _) in active.items():
         which = binding.id or binding.action
-        label = labels.get(which) or (binding.description if binding.show and not labels else "")
-        shown = binding.key_display or name(key)
         if is_enabled and binding.action in ALWAYS:
-            always.setdefault(binding.action, FooterKey(key, shown, ALWAYS[binding.action]))
-        elif is_enabled and label and (which not in found or key == "enter"):
-            found[which] = FooterKey(key, shown, label)
-    keys = [found[which] for which in labels if which in found] if labels else list(found.values())
-    return keys, [always[action] for action in ALWAYS if action in always]
+            always.setdefault(binding.action, FooterKey(key, name(key), ALWAYS[binding.action]))
+        elif is_enabled and (which not in keys or key == "enter"):
+            label = binding.description if binding.show else ""
+            keys[which] = FooterKey(key, binding.key_display or name(key), label)
+    labels: dict[str, str] = {}
+    for state in reversed([*states]):
+        labels = {
+            **FOOTERS[state],
+            **{which: text for which, text in labels.items() if which not in FOOTERS[state]},
+        }
+    shown = [key for key in keys.values() if key.label and not labels]
+    for each, label in labels.items():
+        several = [keys[which] for which in each.split() if which in keys]
+        shown += [FooterKey(several[0].key, " ".join(key.shown for key in several), label)] if several else []
+    return shown, [always[action] for action in ALWAYS if action in always]
 
 
 def fitting(
