@@ -29,6 +29,8 @@ from mcpspy.ui.tui.theme import COMPONENTS, CSS, DARK, LIGHT, PLAIN, chosen_them
 KEYS = 9
 """Columns of the keys in the palette."""
 
+SEPARATORS = str.maketrans(":.-,;()", " " * 7)
+
 EXACT = 1000.0
 """Score of an action of which a word, or a synonym, begins as typed."""
 
@@ -42,7 +44,7 @@ class PaletteAction(NamedTuple):
     def words(self) -> list[str]:
         """The words by which the action is found, its own before the synonyms."""
         which = self.active.binding.id or ""
-        return f"{self.description} {which} {SYNONYMS.get(which, '')}".lower().replace(":", " ").split()
+        return f"{self.description} {which} {SYNONYMS.get(which, '')}".lower().translate(SEPARATORS).split()
 
 
 class ActionPalette(Provider):
@@ -84,7 +86,7 @@ class ActionPalette(Provider):
         async def run() -> None:
             node = action.active.node
             if isinstance(node, Widget) and node.can_focus:
-                node.focus()
+                self.screen.set_focus(node)  # Immediately: the action may move the focus.
             await self.app.run_action(action.active.binding.action, node)
 
         return run

@@ -160,8 +160,6 @@ class SessionScreen(SessionBase):
     @property
     def footer(self) -> tuple[str, ...]:
         """The tables of FOOTERS for the selected row, most important first."""
-        if self.filter.is_typed:
-            return ()
         row, index = self.listing.row, self.loader.model.index
         if row is None or row >= len(index):
             return ("session",)

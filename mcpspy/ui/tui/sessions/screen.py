@@ -38,6 +38,8 @@ class SessionsScreen(Screen[None]):
 
     HELP_NAME = "sessions"
 
+    footer = ("sessions",)
+
     AUTO_FOCUS = "#list"
 
     def __init__(self, catalog: Catalog) -> None:

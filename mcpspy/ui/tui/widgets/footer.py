@@ -10,6 +10,7 @@ from textual import events
 from textual.binding import ActiveBinding
 from textual.screen import Screen
 from textual.strip import Strip
+from textual.widgets import Input
 
 from mcpspy.ui.tui.bindings import FOOTERS
 from mcpspy.ui.tui.help import name
@@ -101,7 +102,8 @@ class KeyFooter(BaseWidget):
     def _update(self) -> None:
         self._is_stale = False
         if self.is_attached and (screen := self.screen).is_current:
-            keys = footer_keys(screen.active_bindings, getattr(screen, "footer", ()))
+            states = () if isinstance(screen.focused, Input) else getattr(screen, "footer", ())
+            keys = footer_keys(screen.active_bindings, states)
             if keys != self._keys:
                 self._keys = keys
                 self.refresh()
