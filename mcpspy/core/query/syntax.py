@@ -5,11 +5,11 @@ from __future__ import annotations
 from mcpspy.core.query.fields import KIND_GROUPS, SLOW, STATUSES
 
 SYNTAX: tuple[tuple[str, str], ...] = (
-    ("forecast", "in the method, tool, uri …; stderr: lines of stderr"),
+    ("forecast", "a method, tool, uri … contains it; also stderr"),
     ("read_*", "the whole name; * is any text, ? one character"),
     ('"a b"', "exactly this text, without special characters"),
     ("tool:echo", "also method: prompt: uri: target: id: stream:"),
-    ("method=tools/call", "exactly this; != all others; method:* has one"),
+    ("method=tools/call", "exactly this; != the others; method:* any method"),
     ("text:needle", "messages whose bytes contain it"),
     ("/regex/i", "messages whose bytes match it; i ignores case"),
     ("from:client", "the sender; also from:server"),
@@ -20,7 +20,7 @@ SYNTAX: tuple[tuple[str, str], ...] = (
     (">200ms <10kb", "latency, size; also latency>1s size>1m code:-32602"),
     ("since:-5m", "the last 5 minutes; also until:30s time>10s"),
     ("params.name:*.txt", "a value in the message; also result. and error."),
-    ("result.isError:true", "true, false, null, a number; params.n>5; * any value"),
+    ("result.isError:true", "also false, null, a number, params.n>5, :* anything"),
     ("a b", "both; a or b, a|b: one of them"),
     ("-a", "not a; parentheses group: -(a or b)"),
 )

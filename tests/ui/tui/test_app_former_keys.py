@@ -73,7 +73,7 @@ async def test_former_keys_of_the_session_list(opened: Any, make_recording: Make
 
 
 @pytest.mark.parametrize("chosen", [{"session.notifications": "N"}, {"session.time": "o"}])
-async def test_a_user_who_assigned_these_keys_is_told_nothing(
+async def test_nothing_is_reported_if_the_user_assigned_these_keys(
     make_recording: Make, opened: Any, monkeypatch: pytest.MonkeyPatch, chosen: dict[str, str]
 ) -> None:
     path = make_recording()

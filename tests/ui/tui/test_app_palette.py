@@ -73,7 +73,7 @@ async def test_an_action_of_the_message_can_be_run_from_the_list(opened: Any, ma
         await screen.until(lambda: screen.count)
         await screen.press("colon", *"search message")
         await screen.shows("ctrl-f")
-        await screen.press("enter", "enter")
+        await screen.press("enter")
         await screen.until(lambda: screen.focused == "SearchBox", screen.focused)
 
 

@@ -1,4 +1,4 @@
-"""The last line of a screen: as many keys as fit, the most important first, and always those of the help and palette."""
+"""The last line of a screen: its most important keys, as many as fit, and always those of the help and palette."""
 
 from __future__ import annotations
 
