@@ -1,4 +1,4 @@
-"""The last line of a screen: its most important keys, as many as fit, and always those of the help and palette."""
+"""The last line of a screen: its most important keys, and always those of the help and the palette."""
 
 from __future__ import annotations
 
