@@ -93,6 +93,7 @@ class SessionScreen(SessionBase):
         self._filter_off = ""
         self._ticked = 0.0
         self._last_snapshot: object = None
+        self._keys = KeyFooter()
         self._footer: tuple[str, ...] = ()
 
     def compose(self) -> ComposeResult:
@@ -102,7 +103,7 @@ class SessionScreen(SessionBase):
         yield self.panes
         yield self.filter
         yield self._status
-        yield KeyFooter()
+        yield self._keys
 
     def on_mount(self) -> None:
         """Start reading, and connect to a live session."""
@@ -407,9 +408,11 @@ class SessionScreen(SessionBase):
     def _tick(self) -> None:
         self._ticked = time.monotonic()
         self._last_snapshot = self._snapshot()
-        if self.held_rows.show() or self.footer != self._footer:
-            self._footer = self.footer
+        if self.held_rows.show():
             self.refresh_bindings()
+        elif self.footer != self._footer:
+            self._footer = self.footer
+            self._keys.show_state()
         self.background.filter_slice()  # Show new rows now instead of at the next tick.
         self._list_updates.show()
         if self._wanted is not None and self.view.processed > self._wanted:

@@ -88,6 +88,8 @@ class KeyFooter(BaseWidget):
         self._keys: tuple[list[FooterKey], list[FooterKey]] = [], []
         self._places: list[tuple[int, int, str]] = []
         """Begin and end of each key on the line."""
+        self._known: dict[tuple[str, ...], tuple[list[FooterKey], list[FooterKey]]] = {}
+        """State → keys, until other bindings are active."""
         self._is_stale = False
 
     def on_mount(self) -> None:
@@ -101,12 +103,19 @@ class KeyFooter(BaseWidget):
 
     def _update(self) -> None:
         self._is_stale = False
-        if self.is_attached and (screen := self.screen).is_current:
-            states = () if isinstance(screen.focused, Input) else getattr(screen, "footer", ())
-            keys = footer_keys(screen.active_bindings, states)
-            if keys != self._keys:
-                self._keys = keys
-                self.refresh()
+        self._known.clear()
+        if self.is_attached and self.screen.is_current:
+            self.show_state()
+
+    def show_state(self) -> None:
+        """Show the keys of the screen's state, if only that has changed: in the same frame as the row."""
+        screen = self.screen
+        states = () if isinstance(screen.focused, Input) else getattr(screen, "footer", ())
+        if (keys := self._known.get(states)) is None:
+            keys = self._known[states] = footer_keys(screen.active_bindings, states)
+        if keys != self._keys:
+            self._keys = keys
+            self.refresh()
 
     @property
     def text(self) -> str:
