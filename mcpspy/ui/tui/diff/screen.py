@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
-from textual.widgets import Footer, Input
+from textual.widgets import Input
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.diff import ChangePosition, DiffOptions
@@ -26,6 +26,7 @@ from mcpspy.ui.tui.session.filter_bar import FilterInput
 from mcpspy.ui.tui.session.labels import CLIPBOARD, plural
 from mcpspy.ui.tui.widgets.base import SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece, cut_middle
+from mcpspy.ui.tui.widgets.footer import KeyFooter
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 TICK = 0.1
@@ -89,7 +90,7 @@ class DiffScreen(Screen[int | None]):
         yield self._list
         yield self._filter
         yield self._status
-        yield Footer(compact=True)
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         self.set_interval(TICK, self._look)
@@ -199,7 +200,7 @@ class DiffScreen(Screen[int | None]):
                 (sanitize(str(error.args[0])), rows.BAD),
                 *([(sanitize(error.hint), None)] if error.hint else []),
                 ("", None),
-                ("r reloads both, q goes back", rows.QUIET),
+                ("ctrl-r reloads both, q goes back", rows.QUIET),
             ]
         self._fill()
 

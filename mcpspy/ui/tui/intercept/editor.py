@@ -21,7 +21,7 @@ from msgspec.json import format as lay_out
 from textual.app import ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
-from textual.widgets import Footer, Static, TextArea
+from textual.widgets import Static, TextArea
 
 from mcpspy.analysis import rows
 from mcpspy.core.protocol.message import Malformed, Notification, Request, read_frame
@@ -31,6 +31,7 @@ from mcpspy.errors import CannotStart, McpspyError
 from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.widgets.base import SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece
+from mcpspy.ui.tui.widgets.footer import KeyFooter
 
 
 class ValidationProblem(NamedTuple):
@@ -245,7 +246,7 @@ class EditorScreen(Screen[str | None]):
         yield self._title
         yield Static(self._large_text(), id="large", markup=False) if self._is_large else self._area
         yield self._hint_line
-        yield Footer(compact=True)
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         self._tick()

@@ -168,7 +168,7 @@ class HeldActions:
         if held is None:
             return
         if not held.is_request:
-            self._screen.flash_message("only requests can be answered; enter edits this message, d drops it")
+            self._screen.flash_message("only requests can be answered; enter edits this message, X drops it")
             return
 
         def chosen(error: tuple[int, str] | None) -> None:
@@ -187,7 +187,7 @@ class HeldActions:
             return
         original = editable(held.data)
         if original is None:
-            self._screen.flash_message("cannot edit: not UTF-8; a forwards it unchanged, d drops it")
+            self._screen.flash_message("cannot edit: not UTF-8; a forwards it unchanged, X drops it")
             return
 
         async def send(text: str) -> None:

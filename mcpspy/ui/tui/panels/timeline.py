@@ -285,8 +285,8 @@ class TimelineScreen(PanelScreen[int | None]):
         Binding("right,l", "pan(0.25)", "later", show=False, id="timeline.later"),
         Binding("0", "whole", "all", tooltip="show the whole session", id="timeline.whole"),
         Binding("z", "fit", "fit", tooltip="zoom to this request", id="timeline.fit"),
-        Binding("a", "fit_all", "fit rows", tooltip="zoom to the visible requests", id="timeline.fit-rows"),
-        Binding("m", "peak", "peak", tooltip="go to the peak concurrency", id="timeline.peak"),
+        Binding("Z", "fit_all", "fit rows", tooltip="zoom to the visible requests", id="timeline.fit-rows"),
+        Binding("b", "peak", "peak", tooltip="go to the peak concurrency", id="timeline.peak"),
         *leaving("timeline"),
     ]
 

@@ -84,6 +84,14 @@ class Panes(Container):
         event.stop()
         self.detail.focus()
 
+    def show_response(self) -> None:
+        """Show the message under the cursor now, from its response on."""
+        if self._settling is not None:
+            self._settling.stop()
+            self._settled()
+        self.detail.action_top()
+        self.detail.action_other()
+
     def look(self) -> None:
         """Update the document if the message has changed, for example because its response arrived."""
         if self._settling is None:

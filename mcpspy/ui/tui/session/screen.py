@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import time
+from array import array
+from bisect import bisect_left
 from collections.abc import Awaitable
 from contextlib import suppress
 from itertools import chain
@@ -12,7 +14,6 @@ from typing import ClassVar
 from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.widgets import Footer
 from textual.worker import WorkerError
 
 from mcpspy.core.query.parser import parse
@@ -36,6 +37,7 @@ from mcpspy.ui.tui.session.panes import Panes
 from mcpspy.ui.tui.session.row_filter import FilteredView, SortOrder, ViewOptions
 from mcpspy.ui.tui.session.subscreens import SUBSCREENS, show_comparison
 from mcpspy.ui.tui.widgets.base import SplitLine, allows_unsafe
+from mcpspy.ui.tui.widgets.footer import KeyFooter
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 WIDE = 110
@@ -93,6 +95,8 @@ class SessionScreen(SessionBase):
         self._filter_off = ""
         self._ticked = 0.0
         self._last_snapshot: object = None
+        self._keys = KeyFooter()
+        self._footer: tuple[str, ...] = ()
 
     def compose(self) -> ComposeResult:
         self.set_class(self.app.size.width >= WIDE, "-wide")  # The breakpoints apply after the first frame.
@@ -101,7 +105,7 @@ class SessionScreen(SessionBase):
         yield self.panes
         yield self.filter
         yield self._status
-        yield Footer(compact=True)
+        yield self._keys
 
     def on_mount(self) -> None:
         """Start reading, and connect to a live session."""
@@ -170,6 +174,26 @@ class SessionScreen(SessionBase):
         return self.held_rows.leave_question
 
     @property
+    def footer(self) -> tuple[str, ...]:
+        """The tables of FOOTERS for the selected row, most important first."""
+        row, index = self.listing.row, self.loader.model.index
+        if row is None or row >= len(index):
+            return ("session",)
+        states = ["held"] if self.held_rows.here is not None else []
+        if self.focused is not self.listing:
+            return *states, "message", "session"
+        answer = index.answer(row) if self.view.options.exchanges else None
+        places = ((one, bisect_left(index.wrong, one)) for one in (row, answer) if one is not None)
+        if any(index.wrong[place : place + 1] == array("I", [one]) for one, place in places):
+            states.append("failed")
+        if self.loader.model.findings.of_both(index, row, exchanges=answer is not None):
+            states.append("finding")
+        if self.loader.is_live:
+            can_resend = index.request(row) is not None or index.kind(row) is RowKind.NOTIFICATION
+            states += ["request", "live"] if can_resend else ["live"]
+        return *states, "session"
+
+    @property
     def accepts_screen(self) -> bool:
         return self.app.screen is self and not self.filter.is_typed
 
@@ -182,7 +206,7 @@ class SessionScreen(SessionBase):
             self.flash_message(otherwise)
             return
         if not self.view.contains(row):
-            self.flash_message("that row is hidden (F toggles the filter; v, o, a and h show more rows)")
+            self.flash_message("that row is hidden (F toggles the filter; v and V show more rows)")
             return
         self.listing.follow = False
         self._list_updates.show(at_once=True)
@@ -217,7 +241,12 @@ class SessionScreen(SessionBase):
     # Actions of keys.
 
     def action_swap(self) -> None:
+        """Change between the list and the message; of a failed exchange, go to its response."""
+        row, index = self.listing.row, self.loader.model.index
+        explains = "failed" in self.footer and row is not None and index.answer(row) not in (None, row)
         self.panes.swap()
+        if explains and self.view.options.exchanges:
+            self.panes.show_response()
 
     def action_follow(self) -> None:
         self.listing.action_last()
@@ -363,18 +392,21 @@ class SessionScreen(SessionBase):
         elif self.filter.text:
             self.filter.clear()
         else:
-            await self.action_back()
+            await self._back("Leave this live session? It is still recorded." if self.loader.is_live else "")
 
     async def action_back(self) -> None:
-        """Go to the list of sessions, after a confirmation if this viewer holds messages."""
+        await self._back()
+
+    async def _back(self, question: str = "") -> None:
+        """Go to the list of sessions, after a confirmation if this viewer holds messages or there is a question."""
         from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
 
         async def sure(yes: bool | None) -> None:
             if yes:
                 await self.run_action("app.back")
 
-        if self.leave_question:
-            self.app.push_screen(ConfirmPrompt(self.leave_question), sure)
+        if question := self.leave_question or question:
+            self.app.push_screen(ConfirmPrompt(question), sure)
         else:
             await self.run_action("app.back")
 
@@ -417,6 +449,9 @@ class SessionScreen(SessionBase):
         self._last_snapshot = self._snapshot()
         if self.held_rows.show():
             self.refresh_bindings()
+        elif self.footer != self._footer:
+            self._footer = self.footer
+            self._keys.show_state()
         self.background.filter_slice()  # Show new rows now instead of at the next tick.
         self._list_updates.show()
         if self._wanted is not None and self.view.processed > self._wanted:
@@ -428,7 +463,7 @@ class SessionScreen(SessionBase):
     def _update_status(self) -> None:
         loader, view, listing = self.loader, self.view, self.listing
         if not len(view) and not view.is_behind and len(loader.model):
-            hint = "Press esc to clear the filter, or v, o, a, h for more rows."
+            hint = "Press esc to clear the filter, or v or V to show more rows."
             listing.empty = [("No matching rows.", None), (hint, None)]
             if self.filter.problems:
                 found = "No problems match the filter." if self.filter.active else "No problems."

@@ -97,6 +97,22 @@ def export(screen: SessionBase) -> None:
     screen.app.push_screen(TextPrompt(question, f"{slug(header.name)}-{header.id[:4]}.{kind}"), named)
 
 
+def row_kinds(screen: SessionBase) -> None:
+    """Open the menu of which kinds of rows are shown."""
+    from mcpspy.ui.tui.session.message_list import ROW_KINDS
+    from mcpspy.ui.tui.widgets.menu import MenuOption, ToggleMenu
+
+    options = [MenuOption(name[0], label, name) for name, label in ROW_KINDS.items()]
+    screen.app.push_screen(
+        ToggleMenu(
+            "Rows shown",
+            options,
+            lambda name: getattr(screen.view.options, name),
+            screen.action_change_view,
+        )
+    )
+
+
 def _to_row(screen: SessionBase) -> Callable[[int | None], None]:
     """Return a callback that goes to the row chosen on another screen."""
 
@@ -114,4 +130,5 @@ SUBSCREENS: dict[str, Callable[[SessionBase], None]] = {
     "diff": diff,
     "note": note,
     "export": export,
+    "rows": row_kinds,
 }

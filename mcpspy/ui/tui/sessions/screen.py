@@ -11,7 +11,6 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
-from textual.widgets import Footer
 from textual.worker import Worker, WorkerError
 
 from mcpspy.analysis import rows
@@ -27,6 +26,7 @@ from mcpspy.ui.tui.sessions.filter import SessionFilterBar
 from mcpspy.ui.tui.sessions.session_list import SessionList, about, command, nothing, question, refusal, title
 from mcpspy.ui.tui.widgets.base import SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece
+from mcpspy.ui.tui.widgets.footer import KeyFooter
 from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
@@ -38,6 +38,8 @@ class SessionsScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = SESSIONS_KEYS
 
     HELP_NAME = "sessions"
+
+    footer = ("sessions",)
 
     AUTO_FOCUS = "#list"
 
@@ -64,7 +66,7 @@ class SessionsScreen(Screen[None]):
         yield self._list
         yield self._bar
         yield self._status
-        yield Footer(compact=True)
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         self._update_status()
@@ -97,9 +99,7 @@ class SessionsScreen(Screen[None]):
         here, marked = self._list.chosen, self._list.marked
         other = next((one for one in self._sessions if one.path == self._list.compared), None)
         if len(marked) > 2:
-            self._flash_message(
-                f"{len(marked)} sessions marked; a diff needs two (space to unmark)", rows.BAD
-            )
+            self._flash_message(f"{len(marked)} sessions marked; a diff needs two (m to unmark)", rows.BAD)
         elif len(marked) == 2:
             self._compare(*marked)
         elif here is None:

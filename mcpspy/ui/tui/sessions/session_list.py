@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from itertools import chain, takewhile
 from pathlib import Path
@@ -87,18 +86,14 @@ MARKED = "*"
 COMPARED = "±"
 """Mark of the session chosen for a diff."""
 
-_MOVES = [
-    replace(binding, key=binding.key.replace(",space", ""))
-    for binding in VirtualList.BINDINGS
-    if isinstance(binding, Binding)
-]
-
 
 class SessionList(VirtualList, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
-        *_MOVES,
-        Binding("space", "mark", "mark or unmark session", show=False, id="sessions.mark"),
+        *VirtualList.BINDINGS,
+        Binding("m", "mark", "mark or unmark session", show=False, id="sessions.mark"),
     ]
+
+    HELP_NAME = "list of sessions"
 
     def __init__(self, counts: Mapping[Path, SessionCounts], *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)

@@ -49,7 +49,7 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "next row", show=False, id="list.down"),
         Binding("up,k", "move(-1)", "previous row", show=False, id="list.up"),
-        Binding("pagedown,space", "page(1)", "page down", show=False, id="list.page-down"),
+        Binding("pagedown", "page(1)", "page down", show=False, id="list.page-down"),
         Binding("pageup", "page(-1)", "page up", show=False, id="list.page-up"),
         Binding("home,g", "first", "first row", show=False, id="list.first"),
         Binding("end,G", "last", "last row", show=False, id="list.last"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from textual.app import App
@@ -11,12 +11,15 @@ from textual.app import App
 from mcpspy.errors import CannotStart
 from mcpspy.ui.tui.intercept import editor
 from mcpspy.ui.tui.intercept.editor import LARGEST, EditorScreen, problems
+from mcpspy.ui.tui.theme import COMPONENTS
 from tests.ui.tui.conftest import Screen
 from tests.ui.tui.intercept.conftest import call
 
 
 class Alone(App[None]):
     """An application with only the editor."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS
 
     def __init__(self, original: str) -> None:
         super().__init__()

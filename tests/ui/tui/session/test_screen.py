@@ -216,3 +216,40 @@ async def test_the_status_is_not_updated_while_idle(
         live.calls(4, 4)
         await screen.until(lambda: screen.count == 4)
         assert updates > before
+
+
+async def test_escape_asks_before_it_leaves_a_live_session_and_q_does_not(opened: Any, live: Any) -> None:
+    live.calls(1, 2)
+    async with opened(live.path) as screen:
+        await screen.until(lambda: screen.count)
+        session = screen.session
+        await screen.press("escape")
+        await screen.shows("Leave this live session? It is still recorded.")
+        await screen.press("n")
+        await screen.until(lambda: screen.app.screen is session)
+        await screen.press("slash", *"echo", "enter", "escape")
+        assert screen.app.screen is session, "it cleared the filter"
+        await screen.press("escape", "y")
+        await screen.shows("1 session")
+        await screen.press("enter")
+        await screen.until(lambda: screen.app.screen is not session and screen.count)
+        await screen.press("q")
+        await screen.shows("1 session")
+
+
+async def test_escape_leaves_an_ended_session_at_once(opened: Any, make_recording: Make) -> None:
+    async with opened(make_recording()) as screen:
+        await screen.shows("ended: exit 0")
+        await screen.press("escape")
+        await screen.shows("1 session")
+
+
+async def test_enter_on_a_failed_exchange_shows_its_response(opened: Any, make_recording: Make) -> None:
+    async with opened(make_recording(), size=(80, 24)) as screen:
+        await screen.shows("ended: exit 0")
+        await screen.press("e", "enter")
+        await screen.shows("error -32602")
+        viewer = screen.session.panes.detail._viewer
+        assert (screen.focused, viewer.place.section) == ("DetailPane", 1)
+        await screen.press("enter")
+        assert screen.focused == "MessageList"

@@ -105,16 +105,16 @@ async def test_the_session_under_the_cursor_and_those_in_view_are_counted_first(
         assert order[9:] == list(shown)
 
 
-async def test_space_marks_and_moves_down(opened: Any, make_recording: Make) -> None:
+async def test_m_marks_and_moves_down(opened: Any, make_recording: Make) -> None:
     for name in ("a", "b", "c"):
         make_recording(name=name)
     async with opened() as screen:
         await screen.shows("3 sessions")
-        await screen.press("space", "space")
+        await screen.press("m", "m")
         await screen.shows("2 marked")
         assert [line[:2] for line in screen.lines[2:5]] == [" *", " *", "▸ "]
         assert len(the_list(screen).wanted) == 2
-        await screen.press("k", "space")
+        await screen.press("k", "m")
         await screen.shows("1 marked")
         await screen.press("escape")
         await screen.until(lambda: "marked" not in screen.text)
@@ -125,7 +125,7 @@ async def test_a_mark_vanishes_with_its_session(opened: Any, make_recording: Mak
     make_recording(name="b")
     async with opened() as screen:
         await screen.shows("2 sessions")
-        await screen.press("j" if chosen(screen) != str(path) else "k", "space")
+        await screen.press("j" if chosen(screen) != str(path) else "k", "m")
         await screen.shows("1 marked")
         path.unlink()
         await screen.shows("1 session")
