@@ -189,7 +189,7 @@ class Mock:
             raise HttpRefusal(
                 400, f"unsupported {VERSION} {named_version}; supported: {', '.join(REVISIONS)}"
             )
-        if named_version == MODERN and self._recordings.is_modern and SESSION not in post.request.headers:
+        if named_version == MODERN and self._is_modern and SESSION not in post.request.headers:
             if post.ids or any(not hasattr(message, "method") for message in post.messages):
                 raise HttpRefusal(400, f"not a request, or _meta lacks {META}protocolVersion", INVALID_PARAMS)
             return web.Response(status=202)
@@ -218,10 +218,10 @@ class Mock:
 
     async def _single(self, post: ParsedPost, message: Request) -> web.StreamResponse:
         """Handle a request of 2026-07-28, which has no session."""
-        if not self._recordings.is_modern and not self._recordings.is_whole:
+        if not self._is_modern and not self._recordings.is_whole:
             await self._is_read.wait()  # The recording may contain modern messages only at its end.
             self._expect_more()
-        if not self._recordings.is_modern:
+        if not self._is_modern:
             raise HttpRefusal(400, "Bad Request: Server not initialized")
         if (why := mismatch(post.request.headers, message)) is not None:
             raise HttpRefusal(400, why, HEADER_MISMATCH)
@@ -308,6 +308,11 @@ class Mock:
         post = await read_post(request)
         client.post(post.body, [], post.messages)
         return web.Response(status=202, text="Accepted")
+
+    @property
+    def _is_modern(self) -> bool:
+        """True if a request of 2026-07-28 gets a response of the recording, or of the real server in its place."""
+        return self._recordings.is_modern or self._options.forwards_all
 
     def _expect_more(self) -> None:
         if self._is_over:
