@@ -46,6 +46,8 @@ class McpRecording:
         self.path = options.path
         """The file of the recording; a new recording exists only after the test has passed."""
         self.mode = options.mode
+        self.volatile = options.volatile
+        """True if `assert_matches` ignores values that change from run to run."""
         self.records_all = options.records_all
         """True if the real server responds and is recorded, False if the recording is served."""
         self.has_passed = False
