@@ -130,6 +130,7 @@ class Mock:
         self._registry: ClientRegistry[MockClient] = ClientRegistry()
         self._clients: set[MockClient] = set()
         """All clients, with or without a session."""
+        self._ending: set[asyncio.Future[None]] = set()
         self._is_read = asyncio.Event()
         self._is_over = False
 
@@ -144,7 +145,9 @@ class Mock:
     async def close(self) -> None:
         self._is_over = True
         self._is_read.set()
-        await asyncio.gather(*map(self._end, list(self._clients)))
+        for client in list(self._clients):
+            self._end(client)
+        await asyncio.gather(*self._ending)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         headers = request.headers
@@ -168,7 +171,7 @@ class Mock:
             if request.method == hdrs.METH_DELETE:
                 client = self._client(request)
                 del self._sessions[headers[SESSION]]
-                await self._end(client)
+                self._end(client)
                 return web.Response()
             raise HttpRefusal(405, f"MCP does not use {request.method}", Allow="GET, POST, DELETE")
         except HttpRefusal as refused:
@@ -210,10 +213,10 @@ class Mock:
             try:
                 return await self._answer(post, client, stream, is_modern=True)
             finally:
-                await self._end(client)
+                self._end(client)
         self._sessions[name] = client
         if len(self._sessions) > SESSIONS:
-            await self._end(self._sessions.pop(next(iter(self._sessions))))
+            self._end(self._sessions.pop(next(iter(self._sessions))))
         return await self._answer(post, client, stream, {SESSION: name})
 
     async def _single(self, post: ParsedPost, message: Request) -> web.StreamResponse:
@@ -233,7 +236,7 @@ class Mock:
         if client is None:
             client = self._new()
             for forgotten in self._registry.add(client, name, message.id, connection):
-                await self._end(forgotten)
+                self._end(forgotten)
         return await self._answer(
             post, client, client.post(post.body, post.ids, post.messages), is_modern=True
         )
@@ -296,7 +299,7 @@ class Mock:
             return await write_stream(request, client.general, 0, preface, is_numbered=False)
         finally:
             self._sessions.pop(name, None)
-            await self._end(client)
+            self._end(client)
 
     async def _message(self, request: web.BaseRequest) -> web.Response:
         """Handle a message of a client whose stream is `/sse`."""
@@ -325,11 +328,14 @@ class Mock:
         self._clients.add(client)
         return client
 
-    async def _end(self, client: MockClient) -> None:
+    def _end(self, client: MockClient) -> None:
+        """End a session. Its real server ends later: a client that waits for that would open its streams again."""
         self._clients.discard(client)
         client.close()
         if client.real_server is not None:
-            await client.real_server.close()
+            ending = asyncio.ensure_future(client.real_server.close())
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
 
     def _client(self, request: web.BaseRequest) -> MockClient:
         name = request.headers.get(SESSION)
