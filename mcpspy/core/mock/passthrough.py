@@ -16,6 +16,7 @@ from mcpspy.core.protocol.message import (
     Notification,
     Request,
     Result,
+    decoded,
     meta_raw,
     read_frame,
     text,
@@ -95,8 +96,8 @@ class Passthrough:
                 if message.id is not None and message.id in self._open:
                     request = self._open.pop(message.id)
                     if request.method == "initialize" and isinstance(message, Result):
-                        result = message.result
-                        self.revision = result.get("protocolVersion") if isinstance(result, dict) else None
+                        version = decoded(meta_raw(message.raw_result, "protocolVersion"))
+                        self.revision = version if isinstance(version, str) else None
                     messages.append(RealServerMessage(line, message.id.encode(), True))
             elif isinstance(message, Request):
                 self._numbers += 1

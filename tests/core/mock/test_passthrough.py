@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from mcpspy.core.mock.passthrough import Passthrough, RealServerMessage
 from mcpspy.core.protocol.message import Failure, Request, Result, read_frame
 from mcpspy.core.recording.decode import Frame
@@ -139,12 +141,16 @@ def test_a_cancelled_request_has_no_stream_any_more() -> None:
     assert carriers(passthrough, note, {"id": 2, "result": {}}) == [b"1"]
 
 
-def test_a_forwarded_handshake_is_over_with_its_response() -> None:
+@pytest.mark.parametrize(
+    ("result", "revision"),
+    [({"protocolVersion": "2025-06-18"}, "2025-06-18"), ({"protocolVersion": 2}, None), ([], None)],
+)
+def test_a_forwarded_handshake_is_over_with_its_response(result: Any, revision: str | None) -> None:
     passthrough = Passthrough()
     passthrough.forward(read(id=0, method="initialize", params={}))
     assert (passthrough.is_initializing, passthrough.revision) == (True, None)
-    passthrough.received(written(id=0, result={"protocolVersion": "2025-06-18"}))
-    assert (passthrough.is_initializing, passthrough.revision) == (False, "2025-06-18")
+    passthrough.received(written(id=0, result=result))
+    assert (passthrough.is_initializing, passthrough.revision) == (False, revision)
 
 
 def test_output_that_is_not_a_message_is_skipped() -> None:
