@@ -37,7 +37,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         help="session to open; several are merged by time",
     )
-    describe(parser, {**FOLDER, **UNSAFE_REGEX})
+    no_cache = {"--no-cache": (None, "neither read nor write the index of a large session in its folder")}
+    describe(parser, {**no_cache, **FOLDER, **UNSAFE_REGEX})
 
 
 def main(args: argparse.Namespace) -> int:
@@ -56,7 +57,8 @@ def main(args: argparse.Namespace) -> int:
     gc.set_threshold(100_000, 50, 100)
     from mcpspy.ui.tui.app import McpspyApp
 
-    app = McpspyApp(args.dir, summaries, table("keys"), args.unsafe_regex or flag("unsafe_regex"))
+    unsafe_regex = args.unsafe_regex or flag("unsafe_regex")
+    app = McpspyApp(args.dir, summaries, table("keys"), unsafe_regex, uses_cache=not args.no_cache)
     gc.freeze()
     app.run()
     return 0 if app.fault is None else _report_bug(app.fault)
