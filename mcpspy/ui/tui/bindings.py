@@ -149,6 +149,7 @@ DIFF_KEYS: list[BindingType] = [
     _diff_key("slash", "filter", "filter changes by words (-word excludes)", "filter", "filter"),
     _diff_key("S", "reverse", "swap old and new", "reverse", "swap"),
     _diff_key("t", "dates", "ignore or show differences in dates and times", "dates", "dates"),
+    _diff_key("v", "volatile", "ignore or show values that change from run to run", "volatile"),
     _diff_key("ctrl+r", "reload", "reload both", "again"),
     _diff_key("y", "copy", "copy whole value, or line", "copy", "copy"),
     help_key("diff"),

@@ -169,6 +169,11 @@ class DiffScreen(Screen[int | None]):
         self._flash_message(f"dates and times are {'ignored' if self._options.dates else 'compared'}")
         self.action_reload()
 
+    def action_volatile(self) -> None:
+        self._options = replace(self._options, volatile=not self._options.volatile)
+        self._flash_message(f"ids, times and ports are {'ignored' if self._options.volatile else 'compared'}")
+        self.action_reload()
+
     def action_reload(self) -> None:
         self._compared, self._trouble, self._counts = None, [], []
         self._list.titles = self._pair.titles
@@ -246,7 +251,8 @@ class DiffScreen(Screen[int | None]):
         listing, is_wide = self._list, self.size.width >= NARROW
         if time.monotonic() > self._flash_until:
             self._flash = ""
-        kind = " · dates ignored" if self._options.dates else ""
+        options = self._options
+        kind = " · volatile ignored" if options.volatile else " · dates ignored" if options.dates else ""
         kind += " · two exchanges" if self._pair.summaries is None else " · two sessions"
         name: list[Piece] = [("Diff", "title"), (kind if is_wide else "", None)]
         self._title.set_text(name, self._counts)

@@ -199,6 +199,17 @@ async def test_capital_s_swaps_the_sides_and_t_ignores_dates() -> None:
         assert [options.dates for options in pair.asked] == [False, False, True, False]
 
 
+async def test_v_ignores_values_that_change_from_run_to_run() -> None:
+    pair = Fixed(DIFFERENCE)
+    async with alone(shown_of(pair)) as shown:
+        await shown.shows("- the old   + the new")
+        await shown.press("v")
+        await shown.shows("ids, times and ports are ignored", "· volatile ignored")
+        await shown.press("v")
+        await shown.until(lambda: len(pair.asked) == 3)
+        assert [options.volatile for options in pair.asked] == [False, True, False]
+
+
 async def test_lines_are_built_again_when_the_window_is_resized() -> None:
     async with alone(shown_of(Fixed(DIFFERENCE)), (200, 24)) as shown:
         await shown.shows('xa"')
