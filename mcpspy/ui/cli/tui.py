@@ -37,7 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         help="session to open; several are merged by time",
     )
-    describe(parser, {**FOLDER, **UNSAFE_REGEX})
+    describe(
+        parser, {"--ascii": (None, "draw ASCII only, as in locales without UTF-8"), **FOLDER, **UNSAFE_REGEX}
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -55,8 +57,15 @@ def main(args: argparse.Namespace) -> int:
     # Imported modules and a million rows are not garbage: each collection would scan all of them.
     gc.set_threshold(100_000, 50, 100)
     from mcpspy.ui.tui.app import McpspyApp
+    from mcpspy.ui.tui.ascii import needs_ascii
 
-    app = McpspyApp(args.dir, summaries, table("keys"), args.unsafe_regex or flag("unsafe_regex"))
+    app = McpspyApp(
+        args.dir,
+        summaries,
+        table("keys"),
+        args.unsafe_regex or flag("unsafe_regex"),
+        args.ascii or flag("ascii") or needs_ascii(),
+    )
     gc.freeze()
     app.run()
     return 0 if app.fault is None else _report_bug(app.fault)

@@ -8,17 +8,22 @@ Screens are imported on first use, which makes the first frame faster.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar
 
 from textual.app import App
+from textual.await_complete import AwaitComplete
 from textual.binding import ActiveBinding, Binding, BindingType
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.dom import DOMNode
 from textual.screen import Screen
+from textual.theme import ThemeProvider
+from textual.worker import Worker
 
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import Summary
+from mcpspy.ui.tui.ascii import ascii_driver
 from mcpspy.ui.tui.bindings import INTERCEPT_KEYS, checked, in_force, names
 from mcpspy.ui.tui.help import name
 from mcpspy.ui.tui.theme import COMPONENTS, CSS, DARK, LIGHT, PLAIN, chosen_theme, wants_colour
@@ -51,6 +56,22 @@ class ActionPalette(Provider):
         await self.app.run_action(active.binding.action, active.node)
 
 
+class Palette(CommandPalette):
+    """Textual's palette, without its failures in low terminals and for fast keys."""
+
+    def _action_command_list(self, action: str) -> None:
+        with suppress(KeyError):  # It pages through a list that has no lines yet, or no room for any.
+            super()._action_command_list(action)
+
+    def run_worker(self, *arguments: Any, **options: Any) -> Worker[Any]:
+        """Run a search, which may not end mcpspy: it fails if the palette is closed meanwhile."""
+        return super().run_worker(*arguments, **{**options, "exit_on_error": False})
+
+    def dismiss(self, result: Any = None) -> AwaitComplete:
+        """Close the palette once: a second click would close the screen below."""
+        return super().dismiss(result) if self.is_current else AwaitComplete()
+
+
 class McpspyApp(App[None]):
     """`mcpspy tui`."""
 
@@ -78,9 +99,12 @@ class McpspyApp(App[None]):
         summaries: Sequence[Summary] | Summary | None = None,
         keys: Mapping[str, Any] | None = None,
         unsafe_regex: bool = False,
+        ascii_only: bool = False,
     ) -> None:
         """Raise UsageError if `keys` is invalid."""
         super().__init__(ansi_color=None if wants_colour() else True)
+        if ascii_only:
+            self.driver_class = ascii_driver(self.driver_class)
         self._catalog = Catalog(folder)
         self._summaries = [summaries] if isinstance(summaries, Summary) else summaries
         self._chosen = checked(keys, names(node.BINDINGS for node in keyed())) if keys else {}
@@ -143,7 +167,11 @@ class McpspyApp(App[None]):
 
     def action_change_theme(self) -> None:
         if wants_colour():
-            super().action_change_theme()
+            self.push_screen(Palette(providers=[ThemeProvider], placeholder="Search for themes…"))
+
+    def action_command_palette(self) -> None:
+        if not isinstance(self.screen, CommandPalette):
+            self.push_screen(Palette(id="--command-palette"))
 
     def action_help(self) -> None:
         from mcpspy.ui.tui.help import Group, HelpScreen

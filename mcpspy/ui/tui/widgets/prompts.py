@@ -6,13 +6,21 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, ScreenResultType
 from textual.widgets import Footer, Input, Static
 
 
-class TextPrompt(ModalScreen[str | None]):
+class Prompt(ModalScreen[ScreenResultType]):
+    """A screen that is dismissed once: keys that arrive too fast would dismiss the screen below."""
+
+    def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
+        return super().dismiss(result) if self.is_current else AwaitComplete()
+
+
+class TextPrompt(Prompt[str | None]):
     """A prompt for a line of text; dismissed with the text, or None if the user cancels."""
 
     CSS = """
@@ -41,7 +49,7 @@ class TextPrompt(ModalScreen[str | None]):
         self.dismiss(event.value.strip())
 
 
-class ConfirmPrompt(ModalScreen[bool]):
+class ConfirmPrompt(Prompt[bool]):
     """A yes/no question; the text must be sanitized."""
 
     CSS = """
@@ -70,7 +78,7 @@ CODE, MESSAGE = -32603, "Internal error"
 """Code and message of an internal error, by JSON-RPC 2.0, section 5.1."""
 
 
-class ErrorPrompt(ModalScreen[tuple[int, str] | None]):
+class ErrorPrompt(Prompt[tuple[int, str] | None]):
     """A prompt for an error code and message; dismissed with both, or None if the user cancels."""
 
     CSS = """
