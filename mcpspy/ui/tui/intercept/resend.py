@@ -15,9 +15,8 @@ from mcpspy.core.protocol.spec import other
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import RowKind
 from mcpspy.ui.session_model import SessionModel
-from mcpspy.ui.tui.intercept.editor import Drafts, editable, request_problems
+from mcpspy.ui.tui.intercept.editor import Drafts, editable, read_listings, request_problems
 from mcpspy.ui.tui.intercept.held_messages import HeldRows
-from mcpspy.ui.tui.intercept.labels import unreachable
 from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.session.labels import BETWEEN
 from mcpspy.ui.tui.widgets.columns import Piece
@@ -113,7 +112,21 @@ class Resend:
             (f"{BETWEEN}{'a new request with a new id' if wanted.is_request else 'a notification'}", "quiet"),
         ]
         key = ("again", self._screen.loader.model.generation, wanted.row)
-        self._drafts.edit(key, lambda: heading, original, request_problems, send)
+        model = self._screen.loader.model
+        self._drafts.edit(
+            key, lambda: heading, original, request_problems, send, lambda: read_listings(model)
+        )
+
+    @property
+    def refusal(self) -> str:
+        """The reason why the selected row cannot be resent; empty if it can be."""
+        screen = self._screen
+        if len(screen.loader.paths) > 1:
+            return "several sessions are open: open one alone to resend"
+        if self._held_rows.connection is None or not screen.loader.is_live:
+            return "cannot resend: the session has ended; use mcpspy replay"
+        source = resend_source(screen.loader.model, screen.listing.row)
+        return source if isinstance(source, str) else ""
 
     def pair(self, row: int | None) -> tuple[int, int] | None:
         """Return the rows of the original and of a resent request; None for other rows."""
@@ -125,12 +138,7 @@ class Resend:
     def _wanted(self) -> ResendRequest | None:
         """Return the request to resend, or None after showing the reason why there is none."""
         screen = self._screen
-        is_connected = self._held_rows.connection is not None
-        wanted = (
-            resend_request(screen.loader.model, screen.listing.row)
-            if is_connected
-            else unreachable(screen.loader)
-        )
+        wanted = self.refusal or resend_request(screen.loader.model, screen.listing.row)
         if isinstance(wanted, str):
             screen.flash_message(wanted)
             return None

@@ -60,7 +60,11 @@ async def test_an_unreachable_session_is_reported_in_the_status_line(
         await screen.shows("ended: exit 0")
         for key in ("i", "r", "R"):
             await screen.press(key)
-            await screen.shows("the session has ended: cannot intercept or send")
+            await screen.shows(
+                "the session has ended: cannot intercept or send"
+                if key == "i"
+                else "cannot resend: the session has ended; use mcpspy replay"
+            )
     live.say("client", call(1))
     async with opened(
         live.path, size=(100, 24)
