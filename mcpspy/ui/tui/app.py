@@ -154,7 +154,9 @@ class McpspyApp(App[None]):
         if not questions or isinstance(self.screen, ConfirmPrompt):
             self.exit()
         else:
-            self.push_screen(ConfirmPrompt(questions[-1]), lambda yes: self.exit() if yes else None)
+            self.push_screen(
+                ConfirmPrompt(questions[-1], "quit", "stay"), lambda yes: self.exit() if yes else None
+            )
 
     def _all_sessions(self) -> Screen[Any]:
         from mcpspy.ui.tui.sessions.screen import SessionsScreen

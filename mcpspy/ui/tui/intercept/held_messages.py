@@ -138,7 +138,7 @@ class HeldActions:
             screen.do(self._hold(connection, text))
         else:
             screen.app.push_screen(
-                TextPrompt(_ALL),
+                TextPrompt(_ALL, done="intercept"),
                 lambda text: None if text is None else screen.do(self._hold(connection, text)),
             )
 

@@ -335,7 +335,7 @@ class SessionScreen(SessionBase):
                 await self.run_action("app.back")
 
         if self.leave_question:
-            self.app.push_screen(ConfirmPrompt(self.leave_question), sure)
+            self.app.push_screen(ConfirmPrompt(self.leave_question, "leave", "stay"), sure)
         else:
             await self.run_action("app.back")
 
