@@ -25,7 +25,7 @@ def test_a_text_becomes_ascii_of_the_same_width(text: str) -> None:
     ]
 
 
-def test_what_mcpspy_draws_has_replacements_that_can_be_told_apart() -> None:
+def test_the_glyphs_of_mcpspy_have_different_replacements() -> None:
     assert ascii_only("→ ← ▸ ● ○ … · é 中 ┌─┐│└┘ ━┃ \x1b[1m") == "> < > * o ~ - ? ?? +-+|++ =| \x1b[1m"
     for name in ("solid", "heavy", "round"):
         drawn = {ascii_only(character) for row in BORDER_CHARS[name] for character in row}

@@ -1,4 +1,4 @@
-"""Help with the text of a request: the schema of its arguments, violations, and completion at the cursor. Pure.
+"""Help with the text of a request: schema of its arguments, violations, completion. Pure.
 
 The text is read tolerantly, as it is seldom JSON while it is typed.
 """

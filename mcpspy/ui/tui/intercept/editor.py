@@ -223,7 +223,7 @@ def schema_lines(
 ) -> list[list[Piece]]:
     """Return the fields of a schema as lines: name, type, required, description.
 
-    A long description is wrapped in lines of its own, or cut if the text is not wide.
+    A long description is wrapped below, or cut if the text is not wide.
     """
     lines: list[list[Piece]] = [[(heading, "title")]]
     names = min(max((len(field.name) for field in fields), default=0), NAMES)
