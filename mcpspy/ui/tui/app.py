@@ -12,11 +12,13 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar
 
+from textual import events
 from textual.app import App
 from textual.await_complete import AwaitComplete
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.dom import DOMNode
+from textual.errors import NoWidget
 from textual.screen import Screen
 from textual.theme import ThemeProvider
 from textual.worker import Worker
@@ -53,7 +55,11 @@ class ActionPalette(Provider):
                 yield description, name(binding.key), active
 
     async def _run(self, active: ActiveBinding) -> None:
-        await self.app.run_action(active.binding.action, active.node)
+        screen = self.app.screen_stack[-1]
+        if (
+            active.node is self.app or screen in active.node.ancestors_with_self
+        ):  # It may be closed meanwhile.
+            await self.app.run_action(active.binding.action, active.node)
 
 
 class Palette(CommandPalette):
@@ -69,7 +75,12 @@ class Palette(CommandPalette):
 
     def dismiss(self, result: Any = None) -> AwaitComplete:
         """Close the palette once: a second click would close the screen below."""
-        return super().dismiss(result) if self.is_current else AwaitComplete()
+        return super().dismiss(result) if self in self.app.screen_stack[-1:] else AwaitComplete()
+
+    def _on_click(self, event: events.Click) -> None:  # type: ignore[override]
+        event.prevent_default()  # Textual calls the handlers of all base classes.
+        with suppress(NoWidget):  # The palette has no layout yet.
+            super()._on_click(event)
 
 
 class McpspyApp(App[None]):

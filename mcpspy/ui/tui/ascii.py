@@ -23,7 +23,7 @@ _GLYPHS = {
     "␣": "_",
     "🔎": "/ ",
     **dict.fromkeys("→▸▹", ">"),
-    **dict.fromkeys("←◂", "<"),
+    **dict.fromkeys("←◂⏎⌫", "<"),
     **dict.fromkeys("↑▴", "^"),
     **dict.fromkeys("↓▾", "v"),
     **dict.fromkeys("●", "*"),

@@ -21,7 +21,7 @@ class Prompt(ModalScreen[ScreenResultType]):
     """A screen that is dismissed once: keys that arrive too fast would dismiss the screen below."""
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
-        return super().dismiss(result) if self.is_current else AwaitComplete()
+        return super().dismiss(result) if self in self.app.screen_stack[-1:] else AwaitComplete()
 
 
 class TextPrompt(Prompt[str | None]):
