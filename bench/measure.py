@@ -169,10 +169,12 @@ class Flow:
 
 
 @contextlib.contextmanager
-def running(chain: Chain, *, seconds: float = 30, sockets: bool = False) -> Iterator[Flow]:
-    """Run a chain in a separate folder, for at most `seconds`."""
-    with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as folder, deadline(seconds, chain.name):
-        flow = Flow(chain, folder, sockets=sockets)
+def running(
+    chain: Chain, *, seconds: float = 30, sockets: bool = False, folder: str | None = None
+) -> Iterator[Flow]:
+    """Run a chain in `folder`, or in a temporary one, for at most `seconds`."""
+    with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as temporary, deadline(seconds, chain.name):
+        flow = Flow(chain, folder or temporary, sockets=sockets)
         try:
             yield flow
         except BaseException:

@@ -27,6 +27,9 @@ SHORT = 2 * MAX_DEPTH
 FLAT = 5 * MAX_DEPTH
 """Bytes of a text without arrays that cannot be nested deeper: an object takes 5 bytes, `{"":}`, and an array 2."""
 
+WINDOW = 1 << 12
+"""Bytes of a run of short lines in which brackets are counted at once."""
+
 EARLY = 1 << 18
 """Bytes that are read with the scanner of `json`, ten times as slow, before msgspec is imported."""
 
@@ -42,6 +45,8 @@ _LEVELS = 8
 
 _SURROGATE = b"\\ud", b"\\uD"
 
+_CONTROLS = [bytes((n,)) for n in range(32)]
+
 
 class _Parsers:
     """The decoders of msgspec, once it is imported."""
@@ -49,6 +54,7 @@ class _Parsers:
     def __init__(self) -> None:
         self.decode: Callable[[Piece], Raw] | None = None
         self.decode_lines: Callable[[Piece], list[Raw]] | None = None
+        self.find_controls: list[Callable[[Piece], list[tuple[int, int, int]]]] = []
         self.scan: Callable[[str, int], tuple[object, int]] | None = None
         self.early = EARLY
 
@@ -59,6 +65,18 @@ class _Parsers:
 
             decoder = Decoder(Raw)
             self.decode, self.decode_lines = decoder.decode, decoder.decode_lines
+
+    def has_controls(self, text: Piece) -> bool:
+        """Return True if a text has a control character. The search is vectorized, like that for secrets."""
+        if not self.find_controls:
+            from ahocorasick_rs import BytesAhoCorasick, MatchKind
+
+            self.find_controls = [  # A search for 17 bytes would not be vectorized.
+                BytesAhoCorasick(part, matchkind=MatchKind.LeftmostFirst).find_matches_as_indexes
+                for part in (_CONTROLS[:16], _CONTROLS[16:])
+            ]
+        # The first bytes of binary data nearly always have one; a list of all of them would be long.
+        return any(find(part) for part in (text[:SHORT], text) for find in self.find_controls)
 
     def is_early(self, text: Piece) -> bool:
         """Return True if a text is to be read without msgspec."""
@@ -91,7 +109,7 @@ def flaw(pieces: Sequence[Piece]) -> str | None:
 
     The text begins and ends with brackets and is valid UTF-8; `pieces` are its parts.
     """
-    first = bytes(pieces[0][:64]).lstrip(SPACE)
+    first = b"".join([piece[:64] for piece in pieces[:2]])[:64].lstrip(SPACE)
     follows = first[1:].lstrip(SPACE)[:1]
     if follows and follows not in _FIRST.get(first[0], follows):
         # Most lines that programs print: `{ a: 1 }` of a Node server, `[INFO] …]` of a logger.
@@ -100,8 +118,8 @@ def flaw(pieces: Sequence[Piece]) -> str | None:
         return _flaw(pieces[0])
     if sum(map(len, pieces)) > EARLY:
         _parsers.load()
-        if _flaw(b"".join(map(_shortened, pieces))) is None:
-            return None
+    if _parsers.decode is not None and _flaw(b"".join(map(_shortened, pieces))) is None:
+        return None
     return _flaw(b"".join(pieces))
 
 
@@ -117,9 +135,16 @@ def are_strict(lines: Piece, count: int) -> bool:
     # No value spans two lines, because no JSON has `}`, LF, `{`; but a line may have several.
     if len(values) != count:
         return False
-    if ord("[") not in lines and max(map(len, values)) <= FLAT:
-        return True
-    return not any(map(is_deep, lines.split(b"\n")))
+    return _are_flat(lines, max(map(len, values))) or not any(map(is_deep, lines.split(b"\n")))
+
+
+def _are_flat(lines: Piece, longest: int) -> bool:
+    """Return True if the lines, of which the longest has `longest` bytes, are too short for deep nesting."""
+    if longest > FLAT or ord("[") not in lines:
+        return longest <= FLAT
+    # Each array in place of an object makes room for 3 bytes. A line lies in at most two windows.
+    most = (FLAT - longest) // 6
+    return all(lines.count(b"[", at, at + WINDOW) <= most for at in range(0, len(lines), WINDOW))
 
 
 def _flaw(text: Piece) -> str | None:
@@ -174,34 +199,43 @@ def _scanner() -> Callable[[str, int], tuple[object, int]]:
 
 
 def _shortened(piece: Piece) -> Piece:
-    """Return a short piece that makes a text JSON if this one does.
+    """Return a short piece that makes a text JSON, of the same depth, only if this one does.
 
-    A piece that could be the whole content of a string must be inside one if an `x` in its place is valid. So 100 MB
-    of text are not joined.
+    What could be the content of a string must be inside one if an `x` in its place is valid. So 100 MB of text are
+    not joined.
     """
-    if len(piece) < SHORT or b"\\" in piece:
-        return piece
     assert _parsers.decode is not None
+    if len(piece) < SHORT:
+        return piece
+    if ord('"') not in piece and ord("\\") not in piece:
+        # msgspec takes three times as long. The first bytes may end an escape.
+        return piece if _parsers.has_controls(piece) else bytes(piece[:6]) + b"x"
+    start, end = piece.find(b" ") + 1, piece.rfind(b" ")  # Not inside an escape.
+    if end < start + SHORT:
+        return piece
     try:
-        _parsers.decode(b'"' + piece + b'"')
+        _parsers.decode(b"".join((b'"', piece[start:end], b'"')))
     except ValueError:
         return piece
-    return bytes(piece[:6]) + b"x"  # The first bytes may end an escape.
+    return b"".join((piece[:start], b"x", piece[end:]))
 
 
 def is_deep(text: Piece) -> bool:
     """Return True if JSON is nested deeper than `MAX_DEPTH` levels; also for several lines of it."""
-    if len(text) + 3 * text.count(b"[", 0, FLAT) <= FLAT:
+    size = len(text)
+    if (size <= FLAT and size + 3 * text.count(b"[") <= FLAT) or not _has_many_openers(text):
         return False
-    openers = 0
-    for opener in b"[{":
-        at = text.find(opener)
-        while at >= 0 and openers <= MAX_DEPTH:
-            openers += 1
-            at = text.find(opener, at + 1)
-    if openers <= MAX_DEPTH:
-        return False
-    if b"\\" in text:
+    if ord("\\") in text:
+        # Nearly always a string with brackets: the content of a file.
+        if _parsers.decode_lines is not None:
+            short = b"".join([_shortened(text[at : at + WINDOW]) for at in range(0, size, WINDOW)])
+            try:
+                _parsers.decode_lines(short)
+                text = short
+            except (ValueError, RecursionError):  # What was taken for the content of a string is not.
+                pass
+            if not _has_many_openers(text):
+                return False
         text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     marks = text.translate(_AS_ARRAYS, _NOT_MARKS)
     if 2 * marks.count(b'""') == marks.count(b'"'):
@@ -211,3 +245,13 @@ def is_deep(text: Piece) -> bool:
     for _ in range(_LEVELS):
         marks = marks.replace(b"[]", b"")
     return _LEVELS + max(accumulate(map(_STEPS.__getitem__, marks)), default=0) > MAX_DEPTH
+
+
+def _has_many_openers(text: Piece) -> bool:
+    openers = 0
+    for opener in b"[{":
+        at = text.find(opener)
+        while at >= 0 and openers <= MAX_DEPTH:
+            openers += 1
+            at = text.find(opener, at + 1)
+    return openers > MAX_DEPTH

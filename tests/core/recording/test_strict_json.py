@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mcpspy.core.recording import strict_json
 from mcpspy.core.recording.encode import FrameEncoder
-from mcpspy.core.recording.strict_json import MAX_DEPTH, are_strict, flaw, is_deep
+from mcpspy.core.recording.strict_json import MAX_DEPTH, WINDOW, are_strict, flaw, is_deep
 from tests.strict import strict_json as strict_json_of
 
 FRAGMENTS = st.sampled_from(
@@ -95,6 +95,15 @@ def test_nesting_is_limited(opener: str, levels: int) -> None:
     assert are_strict(b"{}\n" + line + line, 3) == is_allowed
 
 
+@pytest.mark.parametrize("before", range(WINDOW - 400, WINDOW + 10, 9))
+@pytest.mark.parametrize("levels", [MAX_DEPTH, MAX_DEPTH + 1])
+def test_a_deep_line_is_found_anywhere_among_short_ones(before: int, levels: int) -> None:
+    other = b'{"a":"%b"}\n' % (b"x" * 91)
+    deep = b'{"a":%b}\n' % (b"[" * (levels - 1) + b"]" * (levels - 1))
+    lines = other * (before // 100) + other.replace(b"x", b"", 91 - before % 100 % 91) + deep + other * 900
+    assert are_strict(lines, lines.count(b"\n")) == (levels <= MAX_DEPTH)
+
+
 @given(NESTED, st.integers(0, 12))
 def test_depth_is_exact_whatever_the_strings_contain(value: object, more: int) -> None:
     def depth(value: object) -> int:
@@ -107,10 +116,29 @@ def test_depth_is_exact_whatever_the_strings_contain(value: object, more: int) -
         assert is_deep(wrapped.encode()) == (limit > MAX_DEPTH)
 
 
-@pytest.mark.parametrize("filler", ["x" * 70_000, "\\n" * 40_000, "é" * 40_000, '","' * 30_000, "1"])
+@pytest.mark.parametrize(
+    "filler",
+    [
+        *("x" * 70_000, "\\n" * 40_000, "é" * 40_000, '","' * 30_000, "1"),
+        *(
+            ' \\\\ \\" [ ' * 9_001,
+            " \\ud83d\\ude00 " * 6_001,
+            " \\ud83d \\ude00" * 6_001,
+            " \\x " * 20_001,
+        ),
+    ],
+)
 @pytest.mark.parametrize("end", ['"]', '\\ud800"]', '\t"]', '"}', "]"])
 def test_large_texts_are_judged_alike_in_pieces(filler: str, end: str) -> None:
     text = ('["' + filler * 10 + end).encode()
+    pieces = [text[at : at + 65_536] for at in range(0, len(text), 65_536)]
+    assert (flaw(pieces) is None) == is_strict(text)
+
+
+@pytest.mark.parametrize("filler", ["x", " \\n"])
+@pytest.mark.parametrize("character", [*map(chr, range(34)), "\\", '\\"', "\x7f", "\u2028"])
+def test_one_character_decides_about_a_large_text(filler: str, character: str) -> None:
+    text = f'["{filler * 100_000}{character}{filler * 100_000}"]'.encode()
     pieces = [text[at : at + 65_536] for at in range(0, len(text), 65_536)]
     assert (flaw(pieces) is None) == is_strict(text)
 
@@ -120,6 +148,17 @@ def test_a_large_array_of_numbers_is_judged_alike_in_pieces() -> None:
     pieces = [text[at : at + 65_536] for at in range(0, len(text), 65_536)]
     assert flaw(pieces) is None
     assert flaw([*pieces[:-1], b"x" * 2000, pieces[-1]]) is not None
+
+
+def test_no_depth_is_an_error() -> None:
+    """Python limits the recursion of msgspec somewhere near 1,000 levels, on some versions."""
+    encoder = FrameEncoder("client")
+    for levels in range(800, 1010):
+        message = b'{"a":["\\n",%b]}' % (b"[" * levels + b"]" * levels)
+        lines = encoder.feed(0.0, message + b"\n")
+        assert not isinstance(lines, bytes)
+        assert b"nested deeper than 120 levels" in b"".join(lines)
+        assert not are_strict(message + b"\n" + message + b"\n", 2)
 
 
 @pytest.mark.usefixtures("unloaded")
@@ -160,4 +199,19 @@ def test_many_messages_do() -> None:
     ],
 )
 def test_the_reason_is_given(text: bytes, reason: str) -> None:
-    assert flaw([text]) == reason
+    for cut in range(1, len(text)):
+        assert flaw([text]) == flaw([text[:cut], text[cut:]]) == reason
+
+
+@pytest.mark.parametrize("levels", [MAX_DEPTH - 2, MAX_DEPTH + 1])
+@pytest.mark.parametrize("text", [" \\n " + "[{ \\" * 3000, " x" * 5000, "\\\\ [ "])
+@pytest.mark.parametrize("at", range(0, 13, 3))
+def test_depth_is_exact_beside_long_texts_with_brackets(levels: int, text: str, at: int) -> None:
+    """Brackets between spaces could be the content of a string, too."""
+    text = text.replace("[{ \\", '[{ \\"')
+    nested = "[ " * levels + " 1, " * 3000 + "1" + " ]" * levels
+    for value in (f'"{"-" * at}{text}",{nested}', f'{nested},"{"-" * at}{text}"'):
+        line = f'{{"":[{value}]}}'.encode()
+        assert json.loads(line)
+        assert is_deep(line) == (levels > MAX_DEPTH)
+        assert (flaw([line]) is None) == (flaw([line[:at], line[at:]]) is None) == (levels <= MAX_DEPTH)
