@@ -43,9 +43,9 @@ LISTABLE = 128
 _SIDES = {FROM_CLIENT: CLIENT, FROM_SERVER: SERVER, NO_SENDER: ""}
 
 _KINDS = tuple(RowKind)
-_STATES = tuple(State)
+STATES = tuple(State)
 _STATUSES = tuple(state.value for state in State)
-STATE_NUMBERS = {state: number for number, state in enumerate(_STATES)}
+STATE_NUMBERS = {state: number for number, state in enumerate(STATES)}
 
 _BLOCK = 4096
 """Number of rows by which arrays grow: setting an item is faster than appending it."""
@@ -128,6 +128,10 @@ class Columns:
     def is_in_batch(self, row: int) -> bool:
         return row in self._batch
 
+    def has_failed(self, row: int) -> bool:
+        """Return True if a row counts as an error: see `failed`."""
+        return bool(self.what[row] & _FAILED)
+
     def kind(self, row: int) -> RowKind:
         return _KINDS[self.what[row] & _KIND]
 
@@ -171,6 +175,15 @@ class Columns:
             if not is_answer or not request or pair[request - 1] != row + 1
         ]
 
+    def answered_requests(self, begin: int, end: int) -> list[int]:
+        """Return the rows of the requests whose responses are in a range, in the order of the responses."""
+        pair, answers = self._pair, self.what[begin:end].tobytes().translate(_IS_ANSWER)
+        return [
+            request - 1
+            for row, is_answer, request in zip(range(begin, end), answers, pair[begin:end], strict=True)
+            if is_answer and request and pair[request - 1] == row + 1
+        ]
+
     def is_answer(self, row: int) -> bool:
         """Return True if a response is paired with its request."""
         request = self._pair[row]
@@ -179,7 +192,7 @@ class Columns:
     def state(self, row: int) -> State | None:
         """Return the state of the request that a row is or is about."""
         request = self.request(row)
-        return None if request is None else _STATES[self._state[request]]
+        return None if request is None else STATES[self._state[request]]
 
     def status(self, row: int) -> str:
         """Return the name of that state, of any other response its own outcome; empty if there is neither."""

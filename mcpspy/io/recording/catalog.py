@@ -17,7 +17,6 @@ import zlib
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
-from stat import S_ISREG
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,6 +24,8 @@ from msgspec import Struct
 
 from mcpspy import __version__
 from mcpspy.errors import CannotStart, McpspyError, UsageError
+from mcpspy.io.recording import index_cache
+from mcpspy.io.recording.cache_file import read_own, replace_own
 from mcpspy.io.recording.reader import Recording, RecordingState, Summary, read_header_of, summarize
 from mcpspy.io.recording.session_counts import SessionCounter, SessionCounts, count
 from mcpspy.io.settings import sessions_folder
@@ -174,7 +175,8 @@ class Catalog:
         lasting = [known for known in self._known.values() if known.is_lasting(now)]
         self._saved, self._is_outdated, self._spent = {known.name for known in lasting}, False, 0.0
         with suppress(OSError):  # A folder that cannot be written, or a full disk.
-            _replace(self.folder / CACHE, _encoded(lasting))
+            replace_own(self.folder / CACHE, [_encoded(lasting)])
+            index_cache.sweep(self.folder)
 
     def _stamps(self) -> dict[str, FileStamp]:
         """Return the stamps of the files that may be recordings; set `trouble`."""
@@ -237,18 +239,9 @@ class Catalog:
 
     def _load(self) -> dict[str, _Known]:
         """Return the content of the cache file; nothing if it is not valid."""
-        path = self.folder / CACHE
-        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         try:
-            with open(os.open(path, flags | getattr(os, "O_BINARY", 0)), "rb") as file:
-                stat = os.fstat(file.fileno())
-                is_own = not hasattr(os, "getuid") or (
-                    stat.st_uid == os.getuid() and not stat.st_mode & 0o022
-                )
-                if not S_ISREG(stat.st_mode) or not is_own:
-                    return {}
-                head, body = file.readline(), file.read()
-            if head != _head(body):
+            head, _, body = read_own(self.folder / CACHE).partition(b"\n")
+            if head + b"\n" != _head(body):
                 return {}
             decoder = msgspec.json.Decoder(_Known, dec_hook=lambda _, name: self.folder / name)
             return {known.name: known for known in decoder.decode_lines(body)}
@@ -326,20 +319,6 @@ def _encoded(known: list[_Known]) -> bytes:
 def _name_of(path: Any) -> str:
     assert isinstance(path, Path)
     return path.name
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Write a file that only its owner can read, completely or not at all. Raise OSError."""
-    name = f"{path}.{os.urandom(8).hex()}"  # `tempfile` takes 10 ms to import.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    try:
-        with open(os.open(name, flags, 0o600), "wb") as file:
-            file.write(data)
-        os.replace(name, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(name)
-        raise
 
 
 class _Done(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from io import FileIO
 from pathlib import Path
@@ -71,6 +71,17 @@ class RecordingScan:
         self.offset = 0
         """Offset of the next line in the current file."""
         self._last: bytes | Entry | None = None
+
+    def skip(self, paths: Sequence[Path], sizes: Sequence[int], last: bytes, inode: int) -> None:
+        """Continue after the first N bytes of the last of these files, which end with the line `last`.
+
+        Raise ValueError if its inode differs, or UsageError or CannotStart if it cannot be opened.
+        """
+        self.paths = [*paths]
+        self.offset = self._position = sizes[-1]
+        self._before, self._last = sum(sizes[:-1]), last
+        if os.fstat(self.file.fileno()).st_ino != inode:
+            raise ValueError("another file has this name now")
 
     def __iter__(self) -> Iterator[LineBlock]:
         """Yield the blocks up to the current end; some have no lines. Raises UsageError or CannotStart."""

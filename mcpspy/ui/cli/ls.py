@@ -37,7 +37,8 @@ name: of the session · server: name and version that the server sent in the han
 ✗ failed: no HTTP request reached the server
 unanswered: requests without a response at the end · entries: messages and notes
 QUERY: words, name: server: client: state: revision: id: since:2h until:2026-11-20
-errors>0 issues>0 messages>100 pending>0 unanswered>0 size>1mb, combined with and, or, not, ( )
+errors>0 issues>0 messages>100 pending>0 unanswered>0 size>1mb is:problem (any of errors,
+unanswered requests, protocol issues, a crash), combined with and, or, not, ( )
 """
 
 STARTED = "started"
@@ -83,6 +84,7 @@ class ListedSession:
         return number
 
     def item(self) -> SessionItem:
+        from mcpspy.core.query.item import reports_failure
         from mcpspy.core.query.sessions import SessionItem  # Few lists have a filter.
 
         summary, header = self.summary, self.summary.header
@@ -95,7 +97,10 @@ class ListedSession:
             "command": header.upstream or " ".join(header.command or ()),
             "state": self.state,
         }
-        return SessionItem(texts, _read_time(header.started), summary.size, self.count)
+        crashed = self.state in ("died", FAILED) or (
+            summary.exit is not None and reports_failure(summary.exit)
+        )
+        return SessionItem(texts, _read_time(header.started), summary.size, self.count, crashed)
 
 
 SORTS: dict[str, Callable[[ListedSession], Any]] = {

@@ -14,7 +14,9 @@ import orjson
 from mcpspy.analysis import rows
 from mcpspy.core.mock.interaction import Interaction
 from mcpspy.core.mock.recordings import Recordings
+from mcpspy.core.query.item import NEAR
 from mcpspy.core.query.parser import Query
+from mcpspy.core.recording.decode import Note
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import MAY_CHANGE
 from mcpspy.core.session.session import Change, Session
@@ -237,9 +239,17 @@ class _SessionPrinter:
                 self._print_settled()
 
     async def follow(self) -> None:
-        """Print the changes so far, then new ones, until the session ends."""
+        """Print the changes so far, then new ones, until the session ends.
+
+        A failure prints the lines of stderr before it, if the filter matches them because of the failure.
+        """
+        passed: list[Change] = []
         async for entry in follow(self._recording.path):
             for change in self._session.add(entry):
+                for before in filter(self._matches, passed):
+                    self.formatter.line(before, self._findings(before.number))
+                recent = [*passed[-NEAR:], change] if isinstance(change.what, Note) else []
+                passed = [event for event in recent if not self._matches(event)]
                 earlier = self._live.add(change) if self._live is not None else []
                 self.formatter.change(
                     change, shown=self._matches(change), findings=self._findings(change.number)
@@ -278,7 +288,7 @@ class _SessionPrinter:
 
     def _matches(self, change: Change) -> bool:
         words = self._live.words(change.number) if self._live is not None else ()
-        return self._query is None or self._query.matches(ChangeItem(change, words))
+        return self._query is None or self._query.matches(ChangeItem(change, words, self._session.changes))
 
     def _findings(self, number: int) -> list[Finding]:
         return self._live.of(number) if self._live is not None else []

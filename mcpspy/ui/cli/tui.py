@@ -37,9 +37,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         help="session to open; several are merged by time",
     )
-    describe(
-        parser, {"--ascii": (None, "draw ASCII only, as in locales without UTF-8"), **FOLDER, **UNSAFE_REGEX}
-    )
+    own = {
+        "--ascii": (None, "draw ASCII only, as in locales without UTF-8"),
+        "--no-cache": (None, "neither read nor write the index of a large session in its folder"),
+    }
+    describe(parser, {**own, **FOLDER, **UNSAFE_REGEX})
 
 
 def main(args: argparse.Namespace) -> int:
@@ -64,7 +66,8 @@ def main(args: argparse.Namespace) -> int:
         summaries,
         table("keys"),
         args.unsafe_regex or flag("unsafe_regex"),
-        args.ascii or flag("ascii") or needs_ascii(),
+        ascii_only=args.ascii or flag("ascii") or needs_ascii(),
+        uses_cache=not args.no_cache,
     )
     gc.freeze()
     app.run()

@@ -111,6 +111,7 @@ class McpspyApp(App[None]):
         keys: Mapping[str, Any] | None = None,
         unsafe_regex: bool = False,
         ascii_only: bool = False,
+        uses_cache: bool = False,
     ) -> None:
         """Raise UsageError if `keys` is invalid."""
         super().__init__(ansi_color=None if wants_colour() else True)
@@ -121,6 +122,8 @@ class McpspyApp(App[None]):
         self._chosen = checked(keys, names(node.BINDINGS for node in keyed())) if keys else {}
         self.unsafe_regex = unsafe_regex
         """True if filters and searches may use regular expressions that RE2 cannot run."""
+        self.uses_cache = uses_cache
+        """True if the index of a large session is read from a cache, and kept there."""
         self.fault: Exception | None = None
         """The internal error that ended the application."""
         for theme in (DARK, LIGHT, PLAIN):

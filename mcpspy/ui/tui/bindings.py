@@ -34,6 +34,11 @@ SESSION_KEYS: list[BindingType] = [
     _session_key("tab,shift+tab,enter", "swap", "switch between list and message", "swap", "pane"),
     _session_key("slash", "filter", "filter rows", "filter", "filter"),
     _session_key("F", "filter_off", "toggle filter", "filter-off"),
+    _session_key("n", "match(1)", "next row that matches the filter", "next-match"),
+    _session_key("N", "match(-1)", "previous row that matches the filter", "previous-match"),
+    _session_key(
+        "P", "problems", "show only problems: errors, unanswered, slow, stderr", "problems", "problems"
+    ),
     _session_key("f", "follow", "go to the end and follow new rows", "follow", "follow"),
     _session_key("e", "error(1)", "next error or protocol issue", "next-error", "error"),
     _session_key("E", "error(-1)", "previous error or protocol issue", "previous-error"),
@@ -80,7 +85,7 @@ SESSION_KEYS: list[BindingType] = [
     _session_key("Y", "copy_command", "copy mcpspy show command", "copy-command"),
     _session_key("z", "zoom", "toggle zoom of this pane", "zoom"),
     help_key("session"),
-    _session_key("escape", "leave", "leave zoom, message, filter, then session", "leave"),
+    _session_key("escape", "leave", "leave zoom, message, problems, filter, then session", "leave"),
     _session_key("q", "back", "back to session list", "back", "back"),
 ]
 

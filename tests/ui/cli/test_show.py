@@ -262,6 +262,30 @@ def test_a_filter_matches_the_final_state_of_a_request(
     assert "no answer" not in capsys.readouterr().out
 
 
+def test_following_prints_the_stderr_before_a_crash(tmp_path: Path) -> None:
+    server = ["sh", "-c", "echo start >&2; read line; echo boom >&2; exit 3"]
+    run = [sys.executable, "-m", "mcpspy", "run", "--dir", str(tmp_path), "--name", "live", "--", *server]
+    show = [sys.executable, "-u", "-m", "mcpspy", "show", "live", "-f", "-q", "is:problem"]
+    with subprocess.Popen(run, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdin is not None
+        assert running.stderr is not None
+        assert running.stderr.readline() == b"start\n"
+        with subprocess.Popen([*show, "--dir", str(tmp_path)], stdout=subprocess.PIPE) as viewer:
+            bound = threading.Timer(30, viewer.kill)
+            bound.start()
+            assert viewer.stdout is not None
+            heads = [viewer.stdout.readline() for _ in range(2)]
+            running.stdin.write(b'{"jsonrpc":"2.0","method":"first"}\n')
+            running.stdin.flush()
+            rest = viewer.stdout.read().decode()
+            assert viewer.wait(timeout=30) == 0
+            bound.cancel()
+
+    assert heads[0].startswith(b"live")
+    assert [line.split()[2:] for line in rest.splitlines()[:2]] == [["stderr", "boom"], ["exit", "exit", "3"]]
+    assert "start" not in rest
+
+
 def test_following_filters_new_messages(tmp_path: Path) -> None:
     run = [sys.executable, "-m", "mcpspy", "run", "--dir", str(tmp_path), "--name", "live", "--", "cat"]
     show = [sys.executable, "-u", "-m", "mcpspy", "show", "live", "-f", "--dir", str(tmp_path)]

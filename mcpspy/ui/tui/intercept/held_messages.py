@@ -134,7 +134,7 @@ class HeldActions:
             screen.flash_message(unreachable(screen.loader))
         elif connection.query is not None:
             screen.do(self._stop_holding(connection))
-        elif text := screen.view.options.query.text.strip():
+        elif text := screen.filter.active:
             screen.do(self._hold(connection, text))
         else:
             screen.app.push_screen(

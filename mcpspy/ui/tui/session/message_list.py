@@ -6,6 +6,7 @@ are out of view are added in batches, as every change of height needs a layout.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,15 +15,17 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from mcpspy.analysis import rows
+from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import RowKind
 from mcpspy.core.session.exchange import MAY_CHANGE, State
+from mcpspy.ui.filter_items import RowItem
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.intercept.connection import HeldMessage
 from mcpspy.ui.tui.intercept.labels import cell
 from mcpspy.ui.tui.session.labels import SEVERITY_ROLES
 from mcpspy.ui.tui.session.loader import SessionLoader
-from mcpspy.ui.tui.session.row_filter import FilteredView, SortOrder, ViewOptions
+from mcpspy.ui.tui.session.row_filter import MOST_SORTED, FilteredView, SortOrder, ViewOptions
 from mcpspy.ui.tui.session.time_format import TimeFormat, bar, began, shown, width
 from mcpspy.ui.tui.widgets.columns import EXCHANGES, MESSAGES, Column, Piece, PlacedColumn, cut_middle
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
@@ -69,6 +72,8 @@ class MessageList(VirtualList):
         self._generation = view.generation
         """Generation of the view at the last sync."""
         self._version = view.version
+        self._order: object = None
+        """The sort order at the last sync."""
         self._row_texts: dict[object, rows.Row] = {}
         self._waiting: set[int] = set()
 
@@ -96,14 +101,12 @@ class MessageList(VirtualList):
             *(() if self.size.width >= BAR_FROM else ("bar",)),
         }
         time, *others = columns
-        return (
-            time._replace(least=wide, most=wide),
-            *(column for column in others if column.name not in left_out),
-        )
+        kept = (column for column in others if column.name not in left_out)
+        return [self._sorted(column) for column in (time._replace(least=wide, most=wide), *kept)]
 
     def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:
         if index >= len(self.view):  # The file was just truncated, and the old rows are still shown.
-            return [("", None)]
+            return [("…" if self.view.is_behind else "", rows.QUIET)]
         row = self.view.rows[index]
         if row >= len(self._model):
             return [("", None)]
@@ -132,11 +135,14 @@ class MessageList(VirtualList):
         self._generation = view.generation
         if not self.follow and count:
             place = view.place_of(self._row)
+            if self._order != (order := (view.options.order, view.options.reverse)):
+                self._order = order
+                self._above = place  # Show the first rows, if the cursor is then still in view.
             if place != self.cursor or not self._is_settled:
                 self.extend(count + 1)
                 self.count = count
                 self.cursor = place
-                self.jump(max(place - self._above, 0))
+                self.jump(max(place - min(self._above, self._page() - 1), 0))
                 self.refresh()
         super().sync(count)
         if self._version != view.version:
@@ -172,6 +178,13 @@ class MessageList(VirtualList):
         waiting, self._waiting = self._waiting, set()
         for index in waiting:
             super()._repaint(index)
+
+    def _sorted(self, column: Column) -> Column:
+        """Return a column with an arrow in its heading if the list is sorted by it; then it is never left out."""
+        options = self.view.options
+        if not options.is_sorted or column.name != options.order:
+            return column
+        return column._replace(head=column.head + ("↓" if options.is_downward else "↑"), rank=-1)
 
     @property
     def _under(self) -> int | None:
@@ -246,6 +259,9 @@ PAUSED = 0.5
 """Seconds between two extensions of a list whose end is not visible."""
 
 SORTED_EVERY = 1.0
+
+SLICE = 0.004
+"""Seconds of work at a time."""
 
 
 class ListUpdates:
@@ -329,14 +345,26 @@ class Navigation:
         links = index.continued_by if step > 0 else index.continues
         return None if request is None else links.get(request)
 
+    async def next_match(self, query: Query, step: int) -> int | None:
+        """Return the next row that matches a filter. Rows are tested in slices; a change of the list ends it."""
+        view, end = self._view, time.perf_counter() + SLICE
+        item, generation = RowItem(self._model, exchanges=view.options.exchanges), view.generation
+        place = self._listing.cursor + step
+        while 0 <= place < len(view) and view.generation == generation:
+            item.row = view.rows[place]
+            if query.matches(item):
+                return item.row
+            place += step
+            if time.perf_counter() > end:
+                await asyncio.sleep(0)
+                end = time.perf_counter() + SLICE
+        return None
+
     def _rows_from_cursor(self, step: int) -> Iterable[int]:
         rows, cursor = self._view.rows, self._listing.cursor
         places = range(cursor + step, len(rows) if step > 0 else -1, step)
         return (rows[place] for place in places)
 
-
-MOST_SORTED = 200_000
-"""Maximum rows that can be sorted without delaying keys."""
 
 ROW_KINDS = {
     "notifications": "notifications",
@@ -356,6 +384,9 @@ def changed_options(options: ViewOptions, what: str, count: int) -> tuple[ViewOp
         return options, "one row per exchange" if options.exchanges else "one row per message, in wire order"
     if what == "order":
         wanted = replace(options, order=options.order.following, reverse=False)
+    elif what in list(SortOrder):  # In reverse if it already is the order.
+        is_again = options.order == what and not options.reverse
+        wanted = replace(options, order=SortOrder(what), reverse=is_again)
     else:
         wanted = replace(options, reverse=not options.reverse)
     if wanted.is_sorted and count > MOST_SORTED:

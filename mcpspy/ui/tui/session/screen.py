@@ -14,6 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Footer
 from textual.worker import WorkerError
 
+from mcpspy.core.query.parser import parse
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import RowKind
 from mcpspy.errors import McpspyError
@@ -31,9 +32,9 @@ from mcpspy.ui.tui.session.labels import StatusBar, clipboard_text, position, se
 from mcpspy.ui.tui.session.loader import open_loader
 from mcpspy.ui.tui.session.message_list import ListUpdates, Navigation, changed_options
 from mcpspy.ui.tui.session.panes import Panes
-from mcpspy.ui.tui.session.row_filter import FilteredView, ViewOptions
+from mcpspy.ui.tui.session.row_filter import FilteredView, SortOrder, ViewOptions
 from mcpspy.ui.tui.session.subscreens import SUBSCREENS, show_comparison
-from mcpspy.ui.tui.widgets.base import SplitLine
+from mcpspy.ui.tui.widgets.base import SplitLine, allows_unsafe
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 WIDE = 110
@@ -104,6 +105,7 @@ class SessionScreen(SessionBase):
     def on_mount(self) -> None:
         """Start reading, and connect to a live session."""
         loader = self.loader
+        loader.uses_cache = len(loader.paths) == 1 and bool(getattr(self.app, "uses_cache", False))
         self.listing.can_follow = self.listing.follow = loader.is_live
         self.listing.focus()
         self._reading = self.run_worker(loader.read())
@@ -134,9 +136,21 @@ class SessionScreen(SessionBase):
     def on_filter_bar_changed(self, event: FilterBar.Changed) -> None:
         event.stop()
         row, model = self.listing.row, self.loader.model
+        if self.filter.active:
+            self._filter_off = ""
+        self.panes.detail.mark_filter(event.query.text or self._filter_off)
         if not event.query.text and row is not None:  # The last filtered row may not be the last row.
             self.listing.follow &= all(model.other(later) == row for later in range(row + 1, len(model)))
-        self.want(replace(self.view.options, query=event.query))
+        self.want(replace(self.view.options, query=event.query, problems=self.filter.problems))
+
+    def on_virtual_list_heading_clicked(self, event: VirtualList.HeadingClicked) -> None:
+        """Sort by a column; the latency bar is the latency."""
+        event.stop()
+        column = "latency" if event.column == "bar" else event.column
+        if column in list(SortOrder):
+            self.action_change_view(column)
+        else:
+            self.flash_message("rows can be sorted by time, latency and size")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Disable keys while a filter is typed, and those for held messages on other rows."""
@@ -257,6 +271,27 @@ class SessionScreen(SessionBase):
         elif self._filter_off:
             self.filter.put(self._filter_off)
 
+    def action_match(self, step: int) -> None:
+        """Go to the next row that matches the filter, which may be off."""
+
+        async def go() -> None:
+            here = self.listing.row
+            row = await self._navigation.next_match(query, step)
+            if self.listing.row == here:
+                self.go(row, f"no row that matches the filter {WAY[step]}")
+
+        query = self.view.options.query
+        if not query.text and self._filter_off:
+            query = parse(self._filter_off, linted=True, allow_unsafe=allows_unsafe(self))
+        if query.text:
+            self.run_worker(go(), group="match", exclusive=True)
+        else:
+            self.flash_message("no filter (/ to filter)")
+
+    def action_problems(self) -> None:
+        """Show only problems, or all rows again. The cursor stays on its row, or returns to it."""
+        self.filter.limit(to_problems=not self.filter.problems)
+
     def action_change_view(self, what: str) -> None:
         options, text = changed_options(self.view.options, what, len(self.view))
         self.want(options)
@@ -321,6 +356,8 @@ class SessionScreen(SessionBase):
             self.panes.zoom(on=False)
         elif self.panes.is_reading:
             self.listing.focus()
+        elif self.filter.problems:
+            self.action_problems()
         elif self.filter.text:
             self.filter.clear()
         else:
@@ -391,7 +428,10 @@ class SessionScreen(SessionBase):
         if not len(view) and not view.is_behind and len(loader.model):
             hint = "Press esc to clear the filter, or v, o, a, h for more rows."
             listing.empty = [("No matching rows.", None), (hint, None)]
-        self._title.set_text(*title(loader, self.size.width - 2))
+            if self.filter.problems:
+                found = "No problems match the filter." if self.filter.active else "No problems."
+                listing.empty = [(found, None), ("Press P or esc to show all rows.", None)]
+        self._title.set_text(*title(loader, view, self.size.width - 2))
         unseen = self._list_updates.unseen
         self._status.show_status(
             sentence(loader), position(loader, view, listing.cursor, follows=listing.follow, new=unseen)

@@ -17,7 +17,17 @@ from textual.message import Message
 from textual.strip import Strip
 
 from mcpspy.ui.tui.widgets.base import LineScrollView
-from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, cut, heading, joined, share, steady
+from mcpspy.ui.tui.widgets.columns import (
+    Column,
+    Piece,
+    PlacedColumn,
+    cut,
+    gap_at,
+    heading,
+    joined,
+    share,
+    steady,
+)
 
 SELECTED = "▸"
 """Mark of the row under the cursor, for terminals that do not show colours."""
@@ -52,6 +62,13 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
 
     class Moved(Message):
         """Posted when the cursor moves to another row, or its row changes."""
+
+    class HeadingClicked(Message):
+        """Posted when the user clicks the heading of a column."""
+
+        def __init__(self, column: str) -> None:
+            super().__init__()
+            self.column = column
 
     class Opened(Message):
         """Posted when the user opens the row under the cursor."""
@@ -140,7 +157,14 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
 
     def on_click(self, event: events.Click) -> None:
         index = int(event.y) - 1 + self.scroll_offset.y
-        if event.y < 1 or index >= self.count:
+        if event.y < 1:
+            at, gap = 2, gap_at(self._width - MARGIN)
+            for column, wide in self._placed:
+                if at <= event.x < at + wide:
+                    self.post_message(self.HeadingClicked(column.name))
+                at += wide + gap
+            return
+        if index >= self.count:
             return
         self.select(index)
         if event.chain == 2:
