@@ -110,6 +110,7 @@ class McpspyApp(App[None]):
         summaries: Sequence[Summary] | Summary | None = None,
         keys: Mapping[str, Any] | None = None,
         unsafe_regex: bool = False,
+        *,
         ascii_only: bool = False,
         uses_cache: bool = False,
     ) -> None:
