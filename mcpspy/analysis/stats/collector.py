@@ -30,7 +30,7 @@ from mcpspy.core.session.correlation import (
     RequestOpened,
     UnsolicitedResponse,
 )
-from mcpspy.core.session.exchange import FAILED, SUBSCRIBE, Event, State, outcome_of
+from mcpspy.core.session.exchange import FAILED, NOT_FORWARDED, SUBSCRIBE, Event, State, outcome_of
 
 MOST = 100
 """Maximum number of clients that are counted separately."""
@@ -268,7 +268,7 @@ class StatsCollector(Correlation[StatsCall]):
             call.has_issue |= change.flaw is not None
             if call.state is State.REFUSED:
                 self._settle(call, None)
-            elif call.state is State.CANCELLED:
+            elif call.state is State.CANCELLED or call.state in NOT_FORWARDED:
                 self._leave(call, note.at)
 
     def _settle(self, call: StatsCall, answer: StatsAnswer | None) -> None:

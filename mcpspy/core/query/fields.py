@@ -41,6 +41,8 @@ STATUSES: dict[str, frozenset[str]] = {
     "unknown": frozenset({State.UNKNOWN.value}),
     "closed": frozenset({State.CLOSED.value}),
     "refused": frozenset({State.REFUSED.value}),
+    "dropped": frozenset({State.DROPPED.value}),
+    "abandoned": frozenset({State.ABANDONED.value}),
     "input": frozenset({State.INPUT_REQUIRED.value}),
 }
 """Values of `status:`, without blanks, and the states they match."""

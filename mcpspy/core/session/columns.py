@@ -50,6 +50,9 @@ STATE_NUMBERS = {state: number for number, state in enumerate(STATES)}
 _BLOCK = 4096
 """Number of rows by which arrays grow: setting an item is faster than appending it."""
 
+_LINES = 50
+"""Maximum lines on stderr that belong to one error."""
+
 LONGEST_ID = 17
 """Maximum digits of an id that is stored as a number."""
 
@@ -213,6 +216,14 @@ class Columns:
             held = self.held_seconds[request]
             return None if held is None else self.at[answer] - self.at[request] - held
         return self.at[answer] - self.at[request]
+
+    def is_before_error(self, row: int) -> bool:
+        """Return True for a line on stderr that is followed by an error, with nothing but such lines between."""
+        kind = self.method[row]
+        for later in range(row + 1, min(row + _LINES, self._count)):
+            if self.what[later] & _KIND != NOTE or self.method[later] != kind:
+                return self.what[later] & _KIND in _ANSWERS and bool(self.what[later] & _FAILED)
+        return False
 
     def http(self, row: int) -> int | None:
         return self._http[row] or None

@@ -28,9 +28,9 @@ from mcpspy.core.protocol.peers import HANDSHAKE_METHODS, Peer, Peers, client_of
 from mcpspy.core.protocol.spec import CLIENT, META, METHODS, MODERN, SERVER
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
 from mcpspy.core.recording.plain_line import PAYLOAD, SUBJECTS, PlainHead, decode_head, decode_message
-from mcpspy.core.session.exchange import SUBSCRIBE, Correlatable, Event, State, event_of
+from mcpspy.core.session.exchange import SUBSCRIBE, Correlatable, Event, State, event_of, transition
 from mcpspy.core.session.request_table import Key, RequestTable, id_key, question
-from mcpspy.core.session.rule_notes import RULE
+from mcpspy.core.session.rule_notes import RULE, not_forwarded
 
 P = TypeVar("P", bound=Correlatable)
 
@@ -241,6 +241,10 @@ class Correlation(Peers, ABC, Generic[P]):
             self._lost(self._pairing.lose())
         elif note.kind == RULE:
             self._take_hold(note)
+            if (event := not_forwarded(fields)) is not None:
+                request = self._noted_request(fields)
+                if request is not None and transition(request, event):
+                    return CorrelatedEntry(note, request)
         elif note.kind == "http":
             self._take_head(fields)
         elif note.kind == "http-end":
@@ -251,18 +255,24 @@ class Correlation(Peers, ABC, Generic[P]):
 
     def _take_hold(self, note: Note) -> None:
         """Pass on the time for which a request was held or delayed: it is not the server's."""
-        fields = note.fields
-        id_text, seconds = fields.get("id"), fields.get("seconds", 0.0)
+        fields, seconds = note.fields, note.fields.get("seconds", 0.0)
         if (
             fields.get("action") not in ("hold", "release", "delay")
-            or not (isinstance(id_text, str) and isinstance(seconds, int | float))
+            or not isinstance(seconds, int | float)
             or fields.get("why") == "full"
         ):
             return
+        if (request := self._noted_request(fields)) is not None:
+            self._held(request, note, max(float(seconds), 0.0))
+
+    def _noted_request(self, fields: dict[str, Any]) -> P | None:
+        """Return the open request that a rule note is about."""
+        id_text = fields.get("id")
+        if not isinstance(id_text, str):
+            return None
         request = self._pairing.open_request(fields.get("stream"), str(fields.get("from")), id_text)
         # The note of a response has the same id, and the method of its request.
-        if request is not None and self._about(request)[1] == fields.get("method"):
-            self._held(request, note, max(float(seconds), 0.0))
+        return request if request is not None and self._about(request)[1] == fields.get("method") else None
 
     def _take_head(self, fields: dict[str, Any]) -> None:
         status, error = fields.get("status"), fields.get("error")

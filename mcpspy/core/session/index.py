@@ -7,6 +7,7 @@ their order; `core.session.correlation` decides the outcome of requests.
 from __future__ import annotations
 
 from array import array
+from collections import deque
 from collections.abc import Sequence
 from itertools import accumulate, count
 from operator import add
@@ -61,6 +62,13 @@ _SMALL_ID = 10**LONGEST_ID
 _CLIENT_RESULT, _SERVER_RESULT = RESULT | FROM_CLIENT | LISTABLE, RESULT | FROM_SERVER | LISTABLE
 
 
+LAST_LINES = 30
+"""Maximum lines on stderr that belong to a crash."""
+
+LAST_SECONDS = 2.0
+"""Seconds before the end of a server in which it wrote them."""
+
+
 class Slot(Struct, gc=False, eq=False):
     row: int
     is_subscription: bool = False
@@ -79,6 +87,11 @@ class Index(Columns, Correlation[Slot]):
         self._recalled = 0
         """Number of rows that `_recall` has read."""
         self._offset_now = self._length_now = 0
+        self.crashes: list[int] = []
+        """Rows that explain a crash: its first line on stderr, if any, and the exit; in order."""
+        self.last_stderr: list[int] = []
+        """Rows of the last lines on stderr before a crash."""
+        self._stderr = deque[int](maxlen=LAST_LINES)
 
     @property
     def pending(self) -> int:
@@ -125,6 +138,8 @@ class Index(Columns, Correlation[Slot]):
 
     def _ended(self, over: list[Slot]) -> None:
         self.is_over = True
+        if self.exit is None:
+            self._crashed(self.last_at)
         self._settle_all(over)
 
     def _lost(self, requests: list[Slot]) -> None:
@@ -166,7 +181,9 @@ class Index(Columns, Correlation[Slot]):
             row = self._add_row(change, message)
         if flaw is not None:
             self._add_flaw(row, flaw)
-        is_listable = isinstance(message, Request) or (isinstance(message, Result) and not message.is_task)
+        is_listable = isinstance(message, Request) or (
+            isinstance(message, Result) and not (message.is_task or message.is_tool_error)
+        )
         if is_listable and message.index is None and not frame.is_ours and row not in self.flaws:
             self.what[row] |= LISTABLE
         if isinstance(message, Malformed):
@@ -222,6 +239,12 @@ class Index(Columns, Correlation[Slot]):
             self._http[row] = http
         if note.kind in ("lost", "error"):
             self._mark_failed(row)
+        elif note.kind == "stderr":
+            self._stderr.append(row)
+        elif note.kind == "exit" and (
+            fields.get("signal") is not None or fields.get("code") not in (0, None)
+        ):
+            self._crashed(note.at, row)
         elif note.kind == RULE:
             self._note_effect(row, fields)
         elif note.kind == "http" and isinstance(http, int):
@@ -232,6 +255,12 @@ class Index(Columns, Correlation[Slot]):
             if change.flaw is not None:
                 self._add_flaw(slot.row, change.flaw)
                 self._mark_failed(slot.row)
+
+    def _crashed(self, at: float, *exit_row: int) -> None:
+        """Remember the end of a server that failed or was killed, and what it wrote just before."""
+        rows = [row for row in self._stderr if self.at[row] >= at - LAST_SECONDS]
+        self.last_stderr += rows
+        self.crashes += [*rows[:1], *exit_row]
 
     def _note_effect(self, note: int, fields: dict[str, Any]) -> None:
         row = self._noted(note - 1, fields)
@@ -315,6 +344,7 @@ class Index(Columns, Correlation[Slot]):
             self._set_http(row, head)
         if is_error:
             self._state[request_row] = _TOOL_ERROR
+            self.what[row] &= ~LISTABLE  # A list shows its text.
             self._mark_failed(row)
         else:
             self._state[request_row] = _OK

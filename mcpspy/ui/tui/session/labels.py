@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from binascii import a2b_base64
 from collections.abc import Sequence
@@ -19,13 +20,16 @@ from mcpspy.core.session.index import Index
 from mcpspy.core.session.session import Change
 from mcpspy.io.recording.reader import RecordingState
 from mcpspy.ui.body import BodyLines
-from mcpspy.ui.session_model import RowFinding
+from mcpspy.ui.session_model import RowFinding, SessionModel
 from mcpspy.ui.tui.session.loader import SessionLoader
 from mcpspy.ui.tui.session.row_filter import KINDS_OF_PROBLEMS, STDERR, FilteredView, SortOrder
 from mcpspy.ui.tui.widgets.base import SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece, steady
 
 BETWEEN = " · "
+
+NAMES_ERROR = re.compile(r"error\b|exception\b|panic|fatal", re.IGNORECASE)
+"""The beginning of the message of an uncaught exception, in most languages."""
 
 GLYPHS = {RecordingState.LIVE: "●", RecordingState.ENDED: "○", RecordingState.DIED: "✗"}
 TONES: dict[RecordingState, str | None] = {
@@ -120,13 +124,28 @@ def sentence(loader: SessionLoader) -> Piece:
     rest = f"; {plural(session.unanswered, 'unanswered request')}" if session.unanswered else ""
     rest += "; the file was truncated or replaced while open" if model.restarted else ""
     rest += f"; incomplete last line skipped ({loader.torn} bytes)" if loader.torn else ""
+    reason = last_words(model)
+    said = f": {reason}" if reason else ""
     if session.exit is None:
-        return f"died: mcpspy was killed before the server exited{rest}", rows.BAD
+        return f"died: mcpspy was killed before the server exited{said}{rest}", rows.BAD
     empty = "" if session.messages else "; no messages"
     return (
-        f"ended: {rows.ending(session.exit)} after {rows.duration(session.last_at)}{empty}{rest}",
-        rows.QUIET,
+        f"ended: {rows.ending(session.exit)} after {rows.duration(session.last_at)}{said}{empty}{rest}",
+        rows.BAD if reason else rows.QUIET,
     )
+
+
+def last_stderr(model: SessionModel) -> list[str]:
+    """Return the last lines on stderr before a crash, sanitized."""
+    notes = map(model.message, model.index.last_stderr)
+    return [sanitize(note.text) for note in notes if isinstance(note, Note)]
+
+
+def last_words(model: SessionModel) -> str:
+    """Return the line on stderr that explains a crash best: the last one that names an error, else the last one."""
+    lines = [line.strip() for line in last_stderr(model) if line.strip()]
+    named = [line for line in lines if NAMES_ERROR.search(line)]
+    return (named or lines or [""])[-1]
 
 
 def position(

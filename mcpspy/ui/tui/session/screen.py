@@ -6,6 +6,7 @@ import shlex
 import time
 from collections.abc import Awaitable
 from contextlib import suppress
+from itertools import chain
 from typing import ClassVar
 
 from msgspec.structs import replace
@@ -222,8 +223,9 @@ class SessionScreen(SessionBase):
         self.listing.action_last()
 
     def action_error(self, step: int) -> None:
+        index = self.loader.model.index
         self.go(
-            self._navigation.next_of(self.loader.model.index.wrong, step),
+            self._navigation.next_of(chain(index.wrong, index.crashes), step),
             f"no error or protocol issue {WAY[step]}",
         )
 

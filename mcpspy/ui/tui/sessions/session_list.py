@@ -6,7 +6,7 @@ The cursor and the marks stay on their sessions when others appear, vanish or mo
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -40,6 +40,7 @@ class SessionRow(NamedTuple):
     started: str
     messages: str
     errors: str
+    issues: str
     pending: str
     exit: str
     tones: dict[str, str | None]
@@ -48,7 +49,7 @@ class SessionRow(NamedTuple):
 def session_row(summary: Summary, counts: SessionCounts | None, now: datetime) -> SessionRow:
     """Return the cells of one session; `counts` is None until counted."""
     header, note = summary.header, summary.exit
-    messages, errors, pending = _counted(summary, counts)
+    messages, errors, issues, pending = _counted(summary, counts)
     return SessionRow(
         state=f"{GLYPHS[summary.state]} {summary.state}",
         name=sanitize(header.name),
@@ -58,24 +59,26 @@ def session_row(summary: Summary, counts: SessionCounts | None, now: datetime) -
         started=moment(header.started, now),
         messages=messages,
         errors=errors,
+        issues=issues,
         pending=pending,
         exit="not reached" if summary.has_failed else rows.ending(note),
         tones={
             "state": TONES[summary.state],
             "messages": None if counts else rows.QUIET,
             "errors": rows.BAD if counts and counts.errors else rows.QUIET,
+            "issues": rows.ISSUE if counts and counts.issues else rows.QUIET,
             "pending": rows.OPEN if counts and counts.pending else rows.QUIET,
             "exit": rows.BAD if summary.has_failed or (note and rows.ended_badly(note)) else None,
         },
     )
 
 
-def _counted(summary: Summary, counts: SessionCounts | None) -> tuple[str, str, str]:
+def _counted(summary: Summary, counts: SessionCounts | None) -> tuple[str, str, str, str]:
     if counts is not None:
-        return str(counts.messages), str(counts.errors), str(counts.pending)
+        return str(counts.messages), str(counts.errors), str(counts.issues), str(counts.pending)
     if is_too_large(summary):
-        return f"~{summary.entries}", NEVER, NEVER
-    return UNKNOWN, UNKNOWN, UNKNOWN
+        return f"~{summary.entries}", NEVER, NEVER, NEVER
+    return UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN
 
 
 MARKED = "*"
@@ -96,8 +99,6 @@ class SessionList(VirtualList, inherit_bindings=False):
         Binding("space", "mark", "mark or unmark session", show=False, id="sessions.mark"),
     ]
 
-    COLUMNS: ClassVar[tuple[Column, ...]] = SESSIONS
-
     def __init__(self, counts: Mapping[Path, SessionCounts], *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._counts = counts
@@ -105,6 +106,18 @@ class SessionList(VirtualList, inherit_bindings=False):
         self._marks: set[Path] = set()
         self.compared: Path | None = None
         """The session chosen for a diff."""
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """The columns; only live sessions have pending requests."""
+        is_live = any(summary.state is RecordingState.LIVE for summary in self._sessions)
+        return [column for column in SESSIONS if is_live or column.name != "pending"]
+
+    def growing(self, index: int) -> Iterable[tuple[str, str]]:
+        """Yield the names and the exit of a session."""
+        summary = self._sessions[index]
+        row_text = session_row(summary, None, datetime.now().astimezone())
+        return ((name, getattr(row_text, name)) for name in ("name", "server", "client", "exit"))
 
     @property
     def chosen(self) -> Summary | None:

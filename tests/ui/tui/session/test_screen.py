@@ -78,7 +78,7 @@ async def test_a_live_session_is_followed_by_its_exchanges(opened: Any, live: An
         await screen.until(lambda: screen.selected[:90].rstrip().endswith("pending"))
         live.say("server", ERROR % 41)
         await screen.shows("response: error -32602", "1 error", "error response")
-        await screen.until(lambda: "error -32602" in screen.selected[:95])
+        await screen.until(lambda: "-32602 invalid params: no" in screen.selected[:95])
         live.end()
         await screen.shows("42/42", "ended: exit 0")
         await screen.until(lambda: "following" not in screen.text)
