@@ -15,6 +15,7 @@ import orjson
 
 from mcpspy.core.intercept.actions import AbortUpstream, Fields, Inject, Notify, Step, rule_note
 from mcpspy.core.intercept.commands import SendCommand
+from mcpspy.core.jsontools import json_parts, with_member
 from mcpspy.core.protocol.message import (
     AnyMessage,
     Failure,
@@ -351,10 +352,12 @@ class InjectedRequests:
         id_text = orjson.dumps(id_).decode()
         injected = PendingInjection(id_text, command.side, command.method, viewer, n, at)
         self._open[command.side, id_text] = injected
+        if command.data is not None:
+            return injected, _with_id(command.data, id_text.encode())
         return injected, _message(command.method, self._params(command, id_), id_text)
 
     def notify(self, command: SendCommand) -> bytes:
-        return _message(command.method, command.params, None)
+        return _message(command.method, command.params, None) if command.data is None else command.data
 
     def resolve(self, side: str, id: str | None) -> PendingInjection | None:  # noqa: A002
         return self._open.pop((other(side), id or ""), None)
@@ -380,6 +383,15 @@ class InjectedRequests:
         if own_meta or client_meta:
             params["_meta"] = {**client_meta, **own_meta}
         return params if params or command.params is not None else None
+
+
+def _with_id(data: bytes, id_text: bytes) -> bytes:
+    """Return a request with this id and, if it has a progress token, with the id as its token."""
+    data = with_member(data, ("params", "_meta", "progressToken"), id_text)
+    if any(loads(key) == "id" for key, _ in json_parts(data).parts):
+        return with_member(data, ("id",), id_text)
+    begin = data.index(b"{") + 1
+    return data[:begin] + b'"id":' + id_text + b"," + data[begin:]
 
 
 def _message(method: str, params: dict[str, Any] | None, id_text: str | None) -> bytes:

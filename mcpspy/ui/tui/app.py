@@ -8,20 +8,26 @@ Screens are imported on first use, which makes the first frame faster.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar, NamedTuple
 
 from textual import events
 from textual.app import App
+from textual.await_complete import AwaitComplete
 from textual.binding import ActiveBinding, Binding, BindingType
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.dom import DOMNode
+from textual.errors import NoWidget
 from textual.screen import Screen
+from textual.theme import ThemeProvider
 from textual.widget import Widget
 from textual.widgets import Input
+from textual.worker import Worker
 
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import Summary
+from mcpspy.ui.tui.ascii import ascii_driver
 from mcpspy.ui.tui.bindings import INTERCEPT_KEYS, MOVED, SYNONYMS, checked, in_force, names
 from mcpspy.ui.tui.help import name
 from mcpspy.ui.tui.theme import COMPONENTS, CSS, DARK, LIGHT, PLAIN, chosen_theme, wants_colour
@@ -84,12 +90,35 @@ class ActionPalette(Provider):
 
     def _run(self, action: PaletteAction) -> Callable[[], Awaitable[None]]:
         async def run() -> None:
-            node = action.active.node
+            node, screen = action.active.node, self.app.screen_stack[-1]
+            if node is not self.app and screen not in node.ancestors_with_self:
+                return  # It was closed meanwhile.
             if isinstance(node, Widget) and node.can_focus:
-                self.screen.set_focus(node)  # Immediately: the action may move the focus.
+                screen.set_focus(node)  # Immediately: the action may move the focus.
             await self.app.run_action(action.active.binding.action, node)
 
         return run
+
+
+class Palette(CommandPalette):
+    """Textual's palette, without its failures in low terminals and for fast keys."""
+
+    def _action_command_list(self, action: str) -> None:
+        with suppress(KeyError):  # It pages through a list that has no lines yet, or no room for any.
+            super()._action_command_list(action)
+
+    def run_worker(self, *arguments: Any, **options: Any) -> Worker[Any]:
+        """Run a search, which may not end mcpspy: it fails if the palette is closed meanwhile."""
+        return super().run_worker(*arguments, **{**options, "exit_on_error": False})
+
+    def dismiss(self, result: Any = None) -> AwaitComplete:
+        """Close the palette once: a second click would close the screen below."""
+        return super().dismiss(result) if self in self.app.screen_stack[-1:] else AwaitComplete()
+
+    def _on_click(self, event: events.Click) -> None:  # type: ignore[override]
+        event.prevent_default()  # Textual calls the handlers of all base classes.
+        with suppress(NoWidget):  # The palette has no layout yet.
+            super()._on_click(event)
 
 
 class McpspyApp(App[None]):
@@ -119,10 +148,14 @@ class McpspyApp(App[None]):
         summaries: Sequence[Summary] | Summary | None = None,
         keys: Mapping[str, Any] | None = None,
         unsafe_regex: bool = False,
+        *,
+        ascii_only: bool = False,
         uses_cache: bool = False,
     ) -> None:
         """Raise UsageError if `keys` is invalid."""
         super().__init__(ansi_color=None if wants_colour() else True)
+        if ascii_only:
+            self.driver_class = ascii_driver(self.driver_class)
         self._catalog = Catalog(folder)
         self._summaries = [summaries] if isinstance(summaries, Summary) else summaries
         self._chosen = checked(keys, names(node.BINDINGS for node in keyed())) if keys else {}
@@ -176,7 +209,9 @@ class McpspyApp(App[None]):
         if not questions or isinstance(self.screen, ConfirmPrompt):
             self.exit()
         else:
-            self.push_screen(ConfirmPrompt(questions[-1]), lambda yes: self.exit() if yes else None)
+            self.push_screen(
+                ConfirmPrompt(questions[-1], "quit", "stay"), lambda yes: self.exit() if yes else None
+            )
 
     def _all_sessions(self) -> Screen[Any]:
         from mcpspy.ui.tui.sessions.screen import SessionsScreen
@@ -189,7 +224,11 @@ class McpspyApp(App[None]):
 
     def action_change_theme(self) -> None:
         if wants_colour():
-            super().action_change_theme()
+            self.push_screen(Palette(providers=[ThemeProvider], placeholder="Search for themes…"))
+
+    def action_command_palette(self) -> None:
+        if not isinstance(self.screen, CommandPalette):
+            self.push_screen(Palette(id="--command-palette"))
 
     def action_help(self) -> None:
         from mcpspy.ui.tui.help import Group, HelpScreen, grouped

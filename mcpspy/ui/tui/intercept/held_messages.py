@@ -10,7 +10,7 @@ from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.columns import RowKind
 from mcpspy.core.session.rule_notes import RULE
 from mcpspy.ui.tui.intercept.connection import HeldMessage, InterceptConnection
-from mcpspy.ui.tui.intercept.editor import Drafts, editable, problems
+from mcpspy.ui.tui.intercept.editor import Drafts, editable, problems, read_listings
 from mcpspy.ui.tui.intercept.labels import RELEASED, bar, countdown, host_timeout, short_name, unreachable
 from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.session.labels import BETWEEN, plural
@@ -83,7 +83,7 @@ class HeldRows:
     def show(self) -> bool:
         """Mark the held rows and update the line; return True if other keys may apply now."""
         connection, now = self.connection, time.monotonic()
-        if connection is None:
+        if connection is None or not self.bar.is_attached:
             return False
         self._updated_at = now
         rows: dict[int, HeldMessage] = {}
@@ -138,7 +138,7 @@ class HeldActions:
             screen.do(self._hold(connection, text))
         else:
             screen.app.push_screen(
-                TextPrompt(_ALL),
+                TextPrompt(_ALL, done="intercept"),
                 lambda text: None if text is None else screen.do(self._hold(connection, text)),
             )
 
@@ -202,6 +202,7 @@ class HeldActions:
             original,
             lambda text: [] if text == original else problems(text, held.side, held.data),
             send,
+            partial(read_listings, self._screen.loader.model) if held.is_request else None,
         )
 
     def released(self, held: HeldMessage, why: str) -> None:

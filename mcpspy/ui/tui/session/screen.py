@@ -406,7 +406,7 @@ class SessionScreen(SessionBase):
                 await self.run_action("app.back")
 
         if question := self.leave_question or question:
-            self.app.push_screen(ConfirmPrompt(question), sure)
+            self.app.push_screen(ConfirmPrompt(question, "leave", "stay"), sure)
         else:
             await self.run_action("app.back")
 

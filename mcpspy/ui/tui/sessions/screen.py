@@ -216,7 +216,8 @@ class SessionsScreen(Screen[None]):
     async def _delete(self, sessions: list[Summary], live: int) -> None:
         try:
             files = [path for summary in sessions for path in await asyncio.to_thread(files_of, summary)]
-            if not await self.app.push_screen_wait(ConfirmPrompt(question(sessions, len(files), live))):
+            asked = ConfirmPrompt(question(sessions, len(files), live), "delete for good", "keep")
+            if not await self.app.push_screen_wait(asked):
                 return
             for summary in sessions:
                 await asyncio.to_thread(delete, summary)

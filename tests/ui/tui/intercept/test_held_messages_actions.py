@@ -95,9 +95,9 @@ async def test_leaving_asks_first_and_releases(opened: Any, reached: Any) -> Non
         session.say("client", call(1))
         await screen.shows("1 held")
         await screen.press("Q")
-        await screen.shows("Leave and release 1 held message?  y/n")
+        await screen.shows("Leave and release 1 held message?", "y: quit   n or esc: stay")
         await screen.press("n", "q")
-        await screen.shows("held message?  y/n")
+        await screen.shows("y: leave   n or esc: stay")
         assert session.taken() == []
         await screen.press("n", "i")
         await screen.shows("interception off; released 1 message")

@@ -143,7 +143,7 @@ async def test_a_session_is_deleted_after_confirmation(opened: Any, make_recordi
             await screen.press("j")
         for no in ("n", "escape"):
             await screen.press(key)
-            await screen.shows("Delete gone (", "B)?  y/n")
+            await screen.shows("Delete gone (", "B)?", "y: delete for good   n or esc: keep")
             await screen.press(no)
             await screen.until(lambda: not is_asking(screen))
             assert gone.exists()
