@@ -178,8 +178,7 @@ class Failure(Message, frozen=True, kw_only=True, gc=False):
 
     @property
     def description(self) -> str:
-        """Code, name and message: `error -32601 method not found: no such tool`. The message is left out if it only repeats the
-        name. All outputs use this text."""
+        """Code, name and message: `error -32601 method not found: no such tool`. A message equal to the name is left out."""
         name, message = error_name(self.code), self.text.strip()
         head = " ".join(filter(None, ("error", self.code_text, name)))
         return f"{head}: {message}" if message and message.lower() != name else head

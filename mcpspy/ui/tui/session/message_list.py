@@ -170,8 +170,7 @@ class MessageList(VirtualList):
         return super().mark(index) + own
 
     def sync(self, count: int) -> None:
-        """Show the current rows of the view. The cursor stays on its row, and the row on its screen line; a new sort
-        order moves it to the first row."""
+        """Show the current rows of the view. The cursor keeps its row and screen line, except in a new sort order."""
         view = self.view
         if self._is_settled:
             self._above = self.cursor - self.scroll_offset.y
