@@ -40,6 +40,7 @@ mcpspy lint last --ignore DATA205 --select DATA
 mcpspy lint last -q 'tool:forecast since:-5m'  # only findings on messages that match the filter (filter.md)
 mcpspy lint last --fail-on warning             # exit with 1 for warnings, too
 mcpspy lint last --format sarif > lint.sarif   # text, json, sarif, junit, github
+mcpspy lint recordings/ --statistics           # the number of findings per rule, as text or JSON
 mcpspy lint --explain LIFE302
 ```
 
@@ -64,6 +65,47 @@ live. [lint-findings.md](lint-findings.md) explains findings in sessions of well
 mcpspy reads a recording once, in constant memory. It forgets requests and events more than 4,096 back, so it detects
 a second response only if the first is not older. It fetches nothing: an external `$ref` in a schema is reported but
 not followed.
+
+## Settings of a project
+
+mcpspy reads the nearest `mcpspy.toml`, or `pyproject.toml` with a table `tool.mcpspy`, in the current folder or above
+it, up to a folder with `.git`; without one, the `mcpspy.toml` in the user's config folder. `--config FILE` names
+another file. In `mcpspy.toml`, the tables are `[lint]` and `[lint.servers."…"]`.
+
+```toml
+[tool.mcpspy.lint]
+select = ["ENV", "LIFE", "DATA"]
+ignore = ["DATA205"]
+fail-on = "warning"
+
+[tool.mcpspy.lint.servers."weather*"]  # sessions with such a name (mcpspy ls)
+ignore = ["LIFE402"]
+fail-on = "error"
+```
+
+The `ignore` of a server is added to the general one; its `select` and `fail-on` replace the general ones. An option on
+the command line replaces the same setting, also that of servers.
+
+## Baseline
+
+A baseline is a file of known findings, so that only new ones count, in every format and for the exit code:
+
+```console
+$ mcpspy lint recordings/ --baseline lint-baseline.json --update-baseline
+no new findings in 15 recordings
+lint-baseline.json: 78 findings written (78 new), 0 entries removed
+$ mcpspy lint recordings/ --baseline lint-baseline.json
+no new findings in 15 recordings
+lint-baseline.json: 85 known findings not shown
+```
+
+The report lists the entries that no longer occur, of the servers and rules that were checked; `--update-baseline`
+removes them. Equal findings are one entry, however often they occur.
+
+Findings are compared by a fingerprint of the session's name, the rule, the sender, the method, its subject (such as the
+tool), the message, and the offending part unless that is a whole message. Lines, the order of messages, ids, times,
+UUIDs and separate numbers do not count. The JSON format has it as `fingerprint`, SARIF as
+`partialFingerprints`.
 
 ## Examples
 

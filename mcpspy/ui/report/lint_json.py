@@ -11,16 +11,26 @@ from urllib.parse import quote
 
 from mcpspy import __version__
 from mcpspy.analysis.lint import Finding, LintRule, Severity
-from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, visible
+from mcpspy.ui.report.lint_scan import LintedRecording, visible
 
 
-def document(linted: Sequence[LintedRecording]) -> str:
+def document(
+    linted: Sequence[LintedRecording],
+    baseline: dict[str, Any] | None = None,
+    statistics: Counter[str] | None = None,
+) -> str:
+    """Return the report; `statistics`, the number of findings by code, replaces the findings."""
     counts = Counter(finding.severity for recording in linted for finding in recording.findings)
-    report = {
+    report: dict[str, Any] = {
         "recordings": [recording.title for recording in linted],
         "counts": {str(severity): counts[severity] for severity in Severity},
         "findings": [_finding(recording, finding) for recording in linted for finding in recording.findings],
     }
+    if statistics is not None:
+        del report["findings"]
+        report["statistics"] = dict(statistics.most_common())
+    if baseline is not None:
+        report["baseline"] = baseline
     return json.dumps(report, indent=2) + "\n"
 
 
@@ -36,7 +46,8 @@ def _finding(recording: LintedRecording, finding: Finding) -> dict[str, Any]:
         "t": finding.at,
         "from": finding.side or None,
         "excerpt": finding.excerpt,
-        "url": RULES_BY_CODE[finding.code].url,
+        "url": recording.rules[finding.code].url,
+        "fingerprint": finding.fingerprint(recording.server),
     }
 
 
@@ -49,7 +60,7 @@ _PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ","
 def github(recording: LintedRecording) -> Iterator[str]:
     for finding in recording.findings:
         path = recording.path(finding).translate(_PROPERTY)
-        title = f"{finding.code} {RULES_BY_CODE[finding.code].summary}".translate(_PROPERTY)
+        title = f"{finding.code} {recording.rules[finding.code].summary}".translate(_PROPERTY)
         text = visible(finding.message) + (f"\n{visible(finding.excerpt)}" if finding.excerpt else "")
         where = f"file={path},line={max(finding.place.line, 1)}"
         yield f"::{COMMANDS[finding.severity]} {where},title={title}::{text.translate(_VALUE)}"
@@ -62,8 +73,9 @@ LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "
 
 def sarif(linted: Sequence[LintedRecording]) -> str:
     """Return the log, with a line ending: one run, with the rules that have findings."""
-    codes = sorted({finding.code for recording in linted for finding in recording.findings})
-    rules = [_rule(RULES_BY_CODE[code]) for code in codes]
+    found = {f.code: recording.rules[f.code] for recording in linted for f in recording.findings}
+    codes = sorted(found)
+    rules = [_rule(found[code]) for code in codes]
     results = [
         _result(recording, finding, codes.index(finding.code))
         for recording in linted
@@ -95,6 +107,7 @@ def _result(recording: LintedRecording, finding: Finding, index: int) -> dict[st
         "level": LEVELS[finding.severity],
         "message": {"text": visible(finding.message)},
         "locations": [{"physicalLocation": {"artifactLocation": file, "region": region}}],
+        "partialFingerprints": {"mcpspyFinding/v1": finding.fingerprint(recording.server)},
     }
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from mcpspy.analysis.lint import RULES, EntryPosition, Finding, Linter, LintRule, StreamingSession
+from mcpspy.analysis.lint import RULES, EntryPosition, Finding, Linter, LintRule, Severity, StreamingSession
 from mcpspy.core.recording.decode import Header, read_entry
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Change
@@ -86,6 +86,10 @@ class LintedRecording(NamedTuple):
     title: str
     parts: list[Path]
     findings: list[Finding]
+    server: str = ""
+    """Name of the session, which names its server."""
+    fail_on: Severity = Severity.ERROR
+    rules: Mapping[str, LintRule] = RULES_BY_CODE
 
     def path(self, finding: Finding) -> str:
         return self.parts[finding.place.part - 1].as_posix()

@@ -47,6 +47,14 @@ def test_a_finding_has_a_position_and_a_message() -> None:
     )
 
 
+def test_a_finding_names_the_method_and_subject_of_its_message() -> None:
+    (finding,) = findings(
+        '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n<< {"jsonrpc":"2.0","id":2,"result":7}'
+    )
+
+    assert (finding.code, finding.about) == ("ENV108", "tools/call a")
+
+
 def test_an_answer_has_the_revision_of_its_request() -> None:
     modern = '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n'
     untyped = '<< {"jsonrpc":"2.0","id":2,"result":{"content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{}}}}'

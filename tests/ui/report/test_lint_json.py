@@ -27,6 +27,7 @@ def test_a_finding_has_all_members() -> None:
                 "from": "server",
                 "excerpt": "DEBUG",
                 "url": "https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio",
+                "fingerprint": finding().fingerprint("a"),
             }
         ],
     }
