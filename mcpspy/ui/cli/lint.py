@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from mcpspy.analysis.lint import RULES, Finding, Severity
+from mcpspy.analysis.lint import Finding, Severity
 from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
@@ -24,6 +24,7 @@ from mcpspy.ui.report.lint_text import (
     MOST,
     explanation,
     finding_lines,
+    hint_lines,
     more_lines,
     statistics_lines,
     verdict,
@@ -60,6 +61,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         **UNSAFE_REGEX,
         "--baseline": ("FILE", "report only findings that are not in this file of known ones"),
         "--update-baseline": (None, "write the findings to the file of --baseline"),
+        "--hints": (
+            None,
+            "text: below the first finding of a rule, also print why it matters and how to fix it",
+        ),
         "--statistics": (None, "print the number of findings per rule instead of the findings"),
         "--config": (
             "FILE",
@@ -82,7 +87,7 @@ def main(args: argparse.Namespace) -> int:
     if args.explain is not None:
         return _explain(args.explain)
     _check(args)
-    settings = LintSettings(args, RULES)
+    settings = LintSettings(args)
     query = query_of(args.filter, allow_unsafe=read_unsafe_regex(args))
     baseline = Baseline(args.baseline, is_updated=args.update_baseline) if args.baseline is not None else None
     checked: dict[str, set[str]] = {}
@@ -91,7 +96,7 @@ def main(args: argparse.Namespace) -> int:
     codes: Counter[str] = Counter()
     is_failed = False
     linted = []
-    report = _TextReport(args.all) if args.format == "text" and not args.statistics else None
+    report = _TextReport(args.all, args.hints) if args.format == "text" and not args.statistics else None
     gc.disable()  # Objects are freed with their line: there are no cycles to collect.
     try:
         for title, recording in found:
@@ -207,8 +212,9 @@ def _write(
 class _TextReport:
     """Prints each finding at once."""
 
-    def __init__(self, is_complete: bool) -> None:
+    def __init__(self, is_complete: bool, has_hints: bool) -> None:
         self._is_complete = is_complete
+        self._has_hints = has_hints
         self._output = Output()
         self._shown: Counter[str] = Counter()
         self._left_out: Counter[str] = Counter()
@@ -224,6 +230,9 @@ class _TextReport:
             self.progress.clear()
         for line, tone in finding_lines(finding, path, self._output.width):
             self._output.line(line, tone)
+        if self._has_hints and self._shown[finding.code] == 1:
+            for line, tone in hint_lines(RULES_BY_CODE[finding.code], self._output.width):
+                self._output.line(line, tone)
 
     def end_of(self, path: str) -> None:
         for line, tone in more_lines(self._left_out, path):

@@ -1,13 +1,11 @@
 """Settings of `mcpspy lint`: the table [lint] of a project or the user.
 
-Servers may have changes to them, and an option of the command line replaces the same setting. No setting names a file of rules: mcpspy runs only files that
-the user names on the command line.
+Single servers may have changes to them, and an option of the command line replaces the same setting.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -21,9 +19,8 @@ NAMES = (*LISTS, "fail-on")
 
 
 class LintSettings:
-    def __init__(self, args: argparse.Namespace, rules: Sequence[LintRule]) -> None:
+    def __init__(self, args: argparse.Namespace) -> None:
         """Read and check the settings and the options. Raises UsageError or CannotStart."""
-        self._rules = rules
         file = args.config or project_file()
         self._file = file or config_file()
         settings = table("lint", file)
@@ -36,7 +33,7 @@ class LintSettings:
         }
         self._options = {"select": args.select, "ignore": args.ignore, "fail-on": args.fail_on}
         try:
-            selected(args.select, args.ignore, rules)
+            selected(args.select, args.ignore)
         except ValueError as error:
             raise UsageError(sanitize(f"lint: unknown rule code {error}"), CODES) from None
 
@@ -48,22 +45,20 @@ class LintSettings:
                 ignored = [*merged.get("ignore", ()), *changes.get("ignore", ())]
                 merged |= {**changes, "ignore": ignored}
         merged |= {name: value for name, value in self._options.items() if value}
-        rules = selected(merged.get("select", ()), merged.get("ignore", ()), self._rules)
+        rules = selected(merged.get("select", ()), merged.get("ignore", ()))
         return rules, Severity(merged.get("fail-on", Severity.ERROR))
 
     def _checked(self, settings: Any, where: str) -> dict[str, Any]:
         if not isinstance(settings, dict):
             raise self._wrong(f"{where}: not a table", f"use {', '.join(NAMES)}")
         for name, value in settings.items():
-            if name in ("rules-file", "rules_file"):
-                raise self._wrong(f"{where}.{name}: not a setting", "name the file on the command line")
             if name not in NAMES:
                 raise self._wrong(f"{where}.{name}: unknown setting", f"use {', '.join(NAMES)}, servers")
             if name in LISTS:
                 if not isinstance(value, list) or not all(isinstance(code, str) for code in value):
                     raise self._wrong(f"{where}.{name}: not a list of rule codes", f'write {name} = ["ENV"]')
                 try:
-                    selected(value, (), self._rules)
+                    selected(value)
                 except ValueError as error:
                     raise self._wrong(f"{where}.{name}: unknown rule code {error}", CODES) from None
             elif value not in list(Severity):

@@ -17,7 +17,7 @@ from mcpspy.analysis.diff import ChangeSeverity, ComparedCase, DiffChange, Sessi
 from mcpspy.analysis.lint import Finding, Severity
 from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.report import diff_text
-from mcpspy.ui.report.lint_scan import LintedRecording, visible
+from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, visible
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 does not allow, even escaped (2.2, Characters)."""
@@ -102,7 +102,7 @@ def lint_junit(linted: Sequence[LintedRecording]) -> str:
         if not by_code:
             ET.SubElement(suite, "testcase", {"classname": "mcpspy.lint", "name": "no findings"})
         for code, found in sorted(by_code.items()):
-            rule = recording.rules[code]
+            rule = RULES_BY_CODE[code]
             case = {"classname": f"mcpspy.lint.{rule.family}", "name": f"{code} {rule.summary}"}
             _fill_finding(ET.SubElement(suite, "testcase", case), recording, found)
     root.attrib |= {"tests": str(tests), "failures": str(failures), "errors": "0"}

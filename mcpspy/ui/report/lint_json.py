@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from mcpspy import __version__
 from mcpspy.analysis.lint import Finding, LintRule, Severity
-from mcpspy.ui.report.lint_scan import LintedRecording, visible
+from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, visible
 
 
 def document(
@@ -46,7 +46,8 @@ def _finding(recording: LintedRecording, finding: Finding) -> dict[str, Any]:
         "t": finding.at,
         "from": finding.side or None,
         "excerpt": finding.excerpt,
-        "url": recording.rules[finding.code].url,
+        "url": RULES_BY_CODE[finding.code].url,
+        "hint": " ".join(RULES_BY_CODE[finding.code].explanation.split()),
         "fingerprint": finding.fingerprint(recording.server),
     }
 
@@ -60,7 +61,7 @@ _PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ","
 def github(recording: LintedRecording) -> Iterator[str]:
     for finding in recording.findings:
         path = recording.path(finding).translate(_PROPERTY)
-        title = f"{finding.code} {recording.rules[finding.code].summary}".translate(_PROPERTY)
+        title = f"{finding.code} {RULES_BY_CODE[finding.code].summary}".translate(_PROPERTY)
         text = visible(finding.message) + (f"\n{visible(finding.excerpt)}" if finding.excerpt else "")
         where = f"file={path},line={max(finding.place.line, 1)}"
         yield f"::{COMMANDS[finding.severity]} {where},title={title}::{text.translate(_VALUE)}"
@@ -73,9 +74,8 @@ LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "
 
 def sarif(linted: Sequence[LintedRecording]) -> str:
     """Return the log, with a line ending: one run, with the rules that have findings."""
-    found = {f.code: recording.rules[f.code] for recording in linted for f in recording.findings}
-    codes = sorted(found)
-    rules = [_rule(found[code]) for code in codes]
+    codes = sorted({finding.code for recording in linted for finding in recording.findings})
+    rules = [_rule(RULES_BY_CODE[code]) for code in codes]
     results = [
         _result(recording, finding, codes.index(finding.code))
         for recording in linted
@@ -91,6 +91,7 @@ def _rule(rule: LintRule) -> dict[str, Any]:
         "id": rule.code,
         "shortDescription": {"text": rule.summary},
         "fullDescription": {"text": rule.explanation},
+        "help": {"text": rule.explanation},
         "helpUri": rule.url,
         "defaultConfiguration": {"level": LEVELS[rule.severity]},
     }

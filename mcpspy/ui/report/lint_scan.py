@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -89,7 +89,6 @@ class LintedRecording(NamedTuple):
     server: str = ""
     """Name of the session, which names its server."""
     fail_on: Severity = Severity.ERROR
-    rules: Mapping[str, LintRule] = RULES_BY_CODE
 
     def path(self, finding: Finding) -> str:
         return self.parts[finding.place.part - 1].as_posix()

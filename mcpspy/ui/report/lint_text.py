@@ -31,6 +31,12 @@ def finding_lines(finding: Finding, path: str, width: int = 0) -> Iterator[Toned
         yield f"    | {visible(finding.excerpt)}", rows.QUIET
 
 
+def hint_lines(rule: LintRule, width: int = 0) -> Iterator[Toned]:
+    """Yield the explanation of a rule, to be printed below a finding."""
+    for line in _wrapped(f"    = {' '.join(rule.explanation.split())}", width or 100):
+        yield line, None
+
+
 def more_lines(left_out: Counter[str], path: str) -> Iterator[Toned]:
     for code, count in left_out.items():
         yield f"{visible(path)} {code} … and {count} more; --all shows them", rows.QUIET

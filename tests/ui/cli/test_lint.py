@@ -365,6 +365,19 @@ def test_a_filter_that_cannot_be_read_is_one_line(capsys: pytest.CaptureFixture[
     assert "lint: --filter, character 6: findings are available only in" in capsys.readouterr().err
 
 
+def test_hints_are_below_the_first_finding_of_a_rule(
+    make_recording: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(make_recording([("server", b"oops")] * 3))
+
+    main(["lint", path, "--select", "ENV", "--hints"])
+    printed = capsys.readouterr().out
+    assert printed.count("    = Usually the server printed something to stdout") == 1
+    assert "Write to stderr instead" in " ".join(printed.split())
+    main(["lint", path, "--select", "ENV"])
+    assert "Write to stderr" not in capsys.readouterr().out
+
+
 def test_statistics_are_a_line_per_rule_the_most_frequent_first(
     make_recording: Make, capfd: pytest.CaptureFixture[str]
 ) -> None:

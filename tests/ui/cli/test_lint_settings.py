@@ -74,7 +74,6 @@ def test_the_nearest_file_is_read_and_mcpspy_toml_comes_before_pyproject(
         ("servers = 1", "lint.servers: not a table"),
         ("servers = {a = 1}", "lint.servers.a: not a table"),
         ("servers.a.ignore = ['X']", "lint.servers.a.ignore: unknown rule code X"),
-        ("rules-file = 'x.py'", "lint.rules-file: not a setting (name the file on the command line)"),
     ],
 )
 def test_an_error_in_the_settings_is_one_line(

@@ -38,7 +38,14 @@ def checked(*recordings: LintedRecording) -> dict[str, Any]:
     ids = [rule["id"] for rule in driver["rules"]]
     assert len(set(ids)) == len(ids)
     for rule in driver["rules"]:
-        assert rule.keys() == {"id", "shortDescription", "fullDescription", "helpUri", "defaultConfiguration"}
+        assert rule.keys() == {
+            "id",
+            "shortDescription",
+            "fullDescription",
+            "help",
+            "helpUri",
+            "defaultConfiguration",
+        }
         assert isinstance(rule["shortDescription"]["text"], str)
         assert isinstance(rule["fullDescription"]["text"], str)
         assert URI.fullmatch(rule["helpUri"])
