@@ -48,7 +48,8 @@ class Baseline:
         """Return whether the finding is known, as all are if the baseline is updated; remember that it occurs."""
         fingerprint = finding.fingerprint(server)
         values = (server, finding.code, visible(finding.about), visible(finding.message), fingerprint)
-        self._seen.setdefault(fingerprint, dict(zip(MEMBERS, values, strict=True)))
+        entry = self._old.get(fingerprint) or dict(zip(MEMBERS, values, strict=True))
+        self._seen.setdefault(fingerprint, entry)
         is_known = self._is_updated or fingerprint in self._old
         self.known += is_known
         return is_known

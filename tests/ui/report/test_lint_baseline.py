@@ -73,6 +73,21 @@ def test_entries_that_were_not_checked_are_neither_missing_nor_removed(
     assert main(["lint", other, "--baseline", baseline]) == 1
 
 
+def test_an_update_does_not_change_the_entries_of_known_findings(
+    make_recording: Make, tmp_path: Path
+) -> None:
+    file = tmp_path / "known.json"
+    written = []
+    for number in (5, 17):
+        answer = b'{"jsonrpc":"2.0","id":%d,"result":{}}' % number
+        path = make_recording([("server", answer)], name="a")
+        main(["lint", str(path), "--baseline", str(file), "--update-baseline"])
+        written.append(file.read_text(encoding="utf-8"))
+
+    assert "request id 5" in written[0]
+    assert written[0] == written[1]
+
+
 def test_an_update_adds_and_removes_entries(
     baseline: str, make_recording: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
