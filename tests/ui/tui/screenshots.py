@@ -82,6 +82,7 @@ TOOLS = [
     {
         "name": "read_file",
         "inputSchema": {
+            "type": "object",
             "required": ["path"],
             "properties": {
                 "path": {"type": "string", "description": "Path of the file, in an allowed folder"},
@@ -90,8 +91,8 @@ TOOLS = [
             },
         },
     },
-    {"name": "write_file", "inputSchema": {"required": ["path", "text"]}},
-    {"name": "move_file", "inputSchema": {"required": ["source", "destination"]}},
+    {"name": "write_file", "inputSchema": {"type": "object", "required": ["path", "text"]}},
+    {"name": "move_file", "inputSchema": {"type": "object", "required": ["source", "destination"]}},
 ]
 
 LISTED = (
