@@ -1,4 +1,4 @@
-"""`mcpspy stats`: counts, latency, sizes, concurrency; with --context, the cost of tools in a model's context."""
+"""`mcpspy stats`: counts, latency, sizes, concurrency, and the context cost of tools."""
 
 from __future__ import annotations
 
