@@ -19,7 +19,7 @@ _DIGITS = re.compile("[0-9]{1,3}")
 _MIXED = re.compile("[0-9][A-Za-z]|[A-Za-z][0-9]")
 _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]+")
 _PREFIX = re.compile(r"[!-/:-@\[-`{-~](?=[A-Za-z])")
-_SPACE = re.compile(r"[ \t]{2,}|\s*[\r\n]+")
+_SPACE = re.compile(r"[ \t]{2,}|[\r\n]+(?:[ \t]*[\r\n]+)*")
 _SPACED_DIGIT = re.compile(" (?=[0-9])")
 _OTHER = re.compile("[^\x00-\x7f]+")
 
