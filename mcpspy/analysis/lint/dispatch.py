@@ -67,6 +67,8 @@ class RuleDispatch:
                         event.number,
                         event.at,
                         event.side,
+                        f"{event.method} {event.subject or ''}".strip(),
+                        report.excerpt is None and kind is not EventKind.MALFORMED,
                     )
                 )
         return found

@@ -47,6 +47,24 @@ def test_a_finding_has_a_position_and_a_message() -> None:
     )
 
 
+def test_a_finding_names_the_method_and_subject_of_its_message() -> None:
+    (finding,) = findings(
+        '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"content":7}}'
+    )
+
+    assert finding.about == "tools/call a"
+
+
+def test_only_a_whole_message_counts_as_one() -> None:
+    (unsolicited,) = findings('< {"id":77,"result":{}}')
+    (malformed,) = findings("@ bare\n<< DEBUG")
+    (part,) = findings('> {"id":9007199254740993,"method":"ping"}\n< {"id":9007199254740993,"result":{}}')[:1]
+
+    assert unsolicited.is_whole
+    assert not malformed.is_whole
+    assert not part.is_whole
+
+
 def test_an_answer_has_the_revision_of_its_request() -> None:
     modern = '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n'
     untyped = '<< {"jsonrpc":"2.0","id":2,"result":{"content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{}}}}'
