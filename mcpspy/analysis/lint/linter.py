@@ -10,11 +10,18 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from mcpspy.analysis.lint.dispatch import EXCERPT, RuleDispatch
-from mcpspy.analysis.lint.event import LintEvent, is_unusual
+from mcpspy.analysis.lint.event import LintEvent, is_line_limit, is_truncated, is_unusual
 from mcpspy.analysis.lint.finding import EntryPosition, EventKind, Finding
 from mcpspy.analysis.lint.rule import LEGACY, LintRule
 from mcpspy.analysis.lint.rules import RULES
-from mcpspy.analysis.lint.state import ConversationState, HttpPost, LintState, PendingRequest, forget
+from mcpspy.analysis.lint.state import (
+    ANSWERED,
+    ConversationState,
+    HttpPost,
+    LintState,
+    PendingRequest,
+    forget,
+)
 from mcpspy.core.protocol.mcp_headers import argument_headers
 from mcpspy.core.protocol.message import (
     AnyMessage,
@@ -23,13 +30,15 @@ from mcpspy.core.protocol.message import (
     Notification,
     Request,
     Result,
+    loads,
     meta_raw,
 )
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
-from mcpspy.core.protocol.spec import CLIENT, META, MODERN, REVISIONS, other
+from mcpspy.core.protocol.spec import CLIENT, META, MODERN, REVISIONS, SERVER, other
 from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.session.correlation import REPEATED_EVENT
 from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.request_table import NO_ID
 from mcpspy.core.session.session import Change
 
 
@@ -91,6 +100,9 @@ def _add_response(what: Result | Failure, event: LintEvent, request: Request) ->
         event.state.learn_tools(event.result, event.place, what.data)
 
 
+EXPLAINS_MISSING_RESPONSES = ("LIFE401", "LIFE403", "LIFE407")
+"""Rules about the end of a server; their findings count the requests without a response."""
+
 _KINDS: dict[type, EventKind] = {
     Request: EventKind.REQUEST,
     Notification: EventKind.NOTIFICATION,
@@ -136,6 +148,9 @@ class Linter:
     def end(self) -> list[Finding]:
         """Return the findings of the end; to be called once, after the session's own `end`."""
         findings = []
+        for post in self._known.posts.values():  # Their ends are missing.
+            for event in post.deferred:
+                findings += self._check_malformed(event)
         for pending in self._known.open.values():
             exchange, request = pending.exchange, pending.exchange.request
             if exchange.state is State.UNANSWERED and request.frame.to is None:
@@ -195,9 +210,65 @@ class Linter:
         )
         if frame.http is not None:
             self._add_to_post(what, kind, event, frame.http)
-        found = self._check(kind, event)
+        found = (
+            self._check_message(kind, event)
+            if frame.side == SERVER or kind is EventKind.MALFORMED
+            else self._check(kind, event)
+        )
         update_state(what, event)
         return found
+
+    def _check_message(self, kind: EventKind, event: LintEvent) -> list[Finding]:
+        """Check a message that may not be one: the body of an HTTP error, or part of a message that was cut."""
+        what = event.message
+        post = self._known.posts.get(what.frame.http) if what.frame.http is not None else None
+        if kind is not EventKind.MALFORMED:
+            is_error = post is not None and post.status >= 400
+            is_judged = not is_error or not (what.flaws or event.flaw == NO_ID)
+            return self._check(kind, event) if is_judged else []
+        if post is not None and event.side == SERVER:
+            if post.status < 400:
+                post.deferred.append(event)
+            return []
+        return self._check_malformed(event)
+
+    def _check_malformed(self, event: LintEvent) -> list[Finding]:
+        """Check data that is not a message. The rest of a cut line, and the request without a response that it causes,
+        are not reported again.
+        """
+        run, cut = self._known.non_json[event.side], event.cut
+        is_line = event.message.frame.http is None
+        rest, run.cut = run.cut and is_line and run.cut + event.data, b""
+        if rest:
+            if is_line_limit(len(event.data)) and is_truncated(rest):
+                run.cut = rest
+                return []
+            if loads(rest) is not None:
+                return []
+        if is_line and cut is not None:
+            run.cut = event.data
+        found = self._check(EventKind.MALFORMED, event)
+        if cut is not None:
+            self._forget_request_of(event)
+        return found
+
+    def _forget_request_of(self, event: LintEvent) -> None:
+        """Forget the request whose response was cut: the one with its id, of its HTTP exchange, or the only one."""
+        number, opened = event.message.frame.http, self._known.open
+        waiting = {
+            key: pending.exchange.request
+            for key, pending in opened.items()
+            if pending.conversation is event.conversation and pending.exchange.request.side != event.side
+        }
+        head = event.data[:EXCERPT].replace(b" ", b"")
+        named = [
+            key
+            for key, request in waiting.items()
+            if (number is not None and request.frame.http == number)
+            or b'"id":%b,' % request.id.encode() in head
+        ]
+        for key in named or (waiting if len(waiting) == 1 else ()):
+            del opened[key]
 
     def _add_to_post(self, what: AnyMessage, kind: EventKind, event: LintEvent, number: int) -> None:
         """Add a message to its HTTP exchange."""
@@ -238,6 +309,12 @@ class Linter:
         found = self._check_note(change, note, place, conversation)
         if kind == "eof" and fields.get("from") == CLIENT:
             conversation.closed_at = note.at
+        elif kind == "exit" and any(finding.code in EXPLAINS_MISSING_RESPONSES for finding in found):
+            self._known.open.clear()
+        elif kind == "oversized":
+            for key, pending in list(self._known.open.items()):
+                if pending.exchange.request.frame.http == fields.get("http") is not None:
+                    del self._known.open[key]
         elif kind == "sse" and fields.get("event") == "endpoint":
             conversation.is_sse = True
         elif kind in ("http", "http-end") and isinstance(number := fields.get("http"), int):
@@ -246,16 +323,30 @@ class Linter:
             if kind == "http":
                 self._post(number, place, change.number, note.at).head = fields
             else:
-                found += self._ended(number, conversation)
+                hung_up = fields.get("hung_up")
+                found += self._ended(number, conversation, hung_up if isinstance(hung_up, str) else None)
         return found
 
-    def _ended(self, number: int, conversation: ConversationState) -> list[Finding]:
-        """Check an HTTP exchange that has ended."""
+    def _ended(self, number: int, conversation: ConversationState, hung_up: str | None) -> list[Finding]:
+        """Check an HTTP exchange that has ended; `hung_up` is the side that closed it early."""
         posts = self._known.posts
         post = posts.get(number)
         if post is None or post.head is None:
             return []
         del posts[number]
+        found: list[Finding] = []
+        for malformed in post.deferred:
+            malformed.hung_up = hung_up
+            if (
+                malformed.cut is not None
+                or post.category(is_sse=conversation.is_sse) not in ANSWERED
+                or post.is_json
+            ):
+                found += self._check_malformed(malformed)
+        if hung_up is not None:
+            for pending in self._known.open.values():
+                if pending.exchange.request.frame.http == number:
+                    pending.hung_up = hung_up
         event = LintEvent(
             Note(post.at, "http", post.head),
             self._known,
@@ -267,7 +358,7 @@ class Linter:
             CLIENT,
             post=post,
         )
-        found = self._check(EventKind.POST, event)
+        found += self._check(EventKind.POST, event)
         session_id = post.response.get("mcp-session-id")
         if isinstance(session_id, str) and post.introduces:
             self._known.session_ids.add(session_id)

@@ -7,9 +7,9 @@ is a conversation. Owns the names by which rules select HTTP exchanges (`about`)
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from mcpspy.analysis.lint.finding import EntryPosition, EventKind
 from mcpspy.analysis.lint.schemas import CheckedSchema, SchemaCache
@@ -20,6 +20,11 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.redact.prefilter import Prefilter
 from mcpspy.core.redact.redactor import Redactor
 from mcpspy.core.session.exchange import Exchange
+
+if TYPE_CHECKING:
+    from mcpspy.analysis.lint.event import LintEvent
+
+MESSAGE_TYPES = ("application/json", "text/event-stream")
 
 NO_MESSAGE = ""
 """No message: a GET or a DELETE."""
@@ -37,6 +42,9 @@ UNREADABLE = "unreadable"
 
 SSE = "sse"
 """Anything over HTTP+SSE, the transport of 2024-11-05, which has other rules."""
+
+ANSWERED = (INITIALIZES, REQUESTS)
+"""Content of a POST whose response must contain messages."""
 
 POSTED = (INITIALIZES, REQUESTS, NOTIFIES, UNREADABLE)
 
@@ -66,6 +74,8 @@ class HttpPost(Struct, gc=False):
     """The `http` note's fields."""
     param_headers: dict[str, str] | None = None
     """Headers that repeat arguments of the call in its body, with their values."""
+    deferred: list[LintEvent] = field(default_factory=list)
+    """Malformed messages of the response, to be checked when it is known whether it was cut."""
 
     @property
     def status(self) -> int:
@@ -85,6 +95,16 @@ class HttpPost(Struct, gc=False):
     def revision(self) -> str | None:
         """The revision in the `_meta` of the requests in its body."""
         return next((posted.revision for posted in self.posted if posted.revision), None)
+
+    @property
+    def content_type(self) -> str:
+        """Media type of the response, without parameters."""
+        return str(self.response.get("content-type", "")).partition(";")[0].strip().lower()
+
+    @property
+    def is_json(self) -> bool:
+        """True if the response has a type that contains messages."""
+        return self.content_type in MESSAGE_TYPES
 
     @property
     def introduces(self) -> bool:
@@ -132,6 +152,8 @@ class PendingRequest(Struct, gc=False):
     subject: str | None = None
     progress: float | None = None
     """The last reported progress."""
+    hung_up: str | None = None
+    """The side that closed its HTTP exchange before the response."""
 
 
 class ConversationState(Peers):
@@ -184,6 +206,8 @@ class NonJsonRun:
     """Consecutive lines of one side that are not JSON."""
 
     def __init__(self) -> None:
+        self.cut = b""
+        """The last line, if its end was cut."""
         self.lines: list[bytes] = []
         self.number = -1
         """Of the last line."""

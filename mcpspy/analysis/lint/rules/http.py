@@ -12,7 +12,15 @@ from urllib.parse import urlsplit
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
-from mcpspy.analysis.lint.state import NO_MESSAGE, NOTIFIES, POSTED, REQUESTS, UNREADABLE
+from mcpspy.analysis.lint.state import (
+    ANSWERED,
+    MESSAGE_TYPES,
+    NO_MESSAGE,
+    NOTIFIES,
+    POSTED,
+    REQUESTS,
+    UNREADABLE,
+)
 from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.core.protocol.mcp_headers import ANNOTATION, is_mismatch, param_headers
 from mcpspy.core.protocol.spec import MODERN, error_name
@@ -24,7 +32,6 @@ NOW = "2026-07-28/basic/transports/streamable-http#"
 
 VERSION, METHOD, NAME, SESSION = "mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id"
 
-BOTH = ("application/json", "text/event-stream")
 _NAMED = ("tools/call", "prompts/get", "resources/read")
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
 
@@ -49,7 +56,7 @@ post = RuleGroup(RULES, on=EventKind.POST)
 request = post.group(about=REQUESTS, page=HTTP + "protocol-version-header", since="2025-06-18")
 response = post.group(page=HTTP + "sending-messages-to-the-server", since="2025-03-26")
 session = post.group(page=HTTP + "session-management", until=LEGACY)
-modern = post.group(since=MODERN, valid=CALL % "")
+modern = post.group(since=MODERN, about=(*POSTED, NO_MESSAGE), valid=CALL % "")
 standard = modern.group(about=REQUESTS, page=NOW + "standard-request-headers")
 parameters = modern.group(page=NOW + "custom-headers-from-tool-parameters")
 
@@ -152,7 +159,7 @@ def accept(event: LintEvent) -> Iterator[Report]:
     """
     sent = event.post.request
     given = str(sent.get("accept", "")).lower()
-    if "*/*" not in given and not all(kind in given for kind in BOTH):
+    if "*/*" not in given and not all(kind in given for kind in MESSAGE_TYPES):
         yield Report(f"Accept is {given[:80] or 'missing'}: it must list both types", sent)
 
 
@@ -289,16 +296,15 @@ def body_of_202(event: LintEvent) -> Iterator[Report]:
 @response.error(
     "HTTP303",
     "response that is neither JSON nor an event stream",
-    about=REQUESTS,
+    about=ANSWERED,
     valid=(PING % "", PING % '{} {"content-type":"application/json; charset=utf-8"}'),
     invalid=PING % '{} {"content-type":"text/html"}',
 )
 def content_type(event: LintEvent) -> Iterator[Report]:
     """The response must be `application/json` or `text/event-stream`. Often it is a login page of a proxy instead."""
     post = event.post
-    given = str(post.response.get("content-type", "")).partition(";")[0].strip().lower()
-    if post.status == 200 and given not in BOTH:
-        yield Report(f"response of type {given[:60] or '(none)'}", post.response)
+    if post.status == 200 and not post.is_json:
+        yield Report(f"response of type {post.content_type[:60] or '(none)'}", post.response)
 
 
 @modern.error(
