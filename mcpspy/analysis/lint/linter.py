@@ -32,6 +32,7 @@ from mcpspy.core.protocol.message import (
     Result,
     loads,
     meta_raw,
+    text,
 )
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, REVISIONS, SERVER, other
@@ -52,6 +53,14 @@ def update_state(what: AnyMessage, event: LintEvent) -> None:
     if isinstance(what, Notification):
         if what.method == "notifications/initialized":
             conversation.is_initialized = True
+        elif (
+            what.method == "notifications/cancelled"
+            and event.exchange is None
+            and not event.state.session_ids
+        ):
+            _cancel_stateless(what, event)
+        elif what.method == "notifications/tools/list_changed":
+            event.state.is_listed = False
         conversation.has_notified[side] = True
         return
     if isinstance(what, Malformed):
@@ -62,6 +71,17 @@ def update_state(what: AnyMessage, event: LintEvent) -> None:
         if event.pending is not None:
             _add_response(what, event, event.pending.exchange.request)
     conversation.has_notified[side] = conversation.has_notified[other(side)] = False
+
+
+def _cancel_stateless(what: Notification, event: LintEvent) -> None:
+    """Forget the request that a cancellation names: without session ids, each POST is a conversation."""
+    for key, pending in list(event.state.open.items()):
+        request = pending.exchange.request
+        if what.frame.http is not None and (request.side, request.id) == (
+            what.side,
+            text(what.body.request_id),
+        ):
+            del event.state.open[key]
 
 
 def _add_request(what: Request, event: LintEvent) -> None:
@@ -78,7 +98,7 @@ def _add_request(what: Request, event: LintEvent) -> None:
             conversation.logs_requested = True
     conversation.add_request(what)
     if what.method == "initialize":
-        conversation.initialize_sent = True
+        conversation.initialize_sent, event.state.refused = True, 0
 
 
 def _add_response(what: Result | Failure, event: LintEvent, request: Request) -> None:

@@ -231,6 +231,10 @@ class LintState:
         self.is_listed = False
         """The last page of a tool listing was received."""
         self.server_capabilities: dict[str, Any] | None = None
+        self.is_legacy_server: bool | None = None
+        """True if a server responds to 2026-07-28 as in an earlier revision; None until its first response."""
+        self.refused = 0
+        """Number of requests of 2026-07-28 that the server refused because `initialize` is missing."""
         self.session_ids: set[str] = set()
         self.events: OrderedDict[tuple[str | None, str], int] = OrderedDict()
         """Stream and id of a server-sent event → hash of its message."""

@@ -218,9 +218,12 @@ def late_response(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def cancels_nothing(event: LintEvent) -> Iterator[Report]:
-    """Each side cancels its own requests, by id. A cancellation may cross the response to its request."""
-    if event.flaw is not None and event.exchange is None:
-        request_id = text(event.notification.body.request_id)
+    """Each side cancels its own requests, by id. A cancellation may cross the response to its request. Over HTTP without
+    session ids, mcpspy cannot assign it to a request.
+    """
+    is_stateless = event.message.frame.stream is not None and not event.state.session_ids
+    request_id = text(event.notification.body.request_id)
+    if event.flaw is not None and event.exchange is None and not (is_stateless and request_id is not None):
         yield Report(
             "cancellation without requestId"
             if request_id is None
