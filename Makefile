@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo setup environment test check lint types wheel peers recordings docs site bench fuzz soak clean
+.PHONY: help demo setup environment test check lint types wheel peers recordings docs site bench fuzz keys soak clean
 
 help:
 	@echo "make demo        set up, record a sample session and print it"
@@ -14,6 +14,7 @@ help:
 	@echo "make docs        generate the help in docs/ and the manual page"
 	@echo "make site        build the documentation site in build/site; dead links are errors"
 	@echo "make fuzz        run atheris for four minutes; FUZZ_SECONDS=3600: one hour per target"
+	@echo "make keys        send 20,000 random keys, clicks and resizes to the terminal UI"
 	@echo "make soak        run half an hour of load, kills, full disks and faults; SOAK_MINUTES=2: two minutes"
 	@echo "make bench       run the benchmarks beside other tools, about half an hour (docs/benchmarks.md)"
 
@@ -64,6 +65,10 @@ FUZZ_SECONDS ?= 60
 fuzz: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt '.[fuzz]'
 	for target in framing recording reading filtering; do $(BIN)/python -m fuzz.run $$target $(FUZZ_SECONDS) || exit; done
+
+# Random keys, clicks and resizes in the terminal UI, ten times as many as in the tests.
+keys: $(INSTALLED)
+	MCPSPY_RANDOM_EVENTS=20000 $(BIN)/python -m pytest tests/ui/tui/test_random_events.py -n auto
 
 # Linux only: it reads /proc.
 SOAK_MINUTES ?= 30

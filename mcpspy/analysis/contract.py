@@ -16,7 +16,7 @@ from msgspec import Struct
 from mcpspy.analysis import rows
 from mcpspy.core.protocol.message import Failure, Malformed
 from mcpspy.core.recording.decode import Damaged, Note
-from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.exchange import UNANSWERED, Exchange
 from mcpspy.core.session.session import Change, Session, is_injected
 
 CALL = "tools/call"
@@ -140,7 +140,7 @@ def _is_error(change: Change) -> bool:
     what, exchange = change.what, change.exchange
     if exchange is not None and exchange.request.method == "server/discover" and isinstance(what, Failure):
         return what.code != METHOD_NOT_FOUND  # So a server of an earlier revision answers a modern client.
-    return change.is_error or change.status is State.UNANSWERED
+    return change.is_error or change.status in UNANSWERED
 
 
 def _row(change: Change) -> str:

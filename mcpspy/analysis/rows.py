@@ -20,7 +20,7 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Damaged, Frame, Header, Note
 from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize, sanitize_bytes
-from mcpspy.core.session.exchange import FAILED, Exchange, State, outcome_of
+from mcpspy.core.session.exchange import FAILED, NOT_FORWARDED, Exchange, State, outcome_of
 from mcpspy.core.session.rule_notes import RULE, about, words
 from mcpspy.core.session.session import Change
 
@@ -29,6 +29,10 @@ FROM_CLIENT, FROM_SERVER, NO_DIRECTION = "→", "←", "·"
 
 OK, BAD, OPEN, QUIET, ISSUE = "ok", "bad", "open", "quiet", "issue"
 """Tones: a colour may emphasise them, but the text alone must be clear without it."""
+
+
+REASON = 1000
+"""Maximum characters of a tool error's text in a row."""
 
 
 class Row(NamedTuple):
@@ -64,6 +68,7 @@ def row(change: Change) -> Row:
     if isinstance(what, Request | Result | Failure):
         id_text = what.id or "null"
     status, tone = _status(change)
+    status = _with_reason(status, what)
     status, tone = _with_notes(status, tone, [*_effects(change), *_flaws(change)])
     status = with_batch(status, what)
     return Row(
@@ -85,6 +90,7 @@ def exchange_row(change: Change, sizes: tuple[int, int | None], now: float) -> R
     if exchange is None:
         return first
     status, tone = outcome(exchange)
+    status = _with_reason(status, exchange.answer)
     notes = [*exchange.effects, *(_flaws(change) if isinstance(change.what, Request) else ())]
     answer = exchange.answer
     if answer is not None:
@@ -104,6 +110,10 @@ def exchange_row(change: Change, sizes: tuple[int, int | None], now: float) -> R
 def _with_notes(status: str, tone: str, notes: list[str]) -> tuple[str, str]:
     if not notes:
         return status, tone
+    if status in NOT_FORWARDED:  # The note on the action also names who did it.
+        notes = "; ".join(notes).split("; ")
+        status = next((note for note in notes if note.startswith(status)), status)
+        notes = [note for note in notes if note != status]
     return "; ".join([status, *notes] if status else notes), tone if tone == BAD else ISSUE
 
 
@@ -148,9 +158,19 @@ def _words(state: State, answer: Result | Failure | None) -> tuple[str, str]:
         State.INPUT_REQUIRED: OPEN,
         State.CANCELLED: QUIET,
         State.UNKNOWN: QUIET,
+        State.ABANDONED: QUIET,
+        State.DROPPED: ISSUE,
         State.LATE: ISSUE,
     }.get(state, BAD)
     return str(state), tone
+
+
+def _with_reason(status: str, message: object) -> str:
+    """Return the status of a tool error with the first words of its text."""
+    if status != State.TOOL_ERROR or not isinstance(message, Result):
+        return status
+    reason = " ".join(message.text[:REASON].split())
+    return f"{status}: {reason}" if reason else status
 
 
 def has_failed(exchange: Exchange) -> bool:

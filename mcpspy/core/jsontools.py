@@ -180,6 +180,24 @@ def replaced(data: bytes, path: tuple[str, ...], value: bytes) -> bytes:
         return _replaced_loosely(data, path, value)
 
 
+def with_member(data: bytes, path: tuple[str, ...], value: bytes) -> bytes:
+    """Return the object with this JSON text at each member of this path; all other bytes are kept, as are duplicates.
+
+    Raise ValueError if the text is not strict JSON. Nothing changes if the path does not exist.
+    """
+    first, *rest = path
+    edges = json_parts(data).edges
+    if not edges or data[edges[0]] != ord("{"):
+        return data
+    pieces, place = [], 0
+    for begin, colon, end in zip(edges[::2], edges[1::2], edges[2::2], strict=False):
+        if json.loads(data[begin + 1 : colon]) == first:  # orjson refuses lone surrogates.
+            old = data[colon + 1 : end]
+            pieces += [data[place : colon + 1], with_member(old, tuple(rest), value) if rest else value]
+            place = end
+    return b"".join([*pieces, data[place:]])
+
+
 class JsonParts(NamedTuple):
     """Slices of a JSON text."""
 
@@ -187,6 +205,8 @@ class JsonParts(NamedTuple):
     """Key (JSON text; empty in an array) and text of each member or item of the outermost container."""
     deep: list[tuple[int, int]]
     """Begin and end of each container at the level `DEEP`, which contain everything below it."""
+    edges: list[int]
+    """Positions of the outermost brackets, and of the colons and commas between them."""
 
 
 def json_parts(data: bytes) -> JsonParts:
@@ -218,10 +238,10 @@ def json_parts(data: bytes) -> JsonParts:
         raise ValueError(f"invalid at byte {place}")
     texts = [data[begin + 1 : end].strip(_BLANKS) for begin, end in pairwise(edges)]
     if len(edges) == 2 and not texts[0]:
-        return JsonParts([], deep)
+        return JsonParts([], deep, edges)
     if edges and data[edges[0]] == ord("{"):
-        return JsonParts(list(zip(texts[::2], texts[1::2], strict=True)), deep)
-    return JsonParts([(b"", text) for text in texts], deep)
+        return JsonParts(list(zip(texts[::2], texts[1::2], strict=True)), deep, edges)
+    return JsonParts([(b"", text) for text in texts], deep, edges)
 
 
 def members_of(data: bytes | Raw) -> dict[str, Raw]:

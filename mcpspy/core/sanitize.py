@@ -42,7 +42,9 @@ _FLAGS = tuple(
 
 def sanitize(text: str) -> str:
     """Return the text as one line without control and invisible characters."""
-    return text.translate(_CONTROLS) if text.isascii() else _hidden().sub(_marked, text)
+    if text.isascii():
+        return text if text.isprintable() else text.translate(_CONTROLS)
+    return _hidden().sub(_marked, text)
 
 
 def sanitize_bytes(data: bytes) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from mcpspy.analysis.rows import row
 from mcpspy.core.protocol.message import Failure, Request, Result
-from mcpspy.core.query.item import ExchangeItem, MessageItem
+from mcpspy.core.query.item import ExchangeItem, MessageItem, is_near_failure, reports_failure
 from mcpspy.core.query.parser import Query
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.columns import FAILURE, NOTE, REQUEST, RESULT, RowKind
@@ -16,11 +16,15 @@ from mcpspy.ui.session_model import SessionModel
 
 
 class ChangeItem(MessageItem):
-    __slots__ = ("_change", "findings")
+    __slots__ = ("_change", "_changes", "findings")
 
-    def __init__(self, change: Change, findings: Collection[str] = ()) -> None:
+    def __init__(
+        self, change: Change, findings: Collection[str] = (), changes: Sequence[Change] = ()
+    ) -> None:
+        """`changes` are those of the session, which decide whether a line of stderr is next to a failure."""
         super().__init__(change.what, None if change.exchange is None else change.exchange.request)
         self._change = change
+        self._changes = changes
         self.findings = findings
         """Findings of `lint`: `ENV101 error` …"""
 
@@ -40,6 +44,18 @@ class ChangeItem(MessageItem):
     @property
     def has_issue(self) -> bool:
         return super().has_issue or (self._change.flaw is not None and not isinstance(self._entry, Note))
+
+    @property
+    def is_failed_event(self) -> bool:
+        if isinstance(self._entry, Note) and self._entry.kind == "stderr":
+            return is_near_failure(self._change.number, len(self._changes), self._failed)
+        return super().is_failed_event
+
+    def _failed(self, number: int) -> bool | None:
+        change = self._changes[number]
+        if isinstance(change.what, Note):
+            return reports_failure(change.what) or None
+        return isinstance(change.what, Result | Failure) and change.is_error
 
     def text(self) -> bytes:
         """Return the original bytes; for a note without text, the words of its row."""
@@ -75,8 +91,8 @@ def exchange_item(exchange: Exchange, kind: str = "exchange") -> ExchangeItem:
     return item
 
 
-def exchange_filter(query: Query | None) -> Callable[[Change], bool]:
-    """Return a filter for changes of a complete session: a request and its response are kept together."""
+def exchange_filter(query: Query | None, changes: Sequence[Change] = ()) -> Callable[[Change], bool]:
+    """Return a filter for the changes of a complete session: a request and its response are kept together."""
     if query is None:
         return lambda change: True
     matches = query.matches
@@ -85,7 +101,7 @@ def exchange_filter(query: Query | None) -> Callable[[Change], bool]:
     def keep(change: Change) -> bool:
         what, exchange = change.what, change.exchange
         if exchange is None or not (isinstance(what, Request) or what is exchange.answer):
-            return matches(ChangeItem(change))
+            return matches(ChangeItem(change, changes=changes))
         number = exchange.number
         if number not in exchanges:
             answer = exchange.answer
@@ -185,6 +201,25 @@ class RowItem:
             return True
         answer = index.pair(row) if self.exchanges and index.kind(row) is RowKind.REQUEST else None
         return answer is not None and answer in index.flaws
+
+    @property
+    def is_failed_event(self) -> bool:
+        index, row = self._index, self.row
+        if index.what[row] & 7 != NOTE:
+            return False
+        if index.texts[index.method[row]] == "stderr":
+            return is_near_failure(row, len(index), self._failed)
+        return bool(self._failed(row))
+
+    def _failed(self, row: int) -> bool | None:
+        index = self._index
+        kind = index.what[row] & 7
+        if kind != NOTE:
+            return kind in _ANSWERS and index.has_failed(row)
+        if index.texts[index.method[row]] == "exit":
+            note = self._log.message(row)
+            return (isinstance(note, Note) and reports_failure(note)) or None
+        return index.has_failed(row) or None
 
     @property
     def is_batch(self) -> bool:

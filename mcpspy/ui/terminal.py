@@ -7,7 +7,6 @@ The last line disappears before anything else is printed; it is not shown if std
 
 from __future__ import annotations
 
-import gc
 import os
 import shutil
 import sys
@@ -20,7 +19,7 @@ from typing import Self
 from mcpspy.analysis import rows
 from mcpspy.core.redact.placeholder import TEXT_PLACEHOLDER
 from mcpspy.core.sanitize import sanitize
-from mcpspy.io.recording.scan import LineBlock, RecordingScan
+from mcpspy.io.recording.scan import LineBlock, RecordingScan, no_collection
 
 _TONES = {rows.OK: "32", rows.BAD: "31", rows.OPEN: "33", rows.QUIET: "2", rows.ISSUE: "35"}
 
@@ -114,6 +113,8 @@ def cut(text: str, width: int) -> str:
 
 def pad(text: str, width: int) -> str:
     """Return a text cut or padded to `width` columns; aligned right if it is negative; 0 leaves it unchanged."""
+    if text.isascii() and len(text) <= abs(width):
+        return text.ljust(width) if width > 0 else text.rjust(-width)
     if not width:
         return text
     text = cut(text, abs(width))
@@ -160,14 +161,8 @@ class ProgressBar(LastLine):
 def scanned(path: Path, *, is_live: bool) -> Generator[LineBlock]:
     """Yield the blocks of a recording, with progress; report an incomplete last line unless it is live."""
     scan = RecordingScan(path)
-    is_collecting = gc.isenabled()
-    gc.disable()  # Objects of a line are freed with it or kept: there is no garbage to collect.
-    try:
-        with ProgressBar(path.name) as progress:
-            for block in scan:
-                yield block
-                progress.show(scan.read, scan.size)
-    finally:
-        if is_collecting:
-            gc.enable()
+    with no_collection(), ProgressBar(path.name) as progress:
+        for block in scan:
+            yield block
+            progress.show(scan.read, scan.size)
     warn_incomplete(path, 0 if is_live else scan.torn)

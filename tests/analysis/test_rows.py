@@ -57,6 +57,11 @@ def test_a_member_of_a_batch_has_its_place() -> None:
     ("answer", "status", "tone"),
     [
         (b'"result":{"isError":true}', "tool error", rows.BAD),
+        (
+            b'"result":{"isError":true,"content":[{"type":"text","text":"no disk:\\n /x\\u001b[2J"},{"text":"full"}]}',
+            "tool error: no disk: /x\\x1b[2J full",
+            rows.BAD,
+        ),
         (b'"error":{"code":-32601,"message":"no"}', "error -32601 method not found: no", rows.BAD),
         (b'"error":{"code":7,"message":"\\u001b[2Jno"}', "error 7: \\x1b[2Jno", rows.BAD),
         (b'"error":{"message":"no code"}', "error: no code", rows.BAD),
@@ -254,3 +259,34 @@ def test_a_row_has_what_mcpspy_did() -> None:
     assert shown[3].subject == "2: (all) => 20% error; 7"
     both = exchange_row(session.changes[0], (1, 2), 3.0)
     assert both.status == "error -32000 server error: boom; answered with an error (rule 2)"
+
+
+@pytest.mark.parametrize(
+    ("notes", "status"),
+    [
+        ([{"action": "drop", "rule": "flaky"}], "dropped (rule flaky)"),
+        (
+            [
+                {"action": "hold", "viewer": "tui", "ticket": 1},
+                {"action": "release", "why": "dropped", "seconds": 3, "viewer": "tui", "ticket": 1},
+            ],
+            "dropped after 3 s (tui); held (tui)",
+        ),
+        (
+            [
+                {"action": "hold", "viewer": "tui", "ticket": 1},
+                {"action": "release", "why": "connection closed", "seconds": 3, "ticket": 1},
+            ],
+            "abandoned; held (tui); sender disconnected after 3 s",
+        ),
+    ],
+)
+def test_the_status_of_a_request_that_was_not_forwarded_begins_with_its_state(
+    notes: list[dict[str, object]], status: str
+) -> None:
+    about = {"from": "client", "id": "1", "method": "tools/call", "subject": "echo"}
+    session = Session().add_all([CALL, *(Note(1.0, "rule", {**about, **fields}) for fields in notes)])
+
+    assert row(session.changes[0]).status == status
+    shown = exchange_row(session.changes[0], (71, None), 60.0)
+    assert (shown.status, shown.latency) == (status, ""), "its clock has stopped"

@@ -20,6 +20,7 @@ from mcpspy.core.jsontools import (
     pointer_text,
     replaced,
     same,
+    with_member,
     without,
     without_deep,
 )
@@ -174,6 +175,20 @@ def test_a_member_of_a_deep_object_is_read_and_replaced() -> None:
         "jsonrpc": b'"2.0"',
     }
     assert replaced(message, ("id",), b'"x"') == b'{"id":"x","result":%b,"jsonrpc":"2.0"}' % DEEP
+
+
+@given(st.dictionaries(st.sampled_from("abc"), VALUES), st.sampled_from([None, 1]))
+def test_a_new_member_changes_no_other_byte(value: dict[str, Any], indent: int | None) -> None:
+    text = json.dumps(value, indent=indent).encode()
+    assume(b"Infinity" not in text and b"NaN" not in text)
+    for key, member in value.items():
+        same_text = with_member(text, (key,), json.dumps(member, indent=indent).encode())
+        assert b"".join(same_text.split()) == b"".join(text.split())
+        assert json.loads(with_member(text, (key,), b'"new"')) == {**value, key: "new"}
+    assert with_member(text, ("other",), b"1") == text
+    assert (
+        with_member(b'{"a":{"x":1 , "x":2.0}, "a":[]}', ("a", "x"), b"3") == b'{"a":{"x":3, "x":3}, "a":[]}'
+    )
 
 
 def test_nesting_has_a_limit_and_an_unreadable_text_stays_as_it_is() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -136,10 +137,17 @@ async def test_over_http_each_client_has_the_real_server_to_itself(peers: Peers)
     assert '"total": 3' in direct.transcript
 
 
-RECORDED_ANSWERS = (
-    "colour=accept:blue colour=accept:red colour=decline colour=cancel order=accept:small,accept:yes "
-    "order=accept:large,accept:yes order=accept:small,decline order=decline write=one write=two folders=/a folders=/b"
-).split()
+*RECORDED_COMBINATIONS, OTHER_COMBINATION = (
+    f"plan={','.join(answers)}"
+    for answers in product(["accept:blue", "decline", "cancel"], ["one", "two"], ["/a", "/b"])
+)
+"""Calls of a tool that needs an elicitation, a sampling and the roots, with all combinations of answers."""
+
+RECORDED_ANSWERS = [
+    *"colour=accept:blue colour=accept:red colour=decline colour=cancel order=accept:small,accept:yes".split(),
+    *"order=accept:large,accept:yes order=accept:small,decline order=decline write=one write=two".split(),
+    *("folders=/a", "folders=/b", *RECORDED_COMBINATIONS),
+]
 """Calls of tools that need the user, with the answers in turn."""
 
 OTHER_ANSWERS = {
@@ -148,6 +156,7 @@ OTHER_ANSWERS = {
     "order=accept:large,decline": 'recorded "accept", sent "decline"',
     "write=three": 'recorded "one", sent "three"',
     "folders=/c": 'recorded "file:///a", sent "file:///c"',
+    OTHER_COMBINATION: "tools/call plan",
 }
 """Answers that are not in the recording, and a part of the report on each."""
 
@@ -204,7 +213,7 @@ async def test_the_mock_plays_what_the_user_answered_and_reports_other_answers(
 
     (recording,) = map(str, (peers.folder / "recorded").glob("*.jsonl"))
     shuffled = [*RECORDED_ANSWERS[::-1], *RECORDED_ANSWERS[1::2]]
-    reported = r"(mcpspy: not recorded: tools/call \w+ with th[^\n]+\n){5}"
+    reported = r"(mcpspy: not recorded: tools/call \w+ with th[^\n]+\n){6}"
     async with peers.mocked(recording, expected=reported) as url:
         (mocked, complaints), (over_http, _) = await asyncio.gather(
             answer(peers, python, mode, [*shuffled, *OTHER_ANSWERS], "mcpspy", "mock", recording, "--strict"),

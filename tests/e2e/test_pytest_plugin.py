@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from mcpspy.io.recording.reader import Recording, RecordingState
+from mcpspy.ui.pytest_plugin.fixture import McpRecording
+from mcpspy.ui.pytest_plugin.options import PluginOptions
 from recordings import make
 
 PAGE = (make.ROOT / "docs" / "pytest.md").read_text(encoding="utf-8")
@@ -105,3 +108,46 @@ async def test_a_suite_is_recorded_then_served_offline_and_fails_for_what_is_new
     assert example.replace("test_sums.py::", "test_changed.py::") in output
     assert "    /params/arguments/b: recorded 5, sent 6\n" in output
     assert {path.name: path.read_bytes() for path in recordings.iterdir()} == before
+
+
+SERVERS = {
+    "everything": ("mcp-server-everything", "stdio"),
+    "sdk": ("python", str(make.SDK_SERVER)),
+}
+
+CLIENTS = {
+    "python-2": "sdk.py --mode auto --script {server} -- {url}",
+    "python-1": "sdk1.py {url}",
+    "typescript": "ts_client.mjs --mode auto --tool echo -- {url}",
+}
+COMMANDS = {**make.COMMANDS, "sdk1.py": [str(make.PEERS / "mcp1/bin/python"), str(make.CLIENTS / "sdk1.py")]}
+
+
+@pytest.mark.parametrize(
+    ("server", "client"),
+    [*(("everything", client) for client in CLIENTS), ("sdk", "python-2"), ("sdk", "python-1")],
+)
+def test_a_server_on_stdio_is_recorded_by_url_and_a_client_gets_the_same_from_the_recording(
+    server: str, client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not (make.PEERS / "mcp1").is_dir():
+        pytest.fail("the peers are not installed: run make peers", pytrace=False)
+    for name, value in make.environment(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    program, *words = CLIENTS[client].split()
+    transcripts = []
+    for run in ("record", "serve"):
+        options = PluginOptions(
+            test="test_it", path=tmp_path / "recording.jsonl", mode="once", server=SERVERS[server]
+        )
+        recording = McpRecording(options, tmp_path / run)
+        assert recording.records_all == (run == "record")
+        arguments = [word.format(server=server, url=recording.url) for word in words]
+        done = subprocess.run([*COMMANDS[program], *arguments], stdout=subprocess.PIPE, timeout=SECONDS)
+        assert done.returncode == 0
+        transcripts.append(done.stdout.decode())
+        recording.has_passed = True
+        assert recording.finish() == ""
+
+    assert transcripts[0] == transcripts[1]
+    assert Recording(tmp_path / "recording.jsonl").header.transport == "stdio"

@@ -147,7 +147,7 @@ async def test_a_session_that_began_earlier_is_watched(terminal: Tmux, peers: Pe
         assert await host.call("echo", "four") == "done"
         await asyncio.to_thread(terminal.until, lambda text: followed(text) == before + 1, "one more row")
         assert await host.call("fail") == "done"
-        await shows(terminal, "1 error", "tool error")
+        await shows(terminal, "1 error", "it was asked")
 
         terminal.press("/")
         await shows(terminal, "status:err", "tool:echo")
@@ -172,9 +172,9 @@ async def test_a_session_that_began_earlier_is_watched(terminal: Tmux, peers: Pe
             terminal.until, lambda text: "text:three" not in text, "the end of the filter"
         )
         # The row is kept, and rows that the filter shows again are not new.
-        await shows(terminal, "▸", "paused (End to follow)", "tool error")
+        await shows(terminal, "▸", "paused (End to follow)", "it was asked")
         terminal.press("End")
-        await shows(terminal, "following", "tool error")
+        await shows(terminal, "following", "it was asked")
     await shows(terminal, "ended", "○ ended")
     terminal.press("q")
     await shows(terminal, "mcpspy · sessions", "○ ended")

@@ -114,3 +114,37 @@ def test_a_notification_has_its_subject_and_no_status() -> None:
     )
 
     assert (item.kind, item.subject, item.status, item.id) == ("notification", "info", "", "")
+
+
+def test_stderr_next_to_a_failure_is_a_problem_if_no_message_is_in_between() -> None:
+    def stderr(text: str) -> Note:
+        return Note(0.4, "stderr", {"text": text})
+
+    ping = said("client", b'{"jsonrpc":"2.0","id":2,"method":"ping"}')
+    crash = Note(1.0, "exit", {"code": 1, "signal": None})
+    closed = Note(0.9, "eof", {"from": "server"})
+    entries: list[Entry] = [
+        stderr("start"),
+        CALL,
+        stderr("traceback"),
+        FAILURE,
+        stderr("after"),
+        ping,
+        stderr("boom"),
+        closed,
+    ]
+
+    changes = Session().add_all([*entries, crash]).changes
+    wants = parse("is:problem").matches
+
+    found = [change.number for change in changes if wants(ChangeItem(change, changes=changes))]
+    assert found == [2, 3, 4, 5, 6, 8]
+    assert [change.number for change in changes if wants(ChangeItem(change))] == [3, 5, 8]
+
+
+def test_only_the_last_lines_of_stderr_before_a_failure_are_a_problem() -> None:
+    lines = [Note(0.4, "stderr", {"text": str(number)}) for number in range(100)]
+    for code, signal, near in ((1, None, 20), (0, None, 0), (None, "SIGTERM", 0), (None, "SIGSEGV", 20)):
+        changes = Session().add_all([*lines, Note(1.0, "exit", {"code": code, "signal": signal})]).changes
+        item = [ChangeItem(change, changes=changes) for change in changes[:-1]]
+        assert sum(map(parse("is:problem").matches, item)) == near

@@ -186,3 +186,13 @@ def answers(item: FilterItem, fields: Iterable[str]) -> dict[str, object]:
         "text": item.text(),
         **{member: item.message(member) for member in ("params", "result", "error")},
     }
+
+
+@pytest.mark.parametrize("name", recordings())
+def test_rows_have_the_problems_of_the_session(name: str) -> None:
+    log, changes = recorded((RECORDINGS / f"{name}.jsonl").read_bytes()).log, folded(name).changes
+    wants = parse("is:problem").matches
+
+    found_in_session = [change.number for change in changes if wants(ChangeItem(change, changes=changes))]
+
+    assert found(log, "is:problem", exchanges=False) == found_in_session

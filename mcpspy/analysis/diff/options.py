@@ -110,15 +110,27 @@ def ignored(text: str) -> Ignored:
     return Ignored(method, subject, tokens)
 
 
+class Silencing(Struct, frozen=True):
+    """Options that would ignore the changes of a comparison."""
+
+    patterns: list[str]
+    volatile: int
+    """Number of changes that `volatile` would ignore."""
+    changes: int
+    """Number of all changes."""
+
+
 def silencing(
     difference: SessionDiff,
     fail_on: ChangeSeverity,
     again: Callable[[tuple[Ignored, ...]], SessionDiff] | None = None,
-) -> list[str]:
-    """Return the patterns that ignore the changes of at least this severity, except order and latency.
+) -> Silencing:
+    """Return the options that ignore the changes of at least this severity, except order and latency.
 
     `again` compares with more patterns: two calls that match then have their results compared.
     """
+    changes = [change for _, change in difference.changes if change.severity.rank <= fail_on.rank]
+    volatile = sum(map(is_volatile, changes))
     found: dict[str, None] = {}
     for _ in range(_ROUNDS):
         known = len(found)
@@ -132,7 +144,8 @@ def silencing(
         difference = again(tuple(map(ignored, found)))
     any_index = {pattern: _INDEX.sub("/*", pattern) for pattern in found}
     several = Counter(any_index.values())
-    return list(dict.fromkeys(each if several[each] > 1 else pattern for pattern, each in any_index.items()))
+    patterns = dict.fromkeys(each if several[each] > 1 else pattern for pattern, each in any_index.items())
+    return Silencing(list(patterns), volatile, len(changes))
 
 
 def _pattern(case: ComparedCase, change: DiffChange) -> str:

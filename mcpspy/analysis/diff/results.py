@@ -15,14 +15,14 @@ from mcpspy.analysis.diff.options import Comparable, DiffOptions, cut, is_cut
 from mcpspy.analysis.diff.steps import RequestStep, StandaloneMessage
 from mcpspy.core.jsontools import Pointer, pointer_text
 from mcpspy.core.protocol.message import Notification, loads
-from mcpspy.core.session.exchange import State
+from mcpspy.core.session.exchange import UNANSWERED, State
 
 BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
 SUMMARY = 200
 
 _SUCCEEDED = frozenset((State.OK, State.CLOSED, State.INPUT_REQUIRED))
-_FAILED = frozenset((State.TOOL_ERROR, State.ERROR, State.REFUSED, State.UNANSWERED, State.PENDING))
+_FAILED = frozenset((State.TOOL_ERROR, State.ERROR, State.REFUSED, State.PENDING, *UNANSWERED))
 
 NAMED = {
     **{method: (listing.member, listing.name) for method, listing in LISTINGS.items()},

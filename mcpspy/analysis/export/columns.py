@@ -142,12 +142,7 @@ def error(answer: Result | Failure | None) -> dict[str, Any]:
         }
     if answer is None or not answer.is_tool_error:
         return {}
-    content = result.get("content") if isinstance(result := answer.result, dict) else None
-    texts = (
-        [each.get("text") for each in content if isinstance(each, dict)] if isinstance(content, list) else []
-    )
-    message = "\n".join(each for each in texts if isinstance(each, str))
-    return {"error": {"name": str(State.TOOL_ERROR), "message": message}}
+    return {"error": {"name": str(State.TOOL_ERROR), "message": answer.text}}
 
 
 def outcome(exchange: Exchange) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from mcpspy.core.session.correlation import (
     RequestOpened,
     UnsolicitedResponse,
 )
-from mcpspy.core.session.exchange import FAILED, SUBSCRIBE, Event, State, outcome_of
+from mcpspy.core.session.exchange import FAILED, NOT_FORWARDED, SUBSCRIBE, Event, State, outcome_of
 
 MOST = 100
 """Maximum number of clients that are counted separately."""
@@ -268,7 +268,7 @@ class StatsCollector(Correlation[StatsCall]):
             call.has_issue |= change.flaw is not None
             if call.state is State.REFUSED:
                 self._settle(call, None)
-            elif call.state is State.CANCELLED:
+            elif call.state is State.CANCELLED or call.state in NOT_FORWARDED:
                 self._leave(call, note.at)
 
     def _settle(self, call: StatsCall, answer: StatsAnswer | None) -> None:
@@ -301,13 +301,15 @@ class StatsCollector(Correlation[StatsCall]):
         return place
 
     def _plain_request(  # noqa: PLR0917 - by name takes longer, and a million are read.
-        self, head: PlainHead, method: str, subject: str, id_text: str, data: bytes, is_modern: bool
+        self, head: PlainHead, method: str, subject: str, number: int, data: bytes, is_modern: bool
     ) -> StatsCall:
         side, tables, at, size = head.side, self.tables, head.t, len(data)
         is_client = side == CLIENT
         (self._client_request_sizes if is_client else self._server_request_sizes).append(size)
         group = tables.groups.requests(side, method, subject)
-        call = StatsCall(at, size, self.lines, id_text, method, group, subject, head.stream, False, is_modern)
+        call = StatsCall(
+            at, size, self.lines, str(number), method, group, subject, head.stream, False, is_modern
+        )
         if tables.reads_text:
             call.data = data
         self.flight.change(is_client, 1, at)

@@ -1,8 +1,9 @@
-"""Importer of OpenTelemetry spans of MCP tool calls: OTLP/JSON, one request or one per line.
+"""Importer of OpenTelemetry spans of MCP requests: OTLP/JSON, one request or one per line.
 
 Spans with a body are imported: `gen_ai.tool.call.arguments` and `.result` (semantic-conventions-genai,
-docs/gen-ai/mcp.md, status Development, opt-in), `mcp.request.argument.NAME` and `mcp.tool.result.content` (Sentry),
-`mcp.response.value` (OpenLLMetry). The rest of a request is built from its attributes.
+docs/gen-ai/mcp.md, status Development, opt-in; it has no bodies of other methods), `mcp.request.argument.NAME`,
+`mcp.tool.result.content` and `mcp.prompt.result.*` (Sentry), `mcp.request.argument` and `mcp.response.value`
+(OpenLLMetry). The rest of a request is built from its attributes.
 """
 
 from __future__ import annotations
@@ -16,22 +17,31 @@ import msgspec
 from msgspec import Struct
 
 from mcpspy.core.importers.base import ImportedSession, RecordingLines, compact, counted, read, read_lines
-from mcpspy.core.recording.encode import CLIENT, SERVER
+from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER, other
 from mcpspy.errors import UsageError
 
 NAME = "otlp"
 
 LACKS = [
-    "the handshake, notifications, and requests other than tool calls",
+    "notifications, and requests without a body, such as most handshakes",
     "`_meta` of requests, `data` of errors, and the type of ids (digits are read as a number)",
     "the server's command and URL, stderr and exit status, HTTP headers and exchanges",
     "the transport, if the spans do not name it (stdio is assumed)",
     "the original bytes of messages",
 ]
 
-_TOOLS_CALL = "tools/call"
+_TOOLS_CALL, _PROMPTS_GET = "tools/call", "prompts/get"
 
-_ARGUMENT = "mcp.request.argument."
+_TARGETS = {
+    _TOOLS_CALL: ("name", "gen_ai.tool.name", "mcp.tool.name"),
+    _PROMPTS_GET: ("name", "gen_ai.prompt.name", "mcp.prompt.name"),
+    **dict.fromkeys(
+        ("resources/read", "resources/subscribe", "resources/unsubscribe"), ("uri", "mcp.resource.uri")
+    ),
+}
+"""Method → member of `params` that names its target, and the attributes that contain it."""
+
+_REQUEST, _ARGUMENT, _PROMPT = "mcp.request.argument", "mcp.request.argument.", "mcp.prompt.result."
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
 
@@ -75,10 +85,38 @@ class _Request(Struct, rename="camel"):
 
 
 class _Call(Struct):
-    """A span of a tool call, with the attributes of its resource."""
+    """A span of a request, with the attributes of its resource."""
 
     span: _Span
+    method: str
     values: dict[str, Any]
+
+    @property
+    def sender(self) -> str:
+        known = METHODS.get(self.method)
+        return SERVER if known is not None and known.sender == SERVER else CLIENT
+
+    @property
+    def has_body(self) -> bool:
+        return self.arguments is not None or _REQUEST in self.values or self.result is not None
+
+    @property
+    def target(self) -> tuple[str, Any] | None:
+        """The member of `params` that names the tool, prompt or resource, and its value."""
+        member, *keys = _TARGETS.get(self.method, ("",))
+        return next(((member, self.values[key]) for key in keys if key in self.values), None)
+
+    @property
+    def params(self) -> tuple[bytes, bool]:
+        """`params` as JSON, and whether nothing is missing."""
+        request = msgspec.json.decode(_json(self.values.get(_REQUEST)))
+        if isinstance(request, dict) and request.get("method") == self.method:
+            return _json(request.get("params", {}), parse=False), True
+        member, arguments = self.target, self.arguments
+        members = [] if member is None else [(member[0], _json(member[1], parse=False))]
+        members += [] if arguments is None else [("arguments", arguments)]
+        is_whole = arguments is not None or (member is not None and member[0] == "uri")
+        return b"{%b}" % b",".join(b'"%b":%b' % (key.encode(), value) for key, value in members), is_whole
 
     @property
     def id(self) -> str | None:
@@ -94,13 +132,31 @@ class _Call(Struct):
             for key, body in self.values.items()
             if key.startswith(_ARGUMENT)
         }
+        if self.method not in (_TOOLS_CALL, _PROMPTS_GET):
+            return None
+        if self.method == _PROMPTS_GET:
+            named.pop("name", None)  # Sentry repeats the name of the prompt.
         members = (_json(key, parse=False) + b":" + _json(body) for key, body in named.items())
         return b"{" + b",".join(members) + b"}" if named else None
 
     @property
     def result(self) -> Any:
         keys = ("gen_ai.tool.call.result", "mcp.response.value", "mcp.tool.result.content")
-        return next((self.values[key] for key in keys if key in self.values), None)
+        return next((self.values[key] for key in keys if key in self.values), self._prompt)
+
+    @property
+    def _prompt(self) -> dict[str, Any] | None:
+        """The result of `prompts/get`, of which Sentry records texts; None if a message is missing."""
+        count, messages = self.values.get(_PROMPT + "message_count"), []
+        for number in range(count if isinstance(count, int) else 0):
+            start = f"{_PROMPT}message_" if count == 1 else f"{_PROMPT}{number}."
+            role, text = (self.values.get(start + key) for key in ("role", "content"))
+            if role is None or text is None:
+                return None
+            messages.append({"role": role, "content": {"type": "text", "text": text}})
+        description = self.values.get(_PROMPT + "description")
+        about = {} if description is None else {"description": description}
+        return {**about, "messages": messages} if messages else None
 
 
 class _Session:
@@ -116,17 +172,14 @@ class _Session:
         fields: dict[str, str] = {"stream": "1"} if self.is_http else {}
         start, end = (_seconds(at) for at in (call.span.start_time_unix_nano, call.span.end_time_unix_nano))
         begin = b'{"jsonrpc":"2.0","id":%b,' % self._number(call.id)
-        name = call.values.get("gen_ai.tool.name", call.values.get("mcp.tool.name"))
-        arguments = call.arguments
-        self.unknown += arguments is None
-        members = [b'"name":' + _json(name, parse=False)] if name is not None else []
-        params = b",".join([*members, b'"arguments":' + arguments] if arguments is not None else members)
-        request = b'%b"method":"tools/call","params":{%b}}' % (begin, params)
-        self.lines.message(start, CLIENT, request, **fields)
+        params, is_whole = call.params
+        self.unknown += not is_whole
+        request = b'%b"method":%b,"params":%b}' % (begin, _json(call.method, parse=False), params)
+        self.lines.message(start, call.sender, request, **fields)
         if (answer := self._answer(call)) is None:
             self.unanswered += 1
         else:
-            self.lines.message(max(start, end), SERVER, begin + answer + b"}", **fields)
+            self.lines.message(max(start, end), other(call.sender), begin + answer + b"}", **fields)
 
     def imported(self) -> ImportedSession:
         changes = (
@@ -155,8 +208,10 @@ class _Session:
         code = str(call.values.get("rpc.response.status_code", ""))
         if (result := call.result) is not None:
             data = _json(result)
-            if _is_result(data):
+            if _is_result(data, call.method):
                 return b'"result":' + data
+            if call.method != _TOOLS_CALL:
+                return None
             self.wrapped += 1
             text = result if isinstance(result, str) else data.decode()
             error = b',"isError":true' if "error.type" in call.values else b""
@@ -168,7 +223,7 @@ class _Session:
 
 
 def sessions(data: bytes) -> list[ImportedSession]:
-    """Return the sessions with tool calls, by MCP session id, recording or service; raise UsageError."""
+    """Return the sessions with requests, by MCP session id, recording or service; raise UsageError."""
     calls, total = [], 0
     for resource in _resources(data):
         service = _values(resource.resource.attributes)
@@ -178,12 +233,12 @@ def sessions(data: bytes) -> list[ImportedSession]:
             if method is None and values.get("rpc.system") == "mcp":
                 method = values.get("rpc.method")
             total += method is not None
-            if method == _TOOLS_CALL:
-                calls.append(_Call(span, service | values))
+            if isinstance(method, str) and not method.startswith("notifications/"):
+                calls.append(_Call(span, method, service | values))
     found: dict[str, _Session] = {}
     merged = _merged(calls)
     for call in merged:
-        if call.arguments is None and call.result is None:
+        if not call.has_body:
             continue
         values = call.values
         keys = ("mcp.session.id", "mcpspy.recording.id", "service.instance.id", "service.name")
@@ -214,7 +269,12 @@ def _merged(calls: list[_Call]) -> list[_Call]:
     merged = []
     for call in calls:
         parent = spans.get(call.span.parent_span_id or "")
-        if parent is not None and call.span.kind in _SERVER_KIND and parent.span.kind != call.span.kind:
+        if (
+            parent is not None
+            and call.method == parent.method
+            and call.span.kind in _SERVER_KIND
+            and parent.span.kind != call.span.kind
+        ):
             parent.values = call.values | parent.values
         else:
             merged.append(call)
@@ -253,10 +313,11 @@ def _json(value: Any, *, parse: bool = True) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _is_result(data: bytes) -> bool:
+def _is_result(data: bytes, method: str) -> bool:
     found = msgspec.json.decode(data)
-    return isinstance(found, dict) and bool(
-        found.keys() & {"content", "structuredContent", "isError", "resultType"}
+    return isinstance(found, dict) and (
+        method != _TOOLS_CALL
+        or bool(found.keys() & {"content", "structuredContent", "isError", "resultType"})
     )
 
 

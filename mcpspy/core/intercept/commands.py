@@ -10,10 +10,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
-import orjson
-
 from mcpspy.core.intercept.actions import CommandError, Fields
-from mcpspy.core.jsontools import canonical_bytes, one_line
+from mcpspy.core.jsontools import canonical_bytes, json_parts, one_line
+from mcpspy.core.protocol.message import loads
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.query.parser import Query, QueryError, parse
 from mcpspy.core.regex import AllowUnsafe, refuse
@@ -54,6 +53,8 @@ class SendCommand(NamedTuple):
     params: dict[str, Any] | None
     stream: str | None
     is_request: bool
+    data: bytes | None = None
+    """The message as one line of JSON, instead of method and params; without its final id."""
 
 
 Command: TypeAlias = (
@@ -105,24 +106,25 @@ def _release(fields: Fields, _allow_unsafe: AllowUnsafe) -> ReleaseCommand:
             raise CommandError("release: message must be an object or an array of objects")
         return ReleaseCommand([ticket], to_json(fields["message"]))
     if "text" in fields:
-        return ReleaseCommand([ticket], _line(fields["text"]))
+        return ReleaseCommand([ticket], _line("release", fields["text"]))
     return ReleaseCommand([ticket])
 
 
-def _line(text: object) -> bytes:
-    """Return an edited message as one line; JSON may have several lines."""
+def _line(name: str, text: object) -> bytes:
+    """Return a message as one line; JSON may have several lines."""
     if not isinstance(text, str) or not text.strip():
-        raise CommandError("release: text must be a non-empty string (use drop to discard the message)")
+        hint = " (use drop to discard the message)" if name == "release" else ""
+        raise CommandError(f"{name}: text must be a non-empty string{hint}")
     try:
         data = text.encode()
     except UnicodeEncodeError:
-        raise CommandError("release: text contains a lone surrogate") from None
+        raise CommandError(f"{name}: text contains a lone surrogate") from None
     if b"\n" not in data and b"\r" not in data:
         return data
     try:
-        orjson.loads(data)
+        json_parts(data)
     except ValueError as error:
-        raise CommandError(f"release: text has several lines but is not JSON: {error}") from None
+        raise CommandError(f"{name}: text has several lines but is not JSON: {error}") from None
     return one_line(data).strip()
 
 
@@ -149,13 +151,35 @@ def _send(fields: Fields, _allow_unsafe: AllowUnsafe, *, is_request: bool) -> Se
     to, stream = fields.get("to", SERVER), fields.get("stream")
     if to not in (CLIENT, SERVER):
         raise CommandError(f"{name}: to must be client or server")
+    if stream is not None and not isinstance(stream, str):
+        raise CommandError(f"{name}: stream must be a string")
+    if "text" in fields:
+        if "method" in fields or "params" in fields:
+            raise CommandError(f"{name}: text excludes method and params")
+        data = _line(name, fields["text"])
+        return SendCommand(
+            other(to), _method(name, data, is_request=is_request), None, stream, is_request, data
+        )
     if not isinstance(method, str) or not method:
         raise CommandError(f"{name}: method must be a non-empty string")
     if params is not None and not isinstance(params, dict):
         raise CommandError(f"{name}: params must be an object")
-    if stream is not None and not isinstance(stream, str):
-        raise CommandError(f"{name}: stream must be a string")
     return SendCommand(other(to), method, params, stream, is_request)
+
+
+def _method(name: str, data: bytes, *, is_request: bool) -> str:
+    """Return the method of a request or notification in raw JSON."""
+    try:
+        parts = json_parts(data).parts
+    except ValueError as error:
+        raise CommandError(f"{name}: text is not JSON: {error}") from None
+    members = {loads(key): value for key, value in parts if key}
+    method = loads(members.get("method", b""))
+    if not isinstance(method, str) or not method:
+        raise CommandError(f"{name}: text must be an object with a method")
+    if "id" in members and not is_request:
+        raise CommandError("notify: text has an id (a notification has none)")
+    return method
 
 
 def _ticket(fields: Fields) -> int:
@@ -174,7 +198,7 @@ def _quoted(value: object) -> str:
     return canonical_bytes(value).decode("utf-8", "replace")[:80]
 
 
-_SEND_KEYS = ("to", "method", "params", "stream")
+_SEND_KEYS = ("to", "method", "params", "text", "stream")
 
 _PARSERS: dict[str, tuple[tuple[str, ...], Callable[[Fields, AllowUnsafe], Command]]] = {
     "list": ((), lambda *_: ListCommand()),

@@ -1,6 +1,6 @@
 """Pending requests: correlation, the watchdog for slow and hanging requests, and injected requests.
 
-Correlation is by stream, side and id, as in `core.session.correlation` for recordings. The watchdog answers a
+Correlation is by stream, side and value of the id, as in `core.session.correlation` for recordings. The watchdog answers a
 hanging request of the client with an error, cancels it at the server and recognises the late response (MCP
 basic/utilities/cancellation: `initialize` is never cancelled; 2026-07-28 basic/transports/streamable-http: closing
 the request cancels it). An injected request of 2026-07-28 carries the client's `_meta` (basic/index).
@@ -15,6 +15,7 @@ import orjson
 
 from mcpspy.core.intercept.actions import AbortUpstream, Fields, Inject, Notify, Step, rule_note
 from mcpspy.core.intercept.commands import SendCommand
+from mcpspy.core.jsontools import json_parts, with_member
 from mcpspy.core.protocol.message import (
     AnyMessage,
     Failure,
@@ -28,11 +29,12 @@ from mcpspy.core.protocol.message import (
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, other
 from mcpspy.core.rules.edit import to_json
 from mcpspy.core.session.exchange import SUBSCRIBE
+from mcpspy.core.session.request_table import id_key
 
 T = TypeVar("T", bound=Hashable)
 
 Key: TypeAlias = tuple[str | None, str, str]
-"""Stream, side of the requester, and id as JSON text."""
+"""Stream, side of the requester, and id or progress token by value (`id_key`)."""
 
 MAX_PENDING = 50_000
 """Maximum number of pending requests; beyond it, the oldest one is forgotten."""
@@ -70,7 +72,7 @@ class AwaitedRequest:
 
     @property
     def key(self) -> Key:
-        return self.stream, self.side, self.id
+        return _key(self.stream, self.side, self.id)
 
     @property
     def note_fields(self) -> Fields:
@@ -97,23 +99,23 @@ class PendingRequests:
         earlier = self._open.pop(request.key, None)
         self._open[request.key] = request
         if request.token is not None:
-            self._tokens[request.stream, request.side, request.token] = request
+            self._tokens[_key(request.stream, request.side, request.token)] = request
         _bound(self._open)
         _bound(self._tokens)
         return earlier
 
     def find(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
         """Return this side's pending request with this id."""
-        return self._open.get((stream, side, id or ""))
+        return self._open.get(_key(stream, side, id))
 
     def resolve(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
-        request = self._open.pop((stream, other(side), id or ""), None)
+        request = self._open.pop(_key(stream, other(side), id), None)
         if request is not None and request.token is not None:
-            self._tokens.pop((request.stream, request.side, request.token), None)
+            self._tokens.pop(_key(request.stream, request.side, request.token), None)
         return request
 
     def by_progress_token(self, stream: str | None, side: str, token: str | None) -> AwaitedRequest | None:
-        return self._tokens.get((stream, other(side), token or ""))
+        return self._tokens.get(_key(stream, other(side), token))
 
     def abandon(self, request: AwaitedRequest) -> None:
         self.resolve(request.stream, other(request.side), request.id)
@@ -124,7 +126,7 @@ class PendingRequests:
 
     def late(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
         """Remove and return the abandoned request that this response belongs to; None if it is not late."""
-        return self._late.pop((stream, other(side), id or ""), None)
+        return self._late.pop(_key(stream, other(side), id), None)
 
 
 class Deadlines(Generic[T]):
@@ -169,6 +171,10 @@ class Deadlines(Generic[T]):
 def _bound(table: dict[T, Any]) -> None:
     if len(table) > MAX_PENDING:
         del table[next(iter(table))]
+
+
+def _key(stream: str | None, side: str, id: str | None) -> Key:  # noqa: A002
+    return stream, side, id_key(id or "")
 
 
 def about(message: AnyMessage, request: AwaitedRequest | None) -> Fields:
@@ -346,10 +352,12 @@ class InjectedRequests:
         id_text = orjson.dumps(id_).decode()
         injected = PendingInjection(id_text, command.side, command.method, viewer, n, at)
         self._open[command.side, id_text] = injected
+        if command.data is not None:
+            return injected, _with_id(command.data, id_text.encode())
         return injected, _message(command.method, self._params(command, id_), id_text)
 
     def notify(self, command: SendCommand) -> bytes:
-        return _message(command.method, command.params, None)
+        return _message(command.method, command.params, None) if command.data is None else command.data
 
     def resolve(self, side: str, id: str | None) -> PendingInjection | None:  # noqa: A002
         return self._open.pop((other(side), id or ""), None)
@@ -375,6 +383,15 @@ class InjectedRequests:
         if own_meta or client_meta:
             params["_meta"] = {**client_meta, **own_meta}
         return params if params or command.params is not None else None
+
+
+def _with_id(data: bytes, id_text: bytes) -> bytes:
+    """Return a request with this id and, if it has a progress token, with the id as its token."""
+    data = with_member(data, ("params", "_meta", "progressToken"), id_text)
+    if any(loads(key) == "id" for key, _ in json_parts(data).parts):
+        return with_member(data, ("id",), id_text)
+    begin = data.index(b"{") + 1
+    return data[:begin] + b'"id":' + id_text + b"," + data[begin:]
 
 
 def _message(method: str, params: dict[str, Any] | None, id_text: str | None) -> bytes:

@@ -1,7 +1,9 @@
-"""Forwarding of a client's unrecorded requests to the real server.
+"""Forwarding of a client's messages to the real server: unrecorded requests, or all messages.
 
 Requests keep the client's ids, because no other client shares the connection; requests of the server get ids that
-no recorded request has.
+no recorded request has. A server on stdio does not name the request that a message belongs to, and over HTTP each
+request has its own stream. So the stream is that of the request that a message names (basic/utilities/progress,
+basic/utilities/cancellation; 2026-07-28: `subscriptionId`), or else of the last open request.
 """
 
 from __future__ import annotations
@@ -9,9 +11,25 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mcpspy.core.jsontools import one_line, replaced
-from mcpspy.core.protocol.message import Failure, Malformed, Request, Result, read_frame
-from mcpspy.core.protocol.spec import SERVER
+from mcpspy.core.protocol.message import (
+    Failure,
+    Notification,
+    Request,
+    Result,
+    decoded,
+    meta_raw,
+    read_frame,
+    text,
+)
+from mcpspy.core.protocol.spec import META, SERVER
 from mcpspy.core.recording.decode import Frame
+
+CANCELLED, PROGRESS = "notifications/cancelled", "notifications/progress"
+
+LISTEN = "subscriptions/listen"
+
+CHANGES = ("/list_changed", "resources/updated")
+"""Ends of the methods of notifications that belong to no request."""
 
 
 class RealServerMessage(NamedTuple):
@@ -24,23 +42,32 @@ class RealServerMessage(NamedTuple):
 class Passthrough:
     def __init__(self) -> None:
         self.initialize: bytes | None = None
+        self.revision: str | None = None
+        """Revision that the server negotiated in response to a forwarded `initialize`."""
         self._outgoing: list[bytes] = []
-        self._open: dict[str, None] = {}
-        self._server_ids: dict[str, bytes] = {}
-        """Id that the client sees → id that the server sent, both as JSON text."""
+        self._open: dict[str, Request] = {}
+        self._server_ids: dict[str, tuple[bytes, bytes | None]] = {}
+        """Id that the client sees → id that the server sent, and of the request whose stream it took, as JSON text."""
         self._numbers = 0
 
     @property
     def is_waiting(self) -> bool:
         return bool(self._open)
 
+    @property
+    def is_initializing(self) -> bool:
+        return any(request.method == "initialize" for request in self._open.values())
+
     def take_outgoing(self) -> list[bytes]:
         """Return the messages for the server that were added since the last call."""
         taken, self._outgoing = self._outgoing, []
         return taken
 
-    def forward(self, message: Request) -> None:
-        self._open[message.id] = None
+    def forward(self, message: Request | Notification) -> None:
+        if isinstance(message, Request):
+            self._open[message.id] = message
+        elif message.method == CANCELLED:
+            self._open.pop(text(message.body.request_id) or "", None)
         self._outgoing.append(one_line(message.data))
 
     def forward_cancellation(self, id: str) -> None:  # noqa: A002
@@ -54,31 +81,57 @@ class Passthrough:
 
     def forward_response(self, message: Result | Failure) -> bool:
         """Send the client's response to the server; return False if the server did not send the request."""
-        server_id = self._server_ids.pop(message.id or "", None)
-        if server_id is None:
+        asked = self._server_ids.pop(message.id or "", None)
+        if asked is None:
             return False
-        self._outgoing.append(replaced(one_line(message.data), ("id",), server_id))
+        self._outgoing.append(replaced(one_line(message.data), ("id",), asked[0]))
         return True
 
     def received(self, data: bytes) -> list[RealServerMessage]:
         """Return the messages for the client in a line or body of the server."""
-        # A notification does not name its request; most arrive while one request is open.
-        last = next(reversed(self._open), None)
-        carrier = None if last is None else last.encode()
         messages = []
         for message in read_frame(Frame(0.0, SERVER, data)):
-            text = one_line(message.data)
+            line = one_line(message.data)
             if isinstance(message, Result | Failure):
                 if message.id is not None and message.id in self._open:
-                    del self._open[message.id]
-                    messages.append(RealServerMessage(text, message.id.encode(), True))
+                    request = self._open.pop(message.id)
+                    if request.method == "initialize" and isinstance(message, Result):
+                        version = decoded(meta_raw(message.raw_result, "protocolVersion"))
+                        self.revision = version if isinstance(version, str) else None
+                    messages.append(RealServerMessage(line, message.id.encode(), True))
             elif isinstance(message, Request):
                 self._numbers += 1
-                client_id = f'"relayed-{self._numbers}"'
-                self._server_ids[client_id] = message.id.encode()
+                client_id, carrier = f'"relayed-{self._numbers}"', self._carrier(message)
+                self._server_ids[client_id] = message.id.encode(), carrier
                 messages.append(
-                    RealServerMessage(replaced(text, ("id",), client_id.encode()), carrier, False)
+                    RealServerMessage(replaced(line, ("id",), client_id.encode()), carrier, False)
                 )
-            elif not isinstance(message, Malformed):
-                messages.append(RealServerMessage(text, carrier, False))
+            elif isinstance(message, Notification):
+                messages.append(self._notification(message, line))
         return messages
+
+    def _notification(self, message: Notification, line: bytes) -> RealServerMessage:
+        if message.method == CANCELLED:
+            cancelled = bytes(message.body.request_id)
+            for client_id, (server_id, carrier) in self._server_ids.items():
+                if server_id == cancelled:
+                    line = replaced(line, ("params", "requestId"), client_id.encode())
+                    return RealServerMessage(line, carrier, False)
+        return RealServerMessage(line, self._carrier(message), False)
+
+    def _carrier(self, message: Request | Notification) -> bytes | None:
+        """Return the id of the request whose stream carries a message; None if it belongs to no request."""
+        body = message.body
+        named = text(meta_raw(body.meta, META + "subscriptionId")) or text(body.request_id)
+        if message.method == PROGRESS:
+            token = text(body.progress_token)
+            named = next(
+                (name for name, request in self._open.items() if request.progress_token == token), None
+            )
+        if named is not None and named in self._open:
+            return named.encode()
+        if message.method.endswith(CHANGES):
+            return None
+        requests = (name for name, request in reversed(self._open.items()) if request.method != LISTEN)
+        last = next(requests, None)
+        return None if last is None else last.encode()

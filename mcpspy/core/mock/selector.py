@@ -9,6 +9,7 @@ a single response, nearly all of a session, in a quarter of the time.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
@@ -60,8 +61,6 @@ class Selection(Struct, frozen=True, kw_only=True):
     place: object = None
     """Position of the client in the queue of the interaction."""
     queue: ResponseQueue | None = None
-    is_first: bool = False
-    """True if the interaction has not been used before."""
     result: dict[str, Any] | None = None
     miss: Miss | None = None
     code: int = 0
@@ -98,7 +97,8 @@ class Selector:
         self._notified: dict[str, int] = {}
         self._redacted: dict[bytes, bytes] = {}
         """Digest of a live request → digest of the redacted request matched with it."""
-        self._used: set[int] = set()
+        self._used: Counter[int] = Counter()
+        """Order of an interaction → number of requests that got it, as far as the user has answered."""
 
     def fast_response(self, data: bytes) -> tuple[bytes, bytes] | None:
         """Return the response to a plain request and the id of the request; None if `select` is needed."""
@@ -116,7 +116,7 @@ class Selector:
         if found is None:
             return None
         self._taken[key.digest] = number + 1
-        self._used.add(found[0])
+        self._used[found[0]] += 1
         return replaced(one_line(found[1]), ("id",), id.encode()), id.encode()
 
     def select(self, request: Request, key: RequestKey) -> Selection:
@@ -170,9 +170,8 @@ class Selector:
             why = EXHAUSTED if found is None and self._accepts(likeness) else UNANSWERED
             nearest = playing if found is None or likeness is Likeness.UNRELATED else found
         if found is not None and self._accepts(likeness):
-            if found.order != playing.order and selection is not None and selection.is_first:
-                self._used.discard(playing.order)
-            self._used.add(found.order)
+            self._used[playing.order] -= 1
+            self._used[found.order] += 1
             return found, None
         asked = playing.steps[playing.request_places[number]].message
         key = request_key(asked) if isinstance(asked, Request) else None
@@ -181,7 +180,11 @@ class Selector:
         compared = [] if key is None or why == EXHAUSTED else [near(key, new, old)]
         miss = Miss(about, why, compared, "" if key is None else key.method)
         self.misses.append(miss.text)
-        return (nearest if queue is None or self._plays_nearest else None), miss
+        if queue is not None and not self._plays_nearest:
+            return None, miss
+        self._used[playing.order] -= 1
+        self._used[nearest.order] += 1
+        return nearest, miss
 
     def select_notified(self, method: str) -> Interaction | None:
         """Return the next interaction of a client's notification; None if there is none."""
@@ -210,7 +213,7 @@ class Selector:
 
     def unused(self) -> list[Interaction]:
         recordings = self._recordings
-        return [recordings.interaction(order) for order in recordings.orders() if order not in self._used]
+        return [recordings.interaction(order) for order in recordings.orders() if not self._used[order]]
 
     def _find_redacted(self, key: RequestKey) -> bytes | None:
         """Return the digest of a redacted request that may be this one, preferably one without another match."""
@@ -275,9 +278,8 @@ class Selector:
     def _selected(
         self, interaction: Interaction, place: object, queue: ResponseQueue, miss: Miss | None = None
     ) -> Selection:
-        is_first = interaction.order not in self._used
-        self._used.add(interaction.order)
-        return Selection(interaction=interaction, place=place, queue=queue, is_first=is_first, miss=miss)
+        self._used[interaction.order] += 1
+        return Selection(interaction=interaction, place=place, queue=queue, miss=miss)
 
     def _handshake(self, request: Request) -> Selection:
         """Select the response to `initialize`, whatever the client's name, or to `server/discover`."""

@@ -50,6 +50,8 @@ class MockOptions(Struct, frozen=True, kw_only=True):
     """True to play the nearest recorded request after a miss, instead of an error."""
     forwards: bool = False
     """True to forward misses to the real server, through `MockSession.passthrough`."""
+    forwards_all: bool = False
+    """True to forward every message to the real server, and to play nothing."""
     speed: float = 0.0
     """Playback speed relative to the recording; 0: without delays."""
 
@@ -81,7 +83,7 @@ class MockSession:
         self.selector = Selector(
             recordings, options.match, repeats=options.repeats, plays_nearest=options.plays_nearest
         )
-        self.passthrough = Passthrough() if options.forwards else None
+        self.passthrough = Passthrough() if options.forwards or options.forwards_all else None
         self._options = options
         self._complaints: list[str] = []
         self._held: deque[_Received] = deque()
@@ -106,7 +108,7 @@ class MockSession:
 
     @property
     def waits(self) -> bool:
-        return bool(self._held)
+        return bool(self._held) or (self.passthrough is not None and self.passthrough.is_initializing)
 
     @property
     def owes(self) -> bool:
@@ -163,6 +165,7 @@ class MockSession:
         if self.passthrough is not None:
             for message in self.passthrough.received(data):
                 self._push(now, None, 0, Outgoing(now, *message))
+            self.revision = self.revision or self.passthrough.revision
 
     def close(self, now: float) -> None:
         """Close the client's side of the session after waiting messages are handled."""
@@ -218,7 +221,9 @@ class MockSession:
             if isinstance(message, Request) and key is not None:
                 self._answer(message, key, now)
             elif isinstance(message, Notification):
-                if message.method == CANCELLED:
+                if self._options.forwards_all and self.passthrough is not None:
+                    self.passthrough.forward(message)
+                elif message.method == CANCELLED:
                     self.cancel(text(message.body.request_id) or "", now)
                 elif (interaction := self.selector.select_notified(message.method)) is not None:
                     self._play(Playback(interaction, now, self._options.speed))
@@ -235,6 +240,9 @@ class MockSession:
             known = b"null" if flaws[-1].startswith("id is") else id
             why = f"invalid request: {flaws[0]}"
             self._respond(responses.error(known, responses.INVALID_REQUEST, why), None, now)
+            return
+        if self._options.forwards_all and self.passthrough is not None:
+            self.passthrough.forward(message)
             return
         if message.method == SET_LEVEL:
             self._delivery.level = key.subject

@@ -127,6 +127,14 @@ class Result(Message, frozen=True, kw_only=True, gc=False):
         return bytes(self.body.is_error) == b"true"
 
     @property
+    def text(self) -> str:
+        """The texts of the content, one per line: of a tool error, the reason."""
+        content = result.get("content") if isinstance(result := self.result, dict) else None
+        items = content if isinstance(content, list) else []
+        texts = (item.get("text") for item in items if isinstance(item, dict))
+        return "\n".join(each for each in texts if isinstance(each, str))
+
+    @property
     def is_task(self) -> bool:
         """True if a task continues the work: member `task` (2025-11-25) or result type `task` (2026-07-28)."""
         return bool(bytes(self.body.task)) or self.result_type == "task"

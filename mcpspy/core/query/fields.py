@@ -24,6 +24,8 @@ from mcpspy.core.session.exchange import State
 SLOW = 1.0
 """Seconds above which a response is slow."""
 
+_UNANSWERED = State.UNANSWERED.value
+
 FAILED = frozenset(state.value for state in FAILED_STATES)
 """States of requests that failed."""
 
@@ -39,6 +41,8 @@ STATUSES: dict[str, frozenset[str]] = {
     "unknown": frozenset({State.UNKNOWN.value}),
     "closed": frozenset({State.CLOSED.value}),
     "refused": frozenset({State.REFUSED.value}),
+    "dropped": frozenset({State.DROPPED.value}),
+    "abandoned": frozenset({State.ABANDONED.value}),
     "input": frozenset({State.INPUT_REQUIRED.value}),
 }
 """Values of `status:`, without blanks, and the states they match."""
@@ -180,7 +184,20 @@ def _is(atom: Atom) -> QueryPart:
     values.reject_order(atom)
     value = atom.value.lower()
     if value == "slow":
-        return QueryPart(lambda item: (latency := item.latency) is not None and latency > SLOW, False)
+        return QueryPart(_is_slow, False)
+    if value == "problem":
+        failed = _state("error", exact=False)
+        assert failed is not None
+        return QueryPart(
+            lambda item: (
+                failed(item)
+                or item.status == _UNANSWERED
+                or item.has_issue
+                or _is_slow(item)
+                or item.is_failed_event
+            ),
+            False,
+        )
     if value in ("issue", "odd"):  # `odd` is a hidden alias.
         return QueryPart(lambda item: item.has_issue, False)
     if value == "finding":
@@ -190,8 +207,12 @@ def _is(atom: Atom) -> QueryPart:
         return QueryPart(test, False)
     if value in KINDS or value in _SAME_KIND or value in KIND_GROUPS:
         return _kind(atom._replace(op=":" if value in _SAME_KIND else "="))
-    known = ("slow", "issue", "finding", *STATUSES, *KINDS, *KIND_GROUPS)
+    known = ("problem", "slow", "issue", "finding", *STATUSES, *KINDS, *KIND_GROUPS)
     return _unknown(atom, known, (*_SAME_STATUS, *_SAME_KIND))
+
+
+def _is_slow(item: FilterItem) -> bool:
+    return (latency := item.latency) is not None and latency > SLOW
 
 
 def _lint(atom: Atom) -> QueryPart:

@@ -37,6 +37,8 @@ class FilterItem(Protocol):
     @property
     def has_issue(self) -> bool: ...  # True if it has a protocol issue.
     @property
+    def is_failed_event(self) -> bool: ...  # True for a crash, lost entries …, and stderr next to a failure.
+    @property
     def is_batch(self) -> bool: ...  # True for a message of a batch (2025-03-26).
     @property
     def error_code(self) -> int | None: ...  # The code of a JSON-RPC error.
@@ -49,6 +51,37 @@ class FilterItem(Protocol):
 
         For a response, `params` is in its request.
         """
+
+
+NEAR = 20
+"""Maximum entries between a line of stderr and the failure that it is next to."""
+
+
+_SHUTDOWN = ("SIGTERM", "SIGINT")
+"""Signals by which hosts end servers (2025-11-25, basic/lifecycle: Shutdown)."""
+
+
+def reports_failure(note: Note) -> bool:
+    """Return True for a crash, lost entries, or an error of mcpspy."""
+    if note.kind != "exit":
+        return note.kind in ("lost", "error")
+    signal, code = note.fields.get("signal"), note.fields.get("code")
+    return signal not in _SHUTDOWN if signal else code not in (0, None)
+
+
+def is_near_failure(place: int, count: int, failed: Callable[[int], bool | None]) -> bool:
+    """Return True if only events separate an entry from a failure, before it or after it.
+
+    `failed` returns None for an event that is not a failure, False for any other entry.
+    """
+    for near in (
+        range(place + 1, min(place + NEAR + 1, count)),
+        range(min(place, count) - 1, max(place - NEAR - 1, -1), -1),
+    ):
+        found = next((found for one in near if (found := failed(one)) is not None), False)
+        if found:
+            return True
+    return False
 
 
 class LintFilterItem(FilterItem, Protocol):
@@ -144,6 +177,10 @@ class MessageItem:
         return isinstance(entry, Malformed | Damaged) or bool(entry.flaws)
 
     @property
+    def is_failed_event(self) -> bool:
+        return isinstance(self._entry, Note) and reports_failure(self._entry)
+
+    @property
     def is_batch(self) -> bool:
         return not isinstance(self._entry, Note | Damaged) and self._entry.index is not None
 
@@ -191,6 +228,7 @@ class ExchangeItem(Struct, gc=False, eq=False):
     answer_member: str = "result"
     """The member of the response: `result` or `error`."""
     is_batch: bool = False
+    is_failed_event: bool = False
 
     def text(self) -> bytes:
         return self.data + b"\n" + self.answer if self.answer else self.data

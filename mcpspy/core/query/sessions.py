@@ -12,10 +12,13 @@ from mcpspy.core.query.values import COMPARE, reject_order, text_test
 
 STATES = ("live", "ended", "died", "failed")
 
+PROBLEM = "problem"
+"""Value of `is:` for a session with errors, unanswered requests or protocol issues, or one that crashed."""
+
 _TEXTS = ("id", "name", "server", "client", "revision")
 _WORDS = ("name", "server", "client", "revision", "command")
 _COUNTS = ("messages", "errors", "issues", "pending", "unanswered")
-_NAMES = (*_TEXTS, *_COUNTS, "state", "since", "until", "size")
+_NAMES = (*_TEXTS, *_COUNTS, "state", "is", "since", "until", "size")
 FIELDS = FieldTable({name: name for name in _NAMES}, (*_COUNTS, "size"))
 
 _AGES = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -34,6 +37,8 @@ class SessionItem(NamedTuple):
     """Bytes."""
     number: Callable[[str], int | None]
     """Returns the number of `messages`, `errors` …; None if it is unknown. May take long."""
+    has_crashed: bool = False
+    """True if mcpspy was killed, or if the server crashed or was not reached."""
 
 
 Test: TypeAlias = Callable[[SessionItem], bool]
@@ -92,9 +97,15 @@ class _Compiler:
             return self._moment(atom)
         reject_order(atom)
         value = atom.value.lower()
-        if field == "state":
-            if value not in STATES:
-                atom.fail(f'unknown state "{atom.value}": use one of {", ".join(STATES)}')
+        if field == "is" and value == PROBLEM:
+            return _Part(
+                lambda item: item.has_crashed or any(map(item.number, ("errors", "unanswered", "issues"))),
+                True,
+            )
+        if field in ("state", "is"):
+            known = STATES if field == "state" else (PROBLEM, *STATES)
+            if value not in known:
+                atom.fail(f'unknown state "{atom.value}": use one of {", ".join(known)}')
             return _Part(lambda item: item.texts["state"] == value, False)
         if field == "id":
             return _Part(lambda item: item.texts["id"].startswith(value), False)

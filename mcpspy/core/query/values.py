@@ -167,13 +167,18 @@ def cached_text_test(atom: Atom) -> Callable[[str], bool]:
     return _TestCache(text_test(atom)).__getitem__
 
 
+def text_forms(value: str) -> set[str]:
+    """Return a text in lower case, as it is and as JSON escapes it."""
+    plain = value.casefold()
+    held = (json.dumps(plain, ensure_ascii=False), json.dumps(plain), json.dumps(value))
+    return {plain, *(form[1:-1].casefold() for form in held)}
+
+
 def text_search(atom: Atom) -> QueryPart:
     """Find a text literally or as JSON escapes it, ignoring case."""
     if atom.op != ":":
         atom.fail(f"{atom.name} needs a colon: write {atom.name}:{atom.raw}")
-    value, plain = atom.value, atom.value.casefold()
-    held = (json.dumps(plain, ensure_ascii=False), json.dumps(plain), json.dumps(value))
-    forms = {plain, *(form[1:-1].casefold() for form in held)}
+    value, plain, forms = atom.value, atom.value.casefold(), text_forms(atom.value)
     if (
         not value.isascii()
     ):  # Only str folds the case of other alphabets; some characters fold to ASCII, like ß to ss.

@@ -19,7 +19,7 @@ from mcpspy.core.protocol.message import Failure, Malformed, Notification, Reque
 from mcpspy.core.protocol.spec import CLIENT, MODERN
 from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.session.correlation import REPEATED_EVENT
-from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.exchange import UNANSWERED, Exchange, State
 from mcpspy.core.session.session import Change, Session, is_injected
 
 PROGRESS = "notifications/progress"
@@ -161,7 +161,7 @@ def expects_answer(exchange: Exchange) -> bool:
 def is_unanswered(exchange: Exchange) -> bool:
     return (
         exchange.answer is None
-        and exchange.state in (State.PENDING, State.UNANSWERED, State.UNKNOWN)
+        and exchange.state in (State.PENDING, State.UNKNOWN, *UNANSWERED)
         and not exchange.is_subscription
     )
 

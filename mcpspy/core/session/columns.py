@@ -43,12 +43,18 @@ LISTABLE = 128
 _SIDES = {FROM_CLIENT: CLIENT, FROM_SERVER: SERVER, NO_SENDER: ""}
 
 _KINDS = tuple(RowKind)
-_STATES = tuple(State)
+STATES = tuple(State)
 _STATUSES = tuple(state.value for state in State)
-STATE_NUMBERS = {state: number for number, state in enumerate(_STATES)}
+STATE_NUMBERS = {state: number for number, state in enumerate(STATES)}
 
 _BLOCK = 4096
-"""Number of rows by which arrays grow: setting an item is faster than appending it."""
+"""Number of rows by which long arrays grow: setting an item is faster than appending it."""
+
+_FEWEST = 64
+"""Number of rows of a short session; its arrays double until they are long."""
+
+_LINES = 50
+"""Maximum lines on stderr that belong to one error."""
 
 LONGEST_ID = 17
 """Maximum digits of an id that is stored as a number."""
@@ -128,6 +134,10 @@ class Columns:
     def is_in_batch(self, row: int) -> bool:
         return row in self._batch
 
+    def has_failed(self, row: int) -> bool:
+        """Return True if a row counts as an error: see `failed`."""
+        return bool(self.what[row] & _FAILED)
+
     def kind(self, row: int) -> RowKind:
         return _KINDS[self.what[row] & _KIND]
 
@@ -171,6 +181,15 @@ class Columns:
             if not is_answer or not request or pair[request - 1] != row + 1
         ]
 
+    def answered_requests(self, begin: int, end: int) -> list[int]:
+        """Return the rows of the requests whose responses are in a range, in the order of the responses."""
+        pair, answers = self._pair, self.what[begin:end].tobytes().translate(_IS_ANSWER)
+        return [
+            request - 1
+            for row, is_answer, request in zip(range(begin, end), answers, pair[begin:end], strict=True)
+            if is_answer and request and pair[request - 1] == row + 1
+        ]
+
     def is_answer(self, row: int) -> bool:
         """Return True if a response is paired with its request."""
         request = self._pair[row]
@@ -179,7 +198,7 @@ class Columns:
     def state(self, row: int) -> State | None:
         """Return the state of the request that a row is or is about."""
         request = self.request(row)
-        return None if request is None else _STATES[self._state[request]]
+        return None if request is None else STATES[self._state[request]]
 
     def status(self, row: int) -> str:
         """Return the name of that state, of any other response its own outcome; empty if there is neither."""
@@ -201,6 +220,14 @@ class Columns:
             return None if held is None else self.at[answer] - self.at[request] - held
         return self.at[answer] - self.at[request]
 
+    def is_before_error(self, row: int) -> bool:
+        """Return True for a line on stderr that is followed by an error, with nothing but such lines between."""
+        kind = self.method[row]
+        for later in range(row + 1, min(row + _LINES, self._count)):
+            if self.what[later] & _KIND != NOTE or self.method[later] != kind:
+                return self.what[later] & _KIND in _ANSWERS and bool(self.what[later] & _FAILED)
+        return False
+
     def http(self, row: int) -> int | None:
         return self._http[row] or None
 
@@ -217,6 +244,7 @@ class Columns:
         return row
 
     def _grow(self) -> None:
+        rows = min(max(self._room, _FEWEST), _BLOCK)
         for column in (
             self.at,
             self.what,
@@ -231,8 +259,8 @@ class Columns:
             self._offset,
             self._length,
         ):
-            column.frombytes(bytes(column.itemsize * _BLOCK))
-        self._room += _BLOCK
+            column.frombytes(bytes(column.itemsize * rows))
+        self._room += rows
 
     def _text(self, text: str) -> int:
         number = self._text_numbers.get(text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from msgspec import UNSET, DecodeError, Struct
@@ -28,9 +28,9 @@ from mcpspy.core.protocol.peers import HANDSHAKE_METHODS, Peer, Peers, client_of
 from mcpspy.core.protocol.spec import CLIENT, META, METHODS, MODERN, SERVER
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
 from mcpspy.core.recording.plain_line import PAYLOAD, SUBJECTS, PlainHead, decode_head, decode_message
-from mcpspy.core.session.exchange import SUBSCRIBE, Correlatable, Event, State, event_of
-from mcpspy.core.session.request_table import RequestTable, id_key, question
-from mcpspy.core.session.rule_notes import RULE
+from mcpspy.core.session.exchange import SUBSCRIBE, Correlatable, Event, State, event_of, transition
+from mcpspy.core.session.request_table import Key, RequestTable, id_key, question
+from mcpspy.core.session.rule_notes import RULE, not_forwarded
 
 P = TypeVar("P", bound=Correlatable)
 
@@ -99,14 +99,21 @@ class Correlation(Peers, ABC, Generic[P]):
     follows_progress = True
     """True if progress notifications are related to their requests. They never change a state."""
 
-    def __init__(self, header: Header | None = None, *, sessions: int = 1, forgets: bool = False) -> None:
-        """`sessions`: number of merged sessions that have to end; `forgets`: see `RequestTable`."""
+    def __init__(
+        self,
+        header: Header | None = None,
+        *,
+        sessions: int = 1,
+        forgets: bool = False,
+        recall: Callable[[dict[Key, P]], None] | None = None,
+    ) -> None:
+        """`sessions`: number of merged sessions that have to end; `forgets`, `recall`: see `RequestTable`."""
         super().__init__()
         self.header = header
         self.exit: Note | None = None
         self.last_at = 0.0
         """Time of the last entry, in seconds since the start."""
-        self._pairing = RequestTable[P](forgets=forgets)
+        self._pairing = RequestTable[P](forgets=forgets, recall=recall)
         self._running = sessions
         self.held: dict[int, int] = {}
         """Ticket of a held message → its row."""
@@ -234,6 +241,10 @@ class Correlation(Peers, ABC, Generic[P]):
             self._lost(self._pairing.lose())
         elif note.kind == RULE:
             self._take_hold(note)
+            if (event := not_forwarded(fields)) is not None:
+                request = self._noted_request(fields)
+                if request is not None and transition(request, event):
+                    return CorrelatedEntry(note, request)
         elif note.kind == "http":
             self._take_head(fields)
         elif note.kind == "http-end":
@@ -244,18 +255,24 @@ class Correlation(Peers, ABC, Generic[P]):
 
     def _take_hold(self, note: Note) -> None:
         """Pass on the time for which a request was held or delayed: it is not the server's."""
-        fields = note.fields
-        id_text, seconds = fields.get("id"), fields.get("seconds", 0.0)
+        fields, seconds = note.fields, note.fields.get("seconds", 0.0)
         if (
             fields.get("action") not in ("hold", "release", "delay")
-            or not (isinstance(id_text, str) and isinstance(seconds, int | float))
+            or not isinstance(seconds, int | float)
             or fields.get("why") == "full"
         ):
             return
+        if (request := self._noted_request(fields)) is not None:
+            self._held(request, note, max(float(seconds), 0.0))
+
+    def _noted_request(self, fields: dict[str, Any]) -> P | None:
+        """Return the open request that a rule note is about."""
+        id_text = fields.get("id")
+        if not isinstance(id_text, str):
+            return None
         request = self._pairing.open_request(fields.get("stream"), str(fields.get("from")), id_text)
         # The note of a response has the same id, and the method of its request.
-        if request is not None and self._about(request)[1] == fields.get("method"):
-            self._held(request, note, max(float(seconds), 0.0))
+        return request if request is not None and self._about(request)[1] == fields.get("method") else None
 
     def _take_head(self, fields: dict[str, Any]) -> None:
         status, error = fields.get("status"), fields.get("error")
@@ -301,7 +318,8 @@ class Correlation(Peers, ABC, Generic[P]):
         waits for a million lines, `plain_line_raw` and the methods of `RequestTable` are inlined.
         """
         pairing, unusual, follows_progress = self._pairing, self._pairing.unusual, self.follows_progress
-        open_requests, answered, posted = pairing._open, pairing._answered, pairing._posted
+        open_requests, posted, highest = pairing._open, pairing._posted, pairing.highest
+        answered = pairing._answered if pairing.recall is None else None
         # A plain message never adds information about its sender.
         may_ask, may_answer = self.is_agreed and self.client is not None, self.server is not None
         take_request, take_result = self._plain_request, self._plain_result
@@ -345,19 +363,19 @@ class Correlation(Peers, ABC, Generic[P]):
                 ):
                     break
                 del open_requests[key]
-                answered[key] = request
+                if answered is not None:
+                    answered[key] = request
                 is_error = result.is_error
                 request.state = _TOOL_ERROR if is_error else _OK
                 take_result(now, request, data, is_error)
             else:
-                key = now.stream, side, id_text
-                if (
-                    result is not UNSET
-                    or not may_ask
-                    or method in _SLOW_REQUESTS
-                    or key in open_requests
-                    or key in answered
-                ):
+                if result is not UNSET or not may_ask or method in _SLOW_REQUESTS:
+                    break
+                stream = now.stream
+                key, sender = (stream, side, id_text), (stream, side)
+                if number > highest.get(sender, 0):
+                    highest[sender] = number
+                elif key in open_requests or key in pairing.answered:
                     break
                 subject, is_modern, params, token = "", False, message.params, None
                 if params is not UNSET:
@@ -367,16 +385,12 @@ class Correlation(Peers, ABC, Generic[P]):
                         is_modern = meta.revision >= MODERN
                         if follows_progress:
                             token = text(meta.token)
-                        if (
-                            now.stream is not None
-                            and self._names_clients
-                            and (client := peer_of(meta.client))
-                        ):
-                            self.clients.setdefault(now.stream, client)
-                request = take_request(now, method, subject, id_text, data, is_modern)
+                        if stream is not None and self._names_clients and (client := peer_of(meta.client)):
+                            self.clients.setdefault(stream, client)
+                request = take_request(now, method, subject, number, data, is_modern)
                 open_requests[key] = [request]
                 if token is not None:
-                    pairing._progress[now.stream, side, id_key(token)] = request
+                    pairing._progress[stream, side, id_key(token)] = request
                 if now.http is not None and side == CLIENT:
                     posted[now.http] = None if now.http in posted else key
             place, head = place + 1, now
@@ -385,7 +399,7 @@ class Correlation(Peers, ABC, Generic[P]):
         return place
 
     def _plain_request(  # noqa: PLR0917 - keywords take longer, and there are a million calls.
-        self, head: PlainHead, method: str, subject: str, id_text: str, data: bytes, is_modern: bool
+        self, head: PlainHead, method: str, subject: str, number: int, data: bytes, is_modern: bool
     ) -> P:
         """Return a new pending request: `_begin` and `RequestOpened` for a plain line."""
         raise NotImplementedError

@@ -27,6 +27,10 @@ class State(StrEnum):
     """A subscription that ended without a response, which is allowed."""
     REFUSED = "refused"
     """Its HTTP exchange ended with an error status and no message."""
+    DROPPED = "dropped"
+    """Not forwarded: a rule or a viewer dropped it, or disconnected its sender."""
+    ABANDONED = "abandoned"
+    """Not forwarded: its sender disconnected while mcpspy held it."""
     UNANSWERED = "no answer"
     UNKNOWN = "unknown"
     """Entries after it were not recorded (`lost`): its response may be among them."""
@@ -43,6 +47,8 @@ class Event(StrEnum):
     CANCEL = "cancel"
     CLOSE = "close"
     REFUSE = "refusal"
+    DROP = "drop"
+    ABANDON = "loss of its sender"
     LOSS = "loss of entries"
     END = "end of session"
 
@@ -59,6 +65,8 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
         Event.CANCEL: State.CANCELLED,
         Event.CLOSE: State.CLOSED,
         Event.REFUSE: State.REFUSED,
+        Event.DROP: State.DROPPED,
+        Event.ABANDON: State.ABANDONED,
         Event.LOSS: State.UNKNOWN,
         Event.END: State.UNANSWERED,
     },
@@ -70,6 +78,12 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
         Event.FAILURE: State.ERROR,
         Event.CANCEL: State.CANCELLED,
         Event.REFUSE: State.REFUSED,
+    },
+    State.DROPPED: {  # mcpspy responds if it has a timeout for calls.
+        Event.RESULT: State.OK,
+        Event.TOOL_ERROR: State.TOOL_ERROR,
+        Event.QUESTION: State.INPUT_REQUIRED,
+        Event.FAILURE: State.ERROR,
     },
     State.CANCELLED: {
         Event.PROGRESS: State.CANCELLED,
@@ -84,11 +98,17 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
 
 _FROM_PENDING = TRANSITIONS[State.PENDING]
 
-MAY_CHANGE = frozenset({State.PENDING, State.CANCELLED, State.UNKNOWN})
+MAY_CHANGE = frozenset({State.PENDING, State.CANCELLED, State.UNKNOWN, State.DROPPED})
 """States in which a response may still arrive."""
 
 FAILED = frozenset({State.ERROR, State.TOOL_ERROR, State.REFUSED})
 """States of requests that failed."""
+
+NOT_FORWARDED = frozenset({State.DROPPED, State.ABANDONED})
+"""States of requests that mcpspy kept from their receiver."""
+
+UNANSWERED = NOT_FORWARDED | {State.UNANSWERED}
+"""States of requests that got no response, after the end of the session."""
 
 
 def event_of(message: Result | Failure) -> Event:

@@ -7,8 +7,10 @@ their order; `core.session.correlation` decides the outcome of requests.
 from __future__ import annotations
 
 from array import array
+from collections import deque
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, count
+from operator import add
 from typing import Any
 
 from msgspec import Struct
@@ -31,6 +33,7 @@ from mcpspy.core.session.columns import (
     REQUEST,
     RESULT,
     STATE_NUMBERS,
+    STATES,
     Columns,
 )
 from mcpspy.core.session.correlation import (
@@ -41,6 +44,7 @@ from mcpspy.core.session.correlation import (
     RequestOpened,
 )
 from mcpspy.core.session.exchange import FAILED, SUBSCRIBE, State, outcome_of
+from mcpspy.core.session.request_table import Key, id_key
 from mcpspy.core.session.rule_notes import RULE, words
 
 _KINDS = {
@@ -54,7 +58,15 @@ _KINDS = {
 # Reading a member of an Enum runs Python code, and these are read for every message.
 _OK, _TOOL_ERROR = STATE_NUMBERS[State.OK], STATE_NUMBERS[State.TOOL_ERROR]
 _CLIENT_REQUEST, _SERVER_REQUEST = REQUEST | FROM_CLIENT | LISTABLE, REQUEST | FROM_SERVER | LISTABLE
+_SMALL_ID = 10**LONGEST_ID
 _CLIENT_RESULT, _SERVER_RESULT = RESULT | FROM_CLIENT | LISTABLE, RESULT | FROM_SERVER | LISTABLE
+
+
+LAST_LINES = 30
+"""Maximum lines on stderr that belong to a crash."""
+
+LAST_SECONDS = 2.0
+"""Seconds before the end of a server in which it wrote them."""
 
 
 class Slot(Struct, gc=False, eq=False):
@@ -68,11 +80,18 @@ class Slot(Struct, gc=False, eq=False):
 class Index(Columns, Correlation[Slot]):
     def __init__(self, header: Header | None = None, sessions: int = 1) -> None:
         Columns.__init__(self)
-        Correlation.__init__(self, header, sessions=sessions)
+        Correlation.__init__(self, header, sessions=sessions, recall=self._recall)
         self.is_over = False
         self.messages = 0
         self.unanswered = 0
+        self._recalled = 0
+        """Number of rows that `_recall` has read."""
         self._offset_now = self._length_now = 0
+        self.crashes: list[int] = []
+        """Rows that explain a crash: its first line on stderr, if any, and the exit; in order."""
+        self.last_stderr: list[int] = []
+        """Rows of the last lines on stderr before a crash."""
+        self._stderr = deque[int](maxlen=LAST_LINES)
 
     @property
     def pending(self) -> int:
@@ -90,7 +109,8 @@ class Index(Columns, Correlation[Slot]):
             row, place = self._count, self.take_plain(lines, begin)
             if place > begin:
                 lengths = list(map(len, lines[begin:place]))
-                *offsets, offset = accumulate((length + 1 for length in lengths), initial=offset)
+                # Each line ends with an LF.
+                *offsets, offset = map(add, accumulate(lengths, initial=offset), count())
                 self._offset[row : self._count] = array("Q", offsets)
                 self._length[row : self._count] = array("I", lengths)
                 self.messages += place - begin
@@ -118,6 +138,8 @@ class Index(Columns, Correlation[Slot]):
 
     def _ended(self, over: list[Slot]) -> None:
         self.is_over = True
+        if self.exit is None:
+            self._crashed(self.last_at)
         self._settle_all(over)
 
     def _lost(self, requests: list[Slot]) -> None:
@@ -159,7 +181,9 @@ class Index(Columns, Correlation[Slot]):
             row = self._add_row(change, message)
         if flaw is not None:
             self._add_flaw(row, flaw)
-        is_listable = isinstance(message, Request) or (isinstance(message, Result) and not message.is_task)
+        is_listable = isinstance(message, Request) or (
+            isinstance(message, Result) and not (message.is_task or message.is_tool_error)
+        )
         if is_listable and message.index is None and not frame.is_ours and row not in self.flaws:
             self.what[row] |= LISTABLE
         if isinstance(message, Malformed):
@@ -215,6 +239,12 @@ class Index(Columns, Correlation[Slot]):
             self._http[row] = http
         if note.kind in ("lost", "error"):
             self._mark_failed(row)
+        elif note.kind == "stderr":
+            self._stderr.append(row)
+        elif note.kind == "exit" and (
+            fields.get("signal") is not None or fields.get("code") not in (0, None)
+        ):
+            self._crashed(note.at, row)
         elif note.kind == RULE:
             self._note_effect(row, fields)
         elif note.kind == "http" and isinstance(http, int):
@@ -225,6 +255,12 @@ class Index(Columns, Correlation[Slot]):
             if change.flaw is not None:
                 self._add_flaw(slot.row, change.flaw)
                 self._mark_failed(slot.row)
+
+    def _crashed(self, at: float, *exit_row: int) -> None:
+        """Remember the end of a server that failed or was killed, and what it wrote just before."""
+        rows = [row for row in self._stderr if self.at[row] >= at - LAST_SECONDS]
+        self.last_stderr += rows
+        self.crashes += [*rows[:1], *exit_row]
 
     def _note_effect(self, note: int, fields: dict[str, Any]) -> None:
         row = self._noted(note - 1, fields)
@@ -261,31 +297,54 @@ class Index(Columns, Correlation[Slot]):
         if frame.http is not None and 0 < frame.http < 1 << 32:
             self._http[row] = frame.http
 
+    def _recall(self, answered: dict[Key, Slot]) -> None:
+        """Add the requests that were answered since the last call."""
+        texts, streams, ids, states = self.texts, self.stream, self._id, self._state
+        for request in self.answered_requests(self._recalled, self._count):
+            code = ids[request]
+            id_text = str(code >> 1) if code & 1 else id_key(texts[code >> 1])
+            key = texts[streams[request]] or None, self.side(request), id_text
+            answered[key] = Slot(request, state=STATES[states[request]])
+        self._recalled = self._count
+
     def _plain_request(  # noqa: PLR0917 - keywords take longer, and there are a million calls.
-        self, head: PlainHead, method: str, subject: str, id_text: str, data: bytes, is_modern: bool
+        self, head: PlainHead, method: str, subject: str, number: int, data: bytes, is_modern: bool
     ) -> Slot:
-        row = self._row(_CLIENT_REQUEST if head.side == CLIENT else _SERVER_REQUEST, head.t, len(data), 0, 0)
-        self.method[row] = self._text(method)
+        row = self._count
+        if row == self._room:
+            self._grow()
+        self._count = row + 1
+        self.what[row] = _CLIENT_REQUEST if head.side == CLIENT else _SERVER_REQUEST
+        self.at[row], self.size[row] = head.t, len(data)
+        numbers = self._text_numbers
+        self.method[row] = numbers.get(method) or self._text(method)
         if subject:
-            self.subject[row] = self._text(subject)
-        self._id[row] = int(id_text) << 1 | 1 if len(id_text) <= LONGEST_ID else self._id_code(id_text)
+            self.subject[row] = numbers.get(subject) or self._text(subject)
+        self._id[row] = number << 1 | 1 if number < _SMALL_ID else self._id_code(str(number))
         if head.stream is not None or head.http is not None:
             self._set_http(row, head)
         return Slot(row, False, is_modern)
 
     def _plain_result(self, head: PlainHead, request: Slot, data: bytes, is_error: bool) -> None:
         request_row = request.row
-        row = self._row(_CLIENT_RESULT if head.side == CLIENT else _SERVER_RESULT, head.t, len(data), 0, 0)
-        self.method[row], self.subject[row], self._id[row] = (
-            self.method[request_row],
-            self.subject[request_row],
-            self._id[request_row],
+        row = self._count
+        if row == self._room:
+            self._grow()
+        self._count = row + 1
+        self.what[row] = _CLIENT_RESULT if head.side == CLIENT else _SERVER_RESULT
+        self.at[row], self.size[row] = head.t, len(data)
+        method, subject, id_codes, pair = self.method, self.subject, self._id, self._pair
+        method[row], subject[row], id_codes[row] = (
+            method[request_row],
+            subject[request_row],
+            id_codes[request_row],
         )
-        self._pair[request_row], self._pair[row] = row + 1, request_row + 1
+        pair[request_row], pair[row] = row + 1, request_row + 1
         if head.stream is not None or head.http is not None:
             self._set_http(row, head)
         if is_error:
             self._state[request_row] = _TOOL_ERROR
+            self.what[row] &= ~LISTABLE  # A list shows its text.
             self._mark_failed(row)
         else:
             self._state[request_row] = _OK

@@ -26,6 +26,9 @@ UNSOLICITED = "unsolicited response"
 UNKNOWN_PROGRESS = "progress for an unknown token"
 NO_ID = "response without an id"
 
+LONGEST = 20
+"""Maximum digits of an id that a fast decoder reads as a number."""
+
 Key = tuple[str | None, str, str]
 """Stream, sender of the request, id by value (`id_key`)."""
 
@@ -36,21 +39,37 @@ Question = tuple[str | None, str, str | None, str]
 class RequestTable(Generic[P]):
     """The requests of a session, by id, progress token, subscription and HTTP exchange."""
 
-    def __init__(self, *, forgets: bool = False) -> None:
-        """Create an empty table. `forgets`: the caller will call `forget_but`, so store what it needs."""
+    def __init__(
+        self, *, forgets: bool = False, recall: Callable[[dict[Key, P]], None] | None = None
+    ) -> None:
+        """Create an empty table.
+
+        `forgets`: the caller will call `forget_but`, so store what it needs. `recall`: adds the requests that were
+        answered since its last call; the table then stores none itself, which a long session seldom needs.
+        """
         self._forgets = forgets
+        self.recall = recall
         self._open: dict[Key, list[P]] = {}
         self.unusual: dict[Key, str] = {}
         """Open requests whose response needs more than a look-up → the id as the latest of them spelled it."""
         self._doubled: set[Key] = set()
         self._has_lost = False
         self._answered: dict[Key, P] = {}
+        self.highest: dict[tuple[str | None, str], int] = {}
+        """Stream and sender → the highest id above 0 of the requests: a higher one is new."""
         self._progress: dict[Key, P] = {}
         self._questions: dict[Question, list[P]] = {}
         self._posted: dict[int, Key | None] = {}
         self._refused: dict[int, int] = {}
         self._seen_events: dict[tuple[str | None, str], None] = {}
         self._over: deque[int] = deque()
+
+    @property
+    def answered(self) -> dict[Key, P]:
+        """The latest answered request under each id."""
+        if self.recall is not None:
+            self.recall(self._answered)
+        return self._answered
 
     def pending(self) -> Iterator[P]:
         """Yield the pending requests, except subscriptions."""
@@ -84,8 +103,12 @@ class RequestTable(Generic[P]):
         flaw = None
         if key[2] != id:
             self.unusual[key] = id
+        highest = self.highest.get((stream, side), 0)
+        number = int(key[2]) if key[2].isdigit() and len(key[2]) <= LONGEST else 0
+        if number > highest:
+            self.highest[stream, side] = number
         if waiting is None:
-            if not modern and key in self._answered:
+            if not modern and number <= highest and key in self.answered:
                 flaw = f"id {id} was used before"
             self._open[key] = [request]
         else:
@@ -124,7 +147,8 @@ class RequestTable(Generic[P]):
                 by_order = f"paired by order: more than one request in flight had id {asked}"
                 flaw = f"{by_order}; {flaw}" if flaw else by_order
         self._remove(key, waiting, request)
-        self._answered[key] = request
+        if self.recall is None:
+            self._answered[key] = request
         transition(request, event)
         if request.state is State.LATE:
             late = "answered after it was cancelled"
@@ -136,7 +160,7 @@ class RequestTable(Generic[P]):
         if id is None:
             return None, NO_ID
         requester = other(frame.side)
-        if (earlier := self._answered.get((frame.stream, requester, id_key(id)))) is not None:
+        if (earlier := self.answered.get((frame.stream, requester, id_key(id)))) is not None:
             return earlier, f"id {id} was answered before"
         near = id[1:-1] if id.startswith('"') else f'"{id}"'
         if (frame.stream, requester, near) in self._open:
@@ -165,7 +189,7 @@ class RequestTable(Generic[P]):
             # On stdio, a client ends a subscription this way (2026-07-28): it is closed, not cancelled.
             transition(request, Event.CLOSE if request.is_subscription else Event.CANCEL)
             return request, None
-        answered = self._answered.get((stream, side, id))
+        answered = self.answered.get((stream, side, id))
         return answered, "cancelled after the response" if answered else "cancels an unknown request"
 
     def subscription(self, frame: Frame, id: str | None) -> P | None:  # noqa: A002
@@ -250,7 +274,7 @@ class RequestTable(Generic[P]):
         posted = self._posted.get(http)
         if posted is not None and id is None:
             return posted, "no id: paired by its HTTP exchange"
-        if posted in self._open and event is Event.FAILURE and key not in self._answered:
+        if posted in self._open and event is Event.FAILURE and key not in self.answered:
             asked = self.unusual.get(posted, posted[2])
             return posted, f"its id is {id}, the request's is {asked}: paired by its HTTP exchange"
         return key, None

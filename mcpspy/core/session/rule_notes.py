@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcpspy.core.session.exchange import Event
+
 RULE = "rule"
 
 _DONE = {
@@ -38,6 +40,14 @@ def words(fields: dict[str, Any]) -> str:
     action = fields.get("action")
     author = f"rule {fields['rule']}" if "rule" in fields else fields.get("viewer")
     return _done(str(action), fields) + (f" ({author})" if author else "")
+
+
+def not_forwarded(fields: dict[str, Any]) -> Event | None:
+    """Return what kept the message from its receiver; None if it was forwarded, held or answered."""
+    action, why = fields.get("action"), fields.get("why")
+    if action in ("drop", "disconnect") or (action == "release" and why == "dropped"):
+        return Event.DROP
+    return Event.ABANDON if action == "release" and why == "connection closed" else None
 
 
 def about(fields: dict[str, Any]) -> str:

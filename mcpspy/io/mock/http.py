@@ -130,6 +130,7 @@ class Mock:
         self._registry: ClientRegistry[MockClient] = ClientRegistry()
         self._clients: set[MockClient] = set()
         """All clients, with or without a session."""
+        self._ending: set[asyncio.Future[None]] = set()
         self._is_read = asyncio.Event()
         self._is_over = False
 
@@ -144,7 +145,9 @@ class Mock:
     async def close(self) -> None:
         self._is_over = True
         self._is_read.set()
-        await asyncio.gather(*map(self._end, list(self._clients)))
+        for client in list(self._clients):
+            self._end(client)
+        await asyncio.gather(*self._ending)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         headers = request.headers
@@ -168,7 +171,7 @@ class Mock:
             if request.method == hdrs.METH_DELETE:
                 client = self._client(request)
                 del self._sessions[headers[SESSION]]
-                await self._end(client)
+                self._end(client)
                 return web.Response()
             raise HttpRefusal(405, f"MCP does not use {request.method}", Allow="GET, POST, DELETE")
         except HttpRefusal as refused:
@@ -189,7 +192,7 @@ class Mock:
             raise HttpRefusal(
                 400, f"unsupported {VERSION} {named_version}; supported: {', '.join(REVISIONS)}"
             )
-        if named_version == MODERN and self._recordings.is_modern and SESSION not in post.request.headers:
+        if named_version == MODERN and self._is_modern and SESSION not in post.request.headers:
             if post.ids or any(not hasattr(message, "method") for message in post.messages):
                 raise HttpRefusal(400, f"not a request, or _meta lacks {META}protocolVersion", INVALID_PARAMS)
             return web.Response(status=202)
@@ -210,18 +213,18 @@ class Mock:
             try:
                 return await self._answer(post, client, stream, is_modern=True)
             finally:
-                await self._end(client)
+                self._end(client)
         self._sessions[name] = client
         if len(self._sessions) > SESSIONS:
-            await self._end(self._sessions.pop(next(iter(self._sessions))))
+            self._end(self._sessions.pop(next(iter(self._sessions))))
         return await self._answer(post, client, stream, {SESSION: name})
 
     async def _single(self, post: ParsedPost, message: Request) -> web.StreamResponse:
         """Handle a request of 2026-07-28, which has no session."""
-        if not self._recordings.is_modern and not self._recordings.is_whole:
+        if not self._is_modern and not self._recordings.is_whole:
             await self._is_read.wait()  # The recording may contain modern messages only at its end.
             self._expect_more()
-        if not self._recordings.is_modern:
+        if not self._is_modern:
             raise HttpRefusal(400, "Bad Request: Server not initialized")
         if (why := mismatch(post.request.headers, message)) is not None:
             raise HttpRefusal(400, why, HEADER_MISMATCH)
@@ -233,7 +236,7 @@ class Mock:
         if client is None:
             client = self._new()
             for forgotten in self._registry.add(client, name, message.id, connection):
-                await self._end(forgotten)
+                self._end(forgotten)
         return await self._answer(
             post, client, client.post(post.body, post.ids, post.messages), is_modern=True
         )
@@ -296,7 +299,7 @@ class Mock:
             return await write_stream(request, client.general, 0, preface, is_numbered=False)
         finally:
             self._sessions.pop(name, None)
-            await self._end(client)
+            self._end(client)
 
     async def _message(self, request: web.BaseRequest) -> web.Response:
         """Handle a message of a client whose stream is `/sse`."""
@@ -309,6 +312,11 @@ class Mock:
         client.post(post.body, [], post.messages)
         return web.Response(status=202, text="Accepted")
 
+    @property
+    def _is_modern(self) -> bool:
+        """True if a request of 2026-07-28 gets a response of the recording, or of the real server in its place."""
+        return self._recordings.is_modern or self._options.forwards_all
+
     def _expect_more(self) -> None:
         if self._is_over:
             raise HttpRefusal(503, "the mock is shutting down")
@@ -320,11 +328,14 @@ class Mock:
         self._clients.add(client)
         return client
 
-    async def _end(self, client: MockClient) -> None:
+    def _end(self, client: MockClient) -> None:
+        """End a session. Its real server ends later: a client that waits for that would open its streams again."""
         self._clients.discard(client)
         client.close()
         if client.real_server is not None:
-            await client.real_server.close()
+            ending = asyncio.ensure_future(client.real_server.close())
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
 
     def _client(self, request: web.BaseRequest) -> MockClient:
         name = request.headers.get(SESSION)

@@ -1,4 +1,4 @@
-"""The real server behind a mock, for requests of one client that were not recorded.
+"""The real server behind a mock, for one client: for unrecorded requests, or for all messages.
 
 Connects when the server is first needed, with the client's own `initialize`. A request that cannot be sent gets
 an error with the reason. The exchanges may be recorded as a separate session.
@@ -29,19 +29,37 @@ from mcpspy.io.client import (
 )
 from mcpspy.io.client.base import INITIALIZE_ID, INITIALIZED, with_mcpspy_id
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
+from mcpspy.io.recording.redaction import RedactionOptions
+
+UNRECORDED = "mcpspy mock: not recorded, and the request to the server failed"
+"""Start of the error message of a request that cannot be sent."""
 
 
 class RealServer:
-    def __init__(self, target: ServerTarget, name: str, append: str | None) -> None:
+    def __init__(
+        self,
+        target: ServerTarget,
+        name: str,
+        append: str | None,
+        redaction: RedactionOptions | None = None,
+        *,
+        failure: str = UNRECORDED,
+        restarts: bool = True,
+    ) -> None:
+        """Describe a server. If it `restarts`, a request after its end starts it again, and otherwise fails."""
         self.target = target
+        self.failure = failure
+        self.restarts = restarts
         self._name = name
         self._append = append
+        self._redaction = redaction
 
     def recorder(self) -> Recorder | None:
         if self._append is None:
             return None
         where = RecordingTarget()
         where.record = self._append
+        where.redaction = self._redaction or where.redaction
         if isinstance(self.target, ServerCommand):
             return Recorder(
                 where, {"transport": "stdio", "command": self.target.arguments, "name": self._name}
@@ -56,6 +74,8 @@ class RealServerConnection:
         self._outgoing: asyncio.Queue[bytes] = asyncio.Queue()
         self._open: dict[str, None] = {}
         self._task: asyncio.Task[None] | None = None
+        self._why = ""
+        """Reason for the end of the last connection."""
 
     def send(self, data: bytes, initialize: bytes | None) -> None:
         """Send a message. `initialize` is the client's own, if it sent one."""
@@ -63,8 +83,10 @@ class RealServerConnection:
             if isinstance(message, Request):
                 self._open[message.id] = None
         self._outgoing.put_nowait(data)
-        if self._task is None or self._task.done():
+        if self._task is None or (self._task.done() and self._real.restarts):
             self._task = asyncio.ensure_future(self._run(initialize))
+        elif self._task.done():
+            self._fail(self._why)
 
     async def close(self) -> None:
         if self._task is not None:
@@ -85,7 +107,7 @@ class RealServerConnection:
                 finally:
                     sending.cancel()
             why = connection.ended.why if connection.ended is not None else ""
-            self._fail(f"{connection.name} ended" + (f": {why}" if why else ""))
+            self._fail(f"{connection.name}: {why or 'the connection ended'}{_last_output(connection)}")
         except McpspyError as error:
             self._fail(str(error))
         except Exception as error:  # A bug must not leave a client waiting for a response.
@@ -108,8 +130,9 @@ class RealServerConnection:
             elif isinstance(event, ExchangeRefused | ExchangeLost) and event.request == INITIALIZE_ID:
                 raise McpspyError(f"{connection.name}: {event.why}")
             elif isinstance(event, ConnectionEnded):
-                last_line = f"; its last output: {connection.last_words[-1]}" if connection.last_words else ""
-                raise McpspyError(f"{connection.name} ended before it answered initialize{last_line}")
+                raise McpspyError(
+                    f"{connection.name} ended before it answered initialize{_last_output(connection)}"
+                )
 
     async def _send(self, connection: ServerConnection) -> None:
         while True:
@@ -128,6 +151,7 @@ class RealServerConnection:
             self._refuse(event.request, event.why)
 
     def _fail(self, why: str) -> None:
+        self._why = why
         while not self._outgoing.empty():
             self._outgoing.get_nowait()
         for id in list(self._open):  # noqa: A001
@@ -135,8 +159,12 @@ class RealServerConnection:
 
     def _refuse(self, id: str, why: str) -> None:  # noqa: A002
         self._open.pop(id, None)
-        text = f"mcpspy mock: not recorded, and the request to the server failed: {redacted_text(why)}"
+        text = f"{self._real.failure}: {redacted_text(why)}"
         self._receive(responses.error(id.encode(), responses.INTERNAL_ERROR, text))
+
+
+def _last_output(connection: ServerConnection) -> str:
+    return f"; its last output: {connection.last_words[-1]}" if connection.last_words else ""
 
 
 class RealServerThread:

@@ -5,27 +5,30 @@ counted.
 
 The cache file has the summaries of sessions that are not live, with the size, times and inode of each of their files.
 It is a JSON line with a checksum, then a JSON line per file. It is ignored if it is damaged, if another user or another
-version of mcpspy wrote it, and for each session with a file that differs.
+version of mcpspy wrote it, and for each session with a file that differs. A summary in it is decoded on first use.
 """
 
 from __future__ import annotations
 
-import gc
 import os
+import threading
 import time
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from operator import attrgetter, eq
 from pathlib import Path
-from stat import S_ISREG
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from mcpspy import __version__
 from mcpspy.errors import CannotStart, McpspyError, UsageError
+from mcpspy.io.recording import index_cache
+from mcpspy.io.recording.cache_file import read_own, replace_own
 from mcpspy.io.recording.reader import Recording, RecordingState, Summary, read_header_of, summarize
+from mcpspy.io.recording.scan import no_collection
 from mcpspy.io.recording.session_counts import SessionCounter, SessionCounts, count
 from mcpspy.io.settings import sessions_folder
 
@@ -68,16 +71,20 @@ class FileStamp(NamedTuple):
         return cls(stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
 
 
-class _Known(Struct, array_like=True, gc=False):
-    """A file of the folder, as in the cache: one line per file."""
+class _Known(Struct, array_like=True, gc=False, eq=False):
+    """A file of the folder, as in the cache: one line per file, without the last two fields."""
 
     stamps: dict[str, FileStamp | None]
     """Of all files of the session, by name; None if a file is missing."""
-    summary: Summary | None
-    """None if the file is not a recording, or is a part of one that begins in another file."""
+    order: tuple[str, str, str] | None
+    """Order of the summary; None if the file is not a recording, or is part of one that begins in another file."""
+    encoded: Raw
+    """The summary in the cache file; empty if it is not from there."""
     has_entries: bool
     """False if the entries were not counted."""
     counts: SessionCounts | None = None
+    summary: Summary | None = None
+    """None if it was not decoded yet, or without an order."""
     again: float = 0.0
     """Monotonic time before which a changed file is not read again."""
 
@@ -85,13 +92,46 @@ class _Known(Struct, array_like=True, gc=False):
     def name(self) -> str:
         return next(iter(self.stamps))
 
+    @property
+    def is_live(self) -> bool:
+        """Return whether the session is live; none in the cache file is."""
+        return self.summary is not None and self.summary.state is RecordingState.LIVE
+
     def is_lasting(self, now: int) -> bool:
         """Return whether the cache may keep it at this time, in nanoseconds."""
-        is_over = self.summary is None or self.summary.state is not RecordingState.LIVE
         until = now - RECENT
-        return is_over and all(
+        return not self.is_live and all(
             stamp is None or max(stamp.modified, stamp.changed) < until for stamp in self.stamps.values()
         )
+
+
+class Sessions(Sequence[Summary]):
+    """Summaries that are decoded on first use."""
+
+    def __init__(self, known: list[_Known], decode: Callable[[_Known], Summary]) -> None:
+        self._known = known
+        self._decode = decode
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @overload
+    def __getitem__(self, index: int) -> Summary: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Summary]: ...
+    def __getitem__(self, index: int | slice) -> Summary | list[Summary]:
+        if isinstance(index, int):
+            return self._decode(self._known[index])
+        with no_collection():
+            return [*map(self._decode, self._known[index])]
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Sessions) and self._known == other._known:
+            return True  # Without decoding them.
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(eq, self, other))
+
+    def __hash__(self) -> int:
+        return len(self)
 
 
 class Catalog:
@@ -100,6 +140,10 @@ class Catalog:
         self.trouble = ""
         """Reason why the folder cannot be read, or an empty string."""
         self._known: dict[str, _Known] = {}
+        self._decoder = msgspec.json.Decoder(
+            Summary, dec_hook=lambda _, name: Path(f"{self.folder}{os.sep}{name}")
+        )
+        self._decoding = threading.Lock()
         self._saved: set[str] | None = None
         """Names of the files in the cache file; None before it was read."""
         self._is_outdated = False
@@ -107,19 +151,21 @@ class Catalog:
         self._spent = 0.0
         """Seconds of reading that the cache file would save."""
 
-    def look(self, *, reread: bool = False) -> list[Summary]:
+    def look(self, *, reread: bool = False) -> Sessions:
         """Return the current sessions: live ones first, then the newest. `reread` reads every file again."""
-        found = self.newest(reread=reread)
-        return sorted(found, key=lambda summary: summary.state is not RecordingState.LIVE)
+        found = self._find(reread=reread)
+        found.sort(key=lambda known: not known.is_live)
+        return Sessions(found, self._summary)
 
-    def newest(self, *, reread: bool = False, entries: bool = True) -> list[Summary]:
+    def newest(self, *, entries: bool = True) -> Sessions:
         """Return the current sessions, the newest first.
 
-        `reread` reads every file again. Without `entries`, new sessions are not read as a whole to count them.
+        Without `entries`, new sessions are not read as a whole to count them.
         """
-        is_collecting = gc.isenabled()
-        gc.disable()  # Thousands of summaries are not garbage.
-        try:
+        return Sessions(self._find(entries=entries), self._summary)
+
+    def _find(self, *, reread: bool = False, entries: bool = True) -> list[_Known]:
+        with no_collection():
             if self._saved is None:
                 self._known = self._load()
                 self._saved = set(self._known)
@@ -134,16 +180,9 @@ class Catalog:
                     continue
             self._known = known
             self._is_outdated |= not self._saved <= known.keys()
-            found = [
-                (summary.header.started, summary.header.id, name, summary)
-                for name, entry in known.items()
-                if (summary := entry.summary) is not None
-            ]
-            found.sort(reverse=True)  # In `Summary.order`; no two have the same name.
-            return [summary for *_, summary in found]
-        finally:
-            if is_collecting:
-                gc.enable()
+            found = [each for each in known.values() if each.order is not None]
+            found.sort(key=attrgetter("order"), reverse=True)
+            return found
 
     def counted(self, summary: Summary) -> SessionCounts | None:
         """Return the counts of a session that `look` returned, if they are known."""
@@ -174,7 +213,8 @@ class Catalog:
         lasting = [known for known in self._known.values() if known.is_lasting(now)]
         self._saved, self._is_outdated, self._spent = {known.name for known in lasting}, False, 0.0
         with suppress(OSError):  # A folder that cannot be written, or a full disk.
-            _replace(self.folder / CACHE, _encoded(lasting))
+            replace_own(self.folder / CACHE, [_encoded(lasting)])
+            index_cache.sweep(self.folder)
 
     def _stamps(self) -> dict[str, FileStamp]:
         """Return the stamps of the files that may be recordings; set `trouble`."""
@@ -194,6 +234,12 @@ class Catalog:
                 except OSError:  # The file was deleted.
                     continue
         return stamps
+
+    def _summary(self, known: _Known) -> Summary:
+        with self._decoding:  # A summary has one object, whatever thread needs it.
+            if known.summary is None:
+                known.summary = self._decoder.decode(known.encoded)
+            return known.summary
 
     def _look_at(self, name: str, stamps: dict[str, FileStamp], *, entries: bool) -> _Known:
         known = self._known.get(name)
@@ -215,43 +261,38 @@ class Catalog:
         now = time.monotonic()
         # The stamps are older than what was read: a file that has changed since then is read again.
         files = [name, *earlier, *(summary.parts if summary is not None else ())]
-        known = _Known({file: stamps.get(file) for file in files}, summary, entries)
+        known = _Known({file: stamps.get(file) for file in files}, None, Raw(), entries)
         known.again = now + REST * (now - began)
-        if summary is None or summary.state is not RecordingState.LIVE:
+        if summary is not None:
+            known.order, known.summary = summary.order, summary
+        if not known.is_live:
             self._spent += now - began
         return known
 
     def _is_stale(self, name: str, known: _Known, stamps: dict[str, FileStamp], *, entries: bool) -> bool:
         if entries and not known.has_entries:
             return True
-        summary, before = known.summary, known.stamps[name]
-        if summary is None or summary.state is not RecordingState.LIVE:
+        before = known.stamps[name]
+        if not known.is_live:
             if before == stamps[name] and (
                 len(known.stamps) == 1
                 or all(stamps.get(file) == stamp for file, stamp in known.stamps.items())
             ):
                 return False
-        elif Recording(summary.path).state is not RecordingState.LIVE:
+        elif Recording(self.folder / name).state is not RecordingState.LIVE:
             return True  # Show the end of a session at once.
         return before is None or before.inode != stamps[name].inode or time.monotonic() >= known.again
 
     def _load(self) -> dict[str, _Known]:
         """Return the content of the cache file; nothing if it is not valid."""
-        path = self.folder / CACHE
-        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         try:
-            with open(os.open(path, flags | getattr(os, "O_BINARY", 0)), "rb") as file:
-                stat = os.fstat(file.fileno())
-                is_own = not hasattr(os, "getuid") or (
-                    stat.st_uid == os.getuid() and not stat.st_mode & 0o022
-                )
-                if not S_ISREG(stat.st_mode) or not is_own:
-                    return {}
-                head, body = file.readline(), file.read()
-            if head != _head(body):
+            head, _, body = read_own(self.folder / CACHE).partition(b"\n")
+            if head + b"\n" != _head(body):
                 return {}
-            decoder = msgspec.json.Decoder(_Known, dec_hook=lambda _, name: self.folder / name)
-            return {known.name: known for known in decoder.decode_lines(body)}
+            found = msgspec.json.Decoder(_Known).decode_lines(body)
+            if first := next((known for known in found if known.order is not None), None):
+                self._summary(first)  # Does this version have summaries of this form?
+            return {known.name: known for known in found}
         except (OSError, ValueError):
             return {}
 
@@ -284,7 +325,7 @@ def find(which: str, folder: str | None = None) -> Path:
     raise UsageError(f"{which}: no such file or session", "mcpspy ls lists the sessions")
 
 
-def sessions(folder: str | None = None, *, entries: bool = True) -> list[Summary]:
+def sessions(folder: str | None = None, *, entries: bool = True) -> Sessions:
     """Return the sessions of a folder, the newest first. Other files are skipped.
 
     Without `entries`, new sessions are not read as a whole to count them. Raises CannotStart if the folder cannot be
@@ -296,7 +337,7 @@ def sessions(folder: str | None = None, *, entries: bool = True) -> list[Summary
     return found
 
 
-def sessions_of(catalog: Catalog, *, entries: bool = True) -> list[Summary]:
+def sessions_of(catalog: Catalog, *, entries: bool = True) -> Sessions:
     """Return the sessions like `sessions`, without saving the cache."""
     found = catalog.newest(entries=entries)
     if catalog.trouble:
@@ -317,29 +358,18 @@ def _head(body: bytes) -> bytes:
     return msgspec.json.encode({"mcpspy_catalog": __version__, "crc32": zlib.crc32(body)}) + b"\n"
 
 
-def _encoded(known: list[_Known]) -> bytes:
+def _encoded(found: list[_Known]) -> bytes:
     encoder = msgspec.json.Encoder(enc_hook=_name_of)
-    body = encoder.encode_lines([msgspec.structs.replace(each, again=0.0) for each in known])
+    body = encoder.encode_lines(
+        (known.stamps, known.order, known.encoded or known.summary, known.has_entries, known.counts)
+        for known in found
+    )
     return _head(body) + body
 
 
 def _name_of(path: Any) -> str:
     assert isinstance(path, Path)
     return path.name
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Write a file that only its owner can read, completely or not at all. Raise OSError."""
-    name = f"{path}.{os.urandom(8).hex()}"  # `tempfile` takes 10 ms to import.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    try:
-        with open(os.open(name, flags, 0o600), "wb") as file:
-            file.write(data)
-        os.replace(name, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(name)
-        raise
 
 
 class _Done(NamedTuple):
@@ -359,13 +389,16 @@ class CountCache:
         self._counters: dict[Path, SessionCounter] = {}
         self._spent: dict[Path, float] = {}
 
-    def keep(self, paths: Collection[Path]) -> None:
+    def keep(self, sessions: Iterable[Summary]) -> None:
         """Forget all other sessions."""
+        if not self.counts and not self._counters:
+            return
+        paths = {summary.path for summary in sessions}
         for known in (self.counts, self._done, self._counters, self._spent):
-            for path in known.keys() - set(paths):
+            for path in known.keys() - paths:
                 known.pop(path, None)
 
-    def work(self, sessions: Sequence[Summary], seconds: float = SLICE) -> bool:
+    def work(self, sessions: Iterable[Summary], seconds: float = SLICE) -> bool:
         """Count for N seconds, starting with the first session. Return whether nothing is left to count."""
         until = time.monotonic() + seconds
         has_worked = False

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -17,11 +18,12 @@ from mcpspy.core.protocol.peers import Peer
 from mcpspy.core.recording.decode import Entry, Header, Note, read_entry, read_header
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io.recording import index_cache
 from mcpspy.io.recording.scan import BLOCK, RecordingScan, opened, part_after
 from mcpspy.io.recording.writer import is_live
 
 HEAD = 1 << 16
-"""Bytes at the start of a recording in which a summary looks for the peers."""
+"""Bytes at the start of a recording in which a summary looks for the peers; shorter files are read once."""
 
 TAIL = 1 << 14
 """Bytes at the end of a recording in which a summary looks for the exit."""
@@ -93,8 +95,8 @@ class Recording:
 
     @property
     def state(self) -> RecordingState:
-        *_, (_, state, _) = _parts(self.path)
-        return state
+        *_, last = _parts(self.path)
+        return last.state
 
 
 def read_header_of(path: Path) -> Header:
@@ -128,36 +130,31 @@ def summarize(path: Path, header: Header, *, counts: bool = True) -> Summary:
     """
     session = Session(header)
     failure: str | None = None
-    with opened(path) as file:
-        for line in file.read(HEAD).split(b"\n")[1:-1]:
-            entry = read_entry(line)
-            failure = failure or (_failure(entry) if header.transport == "http" else None)
-            session.add(entry)
-            if session.server is not None and session.is_agreed:
-                break
-    size = entries = 0
-    state, last = RecordingState.DIED, None
-    parts: list[str] = []
-    for part, state, last in _parts(path):  # noqa: B007 - the last part's values are used.
-        parts.append(part.name)
-        size += part.stat().st_size
-        entries += _count_lines(part) - 1 if counts else 0
+    parts = list(_parts(path))
+    for line in parts[0].head.split(b"\n")[1:-1]:
+        entry = read_entry(line)
+        failure = failure or (_failure(entry) if header.transport == "http" else None)
+        session.add(entry)
+        if session.server is not None and session.is_agreed:
+            break
+    names = [part.path.name for part in parts]
+    last = parts[-1].last
     if isinstance(last, Note) and last.kind == "part":
-        parts.append(str(last.fields.get("next")))
+        names.append(str(last.fields.get("next")))
     if failure is not None and any(map(_is_reached, Recording(path))):
         failure = None
     return Summary(
         path=path,
         header=header,
-        state=state,
+        state=parts[-1].state,
         exit=last if isinstance(last, Note) and last.kind == "exit" else None,
-        size=size,
-        entries=entries,
+        size=sum(part.size for part in parts),
+        entries=sum(_count_lines(part) - 1 for part in parts) if counts else 0,
         last=last.at if last is not None else 0.0,
         client=session.client,
         server=session.server,
         revision=session.agreed_revision,
-        parts=tuple(parts[1:]),
+        parts=tuple(names[1:]),
         failure=failure,
     )
 
@@ -206,37 +203,49 @@ def delete(summary: Summary, files: list[Path] | None = None) -> None:
             path.unlink(missing_ok=True)
         except OSError as error:
             raise CannotStart(f"cannot delete {path}: {error.strerror}") from None
+    index_cache.remove(first)
 
 
-def _read_state(path: Path) -> tuple[RecordingState, Entry | None]:
-    """Return the state of the last part of a recording, and its last complete entry."""
+class _Part(NamedTuple):
+    path: Path
+    state: RecordingState
+    last: Entry | None
+    """The last complete entry."""
+    size: int
+    head: bytes
+    """The first bytes, at most HEAD."""
+
+
+def _read_part(path: Path) -> _Part:
     with opened(path) as file:
         live = is_live(file.fileno())
-        size = file.seek(0, os.SEEK_END)
-        back = TAIL
-        while True:
+        head = tail = file.read(HEAD)
+        size, back = len(head), TAIL
+        while size >= HEAD:  # Else it was read as a whole.
+            size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - back))
             tail = file.read()
-            lines = tail[: tail.rfind(b"\n") + 1].split(b"\n")[:-1]
             # Two lines, because the first one may begin before the tail; or there is nothing more to read.
-            if len(lines) > 1 or back >= size:
+            if tail.count(b"\n") > 1 or back >= size:
                 break
             back *= 16
+    lines = tail[: tail.rfind(b"\n") + 1].split(b"\n")[:-1]
     last = read_entry(lines[-1]) if len(lines) > 1 else None
+    state = RecordingState.LIVE if live else RecordingState.DIED
     if isinstance(last, Note) and last.kind == "exit":
-        return RecordingState.ENDED, last
-    return (RecordingState.LIVE if live else RecordingState.DIED), last
+        state = RecordingState.ENDED
+    return _Part(path, state, last, size, head)
 
 
-def _parts(path: Path) -> Iterator[tuple[Path, RecordingState, Entry | None]]:
-    """Yield the files of a session, starting with this one, each with its state and its last complete entry."""
+def _parts(path: Path) -> Iterator[_Part]:
+    """Yield the files of a session, starting with this one."""
     seen: set[Path] = set()
     following: Path | None = path
     while following is not None and following not in seen:
-        state, last = _read_state(following)
-        yield following, state, last
+        part = _read_part(following)
+        yield part
         seen.add(following)
-        following = part_after(following, last)
+        following = part_after(following, part.last)
 
 
 def _failure(entry: Entry) -> str | None:
@@ -252,8 +261,10 @@ def _is_reached(entry: Entry) -> bool:
     return isinstance(entry, Note) and entry.kind == "http" and "error" not in entry.fields
 
 
-def _count_lines(path: Path) -> int:
-    with opened(path) as file:
+def _count_lines(part: _Part) -> int:
+    if part.size < HEAD:
+        return part.head.count(b"\n")
+    with opened(part.path) as file:
         return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(BLOCK), b""))
 
 

@@ -7,9 +7,11 @@ loop (`io.recording.tail`). It stores no lines; `LineReader` reads a line again 
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from io import FileIO
 from pathlib import Path
@@ -23,6 +25,9 @@ from mcpspy.io.recording.writer import is_live
 
 BLOCK = 1 << 18
 """Bytes per read. The results of a block of this size stay in the processor's cache."""
+
+NEWEST = 64
+"""Bytes before a position that are compared before the next ones are read."""
 
 NEAR = 1 << 15
 """Bytes before and after a line that are read with it."""
@@ -71,6 +76,19 @@ class RecordingScan:
         self.offset = 0
         """Offset of the next line in the current file."""
         self._last: bytes | Entry | None = None
+        self._tail = b""
+        """The last bytes that were read."""
+
+    def skip(self, paths: Sequence[Path], sizes: Sequence[int], last: bytes, inode: int) -> None:
+        """Continue after the first N bytes of the last of these files, which end with the line `last`.
+
+        Raise ValueError if its inode differs, or UsageError or CannotStart if it cannot be opened.
+        """
+        self.paths = [*paths]
+        self.offset = self._position = sizes[-1]
+        self._before, self._last = sum(sizes[:-1]), last
+        if os.fstat(self.file.fileno()).st_ino != inode:
+            raise ValueError("another file has this name now")
 
     def __iter__(self) -> Iterator[LineBlock]:
         """Yield the blocks up to the current end; some have no lines. Raises UsageError or CannotStart."""
@@ -138,6 +156,7 @@ class RecordingScan:
         if lines:
             self.offset = self._position + data.rindex(b"\n") + 1
         self._position += len(data)
+        self._tail = data[-NEWEST:]
         # The header is not an entry; a truncated file has none.
         if lines and not offset and isinstance(read_entry(lines[0]), Damaged):
             offset = len(lines.pop(0)) + 1
@@ -150,11 +169,17 @@ class RecordingScan:
         following = part_after(self.path, self.last)
         if following is None or following in self.paths:
             return False
+        moved = self.last.fields.get("moved") if isinstance(self.last, Note) else None
         self._torn += len(self.incomplete)
         self._before += self._position
         self.close()
         self.paths.append(following)
         self._begin_file()
+        if (
+            isinstance(moved, int) and moved > 0
+        ):  # This file was deleted; its last lines are the first of the next one.
+            self._position = self.offset = len(self.file.readline()) + moved
+            self.file.seek(self._position)
         return True
 
     def restart_file(self) -> None:
@@ -167,10 +192,10 @@ class RecordingScan:
         fd = self.file.fileno()
         live = is_live(fd)  # First: then everything that the writer wrote before it ended is visible below.
         opened_stat = os.fstat(fd)
-        is_cut = opened_stat.st_size < self._position
+        is_cut = opened_stat.st_size < self._position or self._is_rewritten(fd)
         if (opened_stat.st_dev, opened_stat.st_ino) != self._identity:
             return FileStatus.REPLACED
-        if opened_stat.st_size > self._position:
+        if opened_stat.st_size > self._position and not is_cut:
             return FileStatus.GROWN
         try:
             named = os.stat(self.path)
@@ -182,11 +207,28 @@ class RecordingScan:
             return FileStatus.REPLACED
         return FileStatus.UNCHANGED if live else FileStatus.CLOSED
 
+    def _is_rewritten(self, fd: int) -> bool:
+        """Return whether the file was truncated and has grown again."""
+        size = len(self._tail)
+        return hasattr(os, "pread") and os.pread(fd, size, self._position - size) != self._tail
+
     def close(self) -> None:
         """Close the current file. Reading opens it again; check `status` first, because the file may be replaced."""
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Collect no garbage while objects are read that are kept, or freed at once."""
+    is_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_collecting:
+            gc.enable()
 
 
 class LineReader:

@@ -32,19 +32,25 @@ async def follow(path: Path, *, poll: float = POLL) -> AsyncIterator[Entry]:
                 yield read_entry(line)
 
 
-async def follow_lines(path: Path, *, poll: float = POLL) -> AsyncGenerator[LineBlock, None]:
+async def follow_lines(
+    path: Path, *, poll: float = POLL, scan: RecordingScan | None = None
+) -> AsyncGenerator[LineBlock, None]:
     """Yield the lines of a recording as they arrive. An empty block means that there are none for now.
 
     Ends after the exit note, or when the file has no writer. Continues in the next part. If the file was truncated
     or replaced, yields a `Damaged` entry and starts again. A deleted file is read until its writer ends. Raises
     UsageError or CannotStart if the file cannot be opened.
     """
-    with closing(RecordingScan(path)) as scan:
+    scan = RecordingScan(path) if scan is None else scan
+    with closing(scan):
+        data = b""
         while True:
-            status = scan.status()
+            # After a whole chunk there is probably another one, and a check would take as long as reading it.
+            status = FileStatus.GROWN if len(data) == CHUNK else scan.status()
             if status is FileStatus.GROWN:
                 # The scan opens the file: aiofiles leaks a file if it is cancelled while opening it.
-                block = scan.take(await aiofiles.threadpool.wrap(scan.file).read(CHUNK))
+                data = await aiofiles.threadpool.wrap(scan.file).read(CHUNK)
+                block = scan.take(data)
                 if block.lines:
                     yield block
                 continue

@@ -236,10 +236,6 @@ class Writer:
             self._limit = self._size + self._max_size
             self._say(f"cannot start the next part of {self.path}: {error.strerror}; continuing in this file")
             return
-        try:
-            os.write(self._fd, encode.note(self.now(), "part", {"next": os.path.basename(path)}))
-        except OSError:  # The next part names the session itself; only the pointer is missing.
-            pass
         self._continue_in(path, fd, size)
 
     def _new_part(self) -> tuple[str, int, int]:
@@ -254,7 +250,11 @@ class Writer:
             os.unlink(path)
             raise
 
-    def _continue_in(self, path: str, fd: int, size: int) -> None:
+    def _continue_in(self, path: str, fd: int, size: int, **fields: Value) -> None:
+        try:
+            os.write(self._fd, encode.note(self.now(), "part", {"next": os.path.basename(path), **fields}))
+        except OSError:  # The next part names the session itself; only the pointer is missing.
+            pass
         os.close(self._fd)
         self._fd, self.path = fd, path
         self._size = self._checked = size
@@ -280,6 +280,7 @@ class Writer:
         """Continue in a new part, to which the lines that were written since the last check are moved."""
         is_cut = bool(status.st_nlink)
         path, fd, size = self._new_part()
+        begin = size
         try:
             with open(self._fd, "rb", closefd=False) as old:
                 start = max(0, status.st_size - (self._size - self._checked))
@@ -294,12 +295,15 @@ class Writer:
                     size += len(data)
             if is_cut:
                 os.ftruncate(self._fd, start)
+                if not start:
+                    self._begin(self._fd, self._part)
         except OSError:
             os.close(fd)
             os.unlink(path)
             raise
         self._say(f"{self.path} was {'truncated' if is_cut else 'deleted'}; recording to {path}")
-        self._continue_in(path, fd, size)
+        # A viewer that still has the deleted file open has read these bytes.
+        self._continue_in(path, fd, size, **({} if is_cut else {"moved": size - begin}))
 
     def _refused(self, error: OSError, start: int) -> None:
         self._cut_back(start)

@@ -142,7 +142,7 @@ def _filters(prefix: str, **_: object) -> Iterable[str]:
     sign = term[: len(term) - len(term.lstrip("-("))]
     field, colon, _value = term[len(sign) :].partition(":")
     values: dict[str, Iterable[str]] = {
-        "is": ("slow", "issue", "finding", *STATUSES),
+        "is": ("problem", "slow", "issue", "finding", *STATUSES),
         "status": STATUSES,
         "kind": (*KINDS, *KIND_GROUPS),
         "lint": _rules(""),

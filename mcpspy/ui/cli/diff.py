@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import argparse
 import gc
-import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from msgspec import structs
 
@@ -23,7 +22,7 @@ from mcpspy.analysis.diff import (
     slower,
     unlisted,
 )
-from mcpspy.analysis.diff.options import LISTED, is_volatile, silencing
+from mcpspy.analysis.diff.options import LISTED, Silencing, silencing
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
@@ -52,9 +51,6 @@ not readable, or report not writable
 
 STDOUT = "-"
 """The file name that means stdout."""
-
-SHOWN = 20
-"""Maximum number of printed patterns."""
 
 FORMATS = ("json", "junit", "markdown")
 
@@ -164,31 +160,22 @@ def report(
 
     `titles` name the old session and the new one; `again` compares them with more ignored values.
     """
-    fail_on = ChangeSeverity(args.fail_on)
+    fail_on, reports = ChangeSeverity(args.fail_on), _reports(args)
+    has_ways = is_text_printed(args) or any(form != "junit" for form, _ in reports)
+    ways = silencing(difference, fail_on, again) if has_ways and not difference.is_same(fail_on) else None
     if is_text_printed(args):
-        from mcpspy.ui.report.diff_text import terminal
+        from mcpspy.ui.report.diff_text import terminal, ways_to_ignore
 
         output = Output()
         for line, tone in terminal(difference, width=output.width, fail_on=fail_on):
             output.line(line, tone)
-        if not difference.is_same(fail_on):
-            for line in _ways_to_ignore(difference, fail_on, silencing(difference, fail_on, again)):
-                output.line(line)
-    for form, path in _reports(args):
-        write_report(path, _rendered(form, difference, titles, fail_on))
+        for number, line in enumerate(ways_to_ignore(ways)):
+            if number == 0:
+                output.line("to ignore these changes:")
+            output.line(f"  {line}")
+    for form, path in reports:
+        write_report(path, _rendered(form, difference, titles, fail_on, ways))
     return 0 if difference.is_same(fail_on) else FINDINGS
-
-
-def _ways_to_ignore(difference: SessionDiff, fail_on: ChangeSeverity, patterns: list[str]) -> Iterator[str]:
-    changes = [change for _, change in difference.changes if change.severity.rank <= fail_on.rank]
-    volatile = sum(map(is_volatile, changes))
-    if volatile or patterns:
-        yield "to ignore these changes:"
-    if volatile:
-        yield f"  --volatile  # {volatile} of {len(changes)}"
-    yield from (f"  --ignore-path {shlex.quote(pattern)}" for pattern in patterns[:SHOWN])
-    if len(patterns) > SHOWN:
-        yield f"  … {len(patterns) - SHOWN} more"
 
 
 def is_text_printed(args: argparse.Namespace) -> bool:
@@ -203,11 +190,17 @@ def _reports(args: argparse.Namespace) -> list[tuple[str, str]]:
     return new + [(name, path) for name, path in old if path is not None]
 
 
-def _rendered(form: str, difference: SessionDiff, titles: tuple[str, str], fail_on: ChangeSeverity) -> bytes:
+def _rendered(
+    form: str,
+    difference: SessionDiff,
+    titles: tuple[str, str],
+    fail_on: ChangeSeverity,
+    ways: Silencing | None,
+) -> bytes:
     if form == "json":
         from mcpspy.ui.report.diff_json import document
 
-        return document(difference, titles, fail_on=fail_on)
+        return document(difference, titles, fail_on=fail_on, ways=ways)
     if form == "junit":
         from mcpspy.ui.report.junit import diff_junit
 
@@ -215,7 +208,7 @@ def _rendered(form: str, difference: SessionDiff, titles: tuple[str, str], fail_
     else:
         from mcpspy.ui.report.diff_markdown import markdown
 
-        text = markdown(difference, titles, fail_on=fail_on)
+        text = markdown(difference, titles, fail_on=fail_on, ways=ways)
     return text.encode("utf-8", "backslashreplace")
 
 

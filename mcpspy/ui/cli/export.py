@@ -148,7 +148,9 @@ def _read(name: str, path: Path, query: Query | None) -> RecordedSession:
             session.add_all(map(read_entry, block.lines))
     if not is_live:
         session.end()
-    return RecordedSession(recording.header, title_of(name), session.changes, exchange_filter(query))
+    return RecordedSession(
+        recording.header, title_of(name), session.changes, exchange_filter(query, session.changes)
+    )
 
 
 def _refuse_recording(path: Path) -> None:

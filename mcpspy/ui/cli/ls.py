@@ -37,7 +37,8 @@ name: of the session · server: name and version that the server sent in the han
 ✗ failed: no HTTP request reached the server
 unanswered: requests without a response at the end · entries: messages and notes
 QUERY: words, name: server: client: state: revision: id: since:2h until:2026-11-20
-errors>0 issues>0 messages>100 pending>0 unanswered>0 size>1mb, combined with and, or, not, ( )
+errors>0 issues>0 messages>100 pending>0 unanswered>0 size>1mb is:problem (any of errors,
+unanswered requests, protocol issues, a crash), combined with and, or, not, ( )
 """
 
 STARTED = "started"
@@ -83,6 +84,7 @@ class ListedSession:
         return number
 
     def item(self) -> SessionItem:
+        from mcpspy.core.query.item import reports_failure
         from mcpspy.core.query.sessions import SessionItem  # Few lists have a filter.
 
         summary, header = self.summary, self.summary.header
@@ -95,7 +97,10 @@ class ListedSession:
             "command": header.upstream or " ".join(header.command or ()),
             "state": self.state,
         }
-        return SessionItem(texts, _read_time(header.started), summary.size, self.count)
+        crashed = self.state in ("died", FAILED) or (
+            summary.exit is not None and reports_failure(summary.exit)
+        )
+        return SessionItem(texts, _read_time(header.started), summary.size, self.count, crashed)
 
 
 SORTS: dict[str, Callable[[ListedSession], Any]] = {
@@ -134,15 +139,17 @@ def main(args: argparse.Namespace) -> int:
     """List the sessions, the newest last: next to the prompt."""
     limit = _limit(args)
     catalog = Catalog(args.dir)
-    found = [ListedSession(summary, catalog) for summary in sessions_of(catalog)]
-    total = len(found)
+    newest = sessions_of(catalog)
+    total = matching = len(newest)
+    is_plain = args.filter is None and args.sort == STARTED  # Then no other session has to be decoded.
+    found = [ListedSession(summary, catalog) for summary in newest[: limit or None if is_plain else None]]
     if args.filter is not None:
         test = _test(args.filter)
         found = [row for row in found if test(row.item())]
+        matching = len(found)
     found.reverse()
     if args.sort != STARTED:
         found.sort(key=SORTS[args.sort])
-    matching = len(found)
     found = found[-limit:] if limit else found
     if args.format == "json":
         for row in found:
@@ -192,10 +199,7 @@ def _print(found: list[ListedSession], counts: tuple[str, ...]) -> None:
     heads = [*_HEADS, *counts]
     limits = [*_WIDTHS, *_COUNT_WIDTHS[: len(counts)]]
     table = [_cells(row, counts) for row in found]
-    widths = [
-        _fit(width, [head, *(cells[i] for cells in table)])
-        for i, (head, width) in enumerate(zip(heads, limits, strict=True))
-    ]
+    widths = [_fit(limit, texts) for limit, *texts in zip(limits, heads, *table, strict=True)]
     output.line(columns(heads, widths), rows.QUIET)
     for row, row_cells in zip(found, table, strict=True):
         output.line(columns(row_cells, widths), _TONES[row.state])
@@ -255,7 +259,7 @@ def _cells(row: ListedSession, counts: tuple[str, ...]) -> list[str]:
 
 def _local(started: str) -> str:
     at = _read_time(started)
-    return sanitize(started) if at is None else f"{datetime.fromtimestamp(at):%Y-%m-%d %H:%M:%S}"
+    return sanitize(started) if at is None else datetime.fromtimestamp(at).isoformat(" ", "seconds")
 
 
 def _read_time(text: str) -> float | None:
@@ -268,5 +272,6 @@ def _read_time(text: str) -> float | None:
 
 def _fit(limit: int, texts: list[str]) -> int:
     """Return the width of a column: that of its widest cell, at most `limit`."""
-    width = min(abs(limit), max(map(cells, texts)))
+    longest = max(map(len if "".join(texts).isascii() else cells, texts))
+    width = min(abs(limit), longest)
     return width if limit > 0 else -width

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -95,7 +95,7 @@ def main(args: argparse.Namespace) -> int:
     return CannotStart.exit_code if failures else 0
 
 
-def selected(found: list[Summary], limits: Limits, now: datetime) -> Iterator[tuple[Summary, str]]:
+def selected(found: Sequence[Summary], limits: Limits, now: datetime) -> Iterator[tuple[Summary, str]]:
     """Yield the sessions that exceed a limit, each with the reason; `found` has the newest first."""
     size = sum(summary.size for summary in found if summary.state is RecordingState.LIVE)
     for number, summary in enumerate(found):

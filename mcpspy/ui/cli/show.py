@@ -14,13 +14,16 @@ import orjson
 from mcpspy.analysis import rows
 from mcpspy.core.mock.interaction import Interaction
 from mcpspy.core.mock.recordings import Recordings
+from mcpspy.core.query.item import NEAR
 from mcpspy.core.query.parser import Query
+from mcpspy.core.recording.decode import Note
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import MAY_CHANGE
 from mcpspy.core.session.session import Change, Session
 from mcpspy.errors import UsageError
 from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.recording.reader import Recording, RecordingState, summarize
+from mcpspy.io.recording.scan import part_after
 from mcpspy.io.recording.tail import follow
 from mcpspy.ui.cli.arguments import counted_back, is_folder, query_of, recordings, session_path
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, describe_format, read_unsafe_regex
@@ -237,14 +240,24 @@ class _SessionPrinter:
                 self._print_settled()
 
     async def follow(self) -> None:
-        """Print the changes so far, then new ones, until the session ends."""
+        """Print the changes so far, then new ones, until the session ends.
+
+        A failure prints the lines of stderr before it, if the filter matches them because of the failure.
+        """
+        passed: list[Change] = []
         async for entry in follow(self._recording.path):
             for change in self._session.add(entry):
+                for before in filter(self._matches, passed):
+                    self.formatter.line(before, self._findings(before.number))
+                recent = [*passed[-NEAR:], change] if isinstance(change.what, Note) else []
+                passed = [event for event in recent if not self._matches(event)]
                 earlier = self._live.add(change) if self._live is not None else []
                 self.formatter.change(
                     change, shown=self._matches(change), findings=self._findings(change.number)
                 )
                 self._print_findings(earlier)
+            # The first file may be gone at the end.
+            self._recording.path = part_after(self._recording.path, entry) or self._recording.path
             sys.stdout.flush()
 
     def end(self) -> None:
@@ -261,6 +274,9 @@ class _SessionPrinter:
                     formatter.line(change, self._findings(change.number))
         unanswered = session.unanswered
         listed = list(filter(self._matches, unanswered))
+        if self.follows and isinstance(formatter, JsonFormatter):  # Text has them in its summary.
+            for change in listed:
+                formatter.line(change)
         formatter.end(self._recording, unanswered, listed, len(live) if live is not None else 0)
 
     def _print_settled(self) -> None:
@@ -278,7 +294,7 @@ class _SessionPrinter:
 
     def _matches(self, change: Change) -> bool:
         words = self._live.words(change.number) if self._live is not None else ()
-        return self._query is None or self._query.matches(ChangeItem(change, words))
+        return self._query is None or self._query.matches(ChangeItem(change, words, self._session.changes))
 
     def _findings(self, number: int) -> list[Finding]:
         return self._live.of(number) if self._live is not None else []

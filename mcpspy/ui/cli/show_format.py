@@ -148,7 +148,8 @@ class TextFormatter:
             self._hidden += 1
             return
         self._shown += 1
-        make_line = note_line if row.arrow == rows.NO_DIRECTION else message_line
+        is_text = isinstance(change.what, Note | Damaged | Malformed)
+        make_line = note_line if is_text else message_line
         line = make_line(row, self._stream(change), self._widths)
         self._output.line(self.prefix + line, None if row.tone == rows.OK else row.tone)
         for finding in findings:

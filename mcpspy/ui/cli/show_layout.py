@@ -25,10 +25,9 @@ _LONGEST_METHOD = 40
 _SUBJECT = 34
 _STEPS = (
     *(("method", 14), ("status", 10), ("id", LONGEST_ID), ("subject", 8), ("status", 14)),
-    *(("method", 18), ("subject", 16), ("method", 24), ("subject", 20), ("status", 18)),
+    *(("subject", 16), ("status", 28), ("method", 18), ("method", 24), ("subject", 20)),
     *(
         ("latency", 9),
-        ("status", 24),
         ("subject", 28),
         ("size", 6),
         ("method", _LONGEST_METHOD),
@@ -36,6 +35,14 @@ _STEPS = (
     ),
 )
 """Columns with the width that each gets in turn, if there is room and its cells need it."""
+
+_HEAD = 3
+"""Columns of a method's beginning that are worth showing before its end."""
+
+_UNLIMITED = 1 << 30
+
+_SDK_PREFIX = "Error executing tool "
+"""The beginning of a tool error of the Python SDK, before the name of the tool, which has its own column."""
 
 _WHOLE = ("latency", "size")
 """Columns that are left out rather than cut."""
@@ -92,7 +99,7 @@ def widths(terminal: int, needed: Widths) -> Widths:
             id=max(6, min(needed.id, LONGEST_ID)),
             latency=9,
             size=6,
-            status=max(needed.status, 1),
+            status=_UNLIMITED,
         )
     gap = 2 if terminal >= ROOMY else 1
     stream = min(needed.stream, _LONGEST_NAME if terminal >= _WIDE else _LONGEST_NAME // 2)
@@ -112,7 +119,7 @@ def widths(terminal: int, needed: Widths) -> Widths:
 
 
 def elide(method: str, width: int) -> str:
-    """Return a method in at most N columns; its end identifies it: `…/list_changed`."""
+    """Return a method in at most N columns; its end identifies it: `…/list_changed`, `noti…/progress`."""
     if cells(method) <= width:
         return method
     if method.startswith("("):  # Words in place of a method: `(not JSON)`.
@@ -123,7 +130,8 @@ def elide(method: str, width: int) -> str:
             break
         end = f"/{part}{end}"
     if end:
-        return f"…{end}"
+        head = width - cells(end) - 1
+        return f"{cut(method, head + 1) if head >= _HEAD else '…'}{end}"
     if "/" in method:
         return tail(method, width)
     return _cut_middle(method, width)
@@ -164,8 +172,8 @@ def message_line(row: Row, stream: str, widths: Widths) -> str:
 
 
 def note_line(row: Row, stream: str, widths: Widths) -> str:
-    """Return the line of a note, whose text may use the whole line."""
-    kind = pad(row.method, 8 if widths.stream else 6)
+    """Return the line of a note or of anything else that is not JSON-RPC: its text may use the whole line."""
+    kind = pad(row.method, max(8 if widths.stream else 6, cells(row.method)))
     parts = [_start(row.time, stream, row.arrow, widths), kind, row.subject, row.status]
     return (" " * widths.gap).join(parts).rstrip()
 
@@ -184,6 +192,24 @@ def shorten_subject(subject: str, width: int) -> str:
     return _cut_middle(subject, width) if width >= 24 else tail(subject, width)
 
 
+def shorten_status(status: str, width: int) -> str:
+    """Return the reason of an error, for a column of N columns.
+
+    Of an error response, the code, its name and the message, without the code if they do not fit; of a tool error,
+    the text.
+    """
+    if status.startswith("tool error: "):
+        text = status.removeprefix("tool error: ")
+        if text.startswith(_SDK_PREFIX):
+            text = text.partition(": ")[2] or text
+        return f"✗ {text}"
+    reason = status.removeprefix("error ")
+    if reason == status or cells(reason) <= width:
+        return reason
+    code, _, rest = reason.partition(" ")
+    return rest if rest and code.lstrip("-").isdigit() else reason
+
+
 def _cut_middle(text: str, width: int) -> str:
     head = cut(text, max(width // 3, 1))
     return head[:-1] + tail(text, width - cells(head) + 1)
@@ -200,7 +226,7 @@ def _status(row: Row, widths: Widths) -> str:
     """Return the status; on a terminal too narrow for a column of latencies, `ok in 85 ms` if that fits."""
     if not widths.latency and cells(longer := _with_latency(row)) <= widths.status:
         return longer
-    return row.status
+    return row.status if cells(row.status) <= widths.status else shorten_status(row.status, widths.status)
 
 
 def _with_latency(row: Row) -> str:

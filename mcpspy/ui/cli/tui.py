@@ -37,7 +37,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         help="session to open; several are merged by time",
     )
-    describe(parser, {**FOLDER, **UNSAFE_REGEX})
+    own = {
+        "--ascii": (None, "draw ASCII only, as in locales without UTF-8"),
+        "--no-cache": (None, "neither read nor write the index of a large session in its folder"),
+    }
+    describe(parser, {**own, **FOLDER, **UNSAFE_REGEX})
 
 
 def main(args: argparse.Namespace) -> int:
@@ -55,8 +59,16 @@ def main(args: argparse.Namespace) -> int:
     # Imported modules and a million rows are not garbage: each collection would scan all of them.
     gc.set_threshold(100_000, 50, 100)
     from mcpspy.ui.tui.app import McpspyApp
+    from mcpspy.ui.tui.ascii import needs_ascii
 
-    app = McpspyApp(args.dir, summaries, table("keys"), args.unsafe_regex or flag("unsafe_regex"))
+    app = McpspyApp(
+        args.dir,
+        summaries,
+        table("keys"),
+        args.unsafe_regex or flag("unsafe_regex"),
+        ascii_only=args.ascii or flag("ascii") or needs_ascii(),
+        uses_cache=not args.no_cache,
+    )
     gc.freeze()
     app.run()
     return 0 if app.fault is None else _report_bug(app.fault)

@@ -27,7 +27,7 @@ __all__ = ["McpRecording", "assert_contract", "assert_lint_clean", "assert_match
 MODES = ("none", "once", "new_episodes", "all")
 
 MARKER = (
-    "mcp_recording(path, mode=, match=, ignore=[], on_exhausted=, strict=, server=[], upstream=): "
+    "mcp_recording(path, mode=, match=, ignore=[], on_exhausted=, strict=, volatile=, server=[], upstream=): "
     "the recording that the fixture mcp_recording serves or creates (mcpspy, docs/pytest.md)"
 )
 
@@ -60,6 +60,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("mcpspy_ignore", "JSON pointers that every test ignores, one per line", type="linelist")
     parser.addini("mcpspy_on_exhausted", "default of on_exhausted: repeat, error")
     parser.addini("mcpspy_strict", "fail tests that do not send every recorded request", type="bool")
+    parser.addini("mcpspy_volatile", "assert_matches ignores values that change from run to run", type="bool")
     parser.addini("mcpspy_server", "the real server: a command or a URL", type="args")
     parser.addini(
         "mcpspy_config", "mcpspy.toml with redaction settings for recordings, relative to the rootdir"

@@ -13,14 +13,14 @@ from typing import TypeAlias
 
 from mcpspy.analysis.contract import CallLimit, Contract, check
 from mcpspy.analysis.diff import ChangeSeverity, DiffOptions, compare, ignored, unlisted
-from mcpspy.analysis.diff.options import LISTED
+from mcpspy.analysis.diff.options import LISTED, silencing
 from mcpspy.analysis.lint import Severity as LintSeverity
 from mcpspy.analysis.lint import selected
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.pytest_plugin.cassettes import recorded, shown_path
 from mcpspy.ui.pytest_plugin.fixture import McpRecording
 from mcpspy.ui.report.contract_text import term_lines
-from mcpspy.ui.report.diff_text import terminal
+from mcpspy.ui.report.diff_text import MOST_PATTERNS, terminal
 from mcpspy.ui.report.lint_scan import LintScan
 from mcpspy.ui.report.lint_text import finding_lines
 
@@ -60,13 +60,15 @@ def assert_matches(
     ignore: Iterable[str] = (),
     only: Iterable[str] = (),
     dates: bool = False,
+    volatile: bool | None = None,
     fail_on: str = "different",
 ) -> None:
     """Fail if a session differs from a recording.
 
     Without `recording`, the session is compared with the recording of its fixture: the code under test must send
     exactly the recorded requests. `ignore` contains patterns of `mcpspy diff --ignore-path`; `only` (tools, resources,
-    prompts), `dates` and `fail_on` (breaking, different, note) are options of `mcpspy diff`.
+    prompts), `dates`, `volatile` and `fail_on` (breaking, different, note) are options of `mcpspy diff`. The default of
+    `volatile` is the option of the fixture, if one of the sessions is its value.
     """
     __tracebackhide__ = True
     if recording is None:
@@ -77,7 +79,10 @@ def assert_matches(
         recording = session.path
     if unknown := set(only) - set(LISTED):
         raise ValueError(f"only={sorted(unknown)}: not one of {', '.join(LISTED)}")
-    options = DiffOptions(only=frozenset(only), ignored=tuple(map(ignored, ignore)), dates=dates)
+    if volatile is None:
+        volatile = any(each.volatile for each in (session, recording) if isinstance(each, McpRecording))
+    patterns = tuple(map(ignored, ignore))
+    options = DiffOptions(only=frozenset(only), ignored=patterns, dates=dates, volatile=volatile)
     least = ChangeSeverity(fail_on)
     new, old = _paths(session), _paths(recording)
     if len(new) != len(old):
@@ -92,6 +97,11 @@ def assert_matches(
         difference = compare(*sessions, options)
         if not difference.is_same(least):
             report = [line for line, _ in terminal(difference, width=WIDTH, fail_on=least)]
+            ways = silencing(difference, least)
+            if ways.volatile:
+                report.append(f"volatile=True would ignore {ways.volatile} of {ways.changes} changes")
+            if ways.patterns:
+                report.append(f"ignore={ways.patterns[:MOST_PATTERNS]} would ignore them")
             recorded_path, new_path = map(shown_path, pair)
             raise AssertionError("\n".join([f"{new_path} differs from {recorded_path}", *report]))
 

@@ -16,7 +16,6 @@ from mcpspy.core.jsontools import pointer
 from mcpspy.core.mock.selector import MatchMode
 from mcpspy.core.mock.session import MockOptions
 from mcpspy.core.sanitize import sanitize
-from mcpspy.errors import UsageError
 from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.pytest_plugin import cassettes
@@ -47,6 +46,8 @@ class McpRecording:
         self.path = options.path
         """The file of the recording; a new recording exists only after the test has passed."""
         self.mode = options.mode
+        self.volatile = options.volatile
+        """True if `assert_matches` ignores values that change from run to run."""
         self.records_all = options.records_all
         """True if the real server responds and is recorded, False if the recording is served."""
         self.has_passed = False
@@ -183,6 +184,7 @@ class McpRecording:
 
     def _serve(self) -> ServedEndpoint:
         """Start the listener. The imports are not at the top: a test on stdio does not wait for aiohttp."""
+        from mcpspy.io.client import ServerCommand
         from mcpspy.ui.pytest_plugin.servers import MockedRecordings, ServedEndpoint, real
 
         options = self._options
@@ -198,9 +200,5 @@ class McpRecording:
             return ServedEndpoint(
                 MockedRecordings(self._recorded, ignored, answering, upstream), self._played, redaction
             )
-        if options.upstream is None:
-            raise UsageError(
-                f"{options.test}: url can record only from a server that speaks HTTP, not from {options.server[0]}",
-                "name the server with upstream=; url can serve any existing recording",
-            )
-        return ServedEndpoint(options.upstream, self._played, redaction)
+        source = ServerCommand([*options.server]) if options.upstream is None else options.upstream
+        return ServedEndpoint(source, self._played, redaction)

@@ -24,7 +24,7 @@ from mcpspy.ui.pytest_plugin.cassettes import recorded, recording_path, shown_pa
 
 MARK = "mcp_recording"
 
-KNOWN = ("path", "mode", "match", "ignore", "on_exhausted", "strict", "server", "upstream")
+KNOWN = ("path", "mode", "match", "ignore", "on_exhausted", "strict", "volatile", "server", "upstream")
 
 ON_EXHAUSTED = ("repeat", "error")
 
@@ -43,6 +43,8 @@ class PluginOptions(Struct, frozen=True, kw_only=True):
     on_exhausted: str = ON_EXHAUSTED[0]
     strict: bool = False
     """True if the test must send every recorded request."""
+    volatile: bool = False
+    """True if `assert_matches` ignores values that change from run to run, as `mcpspy diff --volatile` does."""
     server: tuple[str, ...] = ()
     """The real server's command; empty if the server has a URL or is not needed."""
     upstream: str | None = None
@@ -95,6 +97,7 @@ def read_options(request: pytest.FixtureRequest, modes: Sequence[str]) -> Plugin
             ON_EXHAUSTED,
         ),
         strict=_boolean("strict", marked.get("strict", config.getini("mcpspy_strict") or False)),
+        volatile=_boolean("volatile", marked.get("volatile", config.getini("mcpspy_volatile") or False)),
         config=config.rootpath / config.getini("mcpspy_config") if config.getini("mcpspy_config") else None,
     )
     _check_redaction(options)

@@ -1,7 +1,8 @@
 """A recording or the real server, over HTTP, for one test.
 
-Runs in a thread with its own event loop: a test may have any loop, or none. All traffic passes through the proxy of
-`mcpspy http`, which records the messages of the test's client as a session.
+Runs in a thread with its own event loop: a test may have any loop, or none. The traffic passes through the proxy of
+`mcpspy http`, which records the messages of the test's client as a session. A real server on stdio is started for each
+client, and recorded on stdio.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import Thread
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from msgspec import Struct
 
 from mcpspy.core.jsontools import Pointer
+from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.session import MockOptions
 from mcpspy.core.protocol.http_headers import read_upstream
 from mcpspy.core.redact.display import redacted_url
@@ -48,8 +50,13 @@ class MockedRecordings(Struct, frozen=True):
 class ServedEndpoint:
     """An endpoint on loopback until `close`."""
 
-    def __init__(self, source: MockedRecordings | str, played: Path, redaction: RedactionOptions) -> None:
-        """Serve recordings, or proxy the server of a URL; record into `played`. Raises CannotStart or UsageError."""
+    def __init__(
+        self, source: MockedRecordings | ServerCommand | str, played: Path, redaction: RedactionOptions
+    ) -> None:
+        """Serve recordings or a command, or proxy the server of a URL; record into `played`.
+
+        Raises CannotStart or UsageError.
+        """
         self.url = ""
         self._source = source
         self._redaction = redaction
@@ -85,9 +92,15 @@ class ServedEndpoint:
         try:
             if isinstance(self._source, str):
                 await self._proxy(self._source)
+            elif isinstance(self._source, ServerCommand):
+                async with _serving(_gateway(self._source, self._played, self._redaction)) as url:
+                    await self._until_stopped(url)
             else:
-                async with _mocking(self._source) as url:
-                    await self._proxy(url)
+                mocked = self._source
+                recordings = RecordingsLoader(mocked.recordings, mocked.ignored, merge=False).recordings()
+                async with _serving(Mock(recordings, mocked.answering, _complain, real=mocked.real)) as url:
+                    is_sse = urlsplit(recordings.upstream or "").path == SSE
+                    await self._proxy(urljoin(url, SSE) if is_sse else url)
         except BaseException as error:
             if self._ready.done():
                 raise
@@ -99,22 +112,33 @@ class ServedEndpoint:
         options = HttpOptions(upstream, HOST, 0)
         options.record, options.redaction = f"{self._played}/", self._redaction
         async with proxying(options) as served:
-            self._ready.set_result(served)
-            await self._stop.wait()
+            await self._until_stopped(served)
+
+    async def _until_stopped(self, url: str) -> None:
+        self._ready.set_result(url)
+        await self._stop.wait()
 
 
 @asynccontextmanager
-async def _mocking(mocked: MockedRecordings) -> AsyncIterator[str]:
-    """Serve recordings; yield the URL."""
-    recordings = RecordingsLoader(mocked.recordings, mocked.ignored, merge=False).recordings()
+async def _serving(mock: Mock) -> AsyncIterator[str]:
+    """Serve a mock; yield the URL."""
     with listening(HOST, 0, "") as listener:
-        mock = Mock(recordings, mocked.answering, lambda line: say(sanitize(line)), real=mocked.real)
         async with accepting(mock.handle, listener):
-            is_sse = urlsplit(recordings.upstream or "").path == SSE
             try:
-                yield origin(HOST, listener) + (SSE if is_sse else mock.path)
+                yield origin(HOST, listener) + mock.path
             finally:
                 await mock.close()
+
+
+def _gateway(command: ServerCommand, played: Path, redaction: RedactionOptions) -> Mock:
+    """Return a mock without recordings: the command answers, which is started and recorded once for each client."""
+    name, failure = session_name(command.arguments), "mcpspy: the request to the server failed"
+    behind = RealServer(command, name, f"{played}/", redaction, failure=failure, restarts=False)
+    return Mock(Recordings([]), MockOptions(forwards_all=True), _complain, real=behind)
+
+
+def _complain(line: str) -> None:
+    say(sanitize(line))
 
 
 def real(command: Sequence[str], url: str | None, folder: str) -> RealServer:

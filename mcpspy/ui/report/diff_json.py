@@ -10,13 +10,21 @@ import orjson
 from msgspec import UNSET
 
 from mcpspy.analysis.diff import ChangeSeverity, ComparedCase, DiffChange, SessionDiff
+from mcpspy.analysis.diff.options import Silencing
 from mcpspy.ui.report.diff_text import TOO_DEEP, place
 
 
 def document(
-    difference: SessionDiff, titles: tuple[str, str], *, fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT
+    difference: SessionDiff,
+    titles: tuple[str, str],
+    *,
+    fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT,
+    ways: Silencing | None = None,
 ) -> bytes:
-    """Return the document, with a line ending. `titles` name the old and the new session."""
+    """Return the document, with a line ending. `titles` name the old and the new session.
+
+    `ways` are the options that would ignore the changes; None if the sessions are the same.
+    """
     changes = [_change(case, change) for case, change in difference.changes]
     report: dict[str, Any] = {
         "same": difference.is_same(fail_on),
@@ -25,6 +33,10 @@ def document(
         "compared": len(difference.cases),
         "counts": {str(severity): count for severity, count in difference.counts.items()},
         "changes": changes,
+        "to_ignore": {
+            "volatile": 0 if ways is None else ways.volatile,
+            "ignore_path": [] if ways is None else ways.patterns,
+        },
     }
     try:
         return orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from mcpspy.analysis.diff import ChangeSeverity, ComparedCase, SessionDiff
+from mcpspy.analysis.diff.options import Silencing
 from mcpspy.analysis.export.markdown import code_span, longest_run
 from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.report import diff_text
@@ -23,8 +24,13 @@ SHOWN = 20
 
 
 def markdown(
-    difference: SessionDiff, titles: tuple[str, str], *, fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT
+    difference: SessionDiff,
+    titles: tuple[str, str],
+    *,
+    fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT,
+    ways: Silencing | None = None,
 ) -> str:
+    """Return the report; `ways` are the options that would ignore the changes, None if the sessions are the same."""
     verdict = diff_text.verdict(difference, fail_on)
     parts = [
         f"### mcpspy diff: {verdict}",
@@ -32,7 +38,9 @@ def markdown(
     ]
     if difference.changed:
         parts.append(_table(difference))
-    left, room = len(difference.changed), MOST - sum(map(len, parts))
+    options = diff_text.ways_to_ignore(ways)
+    last = [f"To ignore these changes:\n\n{fence(options, 'sh')}"] if options else []
+    left, room = len(difference.changed), MOST - sum(map(len, [*parts, *last]))
     for case in sorted(difference.changed, key=_rank):
         block = _case(case)
         if len(block) > room:
@@ -40,18 +48,18 @@ def markdown(
             break
         parts.append(block)
         left, room = left - 1, room - len(block) - 2
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(parts + last) + "\n"
 
 
 def span(text: str) -> str:
     return code_span(text) if text else "` `"
 
 
-def fence(block: Iterable[str]) -> str:
-    """Return a fenced diff that the lines cannot end."""
+def fence(block: Iterable[str], language: str = "diff") -> str:
+    """Return a fenced block that the lines cannot end."""
     text = "\n".join(block)
     ticks = "`" * max(3, 1 + longest_run(text))
-    return f"{ticks}diff\n{text}\n{ticks}"
+    return f"{ticks}{language}\n{text}\n{ticks}"
 
 
 def _table(difference: SessionDiff) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import shlex
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -19,6 +20,7 @@ from mcpspy.analysis.diff import (
     DiffChange,
     SessionDiff,
 )
+from mcpspy.analysis.diff.options import Silencing
 from mcpspy.analysis.rows import duration
 from mcpspy.core.sanitize import sanitize
 
@@ -35,6 +37,19 @@ ARROW = "→"
 
 LONG = 300
 """Maximum characters of a name or a pointer: peers choose how long they are."""
+
+
+MOST_PATTERNS = 20
+
+
+def ways_to_ignore(ways: Silencing | None) -> list[str]:
+    """Return the options of `mcpspy diff` that would ignore the changes, one per line."""
+    if ways is None:
+        return []
+    lines = [f"--volatile  # {ways.volatile} of {ways.changes}"] if ways.volatile else []
+    lines += [f"--ignore-path {shlex.quote(pattern)}" for pattern in ways.patterns[:MOST_PATTERNS]]
+    more = len(ways.patterns) - MOST_PATTERNS
+    return [*lines, f"… {more} more"] if more > 0 else lines
 
 
 def short(text: str) -> str:

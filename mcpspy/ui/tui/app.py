@@ -7,54 +7,124 @@ Screens are imported on first use, which makes the first frame faster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any, ClassVar
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, ClassVar, NamedTuple
 
+from textual import events
 from textual.app import App
+from textual.await_complete import AwaitComplete
 from textual.binding import ActiveBinding, Binding, BindingType
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
 from textual.dom import DOMNode
+from textual.errors import NoWidget
 from textual.screen import Screen
+from textual.theme import ThemeProvider
+from textual.widget import Widget
+from textual.widgets import Input
+from textual.worker import Worker
 
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import Summary
-from mcpspy.ui.tui.bindings import INTERCEPT_KEYS, checked, in_force, names
+from mcpspy.ui.tui.ascii import ascii_driver
+from mcpspy.ui.tui.bindings import INTERCEPT_KEYS, MOVED, SYNONYMS, checked, in_force, names
 from mcpspy.ui.tui.help import name
 from mcpspy.ui.tui.theme import COMPONENTS, CSS, DARK, LIGHT, PLAIN, chosen_theme, wants_colour
+
+KEYS = 9
+"""Columns of the keys in the palette."""
+
+SEPARATORS = str.maketrans(":.-,;()", " " * 7)
+
+EXACT = 1000.0
+"""Score of an action of which a word, or a synonym, begins as typed."""
+
+
+class PaletteAction(NamedTuple):
+    description: str
+    keys: str
+    active: ActiveBinding
+
+    @property
+    def words(self) -> list[str]:
+        """The words by which the action is found, its own before the synonyms."""
+        which = self.active.binding.id or ""
+        return f"{self.description} {which} {SYNONYMS.get(which, '')}".lower().translate(SEPARATORS).split()
 
 
 class ActionPalette(Provider):
     async def discover(self) -> Hits:
-        for description, keys, active in self._actions():
-            yield DiscoveryHit(description, partial(self._run, active), help=keys)
+        for action in self._actions():
+            yield DiscoveryHit(self._line(action, Content(action.description)), self._run(action))
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
-        for description, keys, active in self._actions():
-            # Also match the id, which may have words that the description lacks.
-            score = max(matcher.match(description), matcher.match(active.binding.id or ""))
+        wanted = query.lower().split()
+        for action in self._actions():
+            score = matcher.match(action.description)
+            if all(any(word.startswith(part) for word in action.words) for part in wanted):
+                score += EXACT  # Better than any letters in other words.
             if score > 0:
-                yield Hit(score, matcher.highlight(description), partial(self._run, active), help=keys)
+                yield Hit(score, self._line(action, matcher.highlight(action.description)), self._run(action))
 
-    def _actions(self) -> Iterator[tuple[str, str, ActiveBinding]]:
+    def _actions(self) -> Iterator[PaletteAction]:
+        """Return the actions of the screen, of the focused widget, of the other ones, and of the application."""
         seen: set[str] = set()
-        found = self.screen.active_bindings.values()
-        for active in sorted(found, key=lambda active: active.node is not self.screen):
-            binding = active.binding
+        active = list(self.screen.active_bindings.values())
+        assert isinstance(self.app, McpspyApp)
+        known = {each.node for each in active}
+        for node in self.screen.focus_chain:
+            if node not in known:
+                active += [ActiveBinding(node, binding, True) for binding in self.app.bindings_of(node)]
+        order = {self.screen: 0, self.app: 2}
+        for each in sorted(active, key=lambda each: order.get(each.node, 1)):
+            binding = each.binding
             description = binding.tooltip or binding.description
-            if binding.id and active.enabled and description not in seen:
+            if binding.id and each.enabled and description not in seen:
                 seen.add(description)
-                yield description, name(binding.key), active
+                yield PaletteAction(description, name(binding.key.split(",")[0]), each)
 
-    async def _run(self, active: ActiveBinding) -> None:
-        await self.app.run_action(active.binding.action, active.node)
+    def _line(self, action: PaletteAction, description: Content) -> Content:
+        return Content.assemble((f"{action.keys:<{KEYS}} ", "$primary"), description)
+
+    def _run(self, action: PaletteAction) -> Callable[[], Awaitable[None]]:
+        async def run() -> None:
+            node, screen = action.active.node, self.app.screen_stack[-1]
+            if node is not self.app and screen not in node.ancestors_with_self:
+                return  # It was closed meanwhile.
+            if isinstance(node, Widget) and node.can_focus:
+                screen.set_focus(node)  # Immediately: the action may move the focus.
+            await self.app.run_action(action.active.binding.action, node)
+
+        return run
+
+
+class Palette(CommandPalette):
+    """Textual's palette, without its failures in low terminals and for fast keys."""
+
+    def _action_command_list(self, action: str) -> None:
+        with suppress(KeyError):  # It pages through a list that has no lines yet, or no room for any.
+            super()._action_command_list(action)
+
+    def run_worker(self, *arguments: Any, **options: Any) -> Worker[Any]:
+        """Run a search, which may not end mcpspy: it fails if the palette is closed meanwhile."""
+        return super().run_worker(*arguments, **{**options, "exit_on_error": False})
+
+    def dismiss(self, result: Any = None) -> AwaitComplete:
+        """Close the palette once: a second click would close the screen below."""
+        return super().dismiss(result) if self in self.app.screen_stack[-1:] else AwaitComplete()
+
+    def _on_click(self, event: events.Click) -> None:  # type: ignore[override]
+        event.prevent_default()  # Textual calls the handlers of all base classes.
+        with suppress(NoWidget):  # The palette has no layout yet.
+            super()._on_click(event)
 
 
 class McpspyApp(App[None]):
     """`mcpspy tui`."""
 
-    CSS = CSS
+    CSS = f"{CSS}\nCommandPalette SearchIcon {{ display: none; }}"
 
     COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS
 
@@ -70,7 +140,7 @@ class McpspyApp(App[None]):
         Binding("Q,ctrl+c,ctrl+q", "quit", "quit", show=False, priority=True, id="app.quit"),
     ]
 
-    HELP_NAME = "global"
+    HELP_NAME = "everywhere"
 
     def __init__(
         self,
@@ -78,14 +148,23 @@ class McpspyApp(App[None]):
         summaries: Sequence[Summary] | Summary | None = None,
         keys: Mapping[str, Any] | None = None,
         unsafe_regex: bool = False,
+        *,
+        ascii_only: bool = False,
+        uses_cache: bool = False,
     ) -> None:
         """Raise UsageError if `keys` is invalid."""
         super().__init__(ansi_color=None if wants_colour() else True)
+        if ascii_only:
+            self.driver_class = ascii_driver(self.driver_class)
         self._catalog = Catalog(folder)
         self._summaries = [summaries] if isinstance(summaries, Summary) else summaries
         self._chosen = checked(keys, names(node.BINDINGS for node in keyed())) if keys else {}
         self.unsafe_regex = unsafe_regex
         """True if filters and searches may use regular expressions that RE2 cannot run."""
+        self.uses_cache = uses_cache
+        """True if the index of a large session is read from a cache, and kept there."""
+        self._moved = {(owner, key): which for owner, keys in MOVED.items() for key, which in keys.items()}
+        """Former keys that were not pressed yet."""
         self.fault: Exception | None = None
         """The internal error that ended the application."""
         for theme in (DARK, LIGHT, PLAIN):
@@ -130,7 +209,9 @@ class McpspyApp(App[None]):
         if not questions or isinstance(self.screen, ConfirmPrompt):
             self.exit()
         else:
-            self.push_screen(ConfirmPrompt(questions[-1]), lambda yes: self.exit() if yes else None)
+            self.push_screen(
+                ConfirmPrompt(questions[-1], "quit", "stay"), lambda yes: self.exit() if yes else None
+            )
 
     def _all_sessions(self) -> Screen[Any]:
         from mcpspy.ui.tui.sessions.screen import SessionsScreen
@@ -143,20 +224,71 @@ class McpspyApp(App[None]):
 
     def action_change_theme(self) -> None:
         if wants_colour():
-            super().action_change_theme()
+            self.push_screen(Palette(providers=[ThemeProvider], placeholder="Search for themes…"))
+
+    def action_command_palette(self) -> None:
+        if not isinstance(self.screen, CommandPalette):
+            self.push_screen(Palette(id="--command-palette"))
 
     def action_help(self) -> None:
-        from mcpspy.ui.tui.help import Group, HelpScreen
+        from mcpspy.ui.tui.help import Group, HelpScreen, grouped
 
         groups: list[Group] = []
         held = in_force(INTERCEPT_KEYS, self._chosen)
+        seen: set[tuple[str, str]] = set()
         for node in (self.screen, *self.screen.focus_chain, self):
-            bindings = in_force(node.BINDINGS, self._chosen)
-            others = [binding for binding in bindings if binding not in held]
-            groups.append((getattr(node, "HELP_NAME", ""), others))
-            if len(others) < len(bindings):
+            bindings = self.bindings_of(node)
+            others = [
+                binding
+                for binding in bindings
+                if binding not in held and (binding.key, binding.action) not in seen
+            ]
+            seen |= {(binding.key, binding.action) for binding in others}
+            groups += grouped(getattr(node, "HELP_NAME", ""), others)
+            if held[0] in bindings:
                 groups.append(("held messages", held))
-        self.push_screen(HelpScreen(group for group in groups if all(group)))
+        has_syntax = getattr(self.screen, "HELP_NAME", "") == "session"
+        self.push_screen(
+            HelpScreen(
+                groups, has_syntax=has_syntax, shows_syntax=has_syntax and isinstance(self.focused, Input)
+            )
+        )
+
+    def bindings_of(self, node: DOMNode) -> list[Binding]:
+        return in_force(node.BINDINGS, self._chosen)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Report the new key of an action instead of handling its former key, once."""
+        if isinstance(event, events.Key) and not event.is_forwarded and (text := self._new_key(event)):
+            self.notify(text, markup=False)
+        else:
+            await super().on_event(event)
+
+    def _new_key(self, event: events.Key) -> str:
+        """Return the new key of the action that had this key before; empty if there is none, or it was reported."""
+        key, screen, focused = event.key, self.screen, self.focused
+        if focused is None or all(former != key for _, former in self._moved):
+            return ""
+        if focused.check_consume_key(key, event.character) or _has(self._chosen.values(), key):
+            return ""
+        which = ""
+        for owner, bindings in (
+            ("held", in_force(INTERCEPT_KEYS, self._chosen))
+            if "held" in getattr(screen, "footer", ())
+            else ("", []),
+            (getattr(focused, "HELP_NAME", ""), self.bindings_of(focused)),
+            (getattr(screen, "HELP_NAME", ""), self.bindings_of(screen)),
+        ):
+            which = self._moved.pop((owner, key), "")
+            if which or _has((binding.key for binding in bindings), key):
+                break
+        for binding in [*self.bindings_of(screen), *self.bindings_of(focused)]:
+            if binding.id == which and which not in self._chosen:
+                active = screen.active_bindings.get(key)
+                meaning = f"; {name(key)}: {active.binding.tooltip}" if active is not None else ""
+                now = ", then ".join(map(name, binding.key.split(",")[0].split()))
+                return f"{binding.tooltip or binding.description}: now {now}{meaning}"
+        return ""
 
     def _handle_exception(self, error: Exception) -> None:
         """Exit and keep the error for the caller."""
@@ -164,6 +296,10 @@ class McpspyApp(App[None]):
             self.fault = self._exception = error
             self._exception_event.set()
         self._close_messages_no_wait()
+
+
+def _has(bindings: Iterable[str], key: str) -> bool:
+    return any(key in keys.split(",") for keys in bindings)
 
 
 def keyed() -> tuple[type[DOMNode], ...]:
@@ -179,6 +315,7 @@ def keyed() -> tuple[type[DOMNode], ...]:
     from mcpspy.ui.tui.session.screen import SessionScreen
     from mcpspy.ui.tui.sessions.screen import SessionsScreen
     from mcpspy.ui.tui.sessions.session_list import SessionList
+    from mcpspy.ui.tui.widgets.menu import ToggleMenu
     from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt, ErrorPrompt, TextPrompt
     from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
@@ -202,4 +339,5 @@ def keyed() -> tuple[type[DOMNode], ...]:
         DiffScreen,
         EditorScreen,
         ErrorPrompt,
+        ToggleMenu,
     )

@@ -23,22 +23,23 @@ def key(  # noqa: PLR0917 - A table of keys reads better by columns.
 
 
 def help_key(screen: str) -> Binding:
-    return Binding(
-        "question_mark", "app.help", "help", key_display="?", tooltip="show help", id=f"{screen}.help"
-    )
+    return Binding("question_mark,f1", "app.help", "help", tooltip="show help", id=f"{screen}.help")
 
 
 _session_key = partial(key, "session")
 
 SESSION_KEYS: list[BindingType] = [
-    _session_key("tab,shift+tab,enter", "swap", "switch between list and message", "swap", "pane"),
+    _session_key("enter,tab,shift+tab", "swap", "switch between list and message", "swap", "message"),
+    _session_key("f", "follow", "go to the end and follow new rows", "follow", "follow"),
     _session_key("slash", "filter", "filter rows", "filter", "filter"),
     _session_key("F", "filter_off", "toggle filter", "filter-off"),
-    _session_key("f", "follow", "go to the end and follow new rows", "follow", "follow"),
+    _session_key("n", "match(1)", "next row that matches the filter", "next-match"),
+    _session_key("N", "match(-1)", "previous row that matches the filter", "previous-match"),
     _session_key("e", "error(1)", "next error or protocol issue", "next-error", "error"),
     _session_key("E", "error(-1)", "previous error or protocol issue", "previous-error"),
     _session_key("w", "finding(1)", "next lint finding", "next-finding"),
     _session_key("W", "finding(-1)", "previous lint finding", "previous-finding"),
+    _session_key("P", "problems", "problems: errors, slow, unanswered, stderr", "problems", "problems"),
     _session_key("p", "other", "go to the matching request or response", "pair"),
     _session_key("right_square_bracket", "same(1)", "next call of the same tool or method", "next-same"),
     _session_key(
@@ -47,9 +48,10 @@ SESSION_KEYS: list[BindingType] = [
     _session_key("full_stop", "chain(1)", "next request in an input_required chain", "next-in-chain"),
     _session_key("comma", "chain(-1)", "previous request in an input_required chain", "previous-in-chain"),
     _session_key("v", "change_view('exchanges')", "switch between exchanges and messages", "wire", "view"),
-    _session_key("o", "change_view('notifications')", "toggle notifications", "notifications"),
-    _session_key("a", "change_view('events')", "toggle stderr and events", "asides"),
-    _session_key("h", "change_view('http')", "toggle HTTP exchanges", "http"),
+    _session_key("V", "show('rows')", "choose rows: notifications, stderr and events, HTTP", "rows", "rows"),
+    _session_key("V n", "change_view('notifications')", "toggle notifications", "notifications"),
+    _session_key("V e", "change_view('events')", "toggle stderr and events", "asides"),
+    _session_key("V h", "change_view('http')", "toggle HTTP exchanges", "http"),
     _session_key("t", "time", "cycle time format: relative, absolute, delta", "time"),
     _session_key("s", "change_view('order')", "cycle sort order: time, latency, size", "sort"),
     _session_key("S", "change_view('reverse')", "reverse sort order", "reverse"),
@@ -71,16 +73,16 @@ SESSION_KEYS: list[BindingType] = [
     _session_key("i", "held('hold')", "intercept messages that match the filter (toggle)", "hold", "hold"),
     _session_key("r", "resend(False)", "resend request into the live session", "resend"),
     _session_key("R", "resend(True)", "edit and resend request", "resend-edited"),
-    _session_key("x", "show('export')", "export marked rows, or all shown rows", "export"),
     _session_key("1", "view('pretty')", "pretty view: formatted JSON", "pretty"),
     _session_key("2", "view('text')", "text view: message content", "text"),
     _session_key("3", "view('raw')", "raw view: exact bytes", "raw"),
     _session_key("4", "view('headers')", "headers view: HTTP headers", "headers"),
+    _session_key("x", "show('export')", "export marked rows, or all shown rows", "export"),
     _session_key("y", "copy", "copy message", "copy", "copy"),
     _session_key("Y", "copy_command", "copy mcpspy show command", "copy-command"),
     _session_key("z", "zoom", "toggle zoom of this pane", "zoom"),
     help_key("session"),
-    _session_key("escape", "leave", "leave zoom, message, filter, then session", "leave"),
+    _session_key("escape", "leave", "leave zoom, message, problems, filter, then session", "leave"),
     _session_key("q", "back", "back to session list", "back", "back"),
 ]
 
@@ -88,6 +90,7 @@ SESSION_KEYS: list[BindingType] = [
 _sessions_key = partial(key, "sessions")
 
 SESSIONS_KEYS: list[BindingType] = [
+    _sessions_key("escape", "forget", "cancel diff", "forget", "cancel diff"),
     _sessions_key("enter", "open", "open session, or all marked sessions", "open", "open"),
     _sessions_key("slash", "filter", "filter sessions", "filter", "filter"),
     _sessions_key("d", "diff", "diff two sessions: press d on each, or mark both", "diff", "diff"),
@@ -98,12 +101,11 @@ SESSIONS_KEYS: list[BindingType] = [
         "delete",
         "delete",
     ),
-    _sessions_key("c", "copy_path", "copy file path", "copy-path", "copy path"),
-    _sessions_key("y", "copy_command", "copy mcpspy show command", "copy-command"),
-    _sessions_key("r", "reload", "reload all sessions", "again"),
+    _sessions_key("C", "copy_path", "copy file path", "copy-path", "copy path"),
+    _sessions_key("Y", "copy_command", "copy mcpspy show command", "copy-command"),
+    _sessions_key("ctrl+r", "reload", "reload all sessions", "again"),
     _sessions_key("D", "demo", "record a demo session", "demo"),
     help_key("sessions"),
-    _sessions_key("escape", "forget", "cancel diff", "forget", "cancel diff"),
     _sessions_key("escape", "leave", "clear filter, then marks", "leave"),
     Binding("q", "app.quit", "quit", tooltip="quit", id="sessions.quit"),
 ]
@@ -132,7 +134,7 @@ DETAIL_KEYS: list[BindingType] = [
     Binding("c", "copy_value", "copy value", show=False, id="detail.copy-value"),
     Binding("C", "copy_path", "copy path (JSON Pointer)", show=False, id="detail.copy-path"),
     Binding("\\", "beside", "toggle side by side", show=False, id="detail.beside"),
-    Binding("s", "other", "switch between request and response", show=False, id="detail.other"),
+    Binding("p", "other", "switch between request and response", show=False, id="detail.other"),
     Binding("escape", "close", "close string or search", show=False, id="detail.close"),
 ]
 
@@ -147,7 +149,8 @@ DIFF_KEYS: list[BindingType] = [
     _diff_key("slash", "filter", "filter changes by words (-word excludes)", "filter", "filter"),
     _diff_key("S", "reverse", "swap old and new", "reverse", "swap"),
     _diff_key("t", "dates", "ignore or show differences in dates and times", "dates", "dates"),
-    _diff_key("r", "reload", "reload both", "again"),
+    _diff_key("v", "volatile", "ignore or show values that change from run to run", "volatile"),
+    _diff_key("ctrl+r", "reload", "reload both", "again"),
     _diff_key("y", "copy", "copy whole value, or line", "copy", "copy"),
     help_key("diff"),
     _diff_key("escape", "leave", "clear filter, then go back", "leave"),
@@ -163,10 +166,164 @@ INTERCEPT_KEYS: list[BindingType] = [
     _intercept_key(
         "A", "held('accept_all')", "forward all held messages, in order", "accept-all", "forward all"
     ),
-    _intercept_key("d", "held('drop')", "drop held message", "drop", "drop"),
-    _intercept_key("e", "held('refuse')", "answer held request with an error", "answer", "answer"),
+    _intercept_key("X", "held('drop')", "drop held message", "drop", "drop"),
+    _intercept_key(
+        "exclamation_mark", "held('refuse')", "answer held request with an error", "answer", "answer"
+    ),
     _intercept_key("H", "held('next')", "next held message", "next", "held"),
 ]
+
+
+GROUPS = {
+    "session.swap": "move",
+    "session.filter": "find",
+    "session.wire": "rows and order",
+    "session.mark": "mark and compare",
+    "session.timeline": "overviews",
+    "session.hold": "live session",
+    "session.pretty": "message views",
+    "session.export": "export and copy",
+    "session.zoom": "screen",
+    "sessions.delete": "sessions: files",
+    "sessions.help": "screen",
+    "detail.pretty": "message: views",
+    "detail.toggle": "message: folds",
+    "detail.open": "message: search and copy",
+}
+"""Id of the first binding of a group → heading of the group in the help; it ends where the next one begins."""
+
+_MAIN = {
+    "session.swap": "open",
+    "session.next-error": "error",
+    "session.problems": "problems",
+    "session.sort": "sort",
+    "session.server": "tools",
+}
+
+FOOTERS: dict[str, dict[str, str]] = {
+    "held": {
+        "held.edit": "edit",
+        "held.accept": "forward",
+        "held.drop": "drop",
+        "held.answer": "answer",
+        "held.accept-all": "forward all",
+        "held.next": "next",
+    },
+    "failed": {"session.swap": "why"},
+    "finding": {"session.swap": "why", "session.next-finding": "lint"},
+    "request": {"session.swap": "open", "session.resend session.resend-edited": "resend", **_MAIN},
+    "message": {
+        "session.swap": "list",
+        "detail.close": "close",
+        "detail.other": "pair",
+        "detail.search": "search",
+        "detail.toggle": "fold",
+        "detail.open": "open string",
+        "detail.copy-value": "copy value",
+        "detail.copy-path": "copy path",
+        "session.zoom": "zoom",
+        "detail.next detail.previous": "matches",
+        "detail.text": "text",
+        "detail.raw": "raw",
+        "detail.beside": "side by side",
+    },
+    "live": {**_MAIN, "session.filter": "filter", "session.hold": "intercept", "session.follow": "follow"},
+    "session": {
+        "session.swap": "open",
+        "session.filter": "filter",
+        **_MAIN,
+        "session.rows": "rows",
+        "session.back": "back",
+        "session.numbers": "statistics",
+        "session.timeline": "timeline",
+        "session.diff": "diff",
+        "session.export": "export",
+        "session.next-finding": "lint",
+        "session.wire": "messages",
+        "session.copy": "copy",
+        "session.mark": "mark",
+        "session.zoom": "zoom",
+        "session.time": "time",
+    },
+    "sessions": {
+        "sessions.forget": "cancel diff",
+        "sessions.open": "open",
+        "sessions.filter": "filter",
+        "sessions.diff": "diff",
+        "sessions.mark": "mark",
+        "sessions.delete": "delete",
+        "sessions.demo": "demo",
+        "sessions.quit": "quit",
+        "sessions.copy-path": "copy path",
+        "sessions.copy-command": "copy command",
+        "sessions.again": "reload",
+        "app.theme": "light/dark",
+    },
+}
+"""State of a row or session → binding ids → label in the footer, most important first. Other screens need no table:
+their footer shows the bindings with a label, in their order."""
+
+SYNONYMS = {
+    "app.theme": "dark light colours colors",
+    "app.themes": "colours colors",
+    "app.quit": "exit",
+    "detail.search": "find text grep",
+    "detail.copy-path": "json pointer",
+    "held.accept": "accept release",
+    "held.accept-all": "accept release",
+    "held.drop": "discard delete",
+    "held.answer": "refuse reject",
+    "held.edit": "modify change",
+    "session.filter": "search find query grep slow",
+    "session.next-error": "failures failed errors",
+    "session.previous-error": "failures failed errors",
+    "session.next-finding": "warnings rules",
+    "session.problems": "wrong failures failed pending timeouts crash",
+    "session.rows": "show hide logs crash",
+    "session.asides": "show hide logs crash",
+    "session.notifications": "show hide logs progress",
+    "session.http": "show hide headers",
+    "session.wire": "raw order",
+    "session.sort": "slow slowest largest biggest duration",
+    "session.reverse": "slow fastest smallest",
+    "session.numbers": "stats metrics latency slow percentiles counts",
+    "session.timeline": "waterfall concurrency slow gantt",
+    "session.server": "tools resources prompts schemas protocol version",
+    "session.hold": "hold pause breakpoint",
+    "session.resend": "replay repeat again retry send",
+    "session.resend-edited": "replay repeat again retry send change arguments compose",
+    "session.export": "save write file markdown jsonl",
+    "session.diff": "compare",
+    "session.mark": "select",
+    "session.note": "comment",
+    "session.copy": "clipboard yank",
+    "session.follow": "tail end",
+    "session.zoom": "maximize fullscreen",
+    "session.pair": "response request other",
+    "sessions.filter": "search find query",
+    "sessions.diff": "compare",
+    "sessions.again": "refresh",
+    "sessions.delete": "remove",
+    "sessions.mark": "select",
+    "sessions.demo": "example sample",
+}
+"""Binding id → further words by which the palette finds the action."""
+
+MOVED: dict[str, dict[str, str]] = {
+    "held": {"d": "held.drop", "e": "held.answer"},
+    "session": {"o": "session.notifications", "a": "session.asides", "h": "session.http"},
+    "list": {"space": "list.page-down"},
+    "sessions": {
+        "space": "sessions.mark",
+        "r": "sessions.again",
+        "c": "sessions.copy-path",
+        "y": "sessions.copy-command",
+    },
+    "message": {"s": "detail.other"},
+    "diff": {"r": "diff.again"},
+    "timeline": {"a": "timeline.fit-rows", "m": "timeline.peak"},
+}
+"""Screen, widget or state → its former key → id of the binding that has another key now."""
 
 
 def before(keys: Iterable[BindingType]) -> list[BindingType]:

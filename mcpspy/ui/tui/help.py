@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import zip_longest
 from textwrap import wrap
 from typing import ClassVar
 
 from rich.cells import cell_len
+from rich.style import StyleType
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
@@ -15,6 +17,9 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
+
+from mcpspy.core.query.syntax import SYNTAX
+from mcpspy.ui.tui.bindings import GROUPS
 
 NAMES = {
     "down": "↓",
@@ -48,7 +53,12 @@ NAMES = {
 EDGE = 7
 """Columns of the box around the text: border, padding, scrollbar."""
 
-BETWEEN = 4
+BETWEEN = 3
+INDENT = 8
+"""Columns of the keys before a description; more keys move only their own."""
+
+LEAST = 44
+"""Least columns of a column, if there are several."""
 
 Group = tuple[str, Sequence[BindingType]]
 KeyLine = tuple[str, str]
@@ -58,6 +68,16 @@ def name(key: str) -> str:
     """Return a key as it is labelled on keyboards."""
     *held, last = key.split("+") if len(key) > 1 else [key]
     return "-".join([*held, NAMES.get(last, last)])
+
+
+def grouped(heading: str, bindings: Iterable[BindingType]) -> list[Group]:
+    """Divide bindings into the groups of GROUPS; the first one may have no heading there."""
+    groups: list[tuple[str, list[BindingType]]] = [(heading, [])]
+    for binding in bindings:
+        if isinstance(binding, Binding) and binding.id in GROUPS:
+            groups.append((GROUPS[binding.id], []))
+        groups[-1][1].append(binding)
+    return [group for group in groups if all(group)]
 
 
 def lines(groups: Iterable[Group]) -> list[KeyLine]:
@@ -72,51 +92,58 @@ def lines(groups: Iterable[Group]) -> list[KeyLine]:
     return page
 
 
-def page(groups: Sequence[Group], room: int) -> Text:
-    """Return the page, in two columns if they fit side by side."""
-    split = min(
-        range(1, len(groups) + 1), key=lambda at: max(len(lines(groups[:at])), len(lines(groups[at:])))
-    )
-    halves = [lines(half) for half in (groups[:split], groups[split:]) if half]
-    if sum(map(_width, halves)) + BETWEEN * (len(halves) - 1) <= room:
-        columns = [_drawn(half, _width(half)) for half in halves]
-    else:
-        whole = lines(groups)
-        columns = [_drawn(whole, min(_width(whole), room))]
-    return Text("\n").join(
-        Text(" " * BETWEEN).join(
-            cell or Text(" " * _widest(column)) for cell, column in zip(row, columns, strict=True)
-        )
-        for row in zip_longest(*columns)
-    )
+def page(groups: Sequence[Group], room: int, key: StyleType = "") -> Text:
+    """Return the page, in up to three columns."""
+    most = max(min(3, (room + BETWEEN) // (LEAST + BETWEEN)), 1)
+    for count in range(most, 0, -1):
+        width = (room - BETWEEN * (count - 1)) // count
+        pieces = [_drawn(lines([group]), width, key, INDENT) for group in groups]
+        if len(columns := _packed(pieces, count)) == count or count == 1:
+            break
+    widths = [max(line.cell_len for line in column) for column in columns]
+    shown = []
+    for row in zip_longest(*columns):
+        cells = [cell or Text() for cell in row]
+        for cell, wide in zip(cells, widths, strict=True):
+            cell.pad_right(wide - cell.cell_len)
+        shown.append(Text(" " * BETWEEN).join(cells))
+    return Text("\n").join(shown)
 
 
-def _keys_width(text: Sequence[KeyLine]) -> int:
-    return max(cell_len(keys) for keys, _ in text) + 2
+def _packed(pieces: Sequence[list[Text]], count: int) -> list[list[Text]]:
+    """Put pieces into at most `count` columns, in order, so that the highest column is as low as possible."""
+    whole = sum(map(len, pieces)) + len(pieces)
+    for height in range(whole // count, whole + 1):
+        columns: list[list[Text]] = []
+        for piece in pieces:
+            if columns and len(columns[-1]) + 1 + len(piece) <= height:
+                columns[-1] += [Text(), *piece]
+            else:
+                columns.append([*piece])
+        if len(columns) <= count:
+            return columns
+    return [[line for piece in pieces for line in (*piece, Text())]]
 
 
-def _width(text: Sequence[KeyLine]) -> int:
-    keys = _keys_width(text)
-    return max(cell_len(description) + (keys if key else 0) for key, description in text)
-
-
-def _widest(column: Sequence[Text]) -> int:
-    return max(line.cell_len for line in column)
-
-
-def _drawn(text: Sequence[KeyLine], width: int) -> list[Text]:
-    """Return the lines padded to a width, with descriptions wrapped."""
-    indent = _keys_width(text)
+def _drawn(text: Sequence[KeyLine], width: int, key: StyleType, indent: int) -> list[Text]:
+    """Return lines of at most `width` columns, with descriptions wrapped."""
     drawn: list[Text] = []
     for keys, description in text:
         if not keys:
-            drawn.append(Text(description, "bold"))
+            drawn.append(Text.assemble((description, "bold")))
             continue
-        for place, part in enumerate(wrap(description, max(width - indent, 20))):
-            drawn.append(Text(f"{'' if place else keys:<{indent}}{part}"))
-    for line in drawn:
-        line.pad_right(width - line.cell_len)
+        begin = max(indent, cell_len(keys) + 2)
+        first, *rest = wrap(" " * begin + description, max(width, begin + 12), subsequent_indent=" " * indent)
+        drawn.append(Text.assemble((f"{keys:<{begin}}", key), first[begin:]))
+        drawn += map(Text, rest)
     return drawn
+
+
+def syntax(room: int, key: StyleType = "") -> Text:
+    """Return the page of the filter language."""
+    text: list[KeyLine] = [(example, meaning) for example, meaning in SYNTAX]
+    indent = max(cell_len(example) for example, _ in text) + 2
+    return Text("\n").join(_drawn(text, room, key, indent))
 
 
 class HelpScreen(ModalScreen[None]):
@@ -127,20 +154,41 @@ class HelpScreen(ModalScreen[None]):
     HelpScreen Static { width: auto; }
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark,enter", "dismiss", "close")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,question_mark,enter", "dismiss(None)", "close"),
+        Binding("slash", "turn", "filter syntax"),
+    ]
 
-    def __init__(self, groups: Iterable[Group]) -> None:
+    def __init__(
+        self, groups: Iterable[Group], *, has_syntax: bool = False, shows_syntax: bool = False
+    ) -> None:
+        """`has_syntax` adds the page of the filter language, and `shows_syntax` begins with it."""
         super().__init__()
         self._groups = list(groups)
+        self._has_syntax = has_syntax
         self._page = Static()
+        self._box = VerticalScroll(id="help")
+        self._shows_syntax = shows_syntax
 
     def compose(self) -> ComposeResult:
         self._lay_out(self.app.size.width)
-        with VerticalScroll(id="help"):
+        with self._box:
             yield self._page
 
     def on_resize(self, event: events.Resize) -> None:
         self._lay_out(event.size.width)
 
+    def action_turn(self) -> None:
+        """Change between the keys and the syntax of filters."""
+        self._shows_syntax = self._has_syntax and not self._shows_syntax
+        self._lay_out(self.app.size.width)
+        self._box.scroll_home(animate=False)
+
     def _lay_out(self, width: int) -> None:
-        self._page.update(page(self._groups, width - EDGE))
+        key = self.app.get_component_styles("role--key").partial_rich_style
+        make = syntax if self._shows_syntax else partial(page, self._groups)
+        self._page.update(make(width - EDGE, key))
+        self._box.border_title = "Filter syntax" if self._shows_syntax else "Keys"
+        other = "keys" if self._shows_syntax else "filter syntax"
+        turn = f" · /: {other}" if self._has_syntax else ""
+        self._box.border_subtitle = f"esc: close{turn} · ↑↓: scroll"

@@ -119,12 +119,18 @@ def test_substitutes_are_reported() -> None:
     assert notes(second, "exit")
 
 
-def one(**values: str) -> bytes:
+def one(**values: str | int) -> bytes:
     pairs = {
         "mcp.method.name": "tools/call",
         **{key.replace("__", "."): value for key, value in values.items()},
     }
-    attributes = [{"key": key, "value": {"stringValue": value}} for key, value in pairs.items()]
+    attributes = [
+        {
+            "key": key,
+            "value": {"stringValue": value} if isinstance(value, str) else {"intValue": str(value)},
+        }
+        for key, value in pairs.items()
+    ]
     span = {"startTimeUnixNano": 1, "endTimeUnixNano": "2", "attributes": attributes}
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
 
@@ -134,6 +140,118 @@ def test_missing_bodies_are_counted() -> None:
     assert session.changed == ["requests whose response is not in the file: 1 request"]
     (session,) = sessions(one(jsonrpc__request__id="1", mcp__response__value='{"content":[]}'))
     assert session.changed == ["requests whose arguments are not in the file: 1 request"]
+
+
+def imported(method: str, **values: str | int) -> tuple[list[Any], list[str]]:
+    """Return the messages of one span, each after its sender, and the notes of the import."""
+    (session,) = sessions(one(mcp__method__name=method, jsonrpc__request__id="1", **values))
+    return [(side, json.loads(data)) for _, side, data in frames(session)], session.changed
+
+
+def test_prompts_are_imported_with_their_messages() -> None:
+    prompt: dict[str, str | int] = {
+        "gen_ai__prompt__name": "greet",
+        "mcp__request__argument__name": '"greet"',
+        "mcp__request__argument__style": '"warm"',
+        "mcp__prompt__result__message_count": 1,
+        "mcp__prompt__result__message_role": "user",
+        "mcp__prompt__result__message_content": "Say {hello}.",
+        "mcp__prompt__result__description": "A greeting",
+    }
+    messages, changed = imported("prompts/get", **prompt)
+    assert messages == [
+        (
+            "client",
+            {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "method": "prompts/get",
+                "params": {"name": "greet", "arguments": {"style": "warm"}},
+            },
+        ),
+        (
+            "server",
+            {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "result": {
+                    "description": "A greeting",
+                    "messages": [{"role": "user", "content": {"type": "text", "text": "Say {hello}."}}],
+                },
+            },
+        ),
+    ]
+    assert changed == []
+
+
+def test_a_prompt_with_several_messages_is_imported_only_if_all_are_texts() -> None:
+    prompt: dict[str, str | int] = {
+        "mcp__prompt__name": "greet",
+        "mcp__request__argument__style": '"warm"',
+        "mcp__prompt__result__message_count": 2,
+        "mcp__prompt__result__0__role": "user",
+        "mcp__prompt__result__0__content": "one",
+        "mcp__prompt__result__1__role": "assistant",
+    }
+    messages, changed = imported("prompts/get", **prompt)
+    assert [side for side, _ in messages] == ["client"]
+    assert changed == ["requests whose response is not in the file: 1 request"]
+
+    messages, _ = imported("prompts/get", **prompt, mcp__prompt__result__1__content="two")
+    assert [each["content"]["text"] for each in messages[1][1]["result"]["messages"]] == ["one", "two"]
+
+
+def test_any_request_with_a_result_is_imported() -> None:
+    contents = {"contents": [{"uri": "note://a", "text": "x"}]}
+    messages, changed = imported(
+        "resources/read", mcp__resource__uri="note://a", mcp__response__value=json.dumps(contents)
+    )
+    assert [data.get("params", data.get("result")) for _, data in messages] == [{"uri": "note://a"}, contents]
+    assert changed == []
+
+    messages, changed = imported("tools/list", mcp__response__value='{"tools":[]}')
+    assert [data.get("params", data.get("result")) for _, data in messages] == [{}, {"tools": []}]
+    assert changed == ["requests whose arguments are not in the file: 1 request"]
+
+    messages, changed = imported("tools/list", mcp__response__value="[1, 2]")
+    assert [side for side, _ in messages] == ["client"], "a list is not a result"
+
+
+def test_a_span_with_the_whole_request_has_its_params() -> None:
+    request = {"method": "sampling/createMessage", "params": {"maxTokens": 5, "messages": []}}
+    messages, changed = imported(
+        "sampling/createMessage",
+        mcp__request__argument=json.dumps(request),
+        mcp__response__value='{"role":"assistant","model":"m","content":{"type":"text","text":"hi"}}',
+    )
+    assert [side for side, _ in messages] == ["server", "client"], "the server sends this request"
+    assert messages[0][1]["params"] == request["params"]
+    assert changed == []
+
+
+def test_a_call_in_the_span_of_another_method_is_separate() -> None:
+    outer = json.loads(one(mcp__method__name="resources/read", mcp__response__value='{"contents":[]}'))
+    inner = json.loads(one(gen_ai__tool__call__arguments="{}", gen_ai__tool__name="a"))
+    spans = [each["resourceSpans"][0]["scopeSpans"][0]["spans"][0] for each in (outer, inner)]
+    spans[0] |= {"spanId": "1", "kind": 3}
+    spans[1] |= {"spanId": "2", "parentSpanId": "1", "kind": 2}
+    data = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()
+    (session,) = sessions(data)
+    requests = [json.loads(line) for _, side, line in frames(session) if side == "client"]
+    assert sorted(request["method"] for request in requests) == ["resources/read", "tools/call"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"mcp__method__name": "resources/read", "mcp__resource__uri": "note://a"},
+        {"mcp__method__name": "notifications/message", "mcp__response__value": "{}"},
+        {"mcp__method__name": "prompts/get", "gen_ai__prompt__name": "greet"},
+    ],
+)
+def test_names_without_bodies_and_notifications_are_not_imported(values: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="contains no message bodies"):
+        sessions(one(**values))
 
 
 def test_each_line_of_the_file_exporter_is_a_request() -> None:

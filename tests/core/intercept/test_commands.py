@@ -45,6 +45,11 @@ from mcpspy.errors import UsageError
             SendCommand("server", "roots/list", {}, "3", True),
         ),
         ({"order": "notify", "to": "server", "method": "x"}, SendCommand("client", "x", None, None, False)),
+        (
+            {"order": "request", "text": '{\n"a": 1e400, "method":"x","method":"ping"}', "stream": None},
+            SendCommand("client", "ping", None, None, True, b'{ "a": 1e400, "method":"x","method":"ping"}'),
+        ),
+        ({"order": "release", "ticket": 7, "text": '{\n"a":1e400}'}, ReleaseCommand([7], b'{ "a":1e400}')),
     ],
 )
 def test_a_command_is_parsed(order: dict[str, Any], meant: object) -> None:
@@ -90,6 +95,13 @@ def test_a_query_is_that_of_every_filter() -> None:
         ({"order": "request", "method": "x", "to": "host"}, "request: to must be client or server"),
         ({"order": "notify", "method": "x", "params": []}, "notify: params must be an object"),
         ({"order": "notify", "method": "x", "stream": 3}, "notify: stream must be a string"),
+        ({"order": "request", "method": "x", "text": "{}"}, "request: text excludes method and params"),
+        ({"order": "request", "text": " "}, "request: text must be a non-empty string$"),
+        ({"order": "request", "text": '{"method":NaN}'}, "request: text is not JSON: invalid at byte 10"),
+        ({"order": "request", "text": "[1]"}, "request: text must be an object with a method"),
+        ({"order": "request", "text": '{"\\ud800":1}'}, "request: text must be an object with a method"),
+        ({"order": "request", "text": '{"method":""}'}, "request: text must be an object with a method"),
+        ({"order": "notify", "text": '{"id":1,"method":"x"}'}, "notify: text has an id"),
     ],
 )
 def test_an_invalid_command_is_refused(order: dict[str, Any], why: str) -> None:

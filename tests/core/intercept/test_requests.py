@@ -36,6 +36,25 @@ def test_a_response_belongs_to_the_request_with_its_id_in_its_stream() -> None:
     assert waiting.resolve(None, "server", None) is None
 
 
+@pytest.mark.parametrize("id_", ["1", "1.0", "1e0", "10e-1"])
+def test_ids_are_paired_by_value(id_: str) -> None:
+    waiting = PendingRequests()
+    text, number = _request("1", token=9), _request(1.0, token=8)
+    waiting.add(text)
+    waiting.add(number)
+
+    assert waiting.by_progress_token(None, "server", "8.0") is number
+    assert waiting.find(None, "client", id_) is number
+    assert waiting.resolve(None, "server", id_) is number
+    assert waiting.resolve(None, "server", id_) is None
+    waiting.abandon(number)
+    number.is_forwarded = True
+    number.is_answered = False
+    waiting.abandon(number)
+    assert waiting.late(None, "server", id_) is number
+    assert waiting.resolve(None, "server", '"1"') is text
+
+
 def test_a_request_that_reuses_an_id_replaces_the_first() -> None:
     waiting = PendingRequests()
     first, second = _request(), _request()

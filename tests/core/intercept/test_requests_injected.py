@@ -65,6 +65,23 @@ def test_a_request_that_is_sent_again_gets_a_new_progress_token() -> None:
     assert injections.by_progress_token("server", "3") is None
 
 
+def test_a_text_is_sent_byte_for_byte_except_for_the_id_and_the_progress_token() -> None:
+    injections = InjectedRequests("p-")
+    injections.observe(message(MODERN))  # type: ignore[arg-type]
+
+    def sent(text: bytes) -> bytes:
+        command = say("x")._replace(data=text)
+        return injections.create(command, "tui", 1, 0.0)[1].replace(b'"p-%d"' % len(injections), b"NEW")
+
+    raw = b' {"z" : 1E5,"b":1e400, "b" :[1.0,"\\u00e9 \xc3\xa9"] , "method":"x","params":{"a":1,"a":2}%b}'
+    assert sent(raw % b"") == raw.replace(b"{", b'{"id":NEW,', 1) % b""
+    assert sent(raw % b',"id" : 7, "\\u0069d":{"id":1}') == raw % b',"id" :NEW, "\\u0069d":NEW'
+    token = b'{"method":"x","id":0,"params":{"_meta": {"progressToken":%b, "other":1.0}}}'
+    assert sent(token % b"3").replace(b'"id":NEW', b'"id":0') == token % b"NEW"
+    assert sent(b'{"method":"x","params":[3]}') == b'{"id":NEW,"method":"x","params":[3]}'
+    assert injections.notify(say("x")._replace(data=raw % b"")) == raw % b""
+
+
 def test_a_notification_is_sent_as_given() -> None:
     injections = InjectedRequests("p-")
 

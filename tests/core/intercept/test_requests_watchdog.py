@@ -56,6 +56,14 @@ def test_requests_answered_or_cancelled_in_time_do_not_time_out() -> None:
     assert (watched.next_at, watched.run_due(100)) == (None, [])
 
 
+def test_a_response_that_spells_the_number_of_its_id_differently_is_in_time() -> None:
+    watched = interceptor(call_timeout=5)
+    watched.process(1.0, "client", call(1))
+    assert watched.process(2.0, "server", result(1).replace(b'"id": 1', b'"id": 1.0')).is_untouched
+
+    assert (watched.next_at, watched.run_due(100)) == (None, [])
+
+
 def test_progress_restarts_the_timeout() -> None:
     watched = interceptor(call_timeout=5)
     watched.process(1.0, "client", WITH_TOKEN)

@@ -103,6 +103,34 @@ def test_in_2026_the_mock_plays_the_call_with_the_live_answers(order: tuple[int,
     assert never_sent([live.session.selector]) == []
 
 
+@given(
+    st.lists(st.sampled_from(list(itertools.product((ACCEPT, DECLINE), repeat=3))), max_size=10),
+    st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_recorded_answers_that_no_user_gave_are_known(
+    given_answers: list[tuple[Json, ...]], plays_nearest: bool
+) -> None:
+    """One call asks three times, so the mock switches from one recorded call to another at each answer."""
+    talk = Talk().handshake()
+    recorded = list(itertools.product((ACCEPT, DECLINE), repeat=3))
+    for number, answers in enumerate(recorded, 1):
+        talk.client(id=number, method="tools/call", params={"name": "ask"})
+        for place, answer in enumerate(answers):
+            talk.server(id=100 * number + place, **FORM).client(id=100 * number + place, result=answer)
+        talk.server(id=number, result={"said": answers})
+    live = talk.live(plays_nearest=plays_nearest)
+    live.initialize(elicitation={})
+
+    for number, answers in enumerate(given_answers):
+        assert ask(live, *answers, id=number) == list(answers)
+
+    assert live.session.complaints() == []
+    unsent = [each.number for each in never_sent([live.session.selector])]
+    # A call and its three questions are four requests; the first request is the handshake.
+    assert unsent == [4 * number + 1 for number, each in enumerate(recorded) if each not in given_answers]
+
+
 def test_equal_answers_are_played_in_order() -> None:
     talk = legacy(ACCEPT, DECLINE, ACCEPT)
     talk.session.end()

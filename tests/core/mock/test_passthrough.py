@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from mcpspy.core.mock.passthrough import Passthrough, RealServerMessage
 from mcpspy.core.protocol.message import Failure, Request, Result, read_frame
 from mcpspy.core.recording.decode import Frame
@@ -84,6 +86,71 @@ def test_a_notification_is_sent_on_the_stream_of_the_open_request() -> None:
     assert passthrough.received(note) == [RealServerMessage(note, None, False)]
     forwarded(passthrough)
     assert passthrough.received(note) == [RealServerMessage(note, b"1", False)]
+
+
+def carriers(passthrough: Passthrough, *members: dict[str, Any]) -> list[bytes | None]:
+    """Return the stream of each message of the server."""
+    return [said.request for each in members for said in passthrough.received(written(**each))]
+
+
+def test_a_message_takes_the_stream_of_the_request_that_it_names() -> None:
+    passthrough = Passthrough()
+    for id, meta in ((1, {"progressToken": "p"}), (2, {}), (3, {"progressToken": 1})):  # noqa: A001
+        request = read(id=id, method="tools/call", params={"name": "new", "_meta": meta})
+        passthrough.forward(request)
+    passthrough.forward(read(id=4, method="subscriptions/listen", params={}))
+    subscription = {"io.modelcontextprotocol/subscriptionId": 4}
+
+    assert carriers(
+        passthrough,
+        {"method": "notifications/progress", "params": {"progressToken": "p", "progress": 1}},
+        {"method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}},
+        {"method": "notifications/tools/list_changed", "params": {"_meta": subscription}},
+        {"method": "notifications/cancelled", "params": {"requestId": 4}},
+    ) == [b"1", b"3", b"4", b"4"]
+    # The others take the last request that waits for a result; changes belong to no request.
+    assert carriers(
+        passthrough,
+        {"method": "notifications/progress", "params": {"progressToken": "unknown", "progress": 1}},
+        {"method": "notifications/message", "params": {"level": "info", "data": 1}},
+        {"id": 9, "method": "elicitation/create"},
+        {"method": "notifications/tools/list_changed"},
+        {"method": "notifications/resources/updated", "params": {"uri": "a:b"}},
+    ) == [b"3", b"3", b"3", None, None]
+
+
+def test_the_cancellation_of_a_server_request_has_its_id_and_its_stream() -> None:
+    passthrough = Passthrough()
+    forwarded(passthrough, 1)
+    (asked,) = passthrough.received(written(id=7, method="elicitation/create"))
+    forwarded(passthrough, 2)
+    (cancelled,) = passthrough.received(written(method="notifications/cancelled", params={"requestId": 7}))
+    assert json.loads(cancelled.data)["params"]["requestId"] == json.loads(asked.data)["id"]
+    assert (asked.request, cancelled.request) == (b"1", b"1")
+
+
+def test_a_cancelled_request_has_no_stream_any_more() -> None:
+    passthrough = Passthrough()
+    forwarded(passthrough, 1)
+    forwarded(passthrough, 2)
+    passthrough.take_outgoing()
+    cancelled = read(method="notifications/cancelled", params={"requestId": 2, "reason": "slow"})
+    passthrough.forward(cancelled)
+    assert passthrough.take_outgoing() == [cancelled.data]
+    note = {"method": "notifications/message", "params": {"level": "info", "data": 1}}
+    assert carriers(passthrough, note, {"id": 2, "result": {}}) == [b"1"]
+
+
+@pytest.mark.parametrize(
+    ("result", "revision"),
+    [({"protocolVersion": "2025-06-18"}, "2025-06-18"), ({"protocolVersion": 2}, None), ([], None)],
+)
+def test_a_forwarded_handshake_is_over_with_its_response(result: Any, revision: str | None) -> None:
+    passthrough = Passthrough()
+    passthrough.forward(read(id=0, method="initialize", params={}))
+    assert (passthrough.is_initializing, passthrough.revision) == (True, None)
+    passthrough.received(written(id=0, result=result))
+    assert (passthrough.is_initializing, passthrough.revision) == (False, revision)
 
 
 def test_output_that_is_not_a_message_is_skipped() -> None:

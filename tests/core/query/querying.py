@@ -20,6 +20,7 @@ class Row:
     size: int = 0
     stream: str = ""
     has_issue: bool = False
+    is_failed_event: bool = False
     is_batch: bool = False
     error_code: int | None = None
     findings: tuple[str, ...] = ()

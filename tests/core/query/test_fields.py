@@ -100,6 +100,7 @@ STATUS_OKAY = f'unknown status "okay": use one of {", ".join(STATUSES)}'
         ("lint:ENV*9", ""),
         ("lint=SEC201 lint=error lint!=SEC2", "FOUND"),
         ("is:slow", "PROMPT"),
+        ("is:problem", "PROMPT FAILURE TOOL_ERROR REFUSED LATE STRAY"),
     ],
 )
 def test_a_filter_finds_matching_items(query: str, found: str) -> None:
@@ -158,7 +159,7 @@ def test_is_issue_has_a_hidden_alias() -> None:
 
     assert [name for name, row in EVERY.items() if issue(row)] == ["STRAY"]
     assert [name for name, row in EVERY.items() if alias(row)] == ["STRAY"]
-    with pytest.raises(QueryError, match="use one of slow, issue, finding") as caught:
+    with pytest.raises(QueryError, match="use one of problem, slow, issue, finding") as caught:
         parse("is:fast")
     assert "odd" not in str(caught.value)
 
@@ -246,3 +247,12 @@ def test_the_page_names_every_field_status_and_kind() -> None:
     page = (Path(__file__).parents[3] / "docs" / "filter.md").read_text(encoding="utf-8")
 
     assert not [name for name in (*FIELDS, *STATUSES, *KINDS, *KIND_GROUPS) if f"`{name}" not in page]
+
+
+def test_crashes_and_requests_without_a_response_are_problems() -> None:
+    wants = parse("is:problem").matches
+
+    assert wants(Row(side="", kind="exit", is_failed_event=True))
+    assert wants(Row(method="ping", status="no answer"))
+    assert not wants(Row(side="", kind="exit"))
+    assert not wants(Row(method="ping", status="pending"))

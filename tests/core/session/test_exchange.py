@@ -11,7 +11,7 @@ from mcpspy.core.recording.decode import Frame
 from mcpspy.core.session.exchange import MAY_CHANGE, TRANSITIONS, Event, Exchange, State, transition
 
 ANSWERS = {Event.RESULT, Event.TOOL_ERROR, Event.QUESTION, Event.FAILURE}
-FINAL = set(State) - {State.PENDING, State.CANCELLED, State.UNKNOWN}
+FINAL = set(State) - MAY_CHANGE
 
 LEADS_TO = {
     ("pending", "progress"): "pending",
@@ -22,6 +22,8 @@ LEADS_TO = {
     ("pending", "cancel"): "cancelled",
     ("pending", "close"): "closed",
     ("pending", "refusal"): "refused",
+    ("pending", "drop"): "dropped",
+    ("pending", "loss of its sender"): "abandoned",
     ("pending", "loss of entries"): "unknown",
     ("pending", "end of session"): "no answer",
     ("unknown", "progress"): "unknown",
@@ -31,6 +33,10 @@ LEADS_TO = {
     ("unknown", "failure"): "error",
     ("unknown", "cancel"): "cancelled",
     ("unknown", "refusal"): "refused",
+    ("dropped", "result"): "ok",
+    ("dropped", "tool error"): "tool error",
+    ("dropped", "question"): "input required",
+    ("dropped", "failure"): "error",
     ("cancelled", "progress"): "cancelled",
     ("cancelled", "result"): "answered late",
     ("cancelled", "tool error"): "answered late",

@@ -332,3 +332,67 @@ def test_more_rows_than_a_block_keep_their_values() -> None:
         )
     assert len(index) == index.pending == 10_000
     assert (index.id(9_999), index.where(9_999).offset, index.at[9_999]) == ("9999", 9_999, 9_999.0)
+
+
+NOTED = {"from": "client", "id": "1", "method": "tools/call"}
+CALL = Frame(0.0, "client", b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}')
+
+
+@pytest.mark.parametrize(
+    ("fields", "state"),
+    [
+        ({"action": "drop", "rule": "1"}, State.DROPPED),
+        ({"action": "disconnect", "rule": "1"}, State.DROPPED),
+        ({"action": "release", "why": "dropped", "seconds": 2.0}, State.DROPPED),
+        ({"action": "release", "why": "connection closed", "seconds": 2.0}, State.ABANDONED),
+        ({"action": "release", "why": "accepted", "seconds": 2.0}, State.UNANSWERED),
+        ({"action": "drop", "from": "server"}, State.UNANSWERED),
+        ({"action": "drop", "method": "ping"}, State.UNANSWERED),
+    ],
+)
+def test_a_request_that_was_not_forwarded_is_neither_pending_nor_unanswered(
+    fields: dict[str, Any], state: State
+) -> None:
+    session, index = both([CALL, Note(1.0, "rule", NOTED | fields), Frame(9.0, "client", b"{}")])
+
+    assert (index.state(0), session.exchanges[0].state) == (state, state)
+    assert index.unanswered == len(session.unanswered) == (state is State.UNANSWERED)
+
+
+def test_a_dropped_request_is_not_pending_in_a_live_session() -> None:
+    index = Index()
+    index.add_lines([line_of(CALL)], 0)
+    assert index.pending == 1
+    index.add_lines([line_of(Note(1.0, "rule", NOTED | {"action": "drop"}))], 200)
+    assert (index.pending, index.pair(1)) == (0, 0)
+
+
+def stderr(at: float, text: str) -> Note:
+    return Note(at, "stderr", {"text": text})
+
+
+@pytest.mark.parametrize(
+    ("end", "crashes"),
+    [
+        ({"code": 1, "signal": None}, [1, 3]),
+        ({"code": None, "signal": "SIGSEGV"}, [1, 3]),
+        ({"code": 0, "signal": None}, []),
+        ({"code": None, "signal": None}, []),
+        (None, [1]),
+    ],
+)
+def test_the_lines_on_stderr_of_the_last_seconds_explain_a_crash(
+    end: dict[str, Any] | None, crashes: list[int]
+) -> None:
+    notes = [stderr(0.0, "started"), stderr(9.0, "Traceback"), stderr(9.1, "KeyError: 'x'")]
+    _, index = both([*notes, *([Note(9.5, "exit", end)] if end else [])])
+
+    assert index.crashes == crashes
+    assert index.last_stderr == ([1, 2] if crashes else [])
+
+
+def test_lines_on_stderr_directly_before_an_error_are_known() -> None:
+    failure = Frame(1.0, "server", b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}')
+    _, index = both([stderr(0.0, "a"), CALL, stderr(0.5, "b"), stderr(0.6, "c"), failure, stderr(2.0, "d")])
+
+    assert [index.is_before_error(row) for row in (0, 2, 3, 5)] == [False, True, True, False]

@@ -111,6 +111,18 @@ async def test_an_injected_request_is_sent_like_the_clients_and_its_response_goe
         assert spy.notes("http")[1]["by"] == "mcpspy"
 
 
+async def test_the_text_of_an_injected_request_is_the_body_byte_for_byte(proxy: Start) -> None:
+    async with proxy() as spy, connected_viewer() as viewer:
+        await posted(spy, PING, "MCP-Protocol-Version: 2025-11-25")
+        text = '{"method":"x", "params":{"n":1E5,"n":1e400}, "id":%s}'
+        answer = await viewer.order("request", text=text % 7)
+        injected = await spy.server.call()
+        assert injected.body.decode() == text % answer["id"]
+        response = b'{"jsonrpc":"2.0","id":%b,"result":{}}' % answer["id"].encode()
+        await injected.send(plain(response, JSON))
+        assert (await next_event(viewer, "answer"))["id"] == answer["id"]
+
+
 async def test_a_stream_that_was_open_before_is_listened_to_and_spoken_on(proxy: Start) -> None:
     async with proxy() as spy, connected_viewer() as viewer:
         client, stream = await listening(spy)

@@ -16,11 +16,13 @@ from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.session import MockOptions
 from mcpspy.core.mock.store import InteractionStore
 from mcpspy.core.protocol.message import AnyMessage
-from mcpspy.io.http.listener import listening, origin
+from mcpspy.io.client import ServerCommand
+from mcpspy.io.http.listener import accepting, listening, origin
 from mcpspy.io.mock import http
 from mcpspy.io.mock.http import Mock
 from mcpspy.io.mock.http_client import ClientStream, MockClient
 from mcpspy.io.mock.loader import RecordingsLoader
+from mcpspy.io.mock.upstream import RealServer, RealServerConnection
 from tests.core.mock.talking import VERSION, Json, Talk, asking, entries, modern, progress, slow
 from tests.io.mock.speaking import Spoken, echo, event, received, recent, spoken
 
@@ -96,6 +98,31 @@ async def test_there_is_one_get_stream_for_messages_without_a_request() -> None:
             )
             async with await mock.get() as second:
                 assert second.status == 409
+
+
+async def test_delete_does_not_wait_for_the_end_of_the_real_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = asyncio.Event()
+
+    async def close(_real_server: RealServerConnection) -> None:
+        await ended.wait()
+
+    monkeypatch.setattr(RealServerConnection, "close", close)
+    real = RealServer(ServerCommand(["server"]), "server", None)
+    mock = Mock(echo().recordings(), MockOptions(), lambda _: None, real=real)
+    with listening("127.0.0.1", 0, "-") as listener:
+        async with accepting(mock.handle, listener), aiohttp.ClientSession() as client:
+            spoken = Spoken(mock, client, origin("127.0.0.1", listener))
+            await spoken.begin()
+            async with (
+                asyncio.timeout(30),
+                client.delete(f"{spoken.url}/mcp", headers=spoken.session) as response,
+            ):
+                assert response.status == 200
+            closing = asyncio.ensure_future(mock.close())
+            await asyncio.sleep(0)
+            assert not closing.done(), "but the end of the mock waits for it"
+            ended.set()
+            await closing
 
 
 async def test_delete_ends_a_session_and_its_streams() -> None:

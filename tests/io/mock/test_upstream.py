@@ -118,7 +118,7 @@ async def test_a_client_of_2026_needs_no_handshake(world: World) -> None:
     [
         (lambda m: ExchangeRefused(0.0, json.dumps(m["id"]), 1, 500, "HTTP 500"), "HTTP 500"),
         (lambda m: ExchangeLost(0.0, json.dumps(m["id"]), 1, "the stream broke"), "the stream broke"),
-        (ConnectionEnded(0.0, 3, why="it exited with 3"), "the server ended: it exited with 3"),
+        (ConnectionEnded(0.0, 3, why="it exited with 3"), "the server: it exited with 3"),
     ],
 )
 async def test_a_request_without_a_response_gets_an_error_with_the_reason(
@@ -178,6 +178,22 @@ async def test_a_server_that_cannot_be_reached_is_tried_again_for_the_next_reque
     world.real_server.send(line(id=6, method="tools/call"), None)
     assert "result" in await world.received.get()
     await world.real_server.close()
+
+
+async def test_a_server_that_must_not_restart_gives_the_reason_of_its_end_again(world: World) -> None:
+    real = RealServer(ServerCommand(["server"]), "server", None, failure="mcpspy: failed", restarts=False)
+    behind = RealServerConnection(real, world.hear)
+    world.server.answers["tools/call"] = [ConnectionEnded(0.0, 3, why="ended with exit code 3")]
+    world.server.last_words.append("out of tea")
+    for id in (5, 6):  # noqa: A001
+        behind.send(line(id=id, method="tools/call"), None)
+        said = await world.received.get()
+        assert (said["id"], said["error"]["message"]) == (
+            id,
+            "mcpspy: failed: the server: ended with exit code 3; its last output: out of tea",
+        )
+    assert world.connected == 1
+    await behind.close()
 
 
 async def test_a_bug_in_mcpspy_gets_an_error_response_too(world: World) -> None:

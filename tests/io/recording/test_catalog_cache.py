@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from mcpspy.io.recording.writer import Writer
 from tests.io.files import EXIT, frame, write
 from tests.io.recording.test_session_counts import append, call, result
 
-Look = Callable[[], list[Summary]]
+Look = Callable[[], Sequence[Summary]]
 
 
 @pytest.fixture
@@ -38,8 +38,8 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return paths
 
 
-def finish(counts_cache: CountCache, sessions: list[Summary]) -> None:
-    counts_cache.keep([summary.path for summary in sessions])
+def finish(counts_cache: CountCache, sessions: Sequence[Summary]) -> None:
+    counts_cache.keep(sessions)
     assert any(counts_cache.work(sessions) for _ in range(1000))
 
 

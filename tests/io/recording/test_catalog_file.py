@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,7 @@ def settle() -> None:
         assert time.monotonic() < until
 
 
-def look(folder: Path) -> list[Summary]:
+def look(folder: Path) -> Sequence[Summary]:
     """List the folder like another process, count the sessions, and save the cache."""
     catalog = Catalog(str(folder))
     found = catalog.look()
@@ -68,7 +68,7 @@ def look(folder: Path) -> list[Summary]:
     return found
 
 
-def uncached(folder: Path) -> list[Summary]:
+def uncached(folder: Path) -> Sequence[Summary]:
     return Catalog(str(folder)).look(reread=True)
 
 

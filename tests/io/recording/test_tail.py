@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -227,6 +228,43 @@ async def test_following_continues_in_the_next_part(path: Path, idle: Idle) -> N
     )
     assert kinds(entries).count("part") >= 2
     assert entries == list(Recording(path))
+
+
+@POSIX
+@pytest.mark.parametrize("event", ["deleted", "truncated"])
+@pytest.mark.parametrize("is_polled", [True, False])
+async def test_a_recording_that_disappears_is_followed_into_its_next_part(
+    path: Path, idle: Idle, event: str, is_polled: bool
+) -> None:
+    writer = Writer(None, str(path), {}, say=lambda _: None)
+
+    def disappear() -> None:
+        writer._check_at = math.inf
+        path.unlink() if event == "deleted" else os.truncate(path, 0)
+        writer.note(3.0, "stderr", text="moved")
+        if not is_polled:
+            find_out()
+
+    def find_out() -> None:
+        writer._check_at = 0.0
+        writer.note(4.0, "stderr", text="new")
+
+    entries = await followed(
+        path,
+        idle,
+        lambda: writer.write([note(1, "stderr", text="x"), note(2, "stderr", text="x")]),
+        disappear,
+        find_out if is_polled else lambda: None,
+        lambda: writer.note(5.0, "exit", code=0),
+    )
+    writer.close()
+    times = [entry.at for entry in entries if isinstance(entry, Note) and entry.kind != "part"]
+    if event == "deleted":
+        assert (times, kinds(entries).count("Damaged")) == ([1, 2, 3, 4, 5], 0)
+    else:
+        again = [3] if is_polled else []
+        assert times == [1, 2, *again, 3, 4, 5]
+        assert kinds(entries).count("Damaged") == 1 + len(again)
 
 
 async def test_the_next_part_is_begun_though_the_last_is_still_open(

@@ -327,6 +327,15 @@ def test_a_response_to_an_injected_request_never_reaches_the_host(path: Path) ->
     assert not spy.to_client.is_diverted()
 
 
+def test_the_text_of_an_injected_request_reaches_the_server_byte_for_byte(path: Path) -> None:
+    spy = Spy(path)
+    spy.client(call(2))
+    spy.to_server.bytes_read()
+    text = '{"method":"x", "params":{"n":1E5,\n"n":1e400}, "id":%s}'
+    asked = spy.live.order("send", {"n": 3, "order": "request", "text": text % 7})
+    assert spy.to_server.bytes_read().decode() == (text % asked["id"]).replace("\n", " ") + "\n"
+
+
 def test_nothing_is_injected_into_the_middle_of_a_line(path: Path) -> None:
     spy = Spy(path)
     spy.client(call(1) + call(2)[:10])

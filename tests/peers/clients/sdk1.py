@@ -1,6 +1,8 @@
-"""The client of the Python SDK 1, in one session over streamable HTTP: lists the tools, and calls two of them.
+"""The client of the Python SDK 1, in one session over streamable HTTP: lists the tools, calls two of them, prints all.
 
 .peers/mcp1/bin/python tests/peers/clients/sdk1.py URL
+
+The server adds and echoes: `sdk_server.py`, or server-everything, whose tools have other names.
 """
 
 import asyncio
@@ -13,9 +15,11 @@ from mcp.client.streamable_http import streamablehttp_client
 async def main(url: str) -> None:
     async with streamablehttp_client(url) as (read, write, _), ClientSession(read, write) as session:
         await session.initialize()
-        await session.list_tools()
-        await session.call_tool("add", {"a": 1, "b": 2})
-        await asyncio.gather(*(session.call_tool("echo", {"text": f"{n}"}) for n in range(3)))
+        tools = {tool.name: tool.inputSchema for tool in (await session.list_tools()).tools}
+        added = await session.call_tool("add" if "add" in tools else "get-sum", {"a": 1, "b": 2})
+        (text,) = tools["echo"]["properties"]
+        echoed = await asyncio.gather(*(session.call_tool("echo", {text: f"{n}"}) for n in range(3)))
+        print(sorted(tools), *(result.model_dump_json() for result in (added, *echoed)), sep="\n")
 
 
 asyncio.run(main(sys.argv[1]))

@@ -109,6 +109,18 @@ async def folders(ctx: Context) -> Any:
     return f"roots {' '.join(str(root.uri) for root in listed.roots)}"
 
 
+@server.tool(structured_output=False)
+async def plan(ctx: Context) -> Any:
+    """Elicit a colour, sample a line and list the roots: before 2026-07-28 in turn, then in one result."""
+    if not is_modern(ctx):
+        return f"{await elicited(ctx, 'Which colour?')}, {await write(ctx)}, {await folders(ctx)}"
+    if ctx.input_responses is None:
+        sampling = types.CreateMessageRequest(params=types.CreateMessageRequestParams(**prompt()))
+        requests = {"q": form("Which colour?"), "line": sampling, "roots": types.ListRootsRequest()}
+        return InputRequiredResult(input_requests=requests, request_state="plan")
+    return f"{text_of(ctx.input_responses['q'])}, {await write(ctx)}, {await folders(ctx)}"
+
+
 if __name__ == "__main__":
     print("asking: ready", file=sys.stderr, flush=True)
     if len(sys.argv) == 1:

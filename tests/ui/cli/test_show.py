@@ -262,6 +262,30 @@ def test_a_filter_matches_the_final_state_of_a_request(
     assert "no answer" not in capsys.readouterr().out
 
 
+def test_following_prints_the_stderr_before_a_crash(tmp_path: Path) -> None:
+    server = ["sh", "-c", "echo start >&2; read line; echo boom >&2; exit 3"]
+    run = [sys.executable, "-m", "mcpspy", "run", "--dir", str(tmp_path), "--name", "live", "--", *server]
+    show = [sys.executable, "-u", "-m", "mcpspy", "show", "live", "-f", "-q", "is:problem"]
+    with subprocess.Popen(run, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdin is not None
+        assert running.stderr is not None
+        assert running.stderr.readline() == b"start\n"
+        with subprocess.Popen([*show, "--dir", str(tmp_path)], stdout=subprocess.PIPE) as viewer:
+            bound = threading.Timer(30, viewer.kill)
+            bound.start()
+            assert viewer.stdout is not None
+            heads = [viewer.stdout.readline() for _ in range(2)]
+            running.stdin.write(b'{"jsonrpc":"2.0","method":"first"}\n')
+            running.stdin.flush()
+            rest = viewer.stdout.read().decode()
+            assert viewer.wait(timeout=30) == 0
+            bound.cancel()
+
+    assert heads[0].startswith(b"live")
+    assert [line.split()[2:] for line in rest.splitlines()[:2]] == [["stderr", "boom"], ["exit", "exit", "3"]]
+    assert "start" not in rest
+
+
 def test_following_filters_new_messages(tmp_path: Path) -> None:
     run = [sys.executable, "-m", "mcpspy", "run", "--dir", str(tmp_path), "--name", "live", "--", "cat"]
     show = [sys.executable, "-u", "-m", "mcpspy", "show", "live", "-f", "--dir", str(tmp_path)]
@@ -506,6 +530,23 @@ def test_findings_are_printed_below_their_message(
     assert lines[-2].endswith(" findings · exit 0")
 
 
+@pytest.mark.usefixtures("live")
+@pytest.mark.parametrize(
+    ("query", "expected"), [("kind:request", [0, 1, 0, 1]), ("id:8", [1, 1]), ("id:9", [])]
+)
+def test_following_as_json_prints_requests_without_an_answer_again_at_the_end(
+    make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes], query: str, expected: list[int]
+) -> None:
+    path = make_recording([("client", ASK % (7, b"x")), ("client", ASK % (8, b"x"))])
+
+    assert main(["show", str(path), "-f", "--json", "-q", query]) == 0
+    printed = [orjson.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+    assert [line["n"] for line in printed] == expected
+    middle = len(expected) // 2
+    assert {line["status"] for line in printed[:middle]} <= {"pending"}
+    assert {line["status"] for line in printed[middle:]} <= {"no answer"}
+
+
 def test_a_filter_can_select_findings_with_lint_only(
     make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
@@ -535,8 +576,9 @@ def test_a_finding_at_the_end_of_a_live_session_is_a_separate_object(
     path = str(make_recording(MESSAGES))
 
     assert main(["show", path, "--lint", "--json", "-f", "-q", "lint=LIFE201"]) == 0
-    (late,) = map(orjson.loads, capfdbinary.readouterr().out.splitlines())
+    late, request = map(orjson.loads, capfdbinary.readouterr().out.splitlines())
     assert (late["n"], late["kind"], late["code"]) == (0, "finding", "LIFE201")
+    assert (request["n"], request["kind"], request["status"]) == (0, "request", "no answer")
 
 
 @pytest.mark.usefixtures("live")

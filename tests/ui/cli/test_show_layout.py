@@ -17,7 +17,7 @@ from mcpspy.analysis import rows
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.main import main
 from mcpspy.ui.cli.show import read_width
-from mcpspy.ui.cli.show_layout import Widths, elide, tail, widths
+from mcpspy.ui.cli.show_layout import Widths, elide, shorten_status, tail, widths
 
 Make = Callable[..., Path]
 
@@ -55,7 +55,8 @@ def test_every_line_fits_and_shows_method_status_and_id(
         assert row.method.rpartition("/")[2][-12:] in line
         assert row.id.strip('"')[-6:] in line
         if row.latency:
-            assert row.status[:10] in line
+            shown = {row.status, shorten_status(row.status, 0), shorten_status(row.status, width)}
+            assert any(status[:10] in line for status in shown)
 
 
 def test_a_wide_terminal_has_every_column_whole(capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,7 +118,7 @@ def test_the_status_has_the_latency_where_that_has_no_column(
     [
         ("tools/call", 10, "tools/call"),
         ("notifications/tools/list_changed", 32, "notifications/tools/list_changed"),
-        ("notifications/tools/list_changed", 31, "…/tools/list_changed"),
+        ("notifications/tools/list_changed", 31, "notificatio…/tools/list_changed"),
         ("notifications/tools/list_changed", 14, "…/list_changed"),
         ("notifications/tools/list_changed", 13, "…list_changed"),
         ("notifications/tools/list_changed", 8, "…changed"),
@@ -128,6 +129,24 @@ def test_the_status_has_the_latency_where_that_has_no_column(
 )
 def test_the_end_of_a_method_stays(method: str, width: int, short: str) -> None:
     assert elide(method, width) == short
+
+
+@pytest.mark.parametrize(
+    ("status", "width", "short"),
+    [
+        ("ok", 9, "ok"),
+        ("tool error", 9, "tool error"),
+        ("tool error: no disk", 9, "✗ no disk"),
+        ("tool error: Error executing tool save: no disk", 9, "✗ no disk"),
+        ("tool error: Error executing tool save", 9, "✗ Error executing tool save"),
+        ("error -32602 invalid params: no path", 30, "-32602 invalid params: no path"),
+        ("error -32602 invalid params: no path", 29, "invalid params: no path"),
+        ("error -1: no path", 9, "-1: no path"),
+        ("error: no path", 9, "error: no path"),
+    ],
+)
+def test_a_narrow_status_is_the_reason_of_an_error(status: str, width: int, short: str) -> None:
+    assert shorten_status(status, width) == short
 
 
 @given(st.text(), st.integers(4, 40))
@@ -153,7 +172,7 @@ def test_wide_and_combining_characters_take_the_room_they_need(
         lines = body(capsys.readouterr().out)
         assert all(cell_len(line) <= width for line in lines)
         assert "tools/call" in lines[1]
-        assert "error -1" in lines[1]
+        assert "-1: " in lines[1]
 
 
 def test_ids_are_as_wide_as_needed_and_keep_their_end(

@@ -182,3 +182,16 @@ def test_the_examples_are_in_the_help(capsys: pytest.CaptureFixture[str]) -> Non
     shown = capsys.readouterr().out
     assert tui.EPILOG in shown
     assert "--dir" in shown
+
+
+@pytest.mark.parametrize(("arguments", "is_used"), [([], True), (["--no-cache"], False)])
+def test_the_index_of_a_large_session_is_cached_unless_the_user_declines(
+    arguments: list[str], is_used: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mcpspy.ui.tui.app import McpspyApp
+
+    sit_at_a_terminal(monkeypatch)
+    seen: list[bool] = []
+    monkeypatch.setattr(McpspyApp, "run", lambda app: seen.append(app.uses_cache))
+    assert main(["tui", "--dir", str(tmp_path), *arguments]) == 0
+    assert seen == [is_used]

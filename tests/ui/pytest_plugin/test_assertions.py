@@ -99,6 +99,27 @@ def test_differences_are_reported_as_by_diff(make_recording: Make, fixture: McpR
     assert_matches(fixture, other, ignore=["/result/**/text", "tools/list"], fail_on="breaking")
 
 
+def test_values_that_change_from_run_to_run_are_ignored_on_request(
+    make_recording: Make, fixture: McpRecording
+) -> None:
+    old, new = (make_recording(conversation(f"pid {pid}, listening on port 4{pid}")) for pid in (1234, 5678))
+
+    with pytest.raises(AssertionError) as failed:
+        assert_matches(new, old)
+    *_, volatile, ignore = str(failed.value).splitlines()
+    assert volatile == "volatile=True would ignore 1 of 1 changes"
+    assert ignore == "ignore=['tools/call add /result/content/0/text'] would ignore them"
+    assert_matches(new, old, volatile=True)
+    assert_matches(new, old, ignore=["tools/call add /result/content/0/text"])
+
+    # The option of the fixture is the default.
+    fixture.volatile = True
+    new.replace(fixture.sessions[0])
+    assert_matches(fixture, old)
+    with pytest.raises(AssertionError):
+        assert_matches(fixture, old, volatile=False)
+
+
 def test_a_session_that_never_listed_cannot_be_compared_by_its_lists(
     make_recording: Make, fixture: McpRecording
 ) -> None:

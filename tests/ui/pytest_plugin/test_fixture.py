@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -10,17 +11,17 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 
-from mcpspy.errors import UsageError
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.pytest_plugin import fixture as module
 from mcpspy.ui.pytest_plugin.cassettes import recorded
 from mcpspy.ui.pytest_plugin.fixture import McpRecording
 from mcpspy.ui.pytest_plugin.options import PluginOptions
 from tests.ui.pytest_plugin import conversing
-from tests.ui.pytest_plugin.conversing import call, call_over_http
+from tests.ui.pytest_plugin.conversing import HELLO, SECONDS, call, call_over_http
 
 SERVER = (sys.executable, str(Path(__file__).parents[2] / "servers" / "changing.py"))
 
@@ -182,9 +183,33 @@ def test_a_server_over_http_is_recorded_by_its_url_and_by_a_command(begin: Begin
     assert call(begin("none").command, ("add", {"a": 1, "b": 2})) == ["3"]
 
 
-def test_a_command_cannot_be_recorded_by_a_url(begin: Begin) -> None:
-    with pytest.raises(UsageError, match=r"a server that speaks HTTP.*name the server with upstream="):
-        _ = begin("once", *SERVER).url
+def test_a_command_is_recorded_by_a_url_once_per_client_and_served_on_both_transports(begin: Begin) -> None:
+    first = begin("once", *SERVER)
+    responses = call_over_http(first.url, ("open", {}), ("add", {"a": 1, "b": 2}))
+    call_over_http(first.url, ("subtract", {}))
+    assert end(first) == ""
+    header = Recording(first.path).header
+    assert (header.transport, header.command) == ("stdio", list(SERVER))
+    assert len(recorded(first.path)) == 2
+
+    second = begin("once")
+    assert call_over_http(second.url, ("open", {}), ("add", {"a": 1, "b": 2})) == responses
+    assert call(second.command, ("open", {})) == responses[:1]
+    assert second.report_unrecorded() == ""
+    assert end(second) == ""
+
+
+def test_a_command_that_cannot_start_is_an_error_for_its_client(begin: Begin) -> None:
+    broken = begin("once", "no-such-server")
+    hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": HELLO}
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    with urlopen(Request(broken.url, json.dumps(hello).encode(), headers), timeout=SECONDS) as response:
+        assert json.load(response)["error"]["message"] == (
+            "mcpspy: the request to the server failed: cannot start no-such-server: not found on PATH"
+        )
+        assert "Mcp-Session-Id" not in response.headers
+    assert end(broken) == ""
+    assert not broken.path.exists()
 
 
 def test_a_recording_is_not_kept_before_its_server_has_ended(

@@ -214,17 +214,24 @@ def test_the_settings_are_the_defaults_of_the_markers(existing: Path, tmp_path: 
         "mcpspy_ignore": ["/params/arguments/now"],
         "mcpspy_on_exhausted": "error",
         "mcpspy_strict": True,
+        "mcpspy_volatile": True,
     }
 
-    def chosen(*markers: pytest.MarkDecorator) -> tuple[str, tuple[str, ...], str, bool]:
+    def chosen(*markers: pytest.MarkDecorator) -> tuple[str, tuple[str, ...], str, bool, bool]:
         options = read(Request(tmp_path, *markers, **settings))
-        return options.match, options.ignore, options.on_exhausted, options.strict
+        return options.match, options.ignore, options.on_exhausted, options.strict, options.volatile
 
     assert existing.exists()
-    assert chosen() == ("lenient", ("/params/arguments/now",), "error", True)
-    marker = mark(match="method", ignore=["/params/arguments/id"], on_exhausted="repeat", strict=False)
+    assert chosen() == ("lenient", ("/params/arguments/now",), "error", True, True)
+    marker = mark(
+        match="method",
+        ignore=["/params/arguments/id"],
+        on_exhausted="repeat",
+        strict=False,
+        volatile=False,
+    )
     pointers = ("/params/arguments/now", "/params/arguments/id")
-    assert chosen(marker) == ("method", pointers, "repeat", False)
+    assert chosen(marker) == ("method", pointers, "repeat", False, False)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +250,8 @@ def test_wrong_settings_are_errors(
         read(Request(tmp_path, **settings))
 
 
-def test_strict_is_a_boolean(existing: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["strict", "volatile"])
+def test_some_options_are_booleans(name: str, existing: Path, tmp_path: Path) -> None:
     assert existing.exists()
-    with pytest.raises(UsageError, match="strict='yes': not a boolean"):
-        read(Request(tmp_path, mark(strict="yes")))
+    with pytest.raises(UsageError, match=f"{name}='yes': not a boolean"):
+        read(Request(tmp_path, mark(**{name: "yes"})))

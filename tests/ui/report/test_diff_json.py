@@ -16,6 +16,7 @@ from mcpspy.analysis.diff import (
     DiffChange,
     SessionDiff,
 )
+from mcpspy.analysis.diff.options import Silencing
 from mcpspy.ui.report.diff_json import document
 
 
@@ -44,6 +45,13 @@ def test_a_document_has_every_change_whole(difference: SessionDiff, hostile: str
         "new": {"line": 6, "exchange": 3, "value": {"message": hostile}},
     }
     assert report["changes"][4]["new"] is None
+
+
+def test_a_document_has_the_options_that_would_ignore_its_changes(difference: SessionDiff) -> None:
+    ways = Silencing([f"ping /result/{number}" for number in range(30)], 2, 7)
+
+    assert read(difference, ways=ways)["to_ignore"] == {"volatile": 2, "ignore_path": ways.patterns}
+    assert read(difference)["to_ignore"] == {"volatile": 0, "ignore_path": []}
 
 
 def test_fail_on_decides_which_cases_fail(difference: SessionDiff) -> None:

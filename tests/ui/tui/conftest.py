@@ -185,6 +185,11 @@ class Screen:
             await self.until(lambda text=text: text in self.text, repr(text))  # type: ignore[misc]
 
 
+def messages(screen: Screen) -> list[str]:
+    """Return the texts of the notifications, which tests do not draw."""
+    return [one.message for one in screen.app._notifications]
+
+
 Opened = Callable[..., Any]
 
 

@@ -6,6 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from mcpspy.ui.tui.app import keyed
+from mcpspy.ui.tui.bindings import SYNONYMS, names
+
 Make = Callable[..., Path]
 
 
@@ -31,3 +36,46 @@ async def test_the_palette_lists_each_action_once(opened: Any, make_recording: M
         await screen.press(*"filter r")
         await screen.shows("filter rows")
         assert sum("filter rows" in line for line in screen.lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("stats", ["#  statistics"]),
+        ("search", ["/  filter rows", "ctrl-f  search message"]),
+        ("slow", ["P  problems", "s  cycle sort order", "#  statistics", "L  timeline"]),
+        ("resend", ["r  resend request", "R  edit and resend"]),
+        ("stderr", ["V  choose rows", "V e  toggle stderr", "P  problems"]),
+        ("capabilities", ["I  server info and capabilities"]),
+        ("tools", ["I  server info and capabilities"]),
+        ("errors", ["e  next error", "E  previous error", "P  problems"]),
+        ("export", ["x  export"]),
+        ("theme", ["T  toggle light", "ctrl-t  select theme"]),
+        ("filter", ["/  filter rows", "F  toggle filter"]),
+        ("problems", ["P  problems"]),
+    ],
+)
+async def test_words_that_a_user_types_find_what_they_mean(
+    opened: Any, make_recording: Make, typed: str, found: list[str]
+) -> None:
+    async with opened(make_recording(), size=(80, 24)) as screen:
+        await screen.until(lambda: screen.count)
+        await screen.press("colon", *typed)
+        wanted = [" ".join(each.split()) for each in found]
+        await screen.until(
+            lambda: all(any(each in " ".join(line.split()) for line in screen.lines[3:]) for each in wanted),
+            str(wanted),
+        )
+
+
+async def test_an_action_of_the_message_can_be_run_from_the_list(opened: Any, make_recording: Make) -> None:
+    async with opened(make_recording(), size=(80, 24)) as screen:
+        await screen.until(lambda: screen.count)
+        await screen.press("colon", *"search message")
+        await screen.shows("ctrl-f")
+        await screen.press("enter")
+        await screen.until(lambda: screen.focused == "SearchBox", screen.focused)
+
+
+def test_synonyms_belong_to_bindings() -> None:
+    assert set(SYNONYMS) <= names(node.BINDINGS for node in keyed())

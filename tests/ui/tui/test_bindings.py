@@ -80,36 +80,43 @@ async def test_v_changes_between_exchanges_and_messages(opened: Any, make_record
 @pytest.mark.parametrize(
     ("key", "hidden", "status"),
     [
-        ("o", {5}, "notifications hidden"),
-        ("a", {9}, "stderr and events hidden"),
+        ("n", {5}, "notifications hidden"),
+        ("e", {9}, "stderr and events hidden"),
     ],
 )
-async def test_o_and_a_hide_and_show_rows(
+async def test_the_menu_of_rows_hides_and_shows_kinds_of_rows(
     opened: Any, make_recording: Make, key: str, hidden: set[int], status: str
 ) -> None:
     async with opened(make_recording(CALLS), size=(160, 30)) as screen:
         await screen.shows("ended: exit 0")
-        before = rows(screen)
+        before, session = rows(screen), screen.session
+        await screen.press("V")
+        await screen.shows(f"{key} [x]")
         await screen.press(key)
+        await screen.shows(f"{key} [ ]")
+        await screen.press("escape")
         await screen.shows(status)
         await screen.processed()
         assert rows(screen) == [row for row in before if row not in hidden]
-        await screen.press(key)
+        await screen.press("V", *["j"] * (key == "e"), "enter")
+        await screen.shows(f"{key} [x]")
+        await screen.press("V")
+        await screen.until(lambda: screen.app.screen is session)
         await screen.shows(status.replace("hidden", "shown"))
         await screen.processed()
         assert rows(screen) == before
 
 
-async def test_h_shows_http_exchanges(opened: Any, live: Any) -> None:
+async def test_http_exchanges_are_hidden_at_first(opened: Any, live: Any) -> None:
     with live.path.open("ab") as file:
         file.write(HTTP)
     async with opened(live.path, size=(160, 30)) as screen:
         await screen.until(lambda: screen.count == 2)
         assert "POST /mcp" not in screen.text
-        await screen.press("h")
+        await screen.press("V", "h", "escape")
         await screen.shows("HTTP exchanges shown", "POST /mcp")
         assert rows(screen) == [0, 1, 3]
-        await screen.press("h")
+        await screen.press("V", "h", "escape")
         await screen.shows("HTTP exchanges hidden")
         await screen.until(lambda: "POST /mcp" not in screen.text)
 
@@ -167,7 +174,7 @@ async def test_too_many_rows_are_not_sorted(
         await screen.press("s")
         await screen.shows("too many rows to sort (more than 5); filter first")
         assert rows(screen) == [0, 2, 3, 5, 6, 9]
-        await screen.press("o", "s")
+        await screen.press("V", "n", "escape", "s")
         await screen.shows("sorted by latency")
 
 

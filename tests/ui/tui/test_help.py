@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from textual.binding import Binding
 
+from mcpspy.core.query.syntax import SYNTAX
 from mcpspy.ui.tui.app import McpspyApp
 from mcpspy.ui.tui.detail.pane import DetailPane
-from mcpspy.ui.tui.help import Group, HelpScreen, lines, name, page
+from mcpspy.ui.tui.help import Group, HelpScreen, grouped, lines, name, page
 from mcpspy.ui.tui.session.filter_bar import FilterInput
 from mcpspy.ui.tui.session.message_list import MessageList
 from mcpspy.ui.tui.session.screen import SessionScreen
@@ -64,8 +65,8 @@ GROUPS: list[Group] = [
 ]
 
 
-def test_two_columns_are_used_if_they_fit() -> None:
-    assert [line.split() for line in page(GROUPS, 60).plain.split("\n")] == [
+def test_groups_are_put_into_columns_if_they_fit() -> None:
+    assert [line.split() for line in page(GROUPS, 100).plain.split("\n")] == [
         ["one", "two"],
         ["a", *["first"] * 6, "c", "third"],
         ["b", "second"],
@@ -73,11 +74,50 @@ def test_two_columns_are_used_if_they_fit() -> None:
     assert len(page(GROUPS, 50).plain.split("\n")) == 6
 
 
-@pytest.mark.parametrize("room", [24, 30, 38, 51, 52, 53, 200])
+def test_keys_are_coloured_and_headings_bold() -> None:
+    assert {str(span.style) for span in page(GROUPS, 50, "blue").spans} == {"blue", "bold"}
+
+
+def test_bindings_are_divided_where_a_group_begins() -> None:
+    ids = ["session.swap", "session.follow", "session.filter"]
+    bindings = [Binding("a", "x", id=each) for each in ids]
+    assert grouped("session", bindings) == [("move", bindings[:2]), ("find", bindings[2:])]
+    assert grouped("own", [Binding("a", "x", "other")])[0][0] == "own"
+
+
+@pytest.mark.parametrize("room", [24, 30, 38, 51, 52, 53, 91, 92, 200])
 def test_no_line_exceeds_the_width_and_no_word_is_lost(room: int) -> None:
     shown = page(GROUPS, room).plain
     assert max(map(len, shown.split("\n"))) <= room
     assert sorted(shown.split()) == sorted(page(GROUPS, 500).plain.split())
+
+
+async def test_the_syntax_of_filters_is_one_page_at_80_by_24(opened: Any, make_recording: Make) -> None:
+    async with opened(make_recording(), size=(80, 24)) as screen:
+        await screen.press("question_mark", "slash")
+        await screen.shows("Filter syntax", "/: keys", "esc: close")
+        assert not screen.app.screen.query_one("#help").max_scroll_y
+        for example, _ in SYNTAX:
+            assert f" {example} " in screen.text
+        await screen.press("slash")
+        await screen.shows("switch between list", "/: filter syntax")
+
+
+async def test_f1_shows_the_syntax_while_a_filter_is_typed(opened: Any, make_recording: Make) -> None:
+    async with opened(make_recording(), size=(80, 24)) as screen:
+        await screen.press("slash")
+        await screen.shows("f1 help")
+        await screen.press("f1")
+        await screen.shows("Filter syntax")
+
+
+async def test_the_list_of_sessions_has_another_syntax(opened: Any, make_recording: Make) -> None:
+    make_recording()
+    async with opened(size=(80, 24)) as screen:
+        await screen.shows("1 session")
+        await screen.press("question_mark", "slash")
+        await screen.shows("Keys", "open session")
+        assert "filter syntax" not in screen.text
 
 
 @pytest.mark.parametrize("size", [(80, 24), (60, 20), (110, 30), (200, 50)])
@@ -108,7 +148,9 @@ async def test_keys_of_held_messages_have_their_own_group(opened: Any, make_reco
         await screen.press("question_mark")
         await screen.shows("held messages")
         keys = screen.lines[next(n for n, line in enumerate(screen.lines) if "held messages" in line) + 1 :]
-        assert [line.split()[1] for line in keys[:7]] == ["enter", "a", "A", "d", "e", "H", "│"]
+        assert [line.split("│")[1].split()[:1] for line in keys[:7]] == [
+            [key] for key in "enter a A X ! H".split()
+        ] + [[]]
 
 
 async def test_it_is_laid_out_again_when_the_window_changes(opened: Any, make_recording: Make) -> None:
@@ -117,8 +159,8 @@ async def test_it_is_laid_out_again_when_the_window_changes(opened: Any, make_re
         await screen.shows("switch between list")
         assert "search message" not in screen.text
         await screen.pilot.resize_terminal(200, 50)
-        await screen.shows("search message", "global", "light and dark")
-        assert len([line for line in screen.lines if "next error" in line and "│" in line]) == 1
+        await screen.shows("search message", "everywhere", "light and dark")
+        assert not screen.app.screen.query_one("#help").max_scroll_y, "three columns fit"
         assert isinstance(screen.app.screen, HelpScreen)
 
 
@@ -126,8 +168,8 @@ async def test_end_scrolls_to_the_last_line_on_a_low_terminal(opened: Any, make_
     async with opened(make_recording(), size=(80, 24)) as screen:
         await screen.press("question_mark")
         await screen.shows("switch between list")
-        assert "global" not in screen.text
+        assert "everywhere" not in screen.text
         await screen.press("end")
-        await screen.shows("global", "light and dark")
+        await screen.shows("everywhere", "light and dark")
         await screen.press("escape")
         await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))

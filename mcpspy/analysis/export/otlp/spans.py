@@ -56,6 +56,8 @@ _ERRORS = {
     State.CANCELLED: "cancelled",
     State.UNANSWERED: "no_answer",
     State.REFUSED: "refused",
+    State.DROPPED: "dropped",
+    State.ABANDONED: "abandoned",
 }
 """`error.type` of errors without a code. The convention defines the first and allows custom ones."""
 

@@ -8,6 +8,7 @@ on the wire. Lines are coloured one at a time, including truncated lines.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from itertools import count
 from typing import NamedTuple
 
@@ -84,6 +85,30 @@ class Outline:
     def members(self, start: int, end: int) -> int:
         """Return the number of items of the container with these first and last lines."""
         return self._items(start, end, self.indent(start) + STEP) + 1
+
+    def at(self, path: Iterable[str | int | None]) -> list[int]:
+        """Return the lines where the values at a path begin; None means every item."""
+        found = [0]
+        for step in path:
+            found = [inner for start in found if self.opens(start) for inner in self._inner(start, step)]
+        return found
+
+    def value(self, start: int) -> tuple[int, int]:
+        """Return begin and end of the value that begins in this line, without its key."""
+        begin = key.end() if (key := _KEY.match(self._text, start)) else start + self.indent(start)
+        if self.opens(start):
+            return begin, self.close(start) + self.indent(start) + 1
+        end = self._text.find(b"\n", begin)
+        return begin, end if end >= 0 else len(self._text)
+
+    def _inner(self, start: int, step: str | int | None) -> list[int]:
+        line, end = b"\n" + b" " * (self.indent(start) + STEP), self.close(start)
+        name = orjson.dumps(step) + b": " if isinstance(step, str) else b""
+        found, at = list[int](), start
+        while (at := self._text.find(line + name, at, end) + 1) and len(found) < MOST:
+            if name or self._text[at + len(line) - 1] not in b" }]":
+                found.append(at)
+        return found[step:][:1] if isinstance(step, int) else found
 
     def _around(self, start: int, indent: int) -> int:
         """Return the opening line of the container around or closed by a line; its items have this indent."""
@@ -221,12 +246,8 @@ def value(outline: Outline, line: int) -> bytes:
     """Return the value that a line shows, with the tokens of the wire and without whitespace between them."""
     text = outline.body.text
     start = value_start(outline, line)
-    begin = key.end() if (key := _KEY.match(text, start)) else start
-    if outline.opens(start):
-        end = outline.close(start) + outline.indent(start) + 1
-        return lay_out(text[begin:end], indent=-1)
-    end = text.find(b"\n", begin)
-    return text[begin : end if end >= 0 else len(text)].strip(b" ").removesuffix(b",")
+    begin, end = outline.value(start)
+    return lay_out(text[begin:end], indent=-1) if outline.opens(start) else text[begin:end].removesuffix(b",")
 
 
 def string(found: bytes) -> str | None:

@@ -20,7 +20,7 @@ from mcpspy.core.sanitize import sanitize_bytes
 from mcpspy.ui.body import GROWTH, is_plain
 from mcpspy.ui.tui.detail.document import Section
 from mcpspy.ui.tui.detail.json_view import StyledSpan, over, pieces, redacted
-from mcpspy.ui.tui.detail.search import SearchQuery
+from mcpspy.ui.tui.detail.search import Search
 from mcpspy.ui.tui.widgets.columns import Piece, cut, steady, wrap
 
 MOST = 10_000
@@ -101,13 +101,13 @@ class RowLayout:
     def is_folded(self, line: int) -> bool:
         return self.section.folds is not None and line in self.section.folds
 
-    def draw(self, row: int, query: SearchQuery | None = None) -> list[Piece]:
+    def draw(self, row: int, query: Search | None = None) -> list[Piece]:
         if row < len(self._head):
             return list(self._head[row][1])
         number, part = self.at(row)
         line, parts, found = self._laid(number)
         if query is not None:
-            found = over(found, query.spans(line, HIT))
+            found = over(found, query.of(self.section).spans(line, HIT, self.source.start(number)))
         if self.section.folds is not None and self.is_folded(number):
             words = self.section.folds.words(number)
             line = cut(line, self.width - len(words))
@@ -119,14 +119,14 @@ class RowLayout:
         indent: list[Piece] = [(" " * self._hang(line), None)] if part else []
         return indent + pieces(line, start, end, found)
 
-    def part_of(self, line: int, offset: int, query: SearchQuery | None) -> int:
+    def part_of(self, line: int, offset: int, query: Search | None) -> int:
         """Return the row of a hit within its line."""
         if query is None or line not in self._wide:
             return 0
-        start = self.source.start(line)
-        before = sum(1 for _ in query.find(self.source.text[start:offset]))
+        start, search = self.source.start(line), query.of(self.section)
+        before = sum(1 for _ in search.find(self.source.text[:offset], start))
         shown, parts, _ = self._laid(line)
-        hits = query.spans(shown, HIT)
+        hits = search.spans(shown, HIT, start)
         if before >= len(hits):
             return 0
         return sum(end <= hits[before].start for _, end in parts)
@@ -187,7 +187,7 @@ class TextPage:
     def height(self, place: PagePosition) -> int:
         return self.layouts[place.section].height(place.line)
 
-    def draw(self, row: int, query: SearchQuery | None = None) -> list[Piece]:
+    def draw(self, row: int, query: Search | None = None) -> list[Piece]:
         section = self._section(row)
         return self.layouts[section].draw(row - self._tops[section], query)
 

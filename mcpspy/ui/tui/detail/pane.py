@@ -19,7 +19,7 @@ from mcpspy.analysis.rows import size
 from mcpspy.ui.tui.bindings import DETAIL_KEYS
 from mcpspy.ui.tui.detail import views
 from mcpspy.ui.tui.detail.document import Document, DocumentPart, Section
-from mcpspy.ui.tui.detail.search import HitPosition, SearchBox, SearchQuery, SearchState
+from mcpspy.ui.tui.detail.search import FilterSearch, HitPosition, SearchBox, SearchQuery, SearchState
 from mcpspy.ui.tui.detail.viewer import Viewer
 from mcpspy.ui.tui.detail.views import PRETTY, VIEWS, renewed, sections, stacked, tabs
 from mcpspy.ui.tui.widgets.base import SplitLine, allows_unsafe
@@ -63,6 +63,8 @@ class DetailPane(Widget, can_focus=True):
         self._string: Section | None = None
         self._is_beside = False
         self._search = SearchState()
+        self._filter: FilterSearch | None = None
+        """The search for matches of the filter, in use unless the user searches for something else."""
         self._flash, self._flash_until = "", 0.0
         self._settling: Timer | None = None
 
@@ -118,7 +120,7 @@ class DetailPane(Widget, can_focus=True):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave `escape` to the screen if there is nothing to close."""
-        return action != "close" or self._string is not None or self._search.query is not None
+        return action != "close" or self._string is not None or self._is_searching
 
     def action_move(self, step: int) -> None:
         self._viewer.move(step)
@@ -189,7 +191,7 @@ class DetailPane(Widget, can_focus=True):
         self._close_search()
 
     def action_next(self, step: int) -> None:
-        if self._search.query is None:
+        if not self._search.query:
             self.action_search()
         else:
             self._go_to_hit(step)
@@ -227,6 +229,26 @@ class DetailPane(Widget, can_focus=True):
         first = len(made[0])
         viewer.to(0 if viewer.place.section >= first else first)
 
+    def mark_filter(self, text: str) -> None:
+        """Mark the matches of a valid filter, and show the first one."""
+        was_searching = self._is_searching
+        self._filter = FilterSearch(text, allows_unsafe(self)) or None
+        if not was_searching:
+            self._set_query(None)
+            self._show_first_match()
+
+    @property
+    def _is_searching(self) -> bool:
+        return isinstance(self._search.query, SearchQuery)
+
+    def _show_first_match(self) -> None:
+        if self._filter is None or self._is_searching:
+            return
+        found = self._search.go(1, HitPosition(0, 0, 0), self._viewer.line_of, self._columns())
+        if found is not None:
+            self._viewer.reveal(*found[0])
+            self._viewer.center()
+
     def _columns(self) -> list[list[Section]]:
         if self._string is not None:
             return [[self._string]]
@@ -250,6 +272,8 @@ class DetailPane(Widget, can_focus=True):
     def _show(self, place: _Where | None) -> None:
         self._search.forget()
         self._viewer.show(self._columns(), place=place)
+        if place is None:
+            self._show_first_match()
         self._update_heading()
 
     def _leave(self) -> None:
@@ -263,8 +287,8 @@ class DetailPane(Widget, can_focus=True):
         self._search_box.remove_class("-open")
 
     def _set_query(self, query: SearchQuery | None) -> None:
-        self._search = SearchState(query)
-        self._viewer.mark(query)
+        self._search = SearchState(query or self._filter)
+        self._viewer.mark(query or self._filter)
         self._update_heading()
 
     def _go_to_hit(self, step: int) -> None:

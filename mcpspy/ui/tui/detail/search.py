@@ -9,22 +9,26 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar, NamedTuple
+from heapq import merge
+from typing import ClassVar, NamedTuple, TypeAlias
 
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import Input
 
-from mcpspy.core.regex import AllowUnsafe, RegexError, UnsupportedRegexError, compile_regex, refuse
+from mcpspy.core.query.highlight import Mark, Steps, marks_of
+from mcpspy.core.regex import AllowUnsafe, Regex, RegexError, UnsupportedRegexError, compile_regex, refuse
 from mcpspy.core.sanitize import sanitize
-from mcpspy.ui.tui.detail.document import Section
-from mcpspy.ui.tui.detail.json_view import StyledSpan
+from mcpspy.ui.tui.detail.document import Section, TextSource
+from mcpspy.ui.tui.detail.json_view import StyledSpan, over
 from mcpspy.ui.tui.widgets.columns import Piece
 
 MOST = 9_999
 """Maximum hits that are counted."""
 
 WINDOW = 1 << 20
+
+_SHOWN_KEY = re.compile(r' *"(?:[^"\\]|\\.)*": | *')
 
 
 class SearchQuery:
@@ -44,7 +48,10 @@ class SearchQuery:
         except RegexError as error:
             raise ValueError(f"invalid regular expression: {error}") from None
 
-    def spans(self, line: str, role: str) -> list[StyledSpan]:
+    def of(self, _section: Section) -> SearchQuery:
+        return self
+
+    def spans(self, line: str, role: str, _start: int = 0) -> list[StyledSpan]:
         return [StyledSpan(start, end, role) for start, end in self._regex.text_spans(line) if end > start]
 
     def find(self, text: bytes, at: int = 0) -> Iterator[int]:
@@ -62,8 +69,87 @@ class SearchQuery:
             at += WINDOW
 
 
+class FilterSearch:
+    """The matches of a filter in a message: in the whole text, or in the values that the filter tests."""
+
+    words = "filter"
+
+    def __init__(self, text: str, allow_unsafe: AllowUnsafe = refuse) -> None:
+        """Take a valid filter."""
+        self._marks: list[tuple[Regex | None, Steps | None]] = [
+            (_regex_of(mark, allow_unsafe), mark.path) for mark in marks_of(text)
+        ]
+        self._known: dict[TextSource, SectionMatches] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._marks)
+
+    def of(self, section: Section) -> SectionMatches:
+        if section.source not in self._known:
+            if len(self._known) > FEW:
+                self._known.clear()
+            self._known[section.source] = SectionMatches(section, self._marks)
+        return self._known[section.source]
+
+
+FEW = 8
+"""Maximum number of sections whose matches are kept."""
+
+
+def _regex_of(mark: Mark, allow_unsafe: AllowUnsafe) -> Regex | None:
+    return compile_regex(mark.pattern, allow_unsafe, ignore_case=mark.ignore_case) if mark.pattern else None
+
+
+class SectionMatches:
+    def __init__(self, section: Section, marks: Sequence[tuple[Regex | None, Steps | None]]) -> None:
+        self._parts: list[tuple[Regex | None, int, int, int]] = []
+        """Regular expression, or None for the whole value; first byte of its line; begin and end of the value."""
+        for regex, path in marks:
+            if path is None:
+                self._parts.append((regex, 0, 0, len(section.source.text)))
+            elif section.folds is not None and not section.pointer:
+                outline = section.folds.outline
+                self._parts += [(regex, start, *outline.value(start)) for start in outline.at(path)]
+            elif [str(step) for step in path] == section.pointer.split("/")[1:]:  # A string as text.
+                self._parts.append((regex, 0, 0, len(section.source.text)))
+
+    def find(self, text: bytes, at: int = 0) -> Iterator[int]:
+        """Yield the offsets of hits in a text that begins like the section's, starting at `at`."""
+        hits = (self._hits(text, at, *part) for part in self._parts)
+        before = -1
+        for hit in merge(*hits):
+            if hit != before:
+                yield hit
+            before = hit
+
+    def spans(self, line: str, role: str, start: int = 0) -> list[StyledSpan]:
+        """Return the hits in a line that begins at byte `start`."""
+        found: list[StyledSpan] = []
+        for regex, line_start, begin, end in self._parts:
+            if not line_start <= start < end:
+                continue
+            key = _SHOWN_KEY.match(line) if start == line_start < begin else None
+            first = key.end() if key else 0
+            if regex is not None:
+                spans = regex.text_spans(line[first:])
+                found = over(found, [StyledSpan(first + a, first + b, role) for a, b in spans if b > a])
+            elif start == line_start:
+                found = over(found, [StyledSpan(first, len(line.removesuffix(",")), role)])
+        return found
+
+    @staticmethod
+    def _hits(text: bytes, at: int, regex: Regex | None, _line: int, begin: int, end: int) -> Iterator[int]:
+        if regex is None:
+            if at <= begin < len(text):
+                yield begin
+            return
+        for start, stop in regex.spans(text[:end], max(at, begin)):
+            if stop > start:
+                yield start
+
+
 class SearchHits:
-    def __init__(self, query: SearchQuery, text: bytes) -> None:
+    def __init__(self, query: SearchQuery | SectionMatches, text: bytes) -> None:
         self._query, self._text = query, text
         self._known: list[int] = []
         for hit in query.find(text):
@@ -109,10 +195,10 @@ class HitPosition(NamedTuple):
 
 
 class HitFinder:
-    def __init__(self, query: SearchQuery, columns: Sequence[Sequence[Section]]) -> None:
+    def __init__(self, query: Search, columns: Sequence[Sequence[Section]]) -> None:
         self.query = query
         self._hits = {
-            (column, number): SearchHits(query, section.source.text)
+            (column, number): SearchHits(query.of(section), section.source.text)
             for column, sections in enumerate(columns)
             for number, section in enumerate(sections)
         }
@@ -157,7 +243,7 @@ class HitFinder:
 
 
 class SearchState:
-    def __init__(self, query: SearchQuery | None = None) -> None:
+    def __init__(self, query: Search | None = None) -> None:
         self.query = query
         self._finder: HitFinder | None = None
         self._position: HitPosition | None = None
@@ -187,7 +273,12 @@ class SearchState:
         if self.query is None:
             return []
         counted = f" {self._finder.count(self._position)}" if self._finder else ""
+        if isinstance(self.query, FilterSearch) and self._position is None:
+            return []  # Rows may match without a match in their text.
         return [(f"{sanitize(self.query.words)}{counted}", "open")]
+
+
+Search: TypeAlias = SearchQuery | FilterSearch
 
 
 class SearchBox(Input):

@@ -17,7 +17,7 @@ from textual.strip import Strip
 
 from mcpspy.ui.tui.detail.document import Section
 from mcpspy.ui.tui.detail.layout import HIT, PagePosition, TextPage
-from mcpspy.ui.tui.detail.search import HitPosition, SearchQuery
+from mcpspy.ui.tui.detail.search import HitPosition, Search
 from mcpspy.ui.tui.widgets.base import LineScrollView
 from mcpspy.ui.tui.widgets.columns import Piece
 
@@ -52,7 +52,7 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         self.place = PagePosition(0, 0)
         self.is_active = False
         """True if the pane receives keys, and so shows the cursor."""
-        self._sought: SearchQuery | None = None
+        self._sought: Search | None = None
         self._top = self._wide = 0
         self._at_cursor = Style()
 
@@ -103,7 +103,7 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         page = self.pages[position.column]
         return position._replace(offset=page.offset(page.place(position.section, position.offset)))
 
-    def mark(self, query: SearchQuery | None) -> None:
+    def mark(self, query: Search | None) -> None:
         self._sought = query
         self.refresh()
 
@@ -216,6 +216,11 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         part = page.layouts[section].part_of(place.line, offset, self._sought)
         self.go(place, part=part)
         self.refresh()
+
+    def center(self) -> None:
+        """Show what is above the cursor, too, if the cursor is not on the first page."""
+        row, height = self.page.row_of(self.place), max(self.size.height, 1)
+        self.jump(0 if row < height else row - height // 3)
 
     def prepare(self) -> None:
         self._top, self._wide = self.scroll_offset.y, self.outer_size.width

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
-from textual.widgets import Footer, Input
+from textual.widgets import Input
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.diff import ChangePosition, DiffOptions
@@ -26,6 +26,7 @@ from mcpspy.ui.tui.session.filter_bar import FilterInput
 from mcpspy.ui.tui.session.labels import CLIPBOARD, plural
 from mcpspy.ui.tui.widgets.base import SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece, cut_middle
+from mcpspy.ui.tui.widgets.footer import KeyFooter
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 TICK = 0.1
@@ -89,7 +90,7 @@ class DiffScreen(Screen[int | None]):
         yield self._list
         yield self._filter
         yield self._status
-        yield Footer(compact=True)
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         self.set_interval(TICK, self._look)
@@ -168,6 +169,11 @@ class DiffScreen(Screen[int | None]):
         self._flash_message(f"dates and times are {'ignored' if self._options.dates else 'compared'}")
         self.action_reload()
 
+    def action_volatile(self) -> None:
+        self._options = replace(self._options, volatile=not self._options.volatile)
+        self._flash_message(f"ids, times and ports are {'ignored' if self._options.volatile else 'compared'}")
+        self.action_reload()
+
     def action_reload(self) -> None:
         self._compared, self._trouble, self._counts = None, [], []
         self._list.titles = self._pair.titles
@@ -199,7 +205,7 @@ class DiffScreen(Screen[int | None]):
                 (sanitize(str(error.args[0])), rows.BAD),
                 *([(sanitize(error.hint), None)] if error.hint else []),
                 ("", None),
-                ("r reloads both, q goes back", rows.QUIET),
+                ("ctrl-r reloads both, q goes back", rows.QUIET),
             ]
         self._fill()
 
@@ -245,7 +251,8 @@ class DiffScreen(Screen[int | None]):
         listing, is_wide = self._list, self.size.width >= NARROW
         if time.monotonic() > self._flash_until:
             self._flash = ""
-        kind = " · dates ignored" if self._options.dates else ""
+        options = self._options
+        kind = " · volatile ignored" if options.volatile else " · dates ignored" if options.dates else ""
         kind += " · two exchanges" if self._pair.summaries is None else " · two sessions"
         name: list[Piece] = [("Diff", "title"), (kind if is_wide else "", None)]
         self._title.set_text(name, self._counts)

@@ -153,12 +153,12 @@ class InterceptConnection:
     async def answer(self, held: HeldMessage, code: int, message: str) -> None:
         await self._decide("answer", held, error={"code": code, "message": message})
 
-    async def request(self, to: str, method: str, params: Any, stream: str | None) -> str:
-        """Inject a request; return its id as JSON text."""
-        return str((await self._command("request", **_fields(to, method, params, stream)))["id"])
+    async def request(self, to: str, text: str, stream: str | None) -> str:
+        """Inject a request, given as JSON text; return its id as JSON text."""
+        return str((await self._command("request", to=to, text=text, stream=stream))["id"])
 
-    async def notify(self, to: str, method: str, params: Any, stream: str | None) -> None:
-        await self._command("notify", **_fields(to, method, params, stream))
+    async def notify(self, to: str, text: str, stream: str | None) -> None:
+        await self._command("notify", to=to, text=text, stream=stream)
 
     async def _decide(self, order: str, held: HeldMessage, **fields: Any) -> None:
         self._decided.add(held.ticket)
@@ -211,8 +211,3 @@ class InterceptConnection:
             self._released(held, str(event.get("why", "")))
         if held is not None:
             self._decided.discard(held.ticket)
-
-
-def _fields(to: str, method: str, params: Any, stream: str | None) -> dict[str, Any]:
-    fields = {"to": to, "method": method, "params": params, "stream": stream}
-    return {key: value for key, value in fields.items() if value is not None}

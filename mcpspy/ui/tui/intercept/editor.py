@@ -6,37 +6,52 @@ protocol only causes a warning: a user who tests a peer may want to send it.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import re
 import shlex
 import subprocess
 import tempfile
+import time
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from textwrap import wrap
 from typing import ClassVar, NamedTuple, NoReturn
 
 from msgspec import DecodeError
 from msgspec.json import format as lay_out
+from rich.cells import cell_len
+from rich.text import Text
+from textual import events
 from textual.app import ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
+from textual.containers import Container, VerticalScroll
 from textual.screen import Screen
-from textual.widgets import Footer, Static, TextArea
+from textual.widgets import Static, TextArea
 
 from mcpspy.analysis import rows
 from mcpspy.core.protocol.message import Malformed, Notification, Request, read_frame
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.sanitize import hidden_characters, sanitize
 from mcpspy.errors import CannotStart, McpspyError
+from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.tui.intercept.assistance import Assistance, place_at
+from mcpspy.ui.tui.panels.capabilities import Capabilities, ListPage, ListPages, SchemaField, read
+from mcpspy.ui.tui.panels.panel_screen import SLICE
 from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.widgets.base import SplitLine
-from mcpspy.ui.tui.widgets.columns import Piece
+from mcpspy.ui.tui.widgets.columns import Piece, fitted
+from mcpspy.ui.tui.widgets.footer import KeyFooter
 
 
 class ValidationProblem(NamedTuple):
     text: str
     is_json: bool = True
     """False if the text cannot be parsed, or cannot be sent as a request."""
+    is_fatal: bool = False
+    """True if the session would refuse the text: an id cannot be put into it."""
 
 
 def editable(data: bytes) -> str | None:
@@ -91,17 +106,17 @@ def problems(text: str, side: str, original: bytes = b"") -> list[ValidationProb
 
 
 def request_problems(text: str) -> list[ValidationProblem]:
-    """Return the problems of a request to be sent: an object of method and params."""
+    """Return the problems of a request to be sent."""
     found = problems(text, "client")
     if found and not found[0].is_json:
-        return found
+        return [found[0]._replace(is_fatal=True)]
     fields = json.loads(text)
     if not isinstance(fields, dict) or not isinstance(fields.get("method"), str) or not fields["method"]:
-        return [ValidationProblem('not a request: use an object with a "method" string', is_json=False)]
-    if not isinstance(fields.get("params", {}), dict):
-        return [ValidationProblem('"params" is not an object', is_json=False)]
-    others = ", ".join(sanitize(key) for key in fields if key not in ("method", "params"))
-    return [ValidationProblem(f"ignored: {others} (only method and params are sent)")] if others else []
+        why = 'not a request: use an object with a "method" string'
+        return [ValidationProblem(why, is_json=False, is_fatal=True)]
+    return found + (
+        [] if isinstance(fields.get("params", {}), dict) else [ValidationProblem('"params" is not an object')]
+    )
 
 
 def _compared(data: bytes, original: bytes, side: str) -> list[str]:
@@ -136,13 +151,14 @@ class Drafts:
         self._screen = screen
         self._texts: dict[Hashable, str] = {}
 
-    def edit(
+    def edit(  # noqa: PLR0917 - The two functions have the same parameters.
         self,
         key: Hashable,
         heading: Callable[[], list[Piece]],
         original: str,
         check: Callable[[str], Sequence[ValidationProblem]],
         send: Callable[[str], Awaitable[None]],
+        assist: Callable[[], Awaitable[Assistance]] | None = None,
     ) -> None:
         """Open the editor with the unsent text of this key, if there is one. See `EditorScreen`."""
 
@@ -153,7 +169,7 @@ class Drafts:
                 self._screen.flash_message("not sent; the draft is kept")
 
         self._screen.app.push_screen(
-            EditorScreen(heading, original, check, send, self._texts.get(key)), closed
+            EditorScreen(heading, original, check, send, self._texts.get(key), assist), closed
         )
 
     def forget(self, key: Hashable) -> None:
@@ -185,19 +201,93 @@ def edit_outside(command: str, text: str, suspended: Callable[[], AbstractContex
         Path(path).unlink(missing_ok=True)
 
 
+async def read_listings(model: SessionModel) -> Assistance:
+    """Read the last listing of each kind in a session."""
+    pages = ListPages(model)
+    while pages.is_behind:
+        until = time.perf_counter() + SLICE
+        pages.advance(lambda until=until: time.perf_counter() < until)  # type: ignore[misc]
+        await asyncio.sleep(0)
+    last: dict[str, list[ListPage]] = {}
+    for page in pages.pages:
+        last[page.method] = [page] if page.begins else [*last.get(page.method, []), page]
+    listings = Capabilities()
+    for page in [page for found in last.values() for page in found]:
+        where = model.index.where(page.row)
+        line = model.read(where.part, where.offset, where.length)
+        listings.take(page, await asyncio.to_thread(read, line, where.item, page.method))
+    return Assistance(listings.last)
+
+
+def schema_lines(
+    heading: str, fields: Sequence[SchemaField], width: int, *, is_wide: bool
+) -> list[list[Piece]]:
+    """Return the fields of a schema as lines: name, type, required, description.
+
+    A long description is wrapped below, or cut if the text is not wide.
+    """
+    lines: list[list[Piece]] = [[(heading, "title")]]
+    names = min(max((len(field.name) for field in fields), default=0), NAMES)
+    for field in fields:
+        need = "required" if field.required else ""
+        head: list[Piece] = [(f"{sanitize(field.name):<{names}}", "key"), (f"  {sanitize(field.type)}", None)]
+        head += [(f"  {need}", "open")] if need else []
+        about = " ".join(sanitize(field.about).split())
+        used = sum(cell_len(text) for text, _ in head) + 2
+        if not is_wide or used + cell_len(about) <= width:
+            lines.append([*head, (f"  {about}", "quiet")])
+        else:
+            lines.append(head)
+            wrapped = wrap(about, max(width - 2, 20))[:ABOUT]
+            lines.extend([(f"  {part}", "quiet")] for part in wrapped)
+    return lines
+
+
+NAMES = 24
+"""Columns of the names of arguments, at most."""
+
+ABOUT = 3
+"""Lines of the description of an argument, at most."""
+
 LARGEST = 64_000
 """Maximum number of characters to edit here: longer texts make every key press slower."""
 
 TICK = 0.25
+WIDE = 110
+SHOWN = 60
+"""Maximum characters of a completion in the line of completions."""
+
 HINT = "ctrl-s sends, esc goes back and keeps the draft"
+
+
+class EditorArea(TextArea):
+    """A text area in which Tab completes, where there is something to complete."""
+
+    async def _on_key(self, event: events.Key) -> None:
+        screen = self.screen
+        if event.key == "tab" and isinstance(screen, EditorScreen) and screen.complete():
+            event.stop()
+            event.prevent_default()  # Otherwise the handler of the base class inserts blanks.
 
 
 class EditorScreen(Screen[str | None]):
     """A text editor; dismissed with the unsent text, or None if it was sent."""
 
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - Screen declares its type.
+
     DEFAULT_CSS = """
+    EditorScreen #text { height: 1fr; }
+    EditorScreen.-wide #text { layout: horizontal; }
     EditorScreen TextArea { height: 1fr; border: none; padding: 0; background: $background; }
+    EditorScreen.-wide TextArea { width: 3fr; }
+    EditorScreen #schema { display: none; height: auto; max-height: 40%; padding: 0 1; background: $background;
+                           border-top: solid $panel; scrollbar-size-vertical: 1; }
+    EditorScreen.-wide #schema { width: 2fr; height: 1fr; max-height: 100%; border-top: none;
+                                 border-left: solid $panel; }
+    EditorScreen #schema.-shown { display: block; }
     EditorScreen #large { height: 1fr; padding: 1 2; }
+    EditorScreen #completions { display: none; height: 1; padding: 0 1; background: $background; }
+    EditorScreen #completions.-shown { display: block; }
     EditorScreen #hint { height: auto; max-height: 6; padding: 0 1; background: $background; }
     """
 
@@ -211,21 +301,33 @@ class EditorScreen(Screen[str | None]):
             priority=True,  # Otherwise it would only remove the focus from the text.
             id="editor.leave",
         ),
+        Binding(
+            "ctrl+@,ctrl+space",
+            "complete",
+            "complete",
+            tooltip="complete a name or value; again for the next one (also tab)",
+            key_display="tab",
+            id="editor.complete",
+        ),
         Binding("ctrl+o", "outside", "$EDITOR", tooltip="open in $EDITOR", id="editor.outside"),
         Binding("ctrl+r", "restore", "restore", tooltip="restore the original text", id="editor.restore"),
     ]
 
     HELP_NAME = "editor"
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - See `Drafts.edit`.
         self,
         heading: Callable[[], list[Piece]],
         original: str,
         check: Callable[[str], Sequence[ValidationProblem]],
         send: Callable[[str], Awaitable[None]],
         draft: str | None = None,
+        assist: Callable[[], Awaitable[Assistance]] | None = None,
     ) -> None:
-        """`heading` is polled; `send` raises McpspyError; `draft` is the unsent text of an earlier edit."""
+        """`heading` is polled; `send` raises McpspyError; `draft` is the unsent text of an earlier edit.
+
+        `assist` reads the listings of the server, which may take a while.
+        """
         super().__init__()
         self._heading = heading
         self._original = original
@@ -235,7 +337,14 @@ class EditorScreen(Screen[str | None]):
         self._is_large = len(self._draft) > LARGEST
         self._title = SplitLine(id="title")
         text = "" if self._is_large else self._draft
-        self._area = TextArea(text, show_line_numbers=True, tab_behavior="indent", compact=True)
+        self._area = EditorArea(text, show_line_numbers=True, tab_behavior="indent", compact=True)
+        self._assist = assist
+        self._assistance: Assistance | None = None
+        self._schema_text = Static(markup=False)
+        self._schema = VerticalScroll(self._schema_text, id="schema", can_focus=False)
+        self._completion_line = Static(id="completions", markup=False)
+        self._inserted: tuple[str, int, int, list[str]] | None = None
+        """The text after a completion, its range, and the other completions, of which Tab selects the next one."""
         self._hint_line = Static(id="hint", markup=False)
         self._is_bad = False
         self._insists: str | None = None
@@ -243,9 +352,16 @@ class EditorScreen(Screen[str | None]):
 
     def compose(self) -> ComposeResult:
         yield self._title
-        yield Static(self._large_text(), id="large", markup=False) if self._is_large else self._area
+        self.set_class(self.app.size.width >= WIDE, "-wide")  # The breakpoints apply after the first frame.
+        if self._is_large:
+            yield Static(self._large_text(), id="large", markup=False)
+        else:
+            with Container(id="text"):
+                yield self._area
+                yield self._schema
+        yield self._completion_line
         yield self._hint_line
-        yield Footer(compact=True)
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         self._tick()
@@ -253,6 +369,9 @@ class EditorScreen(Screen[str | None]):
         self._validate()
         if not self._is_large:
             self._area.focus()
+            self._go_to_arguments()
+            if self._assist is not None:
+                self.run_worker(self._load(self._assist))
 
     @property
     def text(self) -> str:
@@ -262,8 +381,45 @@ class EditorScreen(Screen[str | None]):
         event.stop()
         self._insists = None
         self._validate()
+        self._show_schema()
+
+    def on_text_area_selection_changed(self, event: TextArea.SelectionChanged) -> None:
+        event.stop()
+        self._show_completions()
+
+    def on_resize(self) -> None:
+        self._show_schema()
+
+    def complete(self) -> bool:
+        """Insert the first completion, or instead of it the next one; return whether there is one."""
+        area, offset = self._area, self._offset
+        if self._inserted is not None and self._inserted[0] == self.text:
+            _, start, end, found = self._inserted
+        else:
+            start, end, found = self._completions(offset)
+        if not found:
+            return False
+        first, *others = found
+        text = self.text
+        rest = text[end:].lstrip()
+        if rest.startswith(":"):
+            first = first.removesuffix(": ")
+        comma = "," if first.endswith(": ") and rest.startswith('"') else ""
+        first_end = start + len(first)
+        area.replace(first + comma, self._location(start), self._location(end))
+        area.move_cursor(self._location(first_end))
+        self._inserted = (self.text, start, first_end, [*others, first]) if others else None
+        self._show_completions()
+        return True
+
+    def action_complete(self) -> None:
+        if not self._is_large and not self.complete():
+            self._show_hint("nothing to complete here", rows.QUIET)
 
     def action_send(self) -> None:
+        if any(problem.is_fatal for problem in self._check(self.text)):
+            self._validate()
+            return
         if self._is_bad and self._insists != self.text:
             self._insists = self.text
             self._validate("; press ctrl-s again to send anyway")
@@ -309,6 +465,8 @@ class EditorScreen(Screen[str | None]):
 
     def _validate(self, more: str = "") -> None:
         found = list(self._check(self.text))
+        if self._assistance is not None and all(problem.is_json for problem in found):
+            found += map(ValidationProblem, self._assistance.problems(self.text))
         self._is_bad = any(not problem.is_json for problem in found)
         if found:
             label = "; ".join(problem.text for problem in found)
@@ -322,6 +480,72 @@ class EditorScreen(Screen[str | None]):
 
     def _tick(self) -> None:
         self._title.set_text(self._heading())
+
+    @property
+    def _offset(self) -> int:
+        """The cursor's offset in the text, whose lines end in LF: `TextArea` converts others."""
+        row, column = self._area.cursor_location
+        return sum(len(line) + 1 for line in self._area.document.lines[:row]) + column
+
+    def _location(self, offset: int) -> tuple[int, int]:
+        before = self.text[:offset]
+        return before.count("\n"), offset - before.rfind("\n") - 1
+
+    def _go_to_arguments(self) -> None:
+        """Put the cursor into the arguments of a call, else into the params."""
+        for key in ("arguments", "params"):
+            found = re.search(rf'"{key}"\s*:\s*(?:[{{\[]\s*)?', self._area.text)
+            if found is not None:
+                self._area.move_cursor(self._location(found.end()), center=True)
+                return
+
+    async def _load(self, assist: Callable[[], Awaitable[Assistance]]) -> None:
+        self._assistance = await assist()
+        self._validate()
+        self._show_schema()
+        self._show_completions()
+
+    def _show_schema(self) -> None:
+        if self._assistance is None:
+            return
+        heading, fields = self._assistance.heading_and_fields(self.text)
+        self._schema.set_class(bool(fields), "-shown")
+        is_wide, room = self.has_class("-wide"), self.app.size.width
+        width = max(room * 2 // 5 - 4 if is_wide else room - 3, 20)
+        lines = schema_lines(heading, fields, width, is_wide=is_wide)
+        self._schema_text.update(Text("\n").join(self._styled(fitted(line, width)) for line in lines))
+
+    def _styled(self, pieces: list[Piece]) -> Text:
+        look = self.app.get_component_styles
+        parts = (
+            Text(text, look(f"role--{role}").partial_rich_style if role else "") for text, role in pieces
+        )
+        return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
+
+    def _completions(self, offset: int) -> tuple[int, int, list[str]]:
+        """Return the range that a completion replaces, and the texts that begin like the text before the cursor."""
+        if self._assistance is None:
+            return offset, offset, []
+        text = self.text
+        place = place_at(text, offset)
+        typed = text[place.start : offset].strip('"').casefold()
+        whole = text[place.start : place.end]
+        found = [
+            each
+            for each in self._assistance.completions(text, place)
+            if each.strip('"').casefold().startswith(typed) and each != whole
+        ]
+        return place.start, place.end, [f"{each}: " for each in found] if place.is_key else found
+
+    def _show_completions(self) -> None:
+        if self._inserted is not None and self._inserted[0] == self.text:
+            found = self._inserted[3]
+        else:
+            self._inserted = None
+            _, _, found = self._completions(self._offset)
+        self._completion_line.set_class(bool(found), "-shown")
+        shown = "  ".join(sanitize(each.removesuffix(": "))[:SHOWN] for each in found)
+        self._completion_line.update(Text(f"tab: {shown}", no_wrap=True, overflow="ellipsis"))
 
     def _large_text(self) -> str:
         command = editor()

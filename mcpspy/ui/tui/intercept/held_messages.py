@@ -10,7 +10,7 @@ from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.columns import RowKind
 from mcpspy.core.session.rule_notes import RULE
 from mcpspy.ui.tui.intercept.connection import HeldMessage, InterceptConnection
-from mcpspy.ui.tui.intercept.editor import Drafts, editable, problems
+from mcpspy.ui.tui.intercept.editor import Drafts, editable, problems, read_listings
 from mcpspy.ui.tui.intercept.labels import RELEASED, bar, countdown, host_timeout, short_name, unreachable
 from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.session.labels import BETWEEN, plural
@@ -83,7 +83,7 @@ class HeldRows:
     def show(self) -> bool:
         """Mark the held rows and update the line; return True if other keys may apply now."""
         connection, now = self.connection, time.monotonic()
-        if connection is None:
+        if connection is None or not self.bar.is_attached:
             return False
         self._updated_at = now
         rows: dict[int, HeldMessage] = {}
@@ -134,11 +134,11 @@ class HeldActions:
             screen.flash_message(unreachable(screen.loader))
         elif connection.query is not None:
             screen.do(self._stop_holding(connection))
-        elif text := screen.view.options.query.text.strip():
+        elif text := screen.filter.active:
             screen.do(self._hold(connection, text))
         else:
             screen.app.push_screen(
-                TextPrompt(_ALL),
+                TextPrompt(_ALL, done="intercept"),
                 lambda text: None if text is None else screen.do(self._hold(connection, text)),
             )
 
@@ -168,7 +168,7 @@ class HeldActions:
         if held is None:
             return
         if not held.is_request:
-            self._screen.flash_message("only requests can be answered; enter edits this message, d drops it")
+            self._screen.flash_message("only requests can be answered; enter edits this message, X drops it")
             return
 
         def chosen(error: tuple[int, str] | None) -> None:
@@ -187,7 +187,7 @@ class HeldActions:
             return
         original = editable(held.data)
         if original is None:
-            self._screen.flash_message("cannot edit: not UTF-8; a forwards it unchanged, d drops it")
+            self._screen.flash_message("cannot edit: not UTF-8; a forwards it unchanged, X drops it")
             return
 
         async def send(text: str) -> None:
@@ -202,6 +202,7 @@ class HeldActions:
             original,
             lambda text: [] if text == original else problems(text, held.side, held.data),
             send,
+            partial(read_listings, self._screen.loader.model) if held.is_request else None,
         )
 
     def released(self, held: HeldMessage, why: str) -> None:

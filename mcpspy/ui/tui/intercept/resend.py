@@ -1,24 +1,22 @@
 """Resend a recorded request to a live session, and find its response.
 
-Method and params come from the recording; the session assigns the id and the
-progress token.
+The text comes from the recording; the session replaces the id and the progress
+token in it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from mcpspy.core.protocol.message import Notification, Request, loads
+from mcpspy.core.protocol.message import Notification, Request
 from mcpspy.core.protocol.spec import other
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import RowKind
 from mcpspy.ui.session_model import SessionModel
-from mcpspy.ui.tui.intercept.editor import Drafts, editable, request_problems
+from mcpspy.ui.tui.intercept.editor import Drafts, editable, read_listings, request_problems
 from mcpspy.ui.tui.intercept.held_messages import HeldRows
-from mcpspy.ui.tui.intercept.labels import unreachable
 from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.session.labels import BETWEEN
 from mcpspy.ui.tui.widgets.columns import Piece
@@ -30,37 +28,34 @@ class ResendRequest(NamedTuple):
     row: int
     to: str
     method: str
-    params: Any
+    text: str
+    """The message as recorded: JSON."""
     stream: str | None
     is_request: bool
 
-    @property
-    def text(self) -> str | None:
-        """The request as text to edit; None if it contains a lone surrogate."""
-        fields = {"method": self.method} | ({} if self.params is None else {"params": self.params})
-        return editable(json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
-    def edited(self, text: str) -> ResendRequest:
-        """Return the request with the method and params of an edited text, which must be valid."""
-        fields = loads(text.encode())
-        return self._replace(method=fields["method"], params=fields.get("params"))
+def resend_source(model: SessionModel, row: int | None) -> int | str:
+    """Return the row of the request or notification that a row belongs to, or the reason why there is none."""
+    if row is None or row >= len(model):
+        return "nothing to resend: no row is selected"
+    source = row if model.index.kind(row) is RowKind.NOTIFICATION else model.index.request(row)
+    return "nothing to resend: this row belongs to no request" if source is None else source
 
 
 def resend_request(model: SessionModel, row: int | None) -> ResendRequest | str:
     """Return the request or notification to resend for a row, or the reason why there is none."""
-    if row is None or row >= len(model):
-        return "nothing to resend: no row is selected"
-    index = model.index
-    source = row if index.kind(row) is RowKind.NOTIFICATION else index.request(row)
-    entry = None if source is None else model.message(source)
-    if source is None or not isinstance(entry, Request | Notification):
+    source = resend_source(model, row)
+    if isinstance(source, str):
+        return source
+    entry = model.message(source)
+    if not isinstance(entry, Request | Notification):
         return "nothing to resend: this row belongs to no request"
-    params = loads(entry.data).get("params") if isinstance(loads(entry.data), dict) else None
-    if not isinstance(params, dict | None):
-        return "cannot resend: params is not an object"
-    return ResendRequest(
-        source, other(entry.side), entry.method, params, entry.frame.stream, isinstance(entry, Request)
-    )
+    try:
+        text = entry.data.decode()
+    except UnicodeDecodeError:
+        return "cannot resend: the message is not UTF-8"
+    is_request = isinstance(entry, Request)
+    return ResendRequest(source, other(entry.side), entry.method, text, entry.frame.stream, is_request)
 
 
 async def wait_for_response(
@@ -99,26 +94,39 @@ class Resend:
 
     def resend(self) -> None:
         if (wanted := self._wanted()) is not None:
-            self._screen.do(self._send(wanted))
+            self._screen.do(self._resent(wanted))
 
     def edit(self) -> None:
         wanted = self._wanted()
         if wanted is None:
             return
-        original = wanted.text
-        if original is None:
-            self._screen.flash_message("cannot edit: the request contains a lone surrogate")
-            return
+        original = editable(wanted.text.encode()) or wanted.text
 
         async def send(text: str) -> None:
-            self._screen.do(self._send(wanted.edited(text)))
+            """Send the recorded bytes if they were not edited."""
+            edited = wanted if text == original else wanted._replace(text=text)
+            self._screen.do(self._response(edited, *await self._send(edited)))
 
         heading: list[Piece] = [
             (f"resend to the {wanted.to}: {sanitize(wanted.method)}", "title"),
             (f"{BETWEEN}{'a new request with a new id' if wanted.is_request else 'a notification'}", "quiet"),
         ]
         key = ("again", self._screen.loader.model.generation, wanted.row)
-        self._drafts.edit(key, lambda: heading, original, request_problems, send)
+        model = self._screen.loader.model
+        self._drafts.edit(
+            key, lambda: heading, original, request_problems, send, lambda: read_listings(model)
+        )
+
+    @property
+    def refusal(self) -> str:
+        """The reason why the selected row cannot be resent; empty if it can be."""
+        screen = self._screen
+        if len(screen.loader.paths) > 1:
+            return "several sessions are open: open one alone to resend"
+        if self._held_rows.connection is None or not screen.loader.is_live:
+            return "cannot resend: the session has ended; use mcpspy replay"
+        source = resend_source(screen.loader.model, screen.listing.row)
+        return source if isinstance(source, str) else ""
 
     def pair(self, row: int | None) -> tuple[int, int] | None:
         """Return the rows of the original and of a resent request; None for other rows."""
@@ -130,27 +138,31 @@ class Resend:
     def _wanted(self) -> ResendRequest | None:
         """Return the request to resend, or None after showing the reason why there is none."""
         screen = self._screen
-        is_connected = self._held_rows.connection is not None
-        wanted = (
-            resend_request(screen.loader.model, screen.listing.row)
-            if is_connected
-            else unreachable(screen.loader)
-        )
+        wanted = self.refusal or resend_request(screen.loader.model, screen.listing.row)
         if isinstance(wanted, str):
             screen.flash_message(wanted)
             return None
         return wanted
 
-    async def _send(self, wanted: ResendRequest) -> str:
+    async def _resent(self, wanted: ResendRequest) -> str:
+        return await self._response(wanted, *await self._send(wanted))
+
+    async def _send(self, wanted: ResendRequest) -> tuple[int, str]:
+        """Send the message; return the number of rows before, and its id as JSON text (empty: a notification)."""
+        connection, begin = self._held_rows.connection, len(self._screen.loader.model)
+        assert connection is not None
+        if wanted.is_request:
+            return begin, await connection.request(wanted.to, wanted.text, wanted.stream)
+        await connection.notify(wanted.to, wanted.text, wanted.stream)
+        return begin, ""
+
+    async def _response(self, wanted: ResendRequest, begin: int, id_text: str) -> str:
+        """Wait for the response, and compare it with the original one."""
         screen, connection = self._screen, self._held_rows.connection
         model, row = screen.loader.model, screen.listing.row
         assert connection is not None
-        fields = (wanted.to, wanted.method, wanted.params, wanted.stream)
-        if not wanted.is_request:
-            await connection.notify(*fields)
+        if not id_text:
             return f"resent to the {wanted.to}: {sanitize(wanted.method)}"
-        begin = len(model)
-        id_text = await connection.request(*fields)
         screen.flash_message(f"resent to the {wanted.to}; waiting for the response …")
         new = await wait_for_response(
             model, id_text, begin, lambda: _error_of(connection.answers.get(id_text))

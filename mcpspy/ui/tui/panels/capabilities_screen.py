@@ -217,8 +217,8 @@ CLIPBOARD = 256_000
 
 UNFOLDED = 2000
 CAPABILITIES_COLUMNS = (
-    Column("name", "name", 18, 44, 0),
-    Column("type", "type", 10, 32, 2),
+    Column("name", "name", 18, 120, 0),
+    Column("type", "type", 6, 32, 2),
     Column("need", "", 11, 11, 3),
     Column("about", "description", 12, 400, 1),
 )
@@ -249,6 +249,14 @@ class CapabilitiesList(VirtualList, inherit_bindings=False):
             return [(row.name, row.role)]
         roles = {"name": row.role, "type": "word", "need": rows.OPEN, "about": rows.QUIET}
         return [(getattr(row, column.name), roles[column.name]) for column, _ in placed]
+
+    def growing(self, index: int) -> Iterable[tuple[str, str]]:
+        """Yield the name and the type of an item or a field."""
+        row = self.lines[index]
+        if not row.is_text:
+            yield "name", row.name
+            yield "type", row.type
+            yield "need", row.need
 
     def fill(self, lines: list[CapabilityRow]) -> None:
         self.lines = lines

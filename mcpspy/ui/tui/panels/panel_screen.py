@@ -13,7 +13,6 @@ from collections.abc import Callable
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen, ScreenResultType
-from textual.widgets import Footer
 
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
@@ -22,6 +21,7 @@ from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.bindings import help_key
 from mcpspy.ui.tui.widgets.base import SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece
+from mcpspy.ui.tui.widgets.footer import KeyFooter
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 PORTION = 512
@@ -105,7 +105,7 @@ class PanelScreen(Screen[ScreenResultType]):
         yield self._title
         yield self.listing
         yield self._status
-        yield Footer(compact=True)
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         self.listing.focus()

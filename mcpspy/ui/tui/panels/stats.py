@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -23,6 +23,9 @@ BY_SUBJECT = {"tools/call": "tool", "prompts/get": "prompt", "resources/read": "
 
 MOST = 2000
 """Maximum number of groups; the rest is counted in one group per side and kind."""
+
+MAY_STILL_END = frozenset({State.CANCELLED, State.DROPPED})
+"""States of requests that are not pending, but may still get a response."""
 
 FAILED = frozenset({State.ERROR, State.TOOL_ERROR, State.REFUSED, State.UNANSWERED})
 
@@ -142,7 +145,7 @@ class StatsModel(IncrementalBuild):
         index = self._index
         was_pending = self._open.pop(request, True)
         state, answer = index.state(request), index.pair(request)
-        if state is State.PENDING or (state is State.CANCELLED and not index.is_over):
+        if state is State.PENDING or (state in MAY_STILL_END and not index.is_over):
             self._open[request] = state is State.PENDING
         if state is State.PENDING:
             return
@@ -189,13 +192,13 @@ def _term(field: str, text: str) -> str:
 LONG = 400
 STATS_COLUMNS = (
     Column("arrow", "", 1, 1, 0),
-    Column("what", "method", 30, 60, 1),
+    Column("what", "method", 24, LONG, 1, enough=30, shorten=cut_middle),
     Column("count", "count", 7, 9, 2, right=True),
     Column("errors", "errors", 7, 8, 3, right=True),
     Column("pending", "pending", 8, 8, 7, right=True),
-    Column("p50", "p50", 8, 8, 4, right=True),
-    Column("p95", "p95", 8, 8, 5, right=True),
-    Column("most", "max", 8, 8, 6, right=True),
+    Column("p50", "p50", 8, 8, 5, right=True),
+    Column("p95", "p95", 8, 8, 6, right=True),
+    Column("most", "max", 8, 8, 4, right=True),
     Column("sent", "sent", 6, 7, 8, right=True),
     Column("back", "received", 8, 8, 9, right=True),
     Column("progress", "progress", 9, 9, 10, right=True),
@@ -228,10 +231,11 @@ class StatsList(VirtualList):
 
     def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:
         group = self.groups[index]
-        return [
-            (cut_middle(_cell(group, column.name), width), _role(group, column.name))
-            for column, width in placed
-        ]
+        return [(_cell(group, column.name), _role(group, column.name)) for column, _ in placed]
+
+    def growing(self, index: int) -> Iterable[tuple[str, str]]:
+        """Yield the name of a group."""
+        yield "what", self.groups[index].what[:LONG]
 
     def fill(self, groups: list[StatsGroup]) -> None:
         held = self.groups[self.cursor] if self.cursor < len(self.groups) and self.cursor else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import floor, log10
 from typing import ClassVar, NamedTuple
 
@@ -15,9 +15,10 @@ from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import NOTE, NOTIFICATION, REQUEST
 from mcpspy.core.session.exchange import State
+from mcpspy.ui.cli.show_layout import shorten_subject
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.panels.panel_screen import IncrementalBuild, PanelScreen, leaving
-from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, share
+from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn
 from mcpspy.ui.tui.widgets.virtual_list import MARGIN, VirtualList
 
 
@@ -192,13 +193,15 @@ _MARKS = {
     State.INPUT_REQUIRED: ("?", rows.OPEN),
     State.CANCELLED: ("x", rows.QUIET),
     State.UNKNOWN: ("?", rows.QUIET),
+    State.DROPPED: ("x", rows.ISSUE),
+    State.ABANDONED: ("x", rows.QUIET),
     State.LATE: ("x", rows.ISSUE),
 }
 """State → mark and role; any other state is an error."""
 
 TIMELINE_COLUMNS = (
     Column("arrow", "", 1, 1, 0),
-    Column("what", "request", 14, 44, 2),
+    Column("what", "request", 14, LONG, 2, shorten=shorten_subject),
     Column("latency", "latency", 8, 8, 3, right=True),
     Column("mark", "", 1, 1, 0),
     Column("bar", "", 10, 1000, 1),
@@ -217,7 +220,7 @@ class TimelineList(VirtualList):
     @property
     def columns(self) -> Sequence[Column]:
         room = self.scrollable_content_region.width - MARGIN
-        last = share(TIMELINE_COLUMNS, room)[-1]
+        last = self.place(TIMELINE_COLUMNS, room)[-1]
         return (*TIMELINE_COLUMNS[:-1], last.column._replace(head=labels(self.window, last.width)))
 
     @property
@@ -250,6 +253,11 @@ class TimelineList(VirtualList):
             for column, width in placed
         ]
 
+    def growing(self, index: int) -> Iterable[tuple[str, str]]:
+        """Yield the name of a request."""
+        if index < len(self._timeline) and not self._timeline.is_replaced:
+            yield "what", self._what(self._timeline.rows[index])
+
     def _what(self, row: int) -> str:
         columns = self._model.index
         method, subject = columns.texts[columns.method[row]], columns.texts[columns.subject[row]]
@@ -277,8 +285,8 @@ class TimelineScreen(PanelScreen[int | None]):
         Binding("right,l", "pan(0.25)", "later", show=False, id="timeline.later"),
         Binding("0", "whole", "all", tooltip="show the whole session", id="timeline.whole"),
         Binding("z", "fit", "fit", tooltip="zoom to this request", id="timeline.fit"),
-        Binding("a", "fit_all", "fit rows", tooltip="zoom to the visible requests", id="timeline.fit-rows"),
-        Binding("m", "peak", "peak", tooltip="go to the peak concurrency", id="timeline.peak"),
+        Binding("Z", "fit_all", "fit rows", tooltip="zoom to the visible requests", id="timeline.fit-rows"),
+        Binding("b", "peak", "peak", tooltip="go to the peak concurrency", id="timeline.peak"),
         *leaving("timeline"),
     ]
 

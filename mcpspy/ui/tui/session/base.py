@@ -36,6 +36,10 @@ class SessionBase(Screen[None]):
         """Await work in a worker and show its result."""
         raise NotImplementedError
 
+    def action_change_view(self, what: str) -> None:
+        """Toggle a kind of rows, or change their order."""
+        raise NotImplementedError
+
     def compare(self, old: int, new: int) -> None:
         raise NotImplementedError
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count
 from pathlib import Path
 
 from mcpspy.analysis.export.markdown import document
@@ -15,7 +16,7 @@ from mcpspy.core.recording import encode
 from mcpspy.core.recording.decode import Header
 from mcpspy.core.session.columns import NOTE
 from mcpspy.core.session.index import Index
-from mcpspy.errors import CannotStart
+from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.atomic import save
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.session.loader import SessionLoader
@@ -65,16 +66,22 @@ def markdown(
     return document(model.header, ((change, note) for change, note in found if change is not None))
 
 
+def free_name(stem: str, kind: str) -> str:
+    """Return a file name that does not exist in the current folder."""
+    names = chain([f"{stem}.{kind}"], (f"{stem}-{number}.{kind}" for number in count(2)))
+    return next(name for name in names if not Path(name).exists())
+
+
 async def saved(loader: SessionLoader, path: Path, rows: Sequence[int], notes: Mapping[int, str]) -> str:
-    """Save rows in the format of the suffix; return the result. Raises CannotStart."""
+    """Save rows in the format of the suffix; return the result. Raises UsageError or CannotStart."""
     if path.suffix == ".md":
         pieces: Iterable[bytes | str] = markdown(loader.model, rows, notes)
     elif path.suffix == ".jsonl" and len(loader.paths) == 1:
         pieces = jsonl(loader.model, rows)
     elif path.suffix == ".jsonl":
-        return "not saved: a .jsonl recording holds one session; use .md"
+        raise UsageError("a .jsonl recording holds one session", "use .md")
     else:
-        return "not saved: the file name must end in .jsonl or .md"
+        raise UsageError(f"{path.name}: the file name must end in .jsonl or .md")
     size = await asyncio.to_thread(save, path, pieces)
     return f"saved {size:,} bytes to {path}"
 

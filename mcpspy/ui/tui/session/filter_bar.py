@@ -13,7 +13,9 @@ from textual.widgets import Input
 
 from mcpspy.analysis import rows
 from mcpspy.core.query.parser import Query, QueryError, parse
+from mcpspy.core.regex import AllowUnsafe
 from mcpspy.core.sanitize import sanitize
+from mcpspy.ui.tui.session.row_filter import PROBLEMS
 from mcpspy.ui.tui.widgets.base import SplitLine, allows_unsafe
 
 SETTLE = 0.1
@@ -103,7 +105,10 @@ class FilterBar(FilterLine):
     def __init__(self) -> None:
         super().__init__()
         self._settling: Timer | None = None
-        self._sent = ""
+        self.active = ""
+        """The active filter of the user: the last valid one."""
+        self.problems = False
+        """True if the active filter is limited to problems."""
 
     @property
     def text(self) -> str:
@@ -132,6 +137,11 @@ class FilterBar(FilterLine):
         self._show(on=False)
         self._send()
 
+    def limit(self, *, to_problems: bool) -> None:
+        """Limit the active filter to problems, or remove that limit."""
+        self.problems = to_problems
+        self.post_message(self.Changed(self._limited(self.active, allows_unsafe(self))))
+
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
         if self._settling is not None:
@@ -155,7 +165,7 @@ class FilterBar(FilterLine):
         if self._settling is not None:
             self._settling.stop()
             self._settling = None
-        text = self._input.value
+        text = self._input.value.strip()
         warnings: list[str] = []
 
         def allow_unsafe(pattern: str, construct: str) -> bool:
@@ -168,6 +178,10 @@ class FilterBar(FilterLine):
             self._show_error(sanitize(str(error.args[0])))
             return
         self._show_error(sanitize(", ".join(warnings)), rows.OPEN)
-        if text.strip() != self._sent:
-            self._sent = text.strip()
-            self.post_message(self.Changed(query))
+        if text != self.active:
+            self.active = text
+            self.post_message(self.Changed(self._limited(text, allow_unsafe) if self.problems else query))
+
+    def _limited(self, text: str, allow_unsafe: AllowUnsafe) -> Query:
+        both = (f"({text}) {PROBLEMS}" if text else PROBLEMS) if self.problems else text
+        return parse(both, linted=True, allow_unsafe=allow_unsafe)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from binascii import a2b_base64
 from collections.abc import Sequence
@@ -19,13 +20,16 @@ from mcpspy.core.session.index import Index
 from mcpspy.core.session.session import Change
 from mcpspy.io.recording.reader import RecordingState
 from mcpspy.ui.body import BodyLines
-from mcpspy.ui.session_model import RowFinding
+from mcpspy.ui.session_model import RowFinding, SessionModel
 from mcpspy.ui.tui.session.loader import SessionLoader
-from mcpspy.ui.tui.session.row_filter import FilteredView
+from mcpspy.ui.tui.session.row_filter import KINDS_OF_PROBLEMS, STDERR, FilteredView, SortOrder
 from mcpspy.ui.tui.widgets.base import SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece, steady
 
 BETWEEN = " · "
+
+NAMES_ERROR = re.compile(r"error\b|exception\b|panic|fatal", re.IGNORECASE)
+"""The beginning of the message of an uncaught exception, in most languages."""
 
 GLYPHS = {RecordingState.LIVE: "●", RecordingState.ENDED: "○", RecordingState.DIED: "✗"}
 TONES: dict[RecordingState, str | None] = {
@@ -55,8 +59,8 @@ def state_label(state: RecordingState, session: Index) -> Piece:
     return f"{GLYPHS[state]} ended {end}".rstrip(), _exit_tone(session.exit)
 
 
-def title(loader: SessionLoader, width: int) -> tuple[list[Piece], list[Piece]]:
-    """Return the title: names and state on the left, counts on the right."""
+def title(loader: SessionLoader, view: FilteredView, width: int) -> tuple[list[Piece], list[Piece]]:
+    """Return the title: names and state on the left, counts of the session or of its problems on the right."""
     model, session = loader.model, loader.model.index
     parts: list[tuple[int, Piece]] = [
         (0, (sanitize(model.header.name) or "session", "title")),
@@ -66,19 +70,39 @@ def title(loader: SessionLoader, width: int) -> tuple[list[Piece], list[Piece]]:
         (1, state_label(loader.state, session)),
     ]
     counts: list[tuple[int, Piece]] = [(2, (plural(session.messages, "message"), None))]
-    if session.failed:
-        counts.append((1, (plural(session.failed, "error"), rows.BAD)))
+    if errors := session.failed - session.unanswered:
+        counts.append((1, (plural(errors, "error"), rows.BAD)))
+    if session.unanswered:
+        counts.append((1, (f"{session.unanswered:,} unanswered", rows.BAD)))
     if session.issues:
         counts.append((3, (plural(session.issues, "protocol issue"), rows.ISSUE)))
     if model.findings.count:
         counts.append((4, (plural(model.findings.count, "finding"), rows.ISSUE)))
     if session.pending:
         counts.append((3, (f"{session.pending} pending", rows.OPEN)))
-    while len(parts) + len(counts) > 1 and _long(parts) + _long(counts) + 2 > width:
-        rank = max(rank for rank, _ in [*parts, *counts])
+    if view.options.problems:
+        counts = list(enumerate(problems(view)))
+    while _long(parts) + _long(counts) + 2 > width:
+        if (rank := max(rank for rank, _ in [*parts, *counts])) == 0:
+            break
         parts = [part for part in parts if part[0] != rank]
         counts = [part for part in counts if part[0] != rank]
     return _joined(parts), _joined(counts)
+
+
+def problems(view: FilteredView) -> list[Piece]:
+    """Return the number of problems by kind; the lines of stderr next to them do not count."""
+    found = {name: view.problems[name] for name, _ in KINDS_OF_PROBLEMS if view.problems[name]}
+    lines, more = found.pop(STDERR, 0), " so far" if view.is_behind else ""
+    if not found:
+        return [(f"no problems{more}", rows.QUIET if more else rows.OK)]
+    kinds = [
+        f"{n:,} {name}" if name in ("unanswered", "slow") else plural(n, name) for name, n in found.items()
+    ]
+    if len(kinds) > 1 or sum(found.values()) > 1:
+        kinds[0] = f"{plural(sum(found.values()), 'problem')}{more}: {kinds[0]}"
+    counted = (", ".join(kinds), rows.BAD if {"error", "unanswered", "crash"} & found.keys() else rows.ISSUE)
+    return [counted, (plural(lines, STDERR) if lines else "", rows.QUIET)]
 
 
 def sentence(loader: SessionLoader) -> Piece:
@@ -88,7 +112,8 @@ def sentence(loader: SessionLoader) -> Piece:
         return sanitize(loader.trouble), rows.BAD
     if loader.is_deleted:
         more = "new messages are still shown" if loader.is_live else "the messages read before are shown"
-        return f"the file was deleted while open; {more}", rows.ISSUE
+        end = f" ({rows.ending(session.exit)})" if session.exit is not None else ""
+        return f"the file was deleted while open; {more}{end}", rows.ISSUE
     if not model.is_over:
         if model.restarted:
             return sanitize(model.restarted), rows.ISSUE
@@ -99,25 +124,54 @@ def sentence(loader: SessionLoader) -> Piece:
     rest = f"; {plural(session.unanswered, 'unanswered request')}" if session.unanswered else ""
     rest += "; the file was truncated or replaced while open" if model.restarted else ""
     rest += f"; incomplete last line skipped ({loader.torn} bytes)" if loader.torn else ""
+    reason = last_words(model)
+    said = f": {reason}" if reason else ""
     if session.exit is None:
-        return f"died: mcpspy was killed before the server exited{rest}", rows.BAD
+        return f"died: mcpspy was killed before the server exited{said}{rest}", rows.BAD
     empty = "" if session.messages else "; no messages"
     return (
-        f"ended: {rows.ending(session.exit)} after {rows.duration(session.last_at)}{empty}{rest}",
-        rows.QUIET,
+        f"ended: {rows.ending(session.exit)} after {rows.duration(session.last_at)}{said}{empty}{rest}",
+        rows.BAD if reason else rows.QUIET,
     )
+
+
+def last_stderr(model: SessionModel) -> list[str]:
+    """Return the last lines on stderr before a crash, sanitized."""
+    notes = map(model.message, model.index.last_stderr)
+    return [sanitize(note.text) for note in notes if isinstance(note, Note)]
+
+
+def last_words(model: SessionModel) -> str:
+    """Return the line on stderr that explains a crash best: the last one that names an error, else the last one."""
+    lines = [line.strip() for line in last_stderr(model) if line.strip()]
+    named = [line for line in lines if NAMES_ERROR.search(line)]
+    return (named or lines or [""])[-1]
 
 
 def position(
     loader: SessionLoader, view: FilteredView, cursor: int, *, follows: bool, new: int
 ) -> list[Piece]:
     """Return the cursor position, the progress of the filter, and the follow state of a live session."""
-    count = len(view)
+    count, options = len(view), view.options
     text = f"{cursor + 1:,}/{count:,}" if count else ""
-    if view.options.query.text:
-        text = f"{text or 0} matches in {plural(len(loader.model), 'row')}"
+    if options.query.text:
+        text = (text or "0") + ("" if options.problems else " matches")
         if view.is_behind and len(loader.model):
-            text += f" · filtering {view.processed * 100 // len(loader.model)} %"
+            share = view.processed * 100 // len(loader.model)
+            text = f"{text if count else 'no match'} so far · filtering {share} %"
+        elif loader.is_behind:
+            text += " so far"
+        else:
+            text += f" {'of' if options.problems else 'in'} {plural(view.unfiltered, 'row')}"
+    if options.is_sorted and count:
+        text += f" · sorted by {options.order}"
+        text += (
+            ", latest first"
+            if options.order is SortOrder.TIME
+            else ", smallest first"
+            if options.reverse
+            else ""
+        )
     place: list[Piece] = [(text, rows.QUIET)] if text else []
     if not loader.is_live:
         return place

@@ -17,9 +17,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note, read_entry
+from mcpspy.core.session.index_state import dump, restore
 from mcpspy.errors import McpspyError
+from mcpspy.io.recording import index_cache
 from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of
-from mcpspy.io.recording.scan import LineBlock, LineReader
+from mcpspy.io.recording.scan import LineBlock, LineReader, RecordingScan
 from mcpspy.io.recording.tail import RESTARTED, follow_lines
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.session.time_format import began
@@ -47,6 +49,13 @@ class SessionLoader:
         self.is_deleted = False
         self.torn = 0
         """Bytes of an incomplete last line."""
+        self.uses_cache = False
+        """True if the index of a large session is read from a cache, and kept there."""
+        self._cached = 0
+        """Value of `done` for which the cache has the index."""
+        self._parts: list[Path] = []
+        self._offset = 0
+        """Offset of the next line in the last part."""
         self._at_first = summary.state
         self._began = began(summary.header.started)
 
@@ -79,43 +88,90 @@ class SessionLoader:
     async def read(self) -> None:
         try:
             await self._read()
+            await asyncio.to_thread(self._save)
         except (McpspyError, OSError) as error:
             self.trouble = f"{self.path}: {error.strerror}" if isinstance(error, OSError) else str(error)
             self._at_first = RecordingState.DIED if self._at_first is RecordingState.LIVE else self._at_first
         self.model.end()
 
     async def watch_name(self) -> None:
-        while not self.model.is_over:
-            self.is_deleted = not await asyncio.to_thread(self.path.exists)
+        """Detect that a file was deleted, also after the end of the session."""
+        while True:
+            self.is_deleted = not await asyncio.to_thread(lambda: all(path.exists() for path in self.paths))
             await asyncio.sleep(NAME_EVERY)
 
     def close(self) -> None:
         """Close the file. Its rows stay, but their messages can no longer be read."""
+        if not self.model.is_over:
+            self._save()
         self.lines.close()
 
     async def _read(self) -> None:
-        part: Path | None = None
+        scan = await self._begin()
         # Close the file when the screen closes instead of leaving it to the garbage collector.
-        async with aclosing(follow_lines(self.path)) as blocks:
+        async with aclosing(follow_lines(self.path, scan=scan)) as blocks:
             async for block in blocks:
                 if block.damaged is not None and block.damaged.why == RESTARTED:
                     self._begin_again()
-                    part = None
                     continue
-                if block.path != part:
-                    part = block.path
+                if block.path not in self._parts[-1:]:
+                    self._parts.append(block.path)
                     self.done += block.offset  # The header.
-                    self.model.begin_part(self.lines.begin_part(part))
+                    self.model.begin_part(self.lines.begin_part(block.path))
                 await self._take(block)
 
+    async def _begin(self) -> RecordingScan:
+        """Return the position from which to read: after the lines that the cache has, if there is a valid one."""
+        scan = RecordingScan(self.path)
+        if not self.uses_cache or self.size < index_cache.WORTH:
+            return scan
+        cached = await asyncio.to_thread(index_cache.load, self.path)
+        if cached is None:
+            return scan
+        progress = cached.progress
+        paths = [self.path.with_name(file.name) for file in progress.files]
+        sizes = [file.size for file in progress.files]
+        try:
+            for path in paths:
+                self.lines.begin_part(path)
+            last = self.lines.read(len(paths) - 1, progress.last, sizes[-1] - progress.last - 1)
+            scan.skip(paths, sizes, last, progress.files[-1].inode)
+            restore(self.model.index, cached.data, cached.begin)
+        except (OSError, McpspyError, ValueError):  # Replaced in the meantime, or written by another program.
+            self.lines.close()
+            scan.close()
+            return RecordingScan(self.path)
+        self._parts, self._offset = paths, sizes[-1]
+        self.done = self._cached = progress.done
+        return scan
+
+    def _save(self) -> None:
+        """Keep the index in the cache if that saves time."""
+        if not self.uses_cache or self.torn or self.done - self._cached < index_cache.WORTH:
+            return
+        index = self.model.index
+        try:
+            last = index.where(len(index) - 1).offset
+            is_over = index.exit is not None
+            progress = index_cache.progress_of(self._parts, self._offset, last, self.done, is_over=is_over)
+            index_cache.save(self.path, progress, dump(index))
+        except (
+            OSError,
+            McpspyError,
+            ValueError,
+        ):  # Deleted, or with a value that JSON cannot hold: it has no cache.
+            return
+        self._cached = self.done
+
     async def _take(self, block: LineBlock) -> None:
-        offset = block.offset
+        offset = self._offset = block.offset
         if block.damaged is not None:
             self.torn = len(block.damaged.data)
             self.model.add(block.damaged, offset, self.torn)
         for start in range(0, len(block.lines), PORTION):
             before, offset = offset, self.model.add_lines(block.lines[start : start + PORTION], offset)
             self.done += offset - before
+            self._offset = offset
             await asyncio.sleep(0)
 
     def _begin_again(self) -> None:
@@ -123,7 +179,8 @@ class SessionLoader:
         header = self.model.header
         with suppress(McpspyError):
             header = read_header_of(self.path)
-        self.done = 0
+        self.done = self._cached = 0
+        self._parts = []
         self.lines.close()
         self.model.begin_again(header)
 
@@ -283,5 +340,5 @@ def _names(summaries: Sequence[Summary]) -> list[str]:
 
 
 def open_loader(summaries: Sequence[Summary]) -> SessionLoader:
-    """Return the loader for one recording or for several merged ones."""
+    """Return the loader for one recording or for several merged ones, which have no cache."""
     return MergedLoader(summaries) if len(summaries) > 1 else SessionLoader(summaries[0])

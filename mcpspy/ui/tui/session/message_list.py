@@ -6,6 +6,7 @@ are out of view are added in batches, as every change of height needs a layout.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,17 +15,21 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from mcpspy.analysis import rows
+from mcpspy.core.query.fields import SLOW
+from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.columns import RowKind
+from mcpspy.core.session.columns import DAMAGED, MALFORMED, NOTE, NOTIFICATION, RowKind
 from mcpspy.core.session.exchange import MAY_CHANGE, State
+from mcpspy.ui.cli.show_layout import shorten_status
+from mcpspy.ui.filter_items import RowItem
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.intercept.connection import HeldMessage
 from mcpspy.ui.tui.intercept.labels import cell
 from mcpspy.ui.tui.session.labels import SEVERITY_ROLES
 from mcpspy.ui.tui.session.loader import SessionLoader
-from mcpspy.ui.tui.session.row_filter import FilteredView, SortOrder, ViewOptions
+from mcpspy.ui.tui.session.row_filter import MOST_SORTED, FilteredView, SortOrder, ViewOptions
 from mcpspy.ui.tui.session.time_format import TimeFormat, bar, began, shown, width
-from mcpspy.ui.tui.widgets.columns import EXCHANGES, MESSAGES, Column, Piece, PlacedColumn, cut_middle
+from mcpspy.ui.tui.widgets.columns import EXCHANGES, MESSAGES, Column, Piece, PlacedColumn
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 OTHER = "▹"
@@ -35,13 +40,20 @@ MARKED = "*"
 LETTERS = {"error": "E", "warning": "W", "info": "i"}
 """Severity of a finding, worst first → mark of its row."""
 
+NARROW_STATUS = 48
+"""Columns of a status below which only the reason of an error is shown."""
+
 KEPT = 2000
 """Maximum rows with cached text: a few screens."""
 
 LONG = 1000
 """Maximum characters of a cell: no screen is wider."""
 
-"""States that a response changes."""
+WHOLE = frozenset({MALFORMED, NOTE, DAMAGED})
+"""Kinds of rows that are not JSON-RPC: their text uses the whole line."""
+
+SHORT_METHOD = 11
+"""Columns of a method and a gap; what is longer needs the column of the targets."""
 
 BAR_FROM = 140
 """Minimum columns of the list to show the latency bar."""
@@ -69,6 +81,8 @@ class MessageList(VirtualList):
         self._generation = view.generation
         """Generation of the view at the last sync."""
         self._version = view.version
+        self._order: object = None
+        """The sort order at the last sync."""
         self._row_texts: dict[object, rows.Row] = {}
         self._waiting: set[int] = set()
 
@@ -88,34 +102,65 @@ class MessageList(VirtualList):
     def columns(self) -> Sequence[Column]:
         """The columns. The time is as wide as needed, and rare columns appear only if they have content."""
         index = self._model.index
-        wide = width(self.time, index.last_at)
-        columns = EXCHANGES if self.view.options.exchanges else MESSAGES
+        wide, options = width(self.time, index.last_at), self.view.options
+        columns = EXCHANGES if options.exchanges else MESSAGES
         left_out = {
             *(() if len(index.streams) > 1 else ("stream",)),
             *(() if self._model.findings.count else ("finding",)),
             *(() if self.size.width >= BAR_FROM else ("bar",)),
         }
-        time, *others = columns
-        return (
-            time._replace(least=wide, most=wide),
-            *(column for column in others if column.name not in left_out),
+        kept = {column.name: column for column in columns if column.name not in left_out}
+        kept["time"] = kept["time"]._replace(least=wide, most=wide)
+        if not (index.wrong or index.effects):
+            kept["status"] = kept["status"]._replace(enough=0)
+        if index.is_over:  # No latency has an ellipsis.
+            kept["latency"] = kept["latency"].needing(8)
+        return [self._sorted(column) for column in kept.values()]
+
+    def growing(self, index: int) -> Iterable[tuple[str, str]]:
+        """Yield method, target and id. Without a target, a method also uses the column of the targets."""
+        row, columns = self.view.rows[index] if index < len(self.view) else 0, self._model.index
+        if row >= len(self._model) or columns.what[row] & 7 in WHOLE:
+            return
+        method, subject = (
+            columns.texts[columns.method[row]][:LONG],
+            columns.texts[columns.subject[row]][:LONG],
         )
+        if subject:
+            yield "method", method
+            yield "subject", subject
+        else:
+            yield "subject", method[SHORT_METHOD:]
+        yield "id", (columns.id(row) or "")[:LONG]
 
     def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:
         if index >= len(self.view):  # The file was just truncated, and the old rows are still shown.
-            return [("", None)]
+            return [("…" if self.view.is_behind else "", rows.QUIET)]
         row = self.view.rows[index]
         if row >= len(self._model):
             return [("", None)]
         if row in self.held or self._model.index.state(row) in MAY_CHANGE:
             self._waiting.add(index)
         row_text = self._row_text(row)
+        is_whole = self._model.index.what[row] & 7 in WHOLE
         cells: list[Piece] = []
         for column, wide in placed:
-            if row_text.arrow == rows.NO_DIRECTION and column.name == "subject":
-                return [*cells, (f"{row_text.subject}  {row_text.status}".rstrip(), row_text.tone)]
+            if is_whole and column.name == "method":
+                text = f"{row_text.method:<6}  {row_text.subject}  {row_text.status}".rstrip()
+                return [*cells, (text, self._tone(row, row_text.tone))]
             cells.append(self._cell(column.name, wide, row_text, row, index))
         return cells
+
+    def _tone(self, row: int, tone: str) -> str | None:
+        """Return the tone of a row; lines on stderr before an error or a crash are not quiet."""
+        index = self._model.index
+        if (
+            tone == rows.QUIET
+            and index.kind(row) is RowKind.NOTE
+            and index.texts[index.method[row]] == "stderr"
+        ):
+            return None if row in index.last_stderr or index.is_before_error(row) else tone
+        return tone
 
     def mark(self, index: int) -> str:
         row = self.view.rows[index] if index < len(self.view) else -1
@@ -132,11 +177,14 @@ class MessageList(VirtualList):
         self._generation = view.generation
         if not self.follow and count:
             place = view.place_of(self._row)
+            if self._order != (order := (view.options.order, view.options.reverse)):
+                self._order = order
+                self._above = place  # Show the first rows, if the cursor is then still in view.
             if place != self.cursor or not self._is_settled:
                 self.extend(count + 1)
                 self.count = count
                 self.cursor = place
-                self.jump(max(place - self._above, 0))
+                self.jump(max(place - min(self._above, self._page() - 1), 0))
                 self.refresh()
         super().sync(count)
         if self._version != view.version:
@@ -173,6 +221,13 @@ class MessageList(VirtualList):
         for index in waiting:
             super()._repaint(index)
 
+    def _sorted(self, column: Column) -> Column:
+        """Return a column with an arrow in its heading if the list is sorted by it; then it is never left out."""
+        options = self.view.options
+        if not options.is_sorted or column.name != options.order:
+            return column
+        return column._replace(head=column.head + ("↓" if options.is_downward else "↑"), rank=-1)
+
     @property
     def _under(self) -> int | None:
         return self.view.rows[self.cursor] if self.cursor < len(self.view) else None
@@ -204,10 +259,21 @@ class MessageList(VirtualList):
             )
         if name == "bar":
             return bar(index.latency(row)), label.tone
+        if name == "latency" and (index.latency(row) or 0.0) > SLOW:
+            return label.latency, rows.OPEN
         if name == "status" and row in self.held:
             return cell(self.held[row], time.monotonic())
         text: str = getattr(label, name)
-        return cut_middle(text, wide) if name == "method" else text, _role(name, label)
+        if index.what[row] & 7 == NOTIFICATION and self._needs_target(label):
+            text = {"method": f"{label.method}  {label.subject}", "subject": ""}.get(name, text)
+        if name == "status" and wide < NARROW_STATUS:
+            text = shorten_status(text, wide)
+        return text, _role(name, label)
+
+    def _needs_target(self, label: rows.Row) -> bool:
+        """Return whether the method of a notification needs the columns of the target, which then follows it."""
+        width = next((wide for column, wide in self._placed if column.name == "method"), 0)
+        return bool(label.subject) and len(label.method) > width
 
     def _row_text(self, row: int) -> rows.Row:
         """Return the texts of a row, cached by all they depend on, except a pending request, whose latency grows."""
@@ -246,6 +312,9 @@ PAUSED = 0.5
 """Seconds between two extensions of a list whose end is not visible."""
 
 SORTED_EVERY = 1.0
+
+SLICE = 0.004
+"""Seconds of work at a time."""
 
 
 class ListUpdates:
@@ -329,14 +398,26 @@ class Navigation:
         links = index.continued_by if step > 0 else index.continues
         return None if request is None else links.get(request)
 
+    async def next_match(self, query: Query, step: int) -> int | None:
+        """Return the next row that matches a filter. Rows are tested in slices; a change of the list ends it."""
+        view, end = self._view, time.perf_counter() + SLICE
+        item, generation = RowItem(self._model, exchanges=view.options.exchanges), view.generation
+        place = self._listing.cursor + step
+        while 0 <= place < len(view) and view.generation == generation:
+            item.row = view.rows[place]
+            if query.matches(item):
+                return item.row
+            place += step
+            if time.perf_counter() > end:
+                await asyncio.sleep(0)
+                end = time.perf_counter() + SLICE
+        return None
+
     def _rows_from_cursor(self, step: int) -> Iterable[int]:
         rows, cursor = self._view.rows, self._listing.cursor
         places = range(cursor + step, len(rows) if step > 0 else -1, step)
         return (rows[place] for place in places)
 
-
-MOST_SORTED = 200_000
-"""Maximum rows that can be sorted without delaying keys."""
 
 ROW_KINDS = {
     "notifications": "notifications",
@@ -356,6 +437,9 @@ def changed_options(options: ViewOptions, what: str, count: int) -> tuple[ViewOp
         return options, "one row per exchange" if options.exchanges else "one row per message, in wire order"
     if what == "order":
         wanted = replace(options, order=options.order.following, reverse=False)
+    elif what in list(SortOrder):  # In reverse if it already is the order.
+        is_again = options.order == what and not options.reverse
+        wanted = replace(options, order=SortOrder(what), reverse=is_again)
     else:
         wanted = replace(options, reverse=not options.reverse)
     if wanted.is_sorted and count > MOST_SORTED:

@@ -16,7 +16,7 @@ from mcpspy.core.session.columns import RowKind
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.detail.document import Document, DocumentPart
 from mcpspy.ui.tui.detail.pane import DetailPane
-from mcpspy.ui.tui.session.labels import content, headers, message_header, replacement
+from mcpspy.ui.tui.session.labels import content, headers, last_stderr, message_header, replacement
 from mcpspy.ui.tui.session.loader import SessionLoader
 from mcpspy.ui.tui.session.message_list import MessageList
 from mcpspy.ui.tui.session.row_filter import FilteredView
@@ -84,6 +84,14 @@ class Panes(Container):
         event.stop()
         self.detail.focus()
 
+    def show_response(self) -> None:
+        """Show the message under the cursor now, from its response on."""
+        if self._settling is not None:
+            self._settling.stop()
+            self._settled()
+        self.detail.action_top()
+        self.detail.action_other()
+
     def look(self) -> None:
         """Update the document if the message has changed, for example because its response arrived."""
         if self._settling is None:
@@ -137,6 +145,13 @@ def document(model: SessionModel, row: int, *, exchanges: bool, note: str = "") 
         if note and one == row:
             head.insert(1, (f"note: {sanitize(note)}", "title"))
         parts.append(DocumentPart(name.get(kind, "message"), head, content(change)))
+        if one in index.crashes and one not in index.last_stderr and (last := last_stderr(model)):
+            parts.insert(
+                0,
+                DocumentPart(
+                    "note", [("last lines on stderr", "title"), ("", None)], "\n".join(last).encode()
+                ),
+            )
         instead = model.message(place) if (place := index.instead.get(one)) is not None else None
         if isinstance(instead, Note):
             parts.append(DocumentPart("sent", *replacement(instead)))

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from mcpspy.core.query.item import NEAR
 from mcpspy.core.query.parser import Query, parse
 from mcpspy.core.session.columns import FAILURE, NOTE, NOTIFICATION, REQUEST, RESULT
 from mcpspy.core.session.rule_notes import RULE
@@ -24,6 +27,27 @@ PORTION = 512
 """Rows filtered between two checks of the clock; a tenth of that if message text has to be read."""
 
 HTTP = ("http", "http-end", "sse")
+
+
+MOST_SORTED = 200_000
+"""Maximum rows that can be sorted without delaying keys."""
+
+PROBLEMS = "is:problem"
+
+STDERR = "stderr line"
+
+KINDS_OF_PROBLEMS = [
+    (name, parse(text).matches)
+    for name, text in {
+        "error": "is:error or note:lost or note:error",
+        "unanswered": "is:unanswered",
+        "crash": "note:exit",
+        "protocol issue": "is:issue",
+        "slow": "is:slow",
+        STDERR: "note:stderr",
+    }.items()
+]
+"""Name → test of a problem. Each row counts for the first one that matches."""
 
 
 class SortOrder(Cycle):
@@ -42,6 +66,8 @@ class ViewOptions(Struct, frozen=True):
     """Stderr, signals and the exit."""
     http: bool = False
     query: Query = parse("")
+    problems: bool = False
+    """True if the query has `is:problem` in addition to the user's filter."""
     only_marked: bool = False
     order: SortOrder = SortOrder.TIME
     """Latency and size sort the largest first."""
@@ -50,6 +76,11 @@ class ViewOptions(Struct, frozen=True):
     @property
     def is_sorted(self) -> bool:
         return self.order is not SortOrder.TIME or self.reverse
+
+    @property
+    def is_downward(self) -> bool:
+        """True if the largest value, or the latest row, is first."""
+        return (self.order is not SortOrder.TIME) != self.reverse
 
     @property
     def is_all(self) -> bool:
@@ -69,7 +100,11 @@ class FilteredView:
         self.held: AbstractSet[int] = frozenset()
         """Rows with held messages: always shown."""
         self.generation = 0
+        self.problems: Counter[str] = Counter()
+        """Name of a kind of problem → number of rows, if only problems are shown."""
         self._was_over = False
+        self._unanswered = 0
+        """Number of unanswered requests when they were last filtered."""
         self._processed = self._length = self._fresh = self._changes = 0
         self._begin()
 
@@ -79,6 +114,11 @@ class FilteredView:
     @property
     def rows(self) -> Sequence[int]:
         return range(self._processed) if self._is_all else self._sorted if self._is_sorted else self._rows
+
+    @property
+    def unfiltered(self) -> int:
+        """The number of rows that would be shown without the query, of those filtered so far."""
+        return len(self) if not self.options.query.text else self._seen - len(self._left_out)
 
     @property
     def processed(self) -> int:
@@ -107,8 +147,11 @@ class FilteredView:
         return self.options.is_sorted and self._sorted_at != (self._length, self._changes)
 
     def sort(self) -> None:
-        if self.options.is_sorted:
-            self._sorted = array("I", sorted(self._rows, key=self._key(), reverse=self._is_downward))
+        if self.options.is_sorted and len(self._rows) > MOST_SORTED:  # A filter was removed.
+            self.options = replace(self.options, order=SortOrder.TIME, reverse=False)
+            self._is_sorted, self._changes = False, self._changes + 1
+        elif self.options.is_sorted:
+            self._sorted = array("I", sorted(self._rows, key=self._key(), reverse=self.options.is_downward))
             self._changes += 1
             self._sorted_at = self._length, self._changes
 
@@ -137,9 +180,14 @@ class FilteredView:
             self._process_rows(min(self._processed + portion, len(self._model)))
             if not may_continue():
                 break
-        if self._model.is_over and not self._was_over and not self.is_behind:
+        unanswered = self._model.index.unanswered
+        if (
+            self._model.is_over
+            and not self.is_behind
+            and not (self._was_over and self._unanswered == unanswered)
+        ):
             # Only at the end do requests without a response become unanswered.
-            self._was_over = True
+            self._was_over, self._unanswered = True, unanswered
             if (
                 self.options.query.is_relative_to_end and self.options.query.end != self._model.index.last_at
             ):  # The end is known only now.
@@ -165,14 +213,21 @@ class FilteredView:
         self.options.query.end = self._model.index.last_at
         self._model_generation = self._model.generation
         self._is_all, self._is_sorted = self.options.is_all, self.options.is_sorted
-        self._rows = array("I")
+        self._rows: array[int] = array("I")
         self._sorted = array("I")
         self._sorted_at = 0, 0
         self._processed = 0
         self._length = 0
         self._fresh = 0
         self._changes = 0
-        self._was_over = False
+        self._seen = 0
+        """Number of rows filtered, without the responses that belong to their requests."""
+        self._left_out = array("I")
+        """Rows that are hidden whatever the query is."""
+        self._kinds: dict[int, str] = {}
+        """Row → its kind of problem."""
+        self.problems.clear()
+        self._was_over, self._unanswered = False, 0
         self._item = RowItem(self._model, exchanges=self.options.exchanges)
 
     def _process_rows(self, end: int) -> None:
@@ -181,41 +236,59 @@ class FilteredView:
         if self.options.is_all:
             return
         options, what, held, item = self.options, index.what, self.held, self._item
-        add, shows, matches, filters = (
-            self._rows.append,
-            self._shows,
-            options.query.matches,
-            bool(options.query.text),
-        )
+        add, matches, filters = self._rows.append, options.query.matches, bool(options.query.text)
         fresh = self._fresh if filters else 0
         # Of a million rows, half are requests and half are responses: avoid a call for each.
         request_kind = None if options.only_marked else REQUEST
         leaves_out = (
             options.exchanges and not fresh
         )  # Otherwise a response may change the row of its request.
-        for row in index.leading(begin, end) if leaves_out else range(begin, end):
+        rows = index.leading(begin, end) if leaves_out else range(begin, end)
+        self._seen += len(rows)
+        for row in rows:
             if what[row] & 7 == request_kind:
                 item.row = row
                 if not filters or matches(item) or row in held:
                     add(row)
-            elif shows(row):
+            elif not self._is_candidate(row):
+                self._left_out.append(row)
+            elif not filters or self._matches(row):
                 add(row)
             # A new row may change the text of an earlier one.
             if fresh and (request := index.request(row)) is not None and request < fresh:
                 self._reevaluate(request)
+        for row in self._rows[bisect_left(self._rows, begin) :] if options.problems else ():
+            self._count_problem(row)
+        if begin == fresh:  # A failure also changes the lines of stderr before it.
+            for row in range(max(fresh - NEAR, 0), fresh):
+                if what[row] & 7 == NOTE:
+                    self._reevaluate(row)
 
     def _reevaluate(self, row: int) -> None:
-        rows = self._rows
-        place = bisect_left(rows, row)
-        is_there = place < len(rows) and rows[place] == row
-        if self._shows(row) != is_there:
-            self._changes += 1
-            if is_there:
-                del rows[place]
-            else:
-                rows.insert(place, row)
+        is_candidate = self._is_candidate(row)
+        if not (self.options.exchanges and self._model.index.is_answer(row)):
+            _put(self._left_out, row, on=not is_candidate)
+        is_shown = is_candidate and self._matches(row)
+        self._changes += _put(self._rows, row, on=is_shown)
+        if self.options.problems:
+            if (before := self._kinds.pop(row, None)) is not None:
+                self.problems[before] -= 1
+            if is_shown:
+                self._count_problem(row)
 
-    def _shows(self, row: int) -> bool:
+    def _count_problem(self, row: int) -> None:
+        self._item.row = row
+        kind = next((name for name, matches in KINDS_OF_PROBLEMS if matches(self._item)), None)
+        if kind is not None:  # A held message is shown, too.
+            self._kinds[row] = kind
+            self.problems[kind] += 1
+
+    def _matches(self, row: int) -> bool:
+        self._item.row = row
+        return row in self.held or self.options.query.matches(self._item)
+
+    def _is_candidate(self, row: int) -> bool:
+        """Return whether a row is shown if it matches the query."""
         options, index = self.options, self._model.index
         if row in self.held:
             return True
@@ -233,20 +306,13 @@ class FilteredView:
             elif note == RULE:
                 if options.exchanges or not options.events:  # Shown in the row of its message.
                     return False
-            elif not options.events and note not in ("lost", "error"):
+            elif not options.events and not options.problems and note not in ("lost", "error"):
                 return False
         elif kind == NOTIFICATION and (
             not options.notifications or (options.exchanges and self._is_shown_by_request(row))
         ):
             return False
-        if not options.query.text:
-            return True
-        self._item.row = row
-        return options.query.matches(self._item)
-
-    @property
-    def _is_downward(self) -> bool:
-        return (self.options.order is not SortOrder.TIME) != self.options.reverse
+        return True
 
     def _key(self) -> Callable[[int], float]:
         index = self._model.index
@@ -268,3 +334,14 @@ class FilteredView:
             and row not in index.flaws
             and not self._model.findings.of(row)
         )
+
+
+def _put(rows: array[int], row: int, *, on: bool) -> bool:
+    """Add or remove a row of sorted rows; return whether they changed."""
+    place = bisect_left(rows, row)
+    is_there = place < len(rows) and rows[place] == row
+    if on and not is_there:
+        rows.insert(place, row)
+    elif is_there and not on:
+        del rows[place]
+    return on != is_there

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import shlex
 import time
+from array import array
+from bisect import bisect_left
 from collections.abc import Awaitable
 from contextlib import suppress
+from itertools import chain
 from typing import ClassVar
 
 from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.widgets import Footer
 from textual.worker import WorkerError
 
+from mcpspy.core.query.parser import parse
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import RowKind
 from mcpspy.errors import McpspyError
@@ -31,9 +34,10 @@ from mcpspy.ui.tui.session.labels import StatusBar, clipboard_text, position, se
 from mcpspy.ui.tui.session.loader import open_loader
 from mcpspy.ui.tui.session.message_list import ListUpdates, Navigation, changed_options
 from mcpspy.ui.tui.session.panes import Panes
-from mcpspy.ui.tui.session.row_filter import FilteredView, ViewOptions
+from mcpspy.ui.tui.session.row_filter import FilteredView, SortOrder, ViewOptions
 from mcpspy.ui.tui.session.subscreens import SUBSCREENS, show_comparison
-from mcpspy.ui.tui.widgets.base import SplitLine
+from mcpspy.ui.tui.widgets.base import SplitLine, allows_unsafe
+from mcpspy.ui.tui.widgets.footer import KeyFooter
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 WIDE = 110
@@ -91,6 +95,8 @@ class SessionScreen(SessionBase):
         self._filter_off = ""
         self._ticked = 0.0
         self._last_snapshot: object = None
+        self._keys = KeyFooter()
+        self._footer: tuple[str, ...] = ()
 
     def compose(self) -> ComposeResult:
         self.set_class(self.app.size.width >= WIDE, "-wide")  # The breakpoints apply after the first frame.
@@ -99,11 +105,12 @@ class SessionScreen(SessionBase):
         yield self.panes
         yield self.filter
         yield self._status
-        yield Footer(compact=True)
+        yield self._keys
 
     def on_mount(self) -> None:
         """Start reading, and connect to a live session."""
         loader = self.loader
+        loader.uses_cache = len(loader.paths) == 1 and bool(getattr(self.app, "uses_cache", False))
         self.listing.can_follow = self.listing.follow = loader.is_live
         self.listing.focus()
         self._reading = self.run_worker(loader.read())
@@ -134,9 +141,21 @@ class SessionScreen(SessionBase):
     def on_filter_bar_changed(self, event: FilterBar.Changed) -> None:
         event.stop()
         row, model = self.listing.row, self.loader.model
+        if self.filter.active:
+            self._filter_off = ""
+        self.panes.detail.mark_filter(event.query.text or self._filter_off)
         if not event.query.text and row is not None:  # The last filtered row may not be the last row.
             self.listing.follow &= all(model.other(later) == row for later in range(row + 1, len(model)))
-        self.want(replace(self.view.options, query=event.query))
+        self.want(replace(self.view.options, query=event.query, problems=self.filter.problems))
+
+    def on_virtual_list_heading_clicked(self, event: VirtualList.HeadingClicked) -> None:
+        """Sort by a column; the latency bar is the latency."""
+        event.stop()
+        column = "latency" if event.column == "bar" else event.column
+        if column in list(SortOrder):
+            self.action_change_view(column)
+        else:
+            self.flash_message("rows can be sorted by time, latency and size")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Disable keys while a filter is typed, and those for held messages on other rows."""
@@ -155,6 +174,26 @@ class SessionScreen(SessionBase):
         return self.held_rows.leave_question
 
     @property
+    def footer(self) -> tuple[str, ...]:
+        """The tables of FOOTERS for the selected row, most important first."""
+        row, index = self.listing.row, self.loader.model.index
+        if row is None or row >= len(index):
+            return ("session",)
+        states = ["held"] if self.held_rows.here is not None else []
+        if self.focused is not self.listing:
+            return *states, "message", "session"
+        answer = index.answer(row) if self.view.options.exchanges else None
+        places = ((one, bisect_left(index.wrong, one)) for one in (row, answer) if one is not None)
+        if any(index.wrong[place : place + 1] == array("I", [one]) for one, place in places):
+            states.append("failed")
+        if self.loader.model.findings.of_both(index, row, exchanges=answer is not None):
+            states.append("finding")
+        if self.loader.is_live:
+            can_resend = index.request(row) is not None or index.kind(row) is RowKind.NOTIFICATION
+            states += ["request", "live"] if can_resend else ["live"]
+        return *states, "session"
+
+    @property
     def accepts_screen(self) -> bool:
         return self.app.screen is self and not self.filter.is_typed
 
@@ -167,7 +206,7 @@ class SessionScreen(SessionBase):
             self.flash_message(otherwise)
             return
         if not self.view.contains(row):
-            self.flash_message("that row is hidden (F toggles the filter; v, o, a and h show more rows)")
+            self.flash_message("that row is hidden (F toggles the filter; v and V show more rows)")
             return
         self.listing.follow = False
         self._list_updates.show(at_once=True)
@@ -202,14 +241,20 @@ class SessionScreen(SessionBase):
     # Actions of keys.
 
     def action_swap(self) -> None:
+        """Change between the list and the message; of a failed exchange, go to its response."""
+        row, index = self.listing.row, self.loader.model.index
+        explains = "failed" in self.footer and row is not None and index.answer(row) not in (None, row)
         self.panes.swap()
+        if explains and self.view.options.exchanges:
+            self.panes.show_response()
 
     def action_follow(self) -> None:
         self.listing.action_last()
 
     def action_error(self, step: int) -> None:
+        index = self.loader.model.index
         self.go(
-            self._navigation.next_of(self.loader.model.index.wrong, step),
+            self._navigation.next_of(chain(index.wrong, index.crashes), step),
             f"no error or protocol issue {WAY[step]}",
         )
 
@@ -256,6 +301,27 @@ class SessionScreen(SessionBase):
             self.flash_message("filter off (F to restore)")
         elif self._filter_off:
             self.filter.put(self._filter_off)
+
+    def action_match(self, step: int) -> None:
+        """Go to the next row that matches the filter, which may be off."""
+
+        async def go() -> None:
+            here = self.listing.row
+            row = await self._navigation.next_match(query, step)
+            if self.listing.row == here:
+                self.go(row, f"no row that matches the filter {WAY[step]}")
+
+        query = self.view.options.query
+        if not query.text and self._filter_off:
+            query = parse(self._filter_off, linted=True, allow_unsafe=allows_unsafe(self))
+        if query.text:
+            self.run_worker(go(), group="match", exclusive=True)
+        else:
+            self.flash_message("no filter (/ to filter)")
+
+    def action_problems(self) -> None:
+        """Show only problems, or all rows again. The cursor stays on its row, or returns to it."""
+        self.filter.limit(to_problems=not self.filter.problems)
 
     def action_change_view(self, what: str) -> None:
         options, text = changed_options(self.view.options, what, len(self.view))
@@ -321,21 +387,26 @@ class SessionScreen(SessionBase):
             self.panes.zoom(on=False)
         elif self.panes.is_reading:
             self.listing.focus()
+        elif self.filter.problems:
+            self.action_problems()
         elif self.filter.text:
             self.filter.clear()
         else:
-            await self.action_back()
+            await self._back("Leave this live session? It is still recorded." if self.loader.is_live else "")
 
     async def action_back(self) -> None:
-        """Go to the list of sessions, after a confirmation if this viewer holds messages."""
+        await self._back()
+
+    async def _back(self, question: str = "") -> None:
+        """Go to the list of sessions, after a confirmation if this viewer holds messages or there is a question."""
         from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
 
         async def sure(yes: bool | None) -> None:
             if yes:
                 await self.run_action("app.back")
 
-        if self.leave_question:
-            self.app.push_screen(ConfirmPrompt(self.leave_question), sure)
+        if question := self.leave_question or question:
+            self.app.push_screen(ConfirmPrompt(question, "leave", "stay"), sure)
         else:
             await self.run_action("app.back")
 
@@ -378,6 +449,9 @@ class SessionScreen(SessionBase):
         self._last_snapshot = self._snapshot()
         if self.held_rows.show():
             self.refresh_bindings()
+        elif self.footer != self._footer:
+            self._footer = self.footer
+            self._keys.show_state()
         self.background.filter_slice()  # Show new rows now instead of at the next tick.
         self._list_updates.show()
         if self._wanted is not None and self.view.processed > self._wanted:
@@ -389,9 +463,12 @@ class SessionScreen(SessionBase):
     def _update_status(self) -> None:
         loader, view, listing = self.loader, self.view, self.listing
         if not len(view) and not view.is_behind and len(loader.model):
-            hint = "Press esc to clear the filter, or v, o, a, h for more rows."
+            hint = "Press esc to clear the filter, or v or V to show more rows."
             listing.empty = [("No matching rows.", None), (hint, None)]
-        self._title.set_text(*title(loader, self.size.width - 2))
+            if self.filter.problems:
+                found = "No problems match the filter." if self.filter.active else "No problems."
+                listing.empty = [(found, None), ("Press P or esc to show all rows.", None)]
+        self._title.set_text(*title(loader, view, self.size.width - 2))
         unseen = self._list_updates.unseen
         self._status.show_status(
             sentence(loader), position(loader, view, listing.cursor, follows=listing.follow, new=unseen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -74,13 +75,13 @@ def note(screen: SessionBase) -> None:
         screen.panes.look()
 
     if row is not None:
-        question = "Note on this row (exported with x):"
-        screen.app.push_screen(TextPrompt(question, notes.get(row, "")), written)
+        question = "Note on this row (exported with x; empty: no note):"
+        screen.app.push_screen(TextPrompt(question, notes.get(row, ""), done="save"), written)
 
 
 def export(screen: SessionBase) -> None:
     """Save the marked rows, or else all shown rows, under a file name that the user enters."""
-    from mcpspy.ui.tui.session.export import saved
+    from mcpspy.ui.tui.session.export import free_name, saved
     from mcpspy.ui.tui.widgets.prompts import TextPrompt
 
     loader, listing = screen.loader, screen.listing
@@ -89,12 +90,35 @@ def export(screen: SessionBase) -> None:
     what = plural(len(rows), "marked row" if marked else "row")
     header, kind = loader.model.header, "md" if len(loader.paths) > 1 else "jsonl"
 
-    def named(name: str | None) -> None:
-        if name:
-            screen.do(saved(loader, Path(name).expanduser(), rows, listing.notes))
+    def path_of(name: str) -> str:
+        return os.path.abspath(os.path.expanduser(name))
+
+    async def save(name: str) -> None:
+        screen.flash_message(await saved(loader, Path(path_of(name)), rows, listing.notes))
+
+    def about(name: str) -> str:
+        path = path_of(name)
+        return f"in {os.path.dirname(path)}{': this file exists' if name and os.path.exists(path) else ''}"
 
     question = f"Export {what} to .jsonl (recording) or .md (document):"
-    screen.app.push_screen(TextPrompt(question, f"{slug(header.name)}-{header.id[:4]}.{kind}"), named)
+    name = free_name(f"{slug(header.name)}-{header.id[:4]}", kind)
+    screen.app.push_screen(TextPrompt(question, name, done="save", about=about, act=save))
+
+
+def row_kinds(screen: SessionBase) -> None:
+    """Open the menu of which kinds of rows are shown."""
+    from mcpspy.ui.tui.session.message_list import ROW_KINDS
+    from mcpspy.ui.tui.widgets.menu import MenuOption, ToggleMenu
+
+    options = [MenuOption(name[0], label, name) for name, label in ROW_KINDS.items()]
+    screen.app.push_screen(
+        ToggleMenu(
+            "Rows shown",
+            options,
+            lambda name: getattr(screen.view.options, name),
+            screen.action_change_view,
+        )
+    )
 
 
 def _to_row(screen: SessionBase) -> Callable[[int | None], None]:
@@ -114,4 +138,5 @@ SUBSCREENS: dict[str, Callable[[SessionBase], None]] = {
     "diff": diff,
     "note": note,
     "export": export,
+    "rows": row_kinds,
 }

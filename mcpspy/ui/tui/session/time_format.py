@@ -43,7 +43,7 @@ def shown(way: TimeFormat, at: float, before: float, started: datetime | None) -
 
 
 def width(way: TimeFormat, last: float) -> int:
-    return 12 if way is TimeFormat.ABSOLUTE else max(7, len(rows.moment(last)) + (way is TimeFormat.DELTA))
+    return 12 if way is TimeFormat.ABSOLUTE else max(5, len(rows.moment(last)) + (way is TimeFormat.DELTA))
 
 
 @lru_cache(maxsize=64)

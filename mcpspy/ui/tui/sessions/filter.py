@@ -40,7 +40,9 @@ class SessionFilter:
         self.text = text.strip()
         self._tests = _tests(text)
 
-    def __call__(self, sessions: Sequence[Summary]) -> list[Summary]:
+    def __call__(self, sessions: Sequence[Summary]) -> Sequence[Summary]:
+        if not self._tests:
+            return sessions
         return [summary for summary in sessions if all(test(summary) for test in self._tests)]
 
 

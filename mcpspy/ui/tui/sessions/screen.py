@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
-from textual.widgets import Footer
 from textual.worker import Worker, WorkerError
 
 from mcpspy.analysis import rows
@@ -26,6 +26,7 @@ from mcpspy.ui.tui.sessions.filter import SessionFilterBar
 from mcpspy.ui.tui.sessions.session_list import SessionList, about, command, nothing, question, refusal, title
 from mcpspy.ui.tui.widgets.base import SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece
+from mcpspy.ui.tui.widgets.footer import KeyFooter
 from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
@@ -38,13 +39,15 @@ class SessionsScreen(Screen[None]):
 
     HELP_NAME = "sessions"
 
+    footer = ("sessions",)
+
     AUTO_FOCUS = "#list"
 
     def __init__(self, catalog: Catalog) -> None:
         super().__init__()
         self._catalog = catalog
         self._counts = CountCache(catalog)
-        self._sessions: list[Summary] = []
+        self._sessions: Sequence[Summary] = []
         self._has_looked = False
         self._elsewhere: list[str] = []
         """Other folders that have live sessions, searched once, if this folder has no sessions."""
@@ -63,7 +66,7 @@ class SessionsScreen(Screen[None]):
         yield self._list
         yield self._bar
         yield self._status
-        yield Footer(compact=True)
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         self._update_status()
@@ -96,9 +99,7 @@ class SessionsScreen(Screen[None]):
         here, marked = self._list.chosen, self._list.marked
         other = next((one for one in self._sessions if one.path == self._list.compared), None)
         if len(marked) > 2:
-            self._flash_message(
-                f"{len(marked)} sessions marked; a diff needs two (space to unmark)", rows.BAD
-            )
+            self._flash_message(f"{len(marked)} sessions marked; a diff needs two (m to unmark)", rows.BAD)
         elif len(marked) == 2:
             self._compare(*marked)
         elif here is None:
@@ -187,7 +188,7 @@ class SessionsScreen(Screen[None]):
                 self._sessions = await asyncio.to_thread(self._catalog.look, reread=forced)
                 self._elsewhere = [] if self._sessions else self._elsewhere
                 is_first, self._has_looked = not self._has_looked, True
-                self._counts.keep([summary.path for summary in self._sessions])
+                self._counts.keep(self._sessions)
                 self._show()
                 if is_first and not self._sessions:
                     self._elsewhere = await asyncio.to_thread(_other_folders, str(self._catalog.folder))
@@ -215,7 +216,8 @@ class SessionsScreen(Screen[None]):
     async def _delete(self, sessions: list[Summary], live: int) -> None:
         try:
             files = [path for summary in sessions for path in await asyncio.to_thread(files_of, summary)]
-            if not await self.app.push_screen_wait(ConfirmPrompt(question(sessions, len(files), live))):
+            asked = ConfirmPrompt(question(sessions, len(files), live), "delete for good", "keep")
+            if not await self.app.push_screen_wait(asked):
                 return
             for summary in sessions:
                 await asyncio.to_thread(delete, summary)

@@ -6,9 +6,9 @@ The cursor and the marks stay on their sessions when others appear, vanish or mo
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -40,6 +40,7 @@ class SessionRow(NamedTuple):
     started: str
     messages: str
     errors: str
+    issues: str
     pending: str
     exit: str
     tones: dict[str, str | None]
@@ -48,7 +49,7 @@ class SessionRow(NamedTuple):
 def session_row(summary: Summary, counts: SessionCounts | None, now: datetime) -> SessionRow:
     """Return the cells of one session; `counts` is None until counted."""
     header, note = summary.header, summary.exit
-    messages, errors, pending = _counted(summary, counts)
+    messages, errors, issues, pending = _counted(summary, counts)
     return SessionRow(
         state=f"{GLYPHS[summary.state]} {summary.state}",
         name=sanitize(header.name),
@@ -58,24 +59,26 @@ def session_row(summary: Summary, counts: SessionCounts | None, now: datetime) -
         started=moment(header.started, now),
         messages=messages,
         errors=errors,
+        issues=issues,
         pending=pending,
         exit="not reached" if summary.has_failed else rows.ending(note),
         tones={
             "state": TONES[summary.state],
             "messages": None if counts else rows.QUIET,
             "errors": rows.BAD if counts and counts.errors else rows.QUIET,
+            "issues": rows.ISSUE if counts and counts.issues else rows.QUIET,
             "pending": rows.OPEN if counts and counts.pending else rows.QUIET,
             "exit": rows.BAD if summary.has_failed or (note and rows.ended_badly(note)) else None,
         },
     )
 
 
-def _counted(summary: Summary, counts: SessionCounts | None) -> tuple[str, str, str]:
+def _counted(summary: Summary, counts: SessionCounts | None) -> tuple[str, str, str, str]:
     if counts is not None:
-        return str(counts.messages), str(counts.errors), str(counts.pending)
+        return str(counts.messages), str(counts.errors), str(counts.issues), str(counts.pending)
     if is_too_large(summary):
-        return f"~{summary.entries}", NEVER, NEVER
-    return UNKNOWN, UNKNOWN, UNKNOWN
+        return f"~{summary.entries}", NEVER, NEVER, NEVER
+    return UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN
 
 
 MARKED = "*"
@@ -83,28 +86,34 @@ MARKED = "*"
 COMPARED = "±"
 """Mark of the session chosen for a diff."""
 
-_MOVES = [
-    replace(binding, key=binding.key.replace(",space", ""))
-    for binding in VirtualList.BINDINGS
-    if isinstance(binding, Binding)
-]
-
 
 class SessionList(VirtualList, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
-        *_MOVES,
-        Binding("space", "mark", "mark or unmark session", show=False, id="sessions.mark"),
+        *VirtualList.BINDINGS,
+        Binding("m", "mark", "mark or unmark session", show=False, id="sessions.mark"),
     ]
 
-    COLUMNS: ClassVar[tuple[Column, ...]] = SESSIONS
+    HELP_NAME = "list of sessions"
 
     def __init__(self, counts: Mapping[Path, SessionCounts], *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._counts = counts
-        self._sessions: list[Summary] = []
+        self._sessions: Sequence[Summary] = []
         self._marks: set[Path] = set()
         self.compared: Path | None = None
         """The session chosen for a diff."""
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """The columns; only live sessions have pending requests."""
+        is_live = any(summary.state is RecordingState.LIVE for summary in self._sessions)
+        return [column for column in SESSIONS if is_live or column.name != "pending"]
+
+    def growing(self, index: int) -> Iterable[tuple[str, str]]:
+        """Yield the names and the exit of a session."""
+        summary = self._sessions[index]
+        row_text = session_row(summary, None, datetime.now().astimezone())
+        return ((name, getattr(row_text, name)) for name in ("name", "server", "client", "exit"))
 
     @property
     def chosen(self) -> Summary | None:
@@ -112,21 +121,20 @@ class SessionList(VirtualList, inherit_bindings=False):
 
     @property
     def marked(self) -> list[Summary]:
-        return [summary for summary in self._sessions if summary.path in self._marks]
+        return [summary for summary in self._sessions if summary.path in self._marks] if self._marks else []
 
     @property
     def wanted(self) -> list[Summary]:
         """The marked sessions, or else the one under the cursor."""
         return self.marked or ([self.chosen] if self.chosen else [])
 
-    def by_interest(self) -> list[Summary]:
-        """Return the sessions in the order to count: under the cursor, in view, the others."""
+    def by_interest(self) -> Iterator[Summary]:
+        """Return the sessions in the order to count: under the cursor, in view, all."""
         top = self.scroll_offset.y
         view = self._sessions[top : top + self.size.height]
-        ordered = [*([self.chosen] if self.chosen else []), *view, *self._sessions]
-        return list({summary.path: summary for summary in ordered}.values())
+        return chain([self.chosen] if self.chosen else [], view, self._sessions)
 
-    def show(self, sessions: list[Summary]) -> None:
+    def show(self, sessions: Sequence[Summary]) -> None:
         """Show sessions; the cursor stays on its session."""
         chosen, is_new = self.chosen, sessions != self._sessions
         self._sessions = sessions
@@ -141,7 +149,9 @@ class SessionList(VirtualList, inherit_bindings=False):
             self.refresh()
         self.post_message(self.Moved())
 
-    def forget_all_but(self, sessions: list[Summary]) -> None:
+    def forget_all_but(self, sessions: Sequence[Summary]) -> None:
+        if not self._marks and self.compared is None:
+            return
         paths = {summary.path for summary in sessions}
         self._marks &= paths
         if self.compared not in paths:
@@ -192,7 +202,8 @@ NAMED = 5
 
 
 def title(shown: int, sessions: Sequence[Summary], marked: int) -> tuple[list[Piece], list[Piece]]:
-    live = sum(summary.state is RecordingState.LIVE for summary in sessions)
+    """Return the title of the list of sessions, of which live ones come first."""
+    live = sum(1 for _ in takewhile(lambda summary: summary.state is RecordingState.LIVE, sessions))
     of = f"{shown:,} of " if shown != len(sessions) else ""
     counts: list[Piece] = [(f"{of}{plural(len(sessions), 'session')}", None)]
     if live:

@@ -6,10 +6,12 @@ their width, and one wrong width shifts everything to its right.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len, get_character_cell_size
+
+from mcpspy.ui.cli.show_layout import LONGEST_ID, elide, shorten_subject, tail
 
 Piece = tuple[str, str | None]
 """Text and its role."""
@@ -115,6 +117,16 @@ class Column(NamedTuple):
     rank: int
     """The column with the highest rank is removed first when space is short."""
     right: bool = False
+    enough: int = 0
+    """Width that it needs before a column of the rank `EXTRA` or a higher one is shown."""
+    shorten: Callable[[str, int], str] = cut
+
+    def needing(self, width: int) -> Column:
+        """Return this column for texts of at most N columns: it grows no further, and needs no more."""
+        width = max(width, cells(self.head))
+        return self._replace(
+            least=min(self.least, width), most=min(self.most, width), enough=min(self.enough, width)
+        )
 
 
 class PlacedColumn(NamedTuple):
@@ -126,6 +138,9 @@ GAP = 1
 WIDE_GAP = 2
 ROOMY = 100
 
+EXTRA = 6
+"""Rank from which on a column is shown only if the more important ones have enough space."""
+
 
 def gap_at(width: int) -> int:
     return WIDE_GAP if width >= ROOMY else GAP
@@ -135,32 +150,53 @@ def share(columns: Sequence[Column], width: int) -> list[PlacedColumn]:
     """Return the columns that fit, with their widths; columns that can grow share the remaining space evenly."""
     gap = gap_at(width)
     kept = list(columns)
-    while len(kept) > 1 and sum(c.least for c in kept) + gap * (len(kept) - 1) > width:
-        kept.remove(max(kept, key=lambda column: column.rank))
+    while len(kept) > 1:
+        last = max(kept, key=lambda column: column.rank)
+        wanted = (max(c.least, c.enough if last.rank >= EXTRA else 0) for c in kept)
+        if sum(wanted) + gap * (len(kept) - 1) <= width:
+            break
+        kept.remove(last)
     widths = [column.least for column in kept]
     left = width - sum(widths) - gap * (len(kept) - 1)
-    while left > 0 and (growing := [i for i, c in enumerate(kept) if widths[i] < c.most]):
-        step = max(left // len(growing), 1)
-        for index in growing[:left]:
-            more = min(step, kept[index].most - widths[index], left)
-            widths[index] += more
-            left -= more
+    for limits in ([column.enough for column in kept], [column.most for column in kept]):
+        while left > 0 and (growing := [i for i, limit in enumerate(limits) if widths[i] < limit]):
+            step = max(left // len(growing), 1)
+            for index in growing[:left]:
+                more = min(step, limits[index] - widths[index], left)
+                widths[index] += more
+                left -= more
     return [PlacedColumn(column, min(wide, max(width, 0))) for column, wide in zip(kept, widths, strict=True)]
 
 
-def heading(columns: Sequence[Column], width: int) -> str:
-    heads = (pad(column.head, wide, right=column.right) for column, wide in share(columns, width))
-    return (" " * gap_at(width)).join(heads)
+def heading(placed: Sequence[PlacedColumn], width: int) -> str:
+    return (" " * gap_at(width)).join(pad(column.head, wide, right=column.right) for column, wide in placed)
 
 
-def joined(cells: Sequence[Piece], placed: Sequence[PlacedColumn], width: int) -> list[Piece]:
-    """Return a line of cells; the last one may use the rest of the width."""
-    gap = " " * gap_at(width)
+def joined(row: Sequence[Piece], placed: Sequence[PlacedColumn], width: int) -> list[Piece]:
+    """Return a line of cells. A long cell also uses the columns of empty cells after it.
+
+    If there are fewer cells than columns, the last one is a text that uses the rest of the line.
+    """
+    gap = gap_at(width)
     pieces: list[Piece] = []
-    for (text, role), (column, wide) in zip(cells[:-1], placed, strict=False):
-        pieces.append((pad(steady(text), wide, right=column.right) + gap, role))
-        width -= wide + len(gap)
-    return [*pieces, *((pad(steady(text), width), role) for text, role in cells[-1:])]
+    place, last = 0, len(row) - 1
+    while place <= last:
+        text, role = steady(row[place][0]), row[place][1]
+        column, wide = placed[place]
+        if not column.right:
+            while place < last and cells(text) > wide and not row[place + 1][0]:
+                place += 1
+                wide += gap + placed[place].width
+        if place == last:
+            wide = width
+        if cells(text) > wide:
+            text = (cut if place == last < len(placed) - 1 else column.shorten)(text, wide)
+        pieces.append(
+            (pad(text, wide, right=column.right and place < last) + " " * gap * (place < last), role)
+        )
+        width -= wide + gap
+        place += 1
+    return pieces
 
 
 def fitted(pieces: Sequence[Piece], width: int) -> list[Piece]:
@@ -177,42 +213,43 @@ def fitted(pieces: Sequence[Piece], width: int) -> list[Piece]:
     return kept
 
 
+_METHOD = Column("method", "method", 10, 40, 1, enough=10, shorten=elide)
+_SUBJECT = Column("subject", "target", 8, 400, 3, enough=16, shorten=shorten_subject)
+_ID = Column("id", "id", 4, LONGEST_ID, 6, shorten=tail)
+_STATUS = Column("status", "status", 10, 400, 2, enough=30)
+
 MESSAGES = (
-    Column("time", "time", 7, 7, 6, right=True),
+    Column("time", "time", 5, 7, 5, right=True),
     Column("stream", "client", 6, 16, 8),
     Column("finding", "", 1, 1, 0),
     Column("arrow", "", 1, 1, 0),
-    Column("method", "method", 14, 30, 1),
-    Column("subject", "target", 8, 400, 2),
-    Column("id", "id", 4, 6, 5),
+    _METHOD,
+    _SUBJECT,
+    _ID,
     Column("latency", "latency", 8, 8, 4, right=True),
     Column("size", "size", 6, 6, 7, right=True),
-    Column("status", "status", 10, 400, 3),
+    _STATUS,
 )
 
 EXCHANGES = (
-    Column("time", "time", 7, 7, 7, right=True),
-    Column("stream", "client", 6, 16, 5),
-    Column("finding", "", 1, 1, 0),
-    Column("arrow", "", 1, 1, 0),
-    Column("method", "method", 14, 20, 1),
-    Column("subject", "target", 14, 400, 2),
-    Column("id", "id", 4, 6, 6),
+    *MESSAGES[:7],
     Column("latency", "latency", 9, 9, 4, right=True),
     Column("bar", "", 8, 8, 9),
-    Column("size", "size", 13, 13, 8, right=True),
-    Column("status", "status", 10, 400, 3),
+    Column("size", "size", 13, 13, 7, right=True),
+    _STATUS,
 )
+"""The time is more important than client, id and size, and the status takes what the other columns leave."""
 
 SESSIONS = (
     Column("state", "state", 7, 7, 0),
-    Column("name", "name", 12, 30, 1),
-    Column("server", "server", 12, 36, 6),
-    Column("client", "client", 12, 36, 8),
-    Column("revision", "revision", 10, 10, 7),
-    Column("started", "started", 12, 12, 5),
-    Column("messages", "messages", 8, 8, 3, right=True),
+    Column("name", "name", 12, 60, 1, enough=24),
+    Column("server", "server", 12, 60, 7, enough=24),
+    Column("client", "client", 12, 60, 8, enough=20),
+    Column("revision", "revision", 10, 10, 9),
+    Column("started", "started", 12, 12, 6),
+    Column("messages", "messages", 8, 8, 4, right=True),
     Column("errors", "errors", 6, 6, 2, right=True),
-    Column("pending", "pending", 7, 7, 4, right=True),
-    Column("exit", "exit", 6, 18, 9),
+    Column("issues", "issues", 6, 6, 3, right=True),
+    Column("pending", "pending", 7, 7, 5, right=True),
+    Column("exit", "exit", 6, 18, 5),
 )

@@ -2,46 +2,97 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
-from textual.widgets import Footer, Input, Static
+from textual.screen import ModalScreen, ScreenResultType
+from textual.widgets import Input, Static
+
+from mcpspy.core.sanitize import sanitize
+from mcpspy.errors import McpspyError
 
 
-class TextPrompt(ModalScreen[str | None]):
+class Prompt(ModalScreen[ScreenResultType]):
+    """A screen that is dismissed once: keys that arrive too fast would dismiss the screen below."""
+
+    def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
+        return super().dismiss(result) if self in self.app.screen_stack[-1:] else AwaitComplete()
+
+
+class TextPrompt(Prompt[str | None]):
     """A prompt for a line of text; dismissed with the text, or None if the user cancels."""
 
     CSS = """
     TextPrompt { align: center middle; background: $background 60%; }
     TextPrompt #ask { width: 76; max-width: 100%; height: auto; padding: 0 1; background: $surface;
                border: solid $primary; }
-    TextPrompt Input { border: none; padding: 0; height: 1; background: $surface; }
+    TextPrompt Input { border: none; padding: 0; height: 1; background: $panel; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "cancel", id="ask.leave")]
 
     HELP_NAME = "prompt"
 
-    def __init__(self, question: str, answer: str = "") -> None:
+    def __init__(
+        self,
+        question: str,
+        answer: str = "",
+        *,
+        done: str = "confirm",
+        about: Callable[[str], str] | None = None,
+        act: Callable[[str], Awaitable[object]] | None = None,
+    ) -> None:
+        """`done` is the verb of Enter, `about` returns a line about the typed text.
+
+        `act` uses the text before the prompt is dismissed. If it raises McpspyError, the prompt shows why and stays.
+        """
         super().__init__()
         self._question = question
         self._answer = answer
+        self._keys = f"enter: {done}   esc: cancel"
+        self._about = about
+        self._act = act
+        self._line = Static("", id="about", markup=False)
 
     def compose(self) -> ComposeResult:
         with Vertical(id="ask"):
             yield Static(self._question, markup=False)
             yield Input(self._answer, compact=True, select_on_focus=False)
+            if self._about is not None or self._act is not None:
+                yield self._line
+            yield Static(self._keys, classes="role--quiet", markup=False)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._show(self._about(event.value.strip()) if self._about is not None else "", "quiet")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        self.dismiss(event.value.strip())
+        text = event.value.strip()
+        if self._act is None or not text:
+            self.dismiss(text)
+        else:
+            self.run_worker(self._used(self._act, text), exclusive=True)
+
+    async def _used(self, act: Callable[[str], Awaitable[object]], text: str) -> None:
+        try:
+            await act(text)
+        except McpspyError as error:
+            self._show(str(error), "bad")
+        else:
+            self.dismiss(text)
+
+    def _show(self, text: str, role: str) -> None:
+        self._line.update(sanitize(text))
+        self._line.set_classes([f"role--{role}"])
 
 
-class ConfirmPrompt(ModalScreen[bool]):
+class ConfirmPrompt(Prompt[bool]):
     """A yes/no question; the text must be sanitized."""
 
     CSS = """
@@ -57,28 +108,31 @@ class ConfirmPrompt(ModalScreen[bool]):
 
     HELP_NAME = "confirmation"
 
-    def __init__(self, question: str) -> None:
+    def __init__(self, question: str, yes: str = "yes", no: str = "no") -> None:
+        """`yes` and `no` are the words for what the two keys do."""
         super().__init__()
         self.question = question
+        self._keys = f"y: {yes}   n or esc: {no}"
 
     def compose(self) -> ComposeResult:
-        yield Static(Text(f"{self.question}  y/n"), id="question")
-        yield Footer(compact=True)
+        yield Static(Text.assemble(f"{self.question}\n", (self._keys, "bold")), id="question")
 
 
 CODE, MESSAGE = -32603, "Internal error"
 """Code and message of an internal error, by JSON-RPC 2.0, section 5.1."""
 
+CODES = "code (-32601 method not found, -32602 invalid params, -32603 internal):"
 
-class ErrorPrompt(ModalScreen[tuple[int, str] | None]):
+
+class ErrorPrompt(Prompt[tuple[int, str] | None]):
     """A prompt for an error code and message; dismissed with both, or None if the user cancels."""
 
     CSS = """
     ErrorPrompt { align: center middle; background: $background 60%; }
     ErrorPrompt #refusal { width: 76; max-width: 100%; height: auto; padding: 0 1; background: $surface;
                        border: solid $primary; }
-    ErrorPrompt Input { border: none; padding: 0; height: 1; background: $surface; }
-    ErrorPrompt Input:focus { background: $panel; }
+    ErrorPrompt Input { border: none; padding: 0; height: 1; background: $panel; }
+    ErrorPrompt Input:focus { background: $primary-muted; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -98,11 +152,13 @@ class ErrorPrompt(ModalScreen[tuple[int, str] | None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="refusal"):
             yield Static(f"Answer {self._name} with an error instead of forwarding it:", markup=False)
-            yield Static("code (integer):", classes="role--quiet", markup=False)
+            yield Static(CODES, classes="role--quiet", markup=False)
             yield self._code
             yield Static("message:", classes="role--quiet", markup=False)
             yield self._message
             yield self._error_line
+            keys = "enter: next field, then send   tab: other field   esc: keep it held"
+            yield Static(keys, classes="role--quiet", markup=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Move from the code to the message, then dismiss the prompt."""

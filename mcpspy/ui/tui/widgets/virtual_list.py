@@ -6,7 +6,7 @@ contain anything a server sends.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from rich.style import Style
@@ -17,7 +17,18 @@ from textual.message import Message
 from textual.strip import Strip
 
 from mcpspy.ui.tui.widgets.base import LineScrollView
-from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, cut, heading, joined, share, steady
+from mcpspy.ui.tui.widgets.columns import (
+    Column,
+    Piece,
+    PlacedColumn,
+    cells,
+    cut,
+    gap_at,
+    heading,
+    joined,
+    share,
+    steady,
+)
 
 SELECTED = "▸"
 """Mark of the row under the cursor, for terminals that do not show colours."""
@@ -38,7 +49,7 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "next row", show=False, id="list.down"),
         Binding("up,k", "move(-1)", "previous row", show=False, id="list.up"),
-        Binding("pagedown,space", "page(1)", "page down", show=False, id="list.page-down"),
+        Binding("pagedown", "page(1)", "page down", show=False, id="list.page-down"),
         Binding("pageup", "page(-1)", "page up", show=False, id="list.page-up"),
         Binding("home,g", "first", "first row", show=False, id="list.first"),
         Binding("end,G", "last", "last row", show=False, id="list.last"),
@@ -53,6 +64,13 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
     class Moved(Message):
         """Posted when the cursor moves to another row, or its row changes."""
 
+    class HeadingClicked(Message):
+        """Posted when the user clicks the heading of a column."""
+
+        def __init__(self, column: str) -> None:
+            super().__init__()
+            self.column = column
+
     class Opened(Message):
         """Posted when the user opens the row under the cursor."""
 
@@ -65,6 +83,8 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
         self.follow = False
         """True if the cursor stays on the last row as rows are added."""
         self.empty: list[Piece] = []
+        self.needs: dict[str, int] = {}
+        """Column → columns of the widest text drawn so far, for columns that grow with their texts."""
         self._placed: list[PlacedColumn] = []
         self._width = self._wide = self._top = 0
         self._at_cursor = self._of_heading = Style()
@@ -81,6 +101,15 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
     def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:
         """Return the cells of a row; with fewer cells than columns, the last one may use the rest of the line."""
         raise NotImplementedError
+
+    def growing(self, index: int) -> Iterable[tuple[str, str]]:
+        """Yield the columns that grow with their texts, and their texts in a row."""
+        return ()
+
+    def place(self, columns: Sequence[Column], width: int) -> list[PlacedColumn]:
+        """Return the columns that fit, no wider than the texts drawn so far need."""
+        needs = self.needs
+        return share([c.needing(needs[c.name]) if c.name in needs else c for c in columns], width)
 
     def line(self, index: int, width: int) -> list[Piece]:
         return joined(self.cells(index, self._placed), self._placed, width)
@@ -140,7 +169,14 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
 
     def on_click(self, event: events.Click) -> None:
         index = int(event.y) - 1 + self.scroll_offset.y
-        if event.y < 1 or index >= self.count:
+        if event.y < 1:
+            at, gap = 2, gap_at(self._width - MARGIN)
+            for column, wide in self._placed:
+                if at <= event.x < at + wide:
+                    self.post_message(self.HeadingClicked(column.name))
+                at += wide + gap
+            return
+        if index >= self.count:
             return
         self.select(index)
         if event.chain == 2:
@@ -156,7 +192,8 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
     def prepare(self) -> None:
         self._width, self._wide = self.scrollable_content_region.width, self.outer_size.width
         self._top = self.scroll_offset.y
-        placed = share(self.columns, self._width - MARGIN)
+        self._measure()
+        placed = self.place(self.columns, self._width - MARGIN)
         at_cursor = self._ground + self.get_component_rich_style("row--cursor", partial=True)
         if (placed, at_cursor) != (self._placed, self._at_cursor):
             was_placed, self._placed, self._at_cursor = self._placed, placed, at_cursor
@@ -171,7 +208,8 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
         pieces: list[Piece] = []
         if y == 0:
             ground = self._of_heading
-            pieces = [("  ", None), (heading(self.columns, width - MARGIN), None)]
+            placed = self.place(self.columns, width - MARGIN)
+            pieces = [("  ", None), (heading(placed, width - MARGIN), None)]
         elif self.count == 0 and 0 <= y - 2 < len(self.empty):
             text, role = self.empty[y - 2]
             pieces = [("  ", None), (cut(steady(text), width - 2), role)]
@@ -181,6 +219,14 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
             pieces = [(f"{self.mark(index):<2}", None), *self.line(index, width - MARGIN)]
         # As wide as the widget: the scrollbar covers its end.
         return Strip(self.paint(pieces, self._wide, ground), self._wide)
+
+    def _measure(self) -> None:
+        """Measure the rows that will be drawn."""
+        needs = self.needs
+        for y in range(self.HEADS, self.size.height):
+            if y not in self._drawn and (index := y - 1 + self._top) < self.count:
+                for name, text in self.growing(index):
+                    needs[name] = max(needs.get(name, 0), cells(text))
 
     def _page(self) -> int:
         return max(self.size.height - 1, 1)

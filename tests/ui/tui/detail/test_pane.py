@@ -286,14 +286,14 @@ async def test_a_value_too_large_for_the_clipboard_is_not_copied() -> None:
 
 async def test_side_by_side_and_switching_between_messages() -> None:
     async with reading(size=(120, 30)) as screen:
-        await screen.press("j", "s")
+        await screen.press("j", "p")
         await screen.on("{")
         await screen.press("j", "\\")
         await screen.until(lambda: any("request tools" in x and "response tools" in x for x in screen.lines))
         await screen.on('"jsonrpc": "2.0",')
-        await screen.press("j", "s", "j", "j")
+        await screen.press("j", "p", "j", "j")
         await screen.on('"params": {')
-        await screen.press("\\", "s", "s")
+        await screen.press("\\", "p", "p")
         await screen.on("{")
         await screen.until(lambda: "│" not in screen.text)
 
@@ -305,7 +305,7 @@ async def test_side_by_side_needs_width_and_two_messages() -> None:
     async with reading(Document([REQUEST])) as screen:
         await screen.press("\\")
         await screen.shows("only one message")
-        await screen.press("s")
+        await screen.press("p")
         await screen.shows("only one message")
 
 

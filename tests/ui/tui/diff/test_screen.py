@@ -180,9 +180,9 @@ async def test_unreadable_files_are_reported_and_can_be_reloaded() -> None:
     pair = Fixed(trouble, CannotStart("b.jsonl: Input/output error"), DIFFERENCE)
     async with alone(shown_of(pair)) as shown:
         await shown.shows("a\\x1b.jsonl: No such file", "look again with r", "r reloads both")
-        await shown.press("enter", "n", "y", "r")
+        await shown.press("enter", "n", "y", "ctrl+r")
         await shown.shows("b.jsonl: Input/output error")
-        await shown.press("r")
+        await shown.press("ctrl+r")
         await shown.shows("12 → 15")
 
 
@@ -197,6 +197,17 @@ async def test_capital_s_swaps_the_sides_and_t_ignores_dates() -> None:
         await shown.press("t")
         await shown.until(lambda: len(pair.asked) == 4)
         assert [options.dates for options in pair.asked] == [False, False, True, False]
+
+
+async def test_v_ignores_values_that_change_from_run_to_run() -> None:
+    pair = Fixed(DIFFERENCE)
+    async with alone(shown_of(pair)) as shown:
+        await shown.shows("- the old   + the new")
+        await shown.press("v")
+        await shown.shows("ids, times and ports are ignored", "· volatile ignored")
+        await shown.press("v")
+        await shown.until(lambda: len(pair.asked) == 3)
+        assert [options.volatile for options in pair.asked] == [False, True, False]
 
 
 async def test_lines_are_built_again_when_the_window_is_resized() -> None:
@@ -232,16 +243,16 @@ async def test_d_on_two_sessions_compares_them(opened: Any, make_recording: Make
         await screen.until(lambda: isinstance(screen.app.screen, DiffScreen))
         await screen.press("q")
         await screen.shows("3 sessions", "watching")
-        await screen.press("g", "space", "space", "d")
+        await screen.press("g", "m", "m", "d")
         await screen.until(lambda: isinstance(screen.app.screen, DiffScreen))
         await screen.press("escape")
         await screen.shows("2 marked")
-        await screen.press("G", "space", "d")
+        await screen.press("G", "m", "d")
         await screen.shows("3 sessions marked; a diff needs two")
         await screen.press("escape", "d")
         await screen.shows("diff weather with …")
         listed._list.chosen.path.unlink()
-        await screen.press("r")
+        await screen.press("ctrl+r")
         await screen.shows("2 sessions", "watching")
         assert "esc cancel" not in screen.text
 
@@ -251,7 +262,7 @@ async def test_enter_opens_the_newer_session_at_the_change(opened: Any, make_rec
     new = make_recording([*NEW[:2], *call(9, "more", "x"), *NEW[2:]], name="new")
     async with opened(size=(120, 30)) as screen:
         await screen.shows("2 sessions")
-        await screen.press("space", "G" if screen.app.screen._list.cursor == 0 else "g", "d")
+        await screen.press("m", "G" if screen.app.screen._list.cursor == 0 else "g", "d")
         await screen.shows("- old", "+ new", "1 breaking · 3 different", "12 → 15", "tools/call more")
         screen.app.screen.query_one("#diff").move_to(
             next(n for n, row in enumerate(screen.app.screen._list.rows) if "wind" in row.text)
@@ -268,7 +279,7 @@ async def test_enter_opens_the_newer_session_at_the_change(opened: Any, make_rec
         assert screen.session.loader.path == old
         await screen.press("q")
         old.unlink()
-        await screen.press("r")
+        await screen.press("ctrl+r")
         await screen.shows(old.name, "r reloads both")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from textual.app import App
@@ -11,12 +11,15 @@ from textual.app import App
 from mcpspy.errors import CannotStart
 from mcpspy.ui.tui.intercept import editor
 from mcpspy.ui.tui.intercept.editor import LARGEST, EditorScreen, problems
+from mcpspy.ui.tui.theme import COMPONENTS
 from tests.ui.tui.conftest import Screen
 from tests.ui.tui.intercept.conftest import call
 
 
 class Alone(App[None]):
     """An application with only the editor."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS
 
     def __init__(self, original: str) -> None:
         super().__init__()
@@ -45,7 +48,7 @@ async def test_invalid_json_is_sent_after_a_second_ctrl_s() -> None:
         screen = Screen(app, pilot)  # type: ignore[arg-type]
         await screen.shows("a call", "unchanged; ctrl-s sends")
         await screen.press("Q", "ctrl+s")
-        await screen.shows("invalid JSON: line 1, column 1: Expecting value", "press ctrl-s again")
+        await screen.shows("invalid JSON: line 7, column 19: Expecting property name", "press ctrl-s again")
         assert app.sent == []
         await screen.press("x", "ctrl+s")
         assert app.sent == [], "the text has changed"
@@ -55,7 +58,7 @@ async def test_invalid_json_is_sent_after_a_second_ctrl_s() -> None:
         app.refuses = False
         await screen.press("ctrl+s")
         await screen.until(lambda: app.left == [None])
-        assert app.sent == ["Qx" + app.original]
+        assert app.sent == [app.original.replace("{}", "{Qx}")]
 
 
 async def test_a_long_text_is_edited_externally(monkeypatch: pytest.MonkeyPatch) -> None:

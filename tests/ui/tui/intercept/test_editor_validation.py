@@ -55,12 +55,14 @@ def test_a_changed_id_and_a_changed_kind_are_warnings() -> None:
 
 
 def test_a_request_to_send_has_a_method_and_params() -> None:
-    assert request_problems('{"method": "ping"}') == []
-    assert request_problems('{"method": "x", "params": {}}') == []
-    for text in ("[]", '{"method": ""}', '{"params": {}}', '{"method": "x", "params": []}', "{"):
-        assert [problem.is_json for problem in request_problems(text)] == [False], text
-    (ignored,) = request_problems('{"method": "x", "id": 3}')
-    assert ignored == ("ignored: id (only method and params are sent)", True)
+    assert request_problems('{"jsonrpc": "2.0", "method": "ping"}') == []
+    assert request_problems('{"jsonrpc": "2.0", "id": 3, "method": "x", "params": {}}') == []
+    for text in ("[]", '{"method": ""}', '{"params": {}}', "{"):
+        assert [problem.is_fatal for problem in request_problems(text)] == [True], text
+    assert [problem.text for problem in request_problems('{"method": "x", "params": []}')] == [
+        'jsonrpc is not "2.0"',
+        '"params" is not an object',
+    ]
 
 
 def test_text_to_edit_is_indented_and_equivalent() -> None:

@@ -16,7 +16,7 @@ async def test_a_response_is_held_on_the_row_of_its_exchange(opened: Any, reache
         session.say("server", result(1))
         await screen.shows("HELD 0:0", "response to tools/call write_file", "Cline times out")
         assert session.taken() == [("client", call(1))]
-        await screen.press("e")
+        await screen.press("exclamation_mark")
         await screen.shows("only requests can be answered")
         await screen.press("v")
         await screen.processed()
@@ -54,7 +54,7 @@ async def test_equal_messages_of_one_chunk_are_held_in_separate_rows(
         held = dict(screen.session.listing.held)
         first, second, third = sorted(held)
         assert held[first].ticket < held[second].ticket < held[third].ticket
-        await screen.press("g", "j", "d")  # Only the second of them.
+        await screen.press("g", "j", "X")  # Only the second of them.
         await screen.shows("2 held")
         await screen.until(lambda: set(screen.session.listing.held) == {first, third}, "the others")
         await screen.press("A")

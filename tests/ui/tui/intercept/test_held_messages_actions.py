@@ -7,6 +7,7 @@ from typing import Any
 
 from mcpspy.ui.tui.intercept.editor import EditorScreen
 from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
+from tests.ui.tui.conftest import messages
 from tests.ui.tui.intercept.conftest import call, hold, result
 
 SIZE = (130, 18)
@@ -49,16 +50,16 @@ async def test_interception_keys_apply_on_held_rows_only(opened: Any, reached: A
         for number in range(1, 7):
             session.say("client", call(number))
         await screen.shows("6 held", "6/6 matches")
-        await screen.shows("⏎ edit", "e answer", "a forward", "d drop", "A forward all")
-        await screen.press("g", "d")
+        await screen.shows("enter edit", "! answer", "a forward", "X drop", "A forward all")
+        await screen.press("g", "X")
         await screen.shows("tools/call write_file: dropped", "5 held")
         assert session.taken() == []
         await screen.press("d")
-        await screen.shows("no earlier tools/call write_file")  # The meaning of `d` on every other row.
+        await screen.shows("no earlier tools/call write_file")
         await screen.press("H", "a")
         await screen.shows("tools/call write_file: released", "4 held")
         assert session.taken() == [("client", call(2))]
-        await screen.press("H", "e")
+        await screen.press("H", "exclamation_mark")
         await screen.shows("Answer tools/call write_file with an error")
         await screen.press("home", "x", "enter")
         await screen.shows("error code: not an integer")
@@ -79,7 +80,9 @@ async def test_interception_keys_apply_on_held_rows_only(opened: Any, reached: A
         await screen.shows("released 2 messages", "0 held")
         assert session.taken() == [("client", call(number)) for number in (5, 6)]
         await screen.press("a")
-        await screen.shows("stderr and events hidden")
+        assert messages(screen) == ["toggle stderr and events: now V, then e"], (
+            "forwarding was not its former meaning"
+        )
 
 
 async def test_leaving_asks_first_and_releases(opened: Any, reached: Any) -> None:
@@ -92,9 +95,9 @@ async def test_leaving_asks_first_and_releases(opened: Any, reached: Any) -> Non
         session.say("client", call(1))
         await screen.shows("1 held")
         await screen.press("Q")
-        await screen.shows("Leave and release 1 held message?  y/n")
+        await screen.shows("Leave and release 1 held message?", "y: quit   n or esc: stay")
         await screen.press("n", "q")
-        await screen.shows("held message?  y/n")
+        await screen.shows("y: leave   n or esc: stay")
         assert session.taken() == []
         await screen.press("n", "i")
         await screen.shows("interception off; released 1 message")

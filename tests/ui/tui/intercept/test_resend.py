@@ -39,12 +39,12 @@ async def test_a_request_is_resent_and_compared_with_the_original(opened: Any, r
         area = screen.app.screen.query_one("TextArea")
         area.text = '{"method": 1}'
         await screen.shows('not a request: use an object with a "method" string')
-        area.text = '{"method": "tools/call", "params": {"name": "read_file"}}'
+        area.text = '{"method":"tools/call",\n"params": {"name":"read_file","n":1E5,"n":1e400}}'
         await screen.press("ctrl+s")
         await screen.until(lambda: session.sent)
         ((_, sent),) = session.taken()
-        resent = json.loads(sent)
-        assert (resent["method"], resent["params"]) == ("tools/call", {"name": "read_file"})
+        resent = {"id": "mcpspy-test-2"}
+        assert sent == area.text.encode().replace(b"\n", b" ").replace(b"{", b'{"id":"mcpspy-test-2",', 1)
         await screen.press("slash", "x")  # The user types a filter when the response arrives.
         session.say("server", result(resent["id"], "three"))
         await screen.shows("the resent request has its response; press d on it to compare")
@@ -60,7 +60,11 @@ async def test_an_unreachable_session_is_reported_in_the_status_line(
         await screen.shows("ended: exit 0")
         for key in ("i", "r", "R"):
             await screen.press(key)
-            await screen.shows("the session has ended: cannot intercept or send")
+            await screen.shows(
+                "the session has ended: cannot intercept or send"
+                if key == "i"
+                else "cannot resend: the session has ended; use mcpspy replay"
+            )
     live.say("client", call(1))
     async with opened(
         live.path, size=(100, 24)
@@ -80,3 +84,52 @@ async def test_an_unreachable_session_is_reported_in_the_status_line(
         session.end()
         await screen.until(lambda: screen.session.loader.state is RecordingState.ENDED)
         await screen.shows("no response: the session has ended")
+
+
+async def test_the_editor_opens_at_the_arguments_with_schema_checks_and_completion(
+    opened: Any, reached: Any
+) -> None:
+    schema = {
+        "required": ["path"],
+        "properties": {"path": {"type": "string", "description": "where"}, "mode": {"enum": ["new", "add"]}},
+    }
+    tools = {"tools": [{"name": "write_file", "inputSchema": schema}, {"name": "read_file"}]}
+    async with reached() as session, opened(session.path, size=SIZE) as screen:
+        session.say("client", b'{"jsonrpc":"2.0","id":7,"method":"tools/list"}')
+        session.say("server", json.dumps({"jsonrpc": "2.0", "id": 7, "result": tools}).encode())
+        session.say("client", call(1, path="a.txt"))
+        session.say("server", result(1, "one"))
+        await screen.shows("4/4")
+        session.taken()
+        await screen.press("G", "R")
+        await screen.shows("arguments of write_file", "required", "where", '"new" | "add"', 'tab: "mode"')
+        area = screen.app.screen.query_one("TextArea")
+        await screen.press("tab", "tab")
+        assert area.text.endswith('"arguments": {\n      "mode": "new","path": "a.txt"\n    }\n  }\n}')
+        await screen.press("tab")
+        assert '"mode": "add","path"' in area.text
+        area.text = area.text.replace('"a.txt"', "5").replace('"add"', '"old"')
+        await screen.shows(
+            'arguments/mode: "old" is not one of "new" or "add"', 'arguments/path: 5 is not of type "string"'
+        )
+        area.text = area.text.replace("write_file", "delete_file")
+        await screen.shows("params/name: the server has not listed 'delete_file'")
+        assert "arguments of" not in screen.text
+        area.text = '{"method": NaN}'
+        await screen.press("ctrl+s", "ctrl+s")
+        await screen.shows("invalid JSON: NaN is not allowed")
+        assert session.taken() == []
+
+
+async def test_a_request_that_is_not_edited_is_resent_byte_for_byte(opened: Any, reached: Any) -> None:
+    async with reached() as session, opened(session.path, size=SIZE) as screen:
+        raw = b'{"params" : {"n":1E5,"n":1e400,  "a":1.0},"method":"x", "jsonrpc":"2.0", "id":%b}'
+        session.say("client", raw % b"5")
+        session.say("server", b'{"jsonrpc":"2.0","id":5,"result":{}}')
+        await screen.shows("3/3")
+        session.taken()
+        await screen.press("G", "R")
+        await screen.shows("unchanged; ctrl-s sends")
+        await screen.press("ctrl+s")
+        await screen.until(lambda: session.sent)
+        assert session.taken() == [("client", raw % b'"mcpspy-test-1"')]

@@ -38,11 +38,8 @@ def test_a_request_is_resent_to_its_receiver_from_any_of_its_rows() -> None:
     lines.say("server", result(1), stream="2")
     wanted = resend_request(lines.log, 0)
     assert wanted == resend_request(lines.log, 1)
-    params = {"name": "write_file", "arguments": {"path": "a"}}
-    assert wanted == ResendRequest(0, "server", "tools/call", params, "2", is_request=True)
-    assert isinstance(wanted, ResendRequest)
-    assert json.loads(wanted.text or "") == {"method": "tools/call", "params": params}
-    assert wanted.edited('{"method":"ping"}')[2:4] == ("ping", None)
+    text = call(1, path="a").decode()
+    assert wanted == ResendRequest(0, "server", "tools/call", text, "2", is_request=True)
 
 
 def test_server_requests_and_notifications_can_be_resent() -> None:
@@ -52,8 +49,8 @@ def test_server_requests_and_notifications_can_be_resent() -> None:
     request, notification = resend_request(lines.log, 0), resend_request(lines.log, 1)
     assert isinstance(request, ResendRequest)
     assert isinstance(notification, ResendRequest)
-    assert (request.to, request.params, request.is_request, notification.to, notification.is_request) == (
-        *("client", None, True),
+    assert (request.to, request.is_request, notification.to, notification.is_request) == (
+        *("client", True),
         *("server", False),
     )
 
@@ -61,14 +58,12 @@ def test_server_requests_and_notifications_can_be_resent() -> None:
 def test_rows_that_cannot_be_resent_are_reported() -> None:
     lines = Lines()
     lines.say("server", b'{"jsonrpc":"2.0","id":9,"result":{}}')
-    lines.say("client", b'{"jsonrpc":"2.0","id":1,"method":"x","params":[1]}')
     assert (
         resend_request(lines.log, None)
         == resend_request(lines.log, 5)
         == "nothing to resend: no row is selected"
     )
     assert "belongs to no request" in str(resend_request(lines.log, 0))
-    assert "not an object" in str(resend_request(lines.log, 1))
 
 
 async def test_the_response_is_found_in_the_recording() -> None:

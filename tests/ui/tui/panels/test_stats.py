@@ -52,6 +52,20 @@ def members(log: SessionModel, group: StatsGroup) -> list[int]:
     return [row for row in range(len(index)) if belongs(row)]
 
 
+def test_a_dropped_request_is_not_pending_and_may_still_fail() -> None:
+    lines = Lines()
+    lines.call(1, 0.0, name="forecast")
+    numbers = counted(lines.log)
+    group = groups(numbers)["tools/call forecast"]
+    assert (group.pending, group.errors) == (1, 0)
+    lines.add(b'{"t":0.5,"note":"rule","action":"drop","from":"client","id":"1","method":"tools/call"}')
+    numbers.advance(lambda: True)
+    assert (group.pending, group.errors) == (0, 0)
+    lines.answer(1, 5.0, error=True)
+    numbers.advance(lambda: True)
+    assert (group.pending, group.errors) == (0, 1), "mcpspy answered it after its timeout"
+
+
 def test_a_group_has_counts_latencies_and_bytes() -> None:
     lines = Lines()
     for number, took in enumerate((0.3, 0.1, 0.2)):

@@ -7,6 +7,8 @@ from tests.ui.tui.panels.panels import HEADER, Lines, every_recording, recorded
 
 CANCEL = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}'
 
+DROP = b'{"t":0.5,"note":"rule","action":"drop","from":"client","id":"%d","method":"tools/call"}'
+
 
 def processed(lines: Lines) -> TimelineModel:
     timeline = TimelineModel(lines.log)
@@ -50,6 +52,16 @@ def test_a_cancelled_exchange_ends_with_the_cancellation() -> None:
     timeline = processed(lines)
 
     assert (timeline.end_of(0), list(timeline.depths)) == (0.2, [1, 1])
+
+
+def test_a_dropped_exchange_ends_when_it_is_dropped() -> None:
+    lines = Lines()
+    lines.call(1, 0.1)
+    lines.add(DROP % 1)
+    lines.call(2, 0.9)
+    timeline = processed(lines)
+
+    assert (timeline.end_of(0), list(timeline.depths)) == (0.5, [1, 1])
 
 
 def test_an_unanswered_exchange_lasts_until_the_session_ends() -> None:

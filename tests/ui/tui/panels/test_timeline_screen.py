@@ -53,7 +53,7 @@ async def test_it_can_be_left(key: str) -> None:
 async def test_enter_in_an_empty_timeline_returns_no_row() -> None:
     async with alone(TimelineScreen(Lines().log)) as shown:
         await shown.shows("no requests yet")
-        await shown.press("z", "a", "m", "plus", "left", "enter")
+        await shown.press("z", "Z", "b", "plus", "left", "enter")
         await shown.until(lambda: shown.app.results == [None])
 
 

@@ -114,7 +114,7 @@ async def test_findings_of_a_live_session_appear_and_can_be_filtered(opened: Any
     async with opened(live.path, linted=True, size=(160, 24)) as screen:
         await screen.shows("2 findings", "following")  # No content in either result.
         await screen.press("slash", *"lint:ENV", "enter")
-        await screen.shows("0 matches in 7 rows")
+        await screen.shows("0 matches in 4 rows")
         live.say("server", b"oops \x1b[2J")
         await screen.until(lambda: screen.count == 1)
         await screen.shows("ENV101 error: not JSON")

@@ -103,16 +103,16 @@ def test_a_title_drops_the_least_important_parts_first(loader: SessionLoader) ->
         Frame(0.3, "server", b"noise"),
     )  # fmt: skip
 
-    assert said(title(loader, 120)) == (
+    assert said(title(loader, FilteredView(loader.model), 120)) == (
         "live · weather 1 · host · 2025-11-25 · ● LIVE",
         "4 messages · 2 protocol issues · 1 pending",
     )
-    assert said(title(loader, 70)) == (
+    assert said(title(loader, FilteredView(loader.model), 70)) == (
         "live · weather 1 · ● LIVE",
         "4 messages · 2 protocol issues · 1 pending",
     )
-    assert said(title(loader, 40)) == ("live · ● LIVE", "4 messages")
-    assert said(title(loader, 5)) == ("live", "")
+    assert said(title(loader, FilteredView(loader.model), 40)) == ("live · ● LIVE", "4 messages")
+    assert said(title(loader, FilteredView(loader.model), 5)) == ("live", "")
 
 
 def test_a_position_shows_the_follow_state_and_new_rows(loader: SessionLoader) -> None:
@@ -136,7 +136,7 @@ def test_a_position_shows_the_matches_and_the_filter_progress(loader: SessionLoa
     def shown() -> str:
         return "".join(text for text, _ in position(loader, view, 0, follows=False, new=0))
 
-    assert shown() == "0 matches in 2,000 rows · filtering 0 %"
+    assert shown() == "no match so far · filtering 0 %"
     view.want(ViewOptions(query=parse("is:issue")))
     view.advance(lambda: True)
     assert shown() == "1/1,999 matches in 2,000 rows"

@@ -52,7 +52,7 @@ async def test_an_exchange_is_one_row_with_its_outcome(opened: Any, make_recordi
         assert screen.places == [
             "▸ 0.000 → initialize 1 1.0 ms █▍ 151 129 ok",
             "0.002 → tools/call echo 2 2.0 ms █▊ 71 63 error -32602 invalid params: no",
-            "0.003 ← (not JSON) DEBUG: \\x1b[31mhello 17",
+            "0.003 ← (not JSON) DEBUG: \\x1b[31mhello",
             "1.000 · exit exit 0",
         ]
 
@@ -170,3 +170,75 @@ async def test_hostile_text_is_shown_literally_and_keeps_the_columns(
 
 def _column(line: str, text: str) -> int:
     return cell_len(line[: line.index(text)])
+
+
+def answered(number: int, **members: object) -> tuple[bytes, bytes]:
+    """Return a call and its response."""
+    head = {"jsonrpc": "2.0", "id": number}
+    call = {**head, "method": "tools/call", "params": {"name": "read_text_file"}}
+    return json.dumps(call).encode(), json.dumps({**head, **members}).encode()
+
+
+DENIED = {"isError": True, "content": [{"type": "text", "text": "Access denied: /etc/passwd"}]}
+
+
+@pytest.mark.parametrize(
+    ("size", "code", "denied"),
+    [((80, 24), "", "✗"), ((200, 24), "error -32602 ", "tool error:")],
+)
+async def test_a_failed_call_shows_why_in_its_row(
+    opened: Any, live: Any, size: tuple[int, int], code: str, denied: str
+) -> None:
+    error = {"code": -32602, "message": "missing path"}
+    outcomes: list[dict[str, object]] = [{"result": {}}, {"error": error}, {"result": DENIED}]
+    for number, members in enumerate(outcomes, 1):
+        call, answer = answered(number, **members)
+        live.say("client", call)
+        live.say("server", answer)
+    live.end()
+    async with opened(live.path, size=size) as screen:
+        await screen.shows("ended: exit 0")
+        fine, invalid, refused, _ = screen.places
+        assert fine.endswith(" ok")
+        assert invalid.endswith(f" {code}invalid params: missing path")
+        assert refused.endswith(f"{denied} Access denied: /etc/passwd")
+        assert all(" read_text_file " in place for place in (fine, invalid, refused))
+
+
+async def test_text_that_is_not_a_message_uses_the_whole_row(opened: Any, live: Any) -> None:
+    live.note("stderr", text="s" * 55)
+    live.say("server", b"n" * 50)
+    live.say("server", b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning"}}')
+    async with opened(live.path, size=(80, 24)) as screen:
+        await screen.until(lambda: len(screen.places) == 3)
+        assert screen.places[0].endswith(f"· stderr {'s' * 55}")
+        assert screen.places[1].endswith(f"← (not JSON) {'n' * 50}")
+        assert screen.places[2].endswith("← notifications/message warning")
+
+
+async def test_a_crash_shows_what_the_server_wrote_last(opened: Any, live: Any) -> None:
+    live.note("stderr", text="started")
+    live.say("client", answered(1)[0])
+    live._at = 5.0
+    for text in ("Traceback (most recent call last):", "KeyError: 'path'", "bye"):
+        live.note("stderr", text=text)
+    live.end(code=1)
+    async with opened(live.path, size=(80, 24)) as screen:
+        await screen.shows("ended: exit 1 after 6.00 s: KeyError: 'path'; 1 unanswered request")
+        listing = screen.session.listing
+        tones = [listing.cells(index, listing._placed)[-1][1] for index in range(5)]
+        assert tones == ["quiet", "bad", None, None, None]
+        await screen.press("e", "e")
+        assert "Traceback" in screen.selected
+        await screen.press("e")
+        assert "exit 1" in screen.selected
+        await screen.shows("last lines on stderr")
+
+
+async def test_a_dropped_request_has_no_running_clock(opened: Any, live: Any) -> None:
+    live.say("client", ASKED)
+    async with opened(live.path, size=(120, 24)) as screen:
+        await screen.until(lambda: screen.places and screen.places[0].endswith("pending"))
+        live.note("rule", action="drop", rule="1", id="7", method="tools/call", **{"from": "client"})
+        await screen.until(lambda: screen.places[0].endswith("x dropped (rule 1)"))
+        assert "pending" not in screen.lines[0]

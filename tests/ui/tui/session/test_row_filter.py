@@ -20,6 +20,7 @@ HELLO = b'"server","msg":{"jsonrpc":"2.0","method":"notifications/message","para
 STDERR = b'{"t":0.6,"note":"stderr","text":"a word"}'
 HTTP = b'{"t":0.6,"note":"http","http":1,"status":200,"method":"POST","path":"/mcp"}'
 LOST = b'{"t":0.6,"note":"lost","entries":1,"why":"full"}'
+CRASH = b'{"t":0.9,"note":"exit","code":1}'
 EXIT = b'{"t":0.9,"note":"exit","code":0}'
 RULED = b'{"t":0.6,"note":"rule","action":"hold","ticket":1,"from":"client","id":"2"}'
 ERROR = b'{"t":0.6,"note":"error","text":"a bug"}'
@@ -264,24 +265,29 @@ def test_unanswered_requests_match_after_the_end() -> None:
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(
-        st.sampled_from([ASK % (1, b"a"), ASK % (2, b"b"), OK % 1, OK % 2, FAILED, HELLO, STDERR]),
+        st.sampled_from([ASK % (1, b"a"), ASK % (2, b"b"), OK % 1, OK % 2, FAILED, HELLO, STDERR, CRASH]),
         max_size=14,
     ),
     st.integers(0, 14),
-    st.sampled_from(["", "status:ok", "is:pending", "-status:ok", "status:err", "is:issue", "tool:a"]),
+    st.sampled_from(
+        ["", "status:ok", "is:pending", "-status:ok", "status:err", "is:issue", "tool:a", "is:problem"]
+    ),
     st.booleans(),
 )
 def test_live_rows_equal_those_of_the_finished_session(
     lines: list[bytes], cut: int, text: str, exchanges: bool
 ) -> None:
-    options = ViewOptions(exchanges=exchanges, query=parse(text))
+    options = ViewOptions(exchanges=exchanges, query=parse(text), problems=text == "is:problem")
     file = File()
     live = FilteredView(file.log, options)
     for some in (lines[:cut], lines[cut:]):
         file.add(*some)
         live.advance(lambda: True)
     file.log.end()
-    assert all_of(live) == all_of(FilteredView(file.log, options))
+    finished = FilteredView(file.log, options)
+    assert all_of(live) == all_of(finished)
+    assert +live.problems == finished.problems
+    assert live.unfiltered == len(all_of(FilteredView(file.log, ViewOptions(exchanges=exchanges))))
 
 
 def test_only_changed_options_filter_again(file: File) -> None:

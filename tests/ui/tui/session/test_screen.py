@@ -78,7 +78,7 @@ async def test_a_live_session_is_followed_by_its_exchanges(opened: Any, live: An
         await screen.until(lambda: screen.selected[:90].rstrip().endswith("pending"))
         live.say("server", ERROR % 41)
         await screen.shows("response: error -32602", "1 error", "error response")
-        await screen.until(lambda: "error -32602" in screen.selected[:95])
+        await screen.until(lambda: "-32602 invalid params: no" in screen.selected[:95])
         live.end()
         await screen.shows("42/42", "ended: exit 0")
         await screen.until(lambda: "following" not in screen.text)
@@ -106,12 +106,12 @@ async def test_unanswered_requests_are_counted_and_found(opened: Any, live: Any)
     live.say("client", REQUEST % 50, REQUEST % 51)
     live.end()
     async with opened(live.path, size=(160, 24)) as screen:
-        await screen.shows("2 unanswered requests", "2 errors")
+        await screen.shows("2 unanswered requests", " 2 unanswered ")
         await screen.press("e")
         assert screen.cursor == 3
         await screen.shows("response: ")
         await screen.press("slash", *"status:noanswer", "enter")
-        await screen.shows("1/2 matches in 9 rows")
+        await screen.shows("1/2 matches in 6 rows")
 
 
 async def test_keys_work_after_a_file_is_truncated(opened: Any, live: Any) -> None:
@@ -216,3 +216,40 @@ async def test_the_status_is_not_updated_while_idle(
         live.calls(4, 4)
         await screen.until(lambda: screen.count == 4)
         assert updates > before
+
+
+async def test_escape_asks_before_it_leaves_a_live_session_and_q_does_not(opened: Any, live: Any) -> None:
+    live.calls(1, 2)
+    async with opened(live.path) as screen:
+        await screen.until(lambda: screen.count)
+        session = screen.session
+        await screen.press("escape")
+        await screen.shows("Leave this live session? It is still recorded.")
+        await screen.press("n")
+        await screen.until(lambda: screen.app.screen is session)
+        await screen.press("slash", *"echo", "enter", "escape")
+        assert screen.app.screen is session, "it cleared the filter"
+        await screen.press("escape", "y")
+        await screen.shows("1 session")
+        await screen.press("enter")
+        await screen.until(lambda: screen.app.screen is not session and screen.count)
+        await screen.press("q")
+        await screen.shows("1 session")
+
+
+async def test_escape_leaves_an_ended_session_at_once(opened: Any, make_recording: Make) -> None:
+    async with opened(make_recording()) as screen:
+        await screen.shows("ended: exit 0")
+        await screen.press("escape")
+        await screen.shows("1 session")
+
+
+async def test_enter_on_a_failed_exchange_shows_its_response(opened: Any, make_recording: Make) -> None:
+    async with opened(make_recording(), size=(80, 24)) as screen:
+        await screen.shows("ended: exit 0")
+        await screen.press("e", "enter")
+        await screen.shows("error -32602")
+        viewer = screen.session.panes.detail._viewer
+        assert (screen.focused, viewer.place.section) == ("DetailPane", 1)
+        await screen.press("enter")
+        assert screen.focused == "MessageList"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+import pytest
+from textual.widgets import Input, Static
 
 from mcpspy.ui.tui.bindings import SESSION_KEYS
 from mcpspy.ui.tui.panels.capabilities_screen import CapabilitiesScreen
 from mcpspy.ui.tui.panels.stats import StatsScreen
 from mcpspy.ui.tui.panels.timeline import TimelineScreen
+from mcpspy.ui.tui.session.export import free_name
 from mcpspy.ui.tui.session.subscreens import SUBSCREENS
 from mcpspy.ui.tui.widgets.prompts import TextPrompt
 from tests.ui.conftest import Make
@@ -38,9 +43,30 @@ async def test_each_opens_over_the_session_and_returns_its_result(opened: Any, m
         assert session.listing.marked == set(session.listing.notes)
 
 
-async def test_an_unknown_file_format_is_not_saved(opened: Any, make_recording: Make) -> None:
-    async with opened(make_recording()) as screen:
-        screen.session.action_show("export")
-        await screen.until(lambda: isinstance(screen.app.screen, TextPrompt))
-        screen.app.screen.dismiss("rows.txt")
-        await screen.shows("not saved: the file name must end in .jsonl or .md")
+async def test_the_export_proposes_a_free_name_and_stays_open_until_it_has_saved(
+    opened: Any, make_recording: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    async with opened(make_recording(), size=(160, 30)) as screen:
+        name = free_name("x", "jsonl")
+        (folder / name).write_text("", encoding="utf-8")
+        assert (name, free_name("x", "jsonl")) == ("x.jsonl", "x-2.jsonl")
+        await screen.press("x")
+        await screen.shows("enter: save   esc: cancel", "│ in")
+        field = screen.app.screen.query_one(Input)
+        assert not (folder / field.value).exists()
+        for typed, why in (
+            ("rows.txt", "rows.txt: the file name must end in .jsonl or .md"),
+            ("x.jsonl", "x.jsonl: file exists"),
+            ("~nobody-at-all/x.jsonl", "No such file or directory"),
+        ):
+            field.value = typed
+            await screen.press("enter")
+            line = screen.app.screen.query_one("#about", Static)
+            await screen.until(lambda line=line, why=why: why in str(line.render()), why)
+        field.value = "rows.jsonl"
+        await screen.press("enter")
+        await screen.shows("saved ")
+        assert (folder / "rows.jsonl").read_bytes().startswith(b'{"mcpspy":1')

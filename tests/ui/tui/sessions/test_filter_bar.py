@@ -113,7 +113,7 @@ async def test_a_filter_without_matches_shows_how_to_clear_it(opened: Any) -> No
         await screen.shows("3 sessions")
         await screen.press("slash", *"zzz", "enter")
         await screen.shows("0 of 3 sessions match. Press esc to clear the filter.")
-        await screen.press("enter", "d", "c", "y", "space", "escape")
+        await screen.press("enter", "d", "C", "Y", "m", "escape")
         await screen.until(lambda: len(listed(screen)) == 3)
 
 

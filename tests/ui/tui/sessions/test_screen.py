@@ -64,7 +64,7 @@ async def test_an_empty_folder_names_another_one_with_a_live_session(
 async def test_an_empty_folder_shows_instructions(opened: Any, tmp_path: Path) -> None:
     async with opened(size=(80, 24)) as screen:
         await screen.shows("mcpspy run -- npx", "mcpspy demo", f"watching {tmp_path}"[:70], "0 sessions")
-        await screen.press("enter", "j", "k", "G", "g", "e", "d", "c", "y", "space", "escape")
+        await screen.press("enter", "j", "k", "G", "g", "e", "d", "C", "Y", "m", "escape")
         assert not isinstance(screen.app.screen, SessionScreen)
 
 
@@ -115,7 +115,7 @@ async def test_enter_opens_all_marked_sessions_as_one(opened: Any, make_recordin
         make_recording(name=name)
     async with opened() as screen:
         await screen.shows("3 sessions")
-        await screen.press("space", "space", "enter")
+        await screen.press("m", "m", "enter")
         await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
         assert len(screen.session.loader.paths) == 2
 
@@ -143,7 +143,7 @@ async def test_a_session_is_deleted_after_confirmation(opened: Any, make_recordi
             await screen.press("j")
         for no in ("n", "escape"):
             await screen.press(key)
-            await screen.shows("Delete gone (", "B)?  y/n")
+            await screen.shows("Delete gone (", "B)?", "y: delete for good   n or esc: keep")
             await screen.press(no)
             await screen.until(lambda: not is_asking(screen))
             assert gone.exists()
@@ -173,7 +173,7 @@ async def test_marked_sessions_are_deleted_except_live_ones(
     marked = [make_recording(name="a"), make_recording(name="b")]
     async with opened(size=(140, 30)) as screen:
         await screen.shows("3 sessions · 1 live")
-        await screen.press("space", "space", "space", "delete")
+        await screen.press("m", "m", "m", "delete")
         await screen.shows("Delete 2 sessions (", "(1 live session will be kept.)")
         await screen.press("y")
         await screen.shows("deleted 2 sessions", "1 session · 1 live")
@@ -221,15 +221,15 @@ async def test_a_session_deleted_during_the_confirmation_is_not_an_error(
         await screen.shows("deleted tested", "No sessions yet")
 
 
-async def test_c_copies_the_path_and_y_the_command(
+async def test_shift_c_copies_the_path_and_shift_y_the_command(
     opened: Any, make_recording: Make, clipboard: list[str], tmp_path: Path
 ) -> None:
     path = make_recording()
     async with opened(size=(200, 20)) as screen:
         await screen.shows("1 session")
-        await screen.press("c")
+        await screen.press("C")
         await screen.shows(f"copied {path}")
-        await screen.press("y")
+        await screen.press("Y")
         await screen.shows("copied mcpspy show")
         assert clipboard == [str(path), f"mcpspy show {chosen(screen).header.id} --dir {tmp_path}"]
 
@@ -240,7 +240,7 @@ async def test_r_reloads_at_once(opened: Any, make_recording: Make, monkeypatch:
     async with opened() as screen:
         await screen.shows("1 session")
         make_recording()
-        await screen.press("r")
+        await screen.press("ctrl+r")
         await screen.shows("2 sessions")
 
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.ui.tui.widgets.columns import EXCHANGES, MESSAGES, SESSIONS, Column, Piece, fitted, gap_at, share
+from mcpspy.ui.tui.widgets.columns import (
+    EXCHANGES,
+    MESSAGES,
+    SESSIONS,
+    Column,
+    Piece,
+    fitted,
+    gap_at,
+    joined,
+    share,
+)
 
 
 def names(columns: tuple[Column, ...], width: int) -> list[str]:
@@ -21,27 +31,57 @@ def test_columns_never_exceed_the_width(columns: tuple[Column, ...]) -> None:
         assert taken == width or len(placed) == 1 or all(wide >= column.most for column, wide in placed)
 
 
-def test_a_full_list_fits_80_columns() -> None:
-    one_client = tuple(column for column in MESSAGES if column.name != "stream")
-    assert names(one_client, 77) == [
-        "time",
-        "finding",
-        "arrow",
-        "method",
-        "subject",
-        "id",
-        "latency",
-        "size",
-        "status",
-    ]
+def test_client_id_and_size_are_hidden_before_the_time() -> None:
+    one_client = tuple(column for column in EXCHANGES if column.name not in ("stream", "bar"))
+    essential = ["time", "finding", "arrow", "method", "subject", "latency", "status"]
 
-
-def test_the_least_important_columns_are_removed_first() -> None:
-    assert names(MESSAGES, 62) == ["time", "finding", "arrow", "method", "subject", "id", "latency", "status"]
-    assert names(MESSAGES, 52) == ["finding", "arrow", "method", "subject", "id", "latency", "status"]
+    assert names(EXCHANGES, 140) == [column.name for column in EXCHANGES]
+    assert names(one_client, 77) == essential
+    assert names(MESSAGES, 77) == essential
+    assert names(MESSAGES, 60) == essential
+    assert names(MESSAGES, 48) == ["finding", "arrow", "method", "subject", "latency", "status"]
     assert names(MESSAGES, 20) == ["finding", "arrow", "method"]
-    assert names(SESSIONS, 66) == ["state", "name", "started", "messages", "errors", "pending"]
-    assert names(SESSIONS, 50) == ["state", "name", "messages", "errors", "pending"]
+
+
+def test_an_error_gets_its_space_before_an_id_and_a_size_are_shown() -> None:
+    quiet = tuple(column._replace(enough=0) for column in MESSAGES)
+
+    assert "id" in names(quiet, 77)
+    assert next(wide for column, wide in share(MESSAGES, 77) if column.name == "status") >= 25
+
+
+def test_the_status_takes_the_space_that_names_do_not_need() -> None:
+    columns = [
+        column.needing(10) if column.most > 20 and column.name != "status" else column for column in MESSAGES
+    ]
+    placed = {column.name: wide for column, wide in share(columns, 200)}
+
+    assert (placed["method"], placed["subject"]) == (10, 10)
+    assert placed["status"] > 90
+
+
+def test_the_errors_of_a_session_stay_longest() -> None:
+    assert names(SESSIONS, 80) == ["state", "name", "messages", "errors", "issues", "pending", "exit"]
+    assert names(SESSIONS, 45) == ["state", "name", "messages", "errors", "issues"]
+
+
+def line(width: int, *cells: str) -> str:
+    columns = [Column("a", "", 4, 4, 0), Column("b", "", 4, 4, 0), Column("c", "", 4, 4, 0, right=True)]
+    row: list[Piece] = [(cell, None) for cell in cells]
+    return "".join(text for text, _ in joined(row, share(columns, width), width))
+
+
+def test_a_long_cell_uses_the_columns_of_empty_ones() -> None:
+    assert line(14, "long", "b", "c") == "long b    c   "
+    assert line(14, "longer", "", "c") == "longer    c   "
+    assert line(14, "longer", "b", "c") == "lon… b    c   "
+    assert line(14, "longest cell", "", "") == "longest cell  "
+    assert line(14, "longest cell of all", "", "") == "longest cell …"
+
+
+def test_a_row_with_fewer_cells_ends_with_a_text() -> None:
+    assert line(14, "a", "a text of any length") == "a    a text o…"
+    assert line(14, "a text of any length") == "a text of any…"
 
 
 def test_the_state_of_a_session_is_always_shown() -> None:

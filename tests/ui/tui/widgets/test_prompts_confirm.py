@@ -20,7 +20,7 @@ async def test_a_confirmation_returns_true_only_for_y(key: str, answer: bool) ->
         await pilot.press("enter", "d", "space")
         assert answers == []
         shown: Any = app.screen.query_one("#question").render()
-        assert "Delete [red]x[/b]?  y/n" in str(shown)
+        assert "Delete [red]x[/b]?\ny: yes   n or esc: no" in str(shown)
         await pilot.press(key)
         await pilot.pause()
     assert answers == [answer]

@@ -29,7 +29,6 @@ REQUEST = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"ech
         (("G", "g"), 0),
         (("G", "home"), 0),
         (("pagedown",), 5),
-        (("space",), 5),
         (("G", "pageup"), 0),
         (("e",), 3),
         (("e", "e"), 4),

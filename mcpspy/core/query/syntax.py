@@ -1,0 +1,27 @@
+"""The filter language on one page, for the help of the terminal UI and docs/filter.md."""
+
+from __future__ import annotations
+
+from mcpspy.core.query.fields import KIND_GROUPS, SLOW, STATUSES
+
+SYNTAX: tuple[tuple[str, str], ...] = (
+    ("forecast", "a method, tool, uri … contains it; also stderr"),
+    ("read_*", "the whole name; * is any text, ? one character"),
+    ('"a b"', "exactly this text, without special characters"),
+    ("tool:echo", "also method: prompt: uri: target: id: stream:"),
+    ("method=tools/call", "exactly this; != the others; method:* any method"),
+    ("text:needle", "messages whose bytes contain it"),
+    ("/regex/i", "messages whose bytes match it; i ignores case"),
+    ("from:client", "the sender; also from:server"),
+    ("kind:request", f"also notification, result, error, {', '.join(KIND_GROUPS)} …"),
+    ("status:error", f"also {', '.join(name for name in STATUSES if name != 'error')}"),
+    ("is:slow", f"over {SLOW:g} s; also is:issue, is:finding, a status, a kind"),
+    ("lint:ENV", "findings by code; also lint:error, warning, info"),
+    (">200ms <10kb", "latency, size; also latency>1s size>1m code:-32602"),
+    ("since:-5m", "the last 5 minutes; also until:30s time>10s"),
+    ("params.name:*.txt", "a value in the message; also result. and error."),
+    ("result.isError:true", "also false, null, a number, params.n>5, :* anything"),
+    ("a b", "both; a or b, a|b: one of them"),
+    ("-a", "not a; parentheses group: -(a or b)"),
+)
+"""Filter → meaning. docs/filter.md explains the whole language."""

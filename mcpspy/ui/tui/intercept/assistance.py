@@ -1,0 +1,250 @@
+"""Help with the text of a request: schema of its arguments, violations, completion. Pure.
+
+The text is read tolerantly, as it is seldom JSON while it is typed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from mcpspy.analysis.lint.schemas import SchemaCache
+from mcpspy.core.jsontools import ABSENT, Pointer, value_at
+from mcpspy.core.protocol.message import loads
+from mcpspy.core.protocol.spec import METHODS
+from mcpspy.core.sanitize import sanitize
+from mcpspy.ui.tui.panels.capabilities import CapabilityListing, SchemaField, fields
+
+ARGUMENTS = ("params", "arguments")
+
+MOST = 200
+"""Maximum number of completions."""
+
+_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"?|[{}\[\],:]|[^\s{}\[\],:"]+')
+_REST_OF_STRING = re.compile(r'[^"{}\[\],:\n]*"(?=\s*(?:[:,}\]]|$))')
+
+_NAMED = {"tools/call": ("tools/list", "name"), "prompts/get": ("prompts/list", "name")} | {
+    f"resources/{verb}": ("resources/list", "uri") for verb in ("read", "subscribe", "unsubscribe")
+}
+"""Method → the method that lists its targets, and the parameter that names one."""
+
+
+class Place(NamedTuple):
+    """A position in a JSON text."""
+
+    path: Pointer
+    """Path of the value at the position; of the object, if a key belongs there."""
+    is_key: bool
+    keys: frozenset[str]
+    """Other keys of the innermost object."""
+    start: int
+    end: int
+    """Range of the token at the position; empty between tokens."""
+
+
+class _Container:
+    def __init__(self, bracket: str) -> None:
+        self.is_object = bracket == "{"
+        self.step = "" if self.is_object else "0"
+        self.keys: set[str] = set()
+        self.has_value = not self.is_object
+        """False if a key is expected."""
+
+    def take(self, piece: str) -> None:
+        if piece == ":":
+            self.has_value = True
+        elif piece == "," and self.is_object:
+            self.has_value = False
+        elif piece == ",":
+            self.step = str(int(self.step) + 1)
+        elif not self.has_value:
+            self.step = _text(piece)
+            self.keys.add(self.step)
+
+
+def place_at(text: str, offset: int) -> Place:
+    """Return the place of an offset, and the other keys of its object, also those that follow."""
+    stack: list[_Container] = []
+    start = end = offset
+    follow = offset
+    for found in _TOKEN.finditer(text):
+        piece = found[0]
+        if found.start() >= offset:
+            break
+        follow = found.end()
+        if piece not in "{}[],:" and found.end() >= offset:
+            start, end = found.span()
+            rest = _REST_OF_STRING.match(text, offset)
+            if piece[0] == '"' and found.end() > offset:  # An open string may take the rest of its line.
+                end = follow = rest.end() if rest is not None else offset
+            break
+        _take(stack, piece)
+    top = stack[-1] if stack else None
+    path = tuple(each.step for each in stack[:-1])
+    if top is None or (top.is_object and not top.has_value):
+        keys = frozenset(top.keys | _later_keys(text, follow)) if top else frozenset[str]()
+        return Place(path, top is not None, keys, start, end)
+    return Place((*path, top.step), False, frozenset(top.keys), start, end)
+
+
+def _take(stack: list[_Container], piece: str) -> None:
+    if piece in "{[":
+        stack.append(_Container(piece))
+    elif piece in "}]":
+        del stack[-1:]
+    elif stack:
+        stack[-1].take(piece)
+
+
+def _later_keys(text: str, offset: int) -> set[str]:
+    depth, before, found = 0, "", set()
+    for piece in _TOKEN.findall(text, offset):
+        depth += (piece in "{[") - (piece in "}]")
+        if depth < 0:
+            break
+        if piece == ":" and depth == 0 and before:
+            found.add(_text(before))
+        before = piece if piece not in "{}[],:" else ""
+    return found
+
+
+def _text(piece: str) -> str:
+    try:
+        value = json.loads(piece)
+    except ValueError:
+        return piece.strip('"')
+    return value if isinstance(value, str) else piece
+
+
+class Assistance:
+    """The names that the server of a session listed, and the schemas of its tools."""
+
+    def __init__(self, listings: Mapping[str, CapabilityListing]) -> None:
+        self._listed: dict[str, dict[str, dict[str, Any]]] = {
+            method: {
+                each.key: value
+                for each in listing.capabilities
+                if isinstance(value := loads(each.data), dict)
+            }
+            for method, listing in listings.items()
+        }
+        self._schemas = SchemaCache()
+
+    def heading_and_fields(self, text: str) -> tuple[str, list[SchemaField]]:
+        """Return the target of a request and the fields of its arguments; empty if the arguments have no schema."""
+        method, name = _call(text)
+        schema = self._target(method, name)
+        return (f"arguments of {sanitize(name)}", fields(schema)) if schema is not None else ("", [])
+
+    def problems(self, text: str) -> list[str]:
+        """Return the violations of the schema by the arguments, each with its pointer."""
+        method, name = _call(text)
+        schema = self._target(method, name)
+        if schema is None:
+            listed, member = _NAMED.get(method, ("", ""))
+            names = self._listed.get(listed)
+            is_new = member == "name" and names is not None and name not in names
+            return [f"params/name: the server has not listed {name!r}"] if is_new else []
+        value = value_at(loads(text.encode("utf-8", "surrogatepass")), ARGUMENTS)
+        found = self._schemas.check(schema).breaches({} if value is ABSENT else value)
+        return [f"arguments{each.removeprefix('(itself)')}" for each in found]
+
+    def completions(self, text: str, place: Place) -> list[str]:
+        """Return the names or values that fit at a place, as JSON texts."""
+        method, name = _call(text)
+        root: Any
+        if place.path[:2] == ARGUMENTS:
+            root, path = self._target(method, name), place.path[2:]
+        else:
+            root, path = self._message(method), place.path
+        found: list[Any] = []
+        for schema in _at(root, path):
+            if place.is_key:
+                properties = schema.get("properties")
+                found += (
+                    [key for key in properties if key not in place.keys]
+                    if isinstance(properties, dict)
+                    else []
+                )
+            else:
+                found += _values(schema)
+        return list(dict.fromkeys(json.dumps(each, ensure_ascii=False) for each in found))[:MOST]
+
+    def _message(self, method: str) -> dict[str, Any]:
+        listed, member = _NAMED.get(method, ("", ""))
+        names = {member: {"enum": list(self._listed.get(listed, {}))}} if member else {}
+        more: dict[str, Any] = {"arguments": {}} if method in ("tools/call", "prompts/get") else {}
+        methods = [each.name for each in METHODS.values() if each.sender != "server"]
+        return {
+            "properties": {
+                "jsonrpc": {"const": "2.0"},
+                "method": {"enum": methods},
+                "params": {"properties": {**names, **more, "_meta": {}}},
+            }
+        }
+
+    def _target(self, method: str, name: str) -> dict[str, Any] | None:
+        """Return the schema of the arguments of a call; None if it is unknown."""
+        item = self._listed.get(_NAMED.get(method, ("", ""))[0], {}).get(name)
+        if item is None or method not in ("tools/call", "prompts/get"):
+            return None
+        if method == "tools/call":
+            schema = item.get("inputSchema")
+            return schema if isinstance(schema, dict) else None
+        listed = item.get("arguments")
+        arguments = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+        named = {each["name"]: each for each in arguments if isinstance(each.get("name"), str)}
+        return {
+            "properties": {
+                key: {"type": "string", "description": str(each.get("description") or "")}
+                for key, each in named.items()
+            },
+            "required": [key for key, each in named.items() if each.get("required") is True],
+        }
+
+
+def _call(text: str) -> tuple[str, str]:
+    """Return the method of a request and the name of its target; the rest of the text may be incomplete."""
+    stack: list[_Container] = []
+    found: dict[Pointer, str] = {}
+    for piece in _TOKEN.findall(text):
+        if piece[0] == '"' and stack and stack[-1].has_value and len(stack) <= 2:
+            found[tuple(each.step for each in stack)] = _text(piece)
+        _take(stack, piece)
+    method = found.get(("method",), "")
+    return method, found.get(("params", _NAMED.get(method, ("", ""))[1]), "")
+
+
+def _at(root: Any, path: Pointer) -> Iterator[dict[str, Any]]:
+    """Yield the schemas of the value at a path, through local references and combinations."""
+    todo, seen = [(root, path)], set[tuple[int, Pointer]]()
+    while todo:
+        schema, rest = todo.pop()
+        if not isinstance(schema, dict) or (id(schema), rest) in seen:
+            continue
+        seen.add((id(schema), rest))
+        if isinstance(reference := schema.get("$ref"), str) and reference.startswith("#"):
+            steps = tuple(step.replace("~1", "/").replace("~0", "~") for step in reference.split("/")[1:])
+            todo.append((value_at(root, steps), rest))
+        for key in ("anyOf", "oneOf", "allOf"):
+            parts = schema.get(key)
+            todo += [(part, rest) for part in parts] if isinstance(parts, list) else []
+        if not rest:
+            yield schema
+            continue
+        properties = schema.get("properties")
+        inner = properties.get(rest[0]) if isinstance(properties, dict) else None
+        if inner is None:
+            inner = schema.get("items") if rest[0].isdigit() else schema.get("additionalProperties")
+        todo.append((inner, rest[1:]))
+
+
+def _values(schema: dict[str, Any]) -> list[Any]:
+    values = schema.get("enum")
+    found = list(values) if isinstance(values, list) else []
+    found += [schema["const"]] if "const" in schema else []
+    found += [True, False] if schema.get("type") == "boolean" else []
+    found += [schema["default"]] if "default" in schema else []
+    return found
