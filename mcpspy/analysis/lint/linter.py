@@ -60,7 +60,7 @@ def update_state(what: AnyMessage, event: LintEvent) -> None:
         ):
             _cancel_stateless(what, event)
         elif what.method == "notifications/tools/list_changed":
-            event.state.is_listed = False
+            event.state.is_listed, event.state.tools_changed_at = False, what.at
         conversation.has_notified[side] = True
         return
     if isinstance(what, Malformed):
@@ -97,6 +97,8 @@ def _add_request(what: Request, event: LintEvent) -> None:
         if meta_raw(meta, META + "logLevel"):
             conversation.logs_requested = True
     conversation.add_request(what)
+    if what.method == "tools/list":
+        event.state.tools_changed_at = None
     if what.method == "initialize":
         conversation.initialize_sent, event.state.refused = True, 0
 
@@ -341,7 +343,8 @@ class Linter:
             if change.exchange is not None:  # Refused, or cancelled by disconnecting: there is no response.
                 self._known.open.pop(id(change.exchange), None)
             if kind == "http":
-                self._post(number, place, change.number, note.at).head = fields
+                post = self._post(number, place, change.number, note.at)
+                post.head, post.answered_at = fields, note.at
             else:
                 hung_up = fields.get("hung_up")
                 found += self._ended(number, conversation, hung_up if isinstance(hung_up, str) else None)

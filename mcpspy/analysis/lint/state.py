@@ -72,6 +72,8 @@ class HttpPost(Struct, gc=False):
     """Number of messages in the response."""
     head: dict[str, Any] | None = None
     """The `http` note's fields."""
+    answered_at: float = 0.0
+    """Time of the `http` note."""
     param_headers: dict[str, str] | None = None
     """Headers that repeat arguments of the call in its body, with their values."""
     deferred: list[LintEvent] = field(default_factory=list)
@@ -235,6 +237,12 @@ class LintState:
         """True if a server responds to 2026-07-28 as in an earlier revision; None until its first response."""
         self.refused = 0
         """Number of requests of 2026-07-28 that the server refused because `initialize` is missing."""
+        self.tools_changed_at: float | None = None
+        """Time of a `notifications/tools/list_changed` after the last listing."""
+        self.last_call: tuple[str | None, Any, int] = None, None, 0
+        """Tool and arguments of the last call, and how many calls in a row had them."""
+        self.refusals: OrderedDict[str, tuple[float, float, str]] = OrderedDict()
+        """Session id, or method and subject → start and end of the time in which a client must not send it, and why."""
         self.session_ids: set[str] = set()
         self.events: OrderedDict[tuple[str | None, str], int] = OrderedDict()
         """Stream and id of a server-sent event → hash of its message."""

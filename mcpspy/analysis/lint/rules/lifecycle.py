@@ -27,6 +27,7 @@ _HANDSHAKE = _INITIALIZING + _INITIALIZE_RESULT % _MEMBERS
 INITIALIZED = _HANDSHAKE + '\n> {"method":"notifications/initialized"}\n'
 GRACE = 1.0
 """Seconds that a server has to exit before a signal. A client that signals earlier, after a probe, gives it no time."""
+_ACCEPTED = '\n> {"method":"notifications/initialized"}'
 BYE = '* eof {"from":"client"}\n'
 _PENDING = '> {"id":2,"method":"ping"}\n'
 _CANCEL = '> {"method":"notifications/cancelled","params":{"requestId":%s}}'
@@ -164,6 +165,24 @@ def second_initialize(event: LintEvent) -> Iterator[Report]:
     """A session has one handshake. To use another revision, the client must open another session."""
     if event.conversation.is_negotiated:
         yield Report("initialize in a session that is already initialized")
+
+
+@exit_note.warning(
+    "LIFE114",
+    "client that does not accept the server's revision",
+    page=LIFECYCLE + "#version-negotiation",
+    valid=(_HANDSHAKE + _END, _HANDSHAKE.replace("2025-11-25", "2024-11-05", 1) + _ACCEPTED + _END),
+    invalid=_HANDSHAKE.replace("2025-11-25", "2024-11-05", 1) + _END,
+)
+def refused_revision(event: LintEvent) -> Iterator[Report]:
+    """The server offered another revision than the client requested, and the client left. One of them must support more
+    revisions: the server should answer with the requested one if it can.
+    """
+    for conversation in event.state.conversations.values():
+        if conversation.is_negotiated and not (conversation.is_initialized or conversation.is_agreed):
+            yield Report(
+                f"the server answered with revision {conversation.revision}, and the client left", ""
+            )
 
 
 @rule.warning(
