@@ -53,11 +53,7 @@ def update_state(what: AnyMessage, event: LintEvent) -> None:
     if isinstance(what, Notification):
         if what.method == "notifications/initialized":
             conversation.is_initialized = True
-        elif (
-            what.method == "notifications/cancelled"
-            and event.exchange is None
-            and not event.state.session_ids
-        ):
+        elif what.method == "notifications/cancelled" and event.exchange is None:
             _cancel_stateless(what, event)
         elif what.method == "notifications/tools/list_changed":
             event.state.is_listed, event.state.tools_changed_at = False, what.at
@@ -75,13 +71,11 @@ def update_state(what: AnyMessage, event: LintEvent) -> None:
 
 def _cancel_stateless(what: Notification, event: LintEvent) -> None:
     """Forget the request that a cancellation names: without session ids, each POST is a conversation."""
-    for key, pending in list(event.state.open.items()):
-        request = pending.exchange.request
-        if what.frame.http is not None and (request.side, request.id) == (
-            what.side,
-            text(what.body.request_id),
-        ):
-            del event.state.open[key]
+    named = what.side, text(what.body.request_id)
+    if what.frame.http is not None and not event.state.session_ids:
+        for key, pending in list(event.state.open.items()):
+            if (pending.exchange.request.side, pending.exchange.request.id) == named:
+                del event.state.open[key]
 
 
 def _add_request(what: Request, event: LintEvent) -> None:
@@ -232,11 +226,8 @@ class Linter:
         )
         if frame.http is not None:
             self._add_to_post(what, kind, event, frame.http)
-        found = (
-            self._check_message(kind, event)
-            if frame.side == SERVER or kind is EventKind.MALFORMED
-            else self._check(kind, event)
-        )
+        is_checked = frame.http is None and kind is not EventKind.MALFORMED
+        found = self._check(kind, event) if is_checked else self._check_message(kind, event)
         update_state(what, event)
         return found
 
@@ -245,9 +236,9 @@ class Linter:
         what = event.message
         post = self._known.posts.get(what.frame.http) if what.frame.http is not None else None
         if kind is not EventKind.MALFORMED:
-            is_error = post is not None and post.status >= 400
-            is_judged = not is_error or not (what.flaws or event.flaw == NO_ID)
-            return self._check(kind, event) if is_judged else []
+            is_error = post is not None and post.status >= 400 and event.side == SERVER
+            is_json_rpc = not (what.flaws or event.flaw == NO_ID)
+            return self._check(kind, event) if is_json_rpc or not is_error else []
         if post is not None and event.side == SERVER:
             if post.status < 400:
                 post.deferred.append(event)

@@ -7,7 +7,7 @@ is a conversation. Owns the names by which rules select HTTP exchanges (`about`)
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -20,9 +20,6 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.redact.prefilter import Prefilter
 from mcpspy.core.redact.redactor import Redactor
 from mcpspy.core.session.exchange import Exchange
-
-if TYPE_CHECKING:
-    from mcpspy.analysis.lint.event import LintEvent
 
 MESSAGE_TYPES = ("application/json", "text/event-stream")
 
@@ -76,8 +73,8 @@ class HttpPost(Struct, gc=False):
     """Time of the `http` note."""
     param_headers: dict[str, str] | None = None
     """Headers that repeat arguments of the call in its body, with their values."""
-    deferred: list[LintEvent] = field(default_factory=list)
-    """Malformed messages of the response, to be checked when it is known whether it was cut."""
+    deferred: list[Any] = field(default_factory=list)
+    """Events of malformed messages of the response, to be checked when it is known whether it was cut."""
 
     @property
     def status(self) -> int:
@@ -236,7 +233,7 @@ class LintState:
         self.is_legacy_server: bool | None = None
         """True if a server responds to 2026-07-28 as in an earlier revision; None until its first response."""
         self.refused = 0
-        """Number of requests of 2026-07-28 that the server refused because `initialize` is missing."""
+        """Number of requests of 2026-07-28 that the server refused probably because `initialize` is missing."""
         self.tools_changed_at: float | None = None
         """Time of a `notifications/tools/list_changed` after the last listing."""
         self.last_call: tuple[str | None, Any, int] = None, None, 0

@@ -348,7 +348,7 @@ def no_endpoint(event: LintEvent) -> Iterator[Report]:
 )
 def ignored(event: LintEvent) -> Iterator[Report]:
     """After 404 for its session id, a client must begin a new session with `initialize`. After 429 with `Retry-After`, it
-    must wait for so many seconds before it repeats the request (RFC 9110, 10.2.3).
+    must wait that time before it repeats the request (RFC 9110, 10.2.3).
     """
     post, refusals = event.post, event.state.refusals
     session_id, first = post.request.get(SESSION), post.posted[0]

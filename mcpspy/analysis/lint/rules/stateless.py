@@ -25,6 +25,7 @@ _STATED = (
 _REFUSED = (
     '> {"id":%d,"method":"x/y"}\n< {"id":%d,"error":{"code":-32000,"message":"Server not initialized"}}'
 )
+_MODERN_ERRORS = (-32601, -32603, -32020, -32021, -32022)
 _CACHED = ("server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")  # fmt: skip
 _SUBSCRIBED = tuple(f"notifications/{what}" for what in ("tools/list_changed", "prompts/list_changed", "resources/list_changed", "resources/updated"))  # fmt: skip
 
@@ -116,17 +117,19 @@ def server_info(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def legacy_server(event: LintEvent) -> Iterator[Report]:
-    """The server's results have none of the members that 2026-07-28 added, or it demands `initialize` more than once (a
+    """The server's results have none of the members that 2026-07-28 added, or it refuses even lists, more than once (a
     client that supports both falls back after the first error). Clients should send `server/discover` first. Reported
     once, instead of a finding for each missing member.
     """
     if isinstance(event.what, Failure):
-        if event.state.is_legacy_server is None and "initializ" in event.what.text.lower():
+        failure, is_list = (
+            event.what,
+            event.method.endswith("/list") and event.what.code not in _MODERN_ERRORS,
+        )
+        if event.state.is_legacy_server is None and (is_list or "initializ" in failure.text.lower()):
             event.state.refused += 1
         if event.state.refused > 1:
-            yield Report(
-                f"the server requires a handshake, which 2026-07-28 does not have: {event.what.text[:80]}"
-            )
+            yield Report(f"the server probably requires initialize: {failure.description[:100]}")
     elif event.is_result and _is_legacy(event):
         yield Report("the server responds as in an earlier revision: no resultType, no serverInfo")
 
