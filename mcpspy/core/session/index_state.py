@@ -104,6 +104,9 @@ class StoredIndex(Struct, forbid_unknown_fields=True):
     is_over: bool
     messages: int
     unanswered: int
+    crashes: list[int]
+    last_stderr: list[int]
+    _stderr: list[int]
 
 
 class _State(Struct, forbid_unknown_fields=True):
