@@ -68,7 +68,7 @@ def row(change: Change) -> Row:
     if isinstance(what, Request | Result | Failure):
         id_text = what.id or "null"
     status, tone = _status(change)
-    status = _with_reason(status, what)
+    status = with_reason(status, what)
     status, tone = _with_notes(status, tone, [*_effects(change), *_flaws(change)])
     status = with_batch(status, what)
     return Row(
@@ -90,7 +90,7 @@ def exchange_row(change: Change, sizes: tuple[int, int | None], now: float) -> R
     if exchange is None:
         return first
     status, tone = outcome(exchange)
-    status = _with_reason(status, exchange.answer)
+    status = with_reason(status, exchange.answer)
     notes = [*exchange.effects, *(_flaws(change) if isinstance(change.what, Request) else ())]
     answer = exchange.answer
     if answer is not None:
@@ -165,7 +165,7 @@ def _words(state: State, answer: Result | Failure | None) -> tuple[str, str]:
     return str(state), tone
 
 
-def _with_reason(status: str, message: object) -> str:
+def with_reason(status: str, message: object) -> str:
     """Return the status of a tool error with the first words of its text."""
     if status != State.TOOL_ERROR or not isinstance(message, Result):
         return status

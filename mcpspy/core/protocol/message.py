@@ -178,10 +178,10 @@ class Failure(Message, frozen=True, kw_only=True, gc=False):
 
     @property
     def description(self) -> str:
-        """Code, name and message: `error -32601 method not found: no such tool`. All outputs use this text."""
-        head = " ".join(filter(None, ("error", self.code_text, error_name(self.code))))
-        message = self.text.strip()
-        return f"{head}: {message}" if message else head
+        """Code, name and message: `error -32601 method not found: no such tool`. A message equal to the name is left out."""
+        name, message = error_name(self.code), self.text.strip()
+        head = " ".join(filter(None, ("error", self.code_text, name)))
+        return f"{head}: {message}" if message and message.lower() != name else head
 
 
 class Malformed(Message, frozen=True, kw_only=True, gc=False):

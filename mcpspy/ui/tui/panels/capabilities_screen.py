@@ -268,7 +268,7 @@ class CapabilitiesScreen(PanelScreen[None]):
     NAME = "Capabilities"
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space,enter", "open", "fold", tooltip="fold or unfold", key_display="␣", id="server.fold"),
+        Binding("space,enter", "open", "fold", tooltip="fold or unfold", id="server.fold"),
         Binding("right,l", "unfold(True)", "unfold", show=False, id="server.unfold"),
         Binding("left,h", "unfold(False)", "fold", show=False, id="server.close"),
         Binding("+,=", "unfold_all(True)", "unfold all", show=False, id="server.unfold-all"),

@@ -207,7 +207,7 @@ STATS_COLUMNS = (
 
 SORTABLE = [column.name for column in STATS_COLUMNS[1:-1]]
 
-DOWN, UP = "▾", "▴"
+DOWN, UP = "↓", "↑"
 """Marks of the sort column: descending, ascending."""
 
 

@@ -24,7 +24,7 @@ from mcpspy.ui.session_model import RowFinding, SessionModel
 from mcpspy.ui.tui.session.loader import SessionLoader
 from mcpspy.ui.tui.session.row_filter import KINDS_OF_PROBLEMS, STDERR, FilteredView, SortOrder
 from mcpspy.ui.tui.widgets.base import SplitLine
-from mcpspy.ui.tui.widgets.columns import Piece, steady
+from mcpspy.ui.tui.widgets.columns import Piece, cut, steady
 
 BETWEEN = " · "
 
@@ -227,6 +227,9 @@ class StatusBar(SplitLine):
 
 
 TITLE = "title"
+REASON = 240
+"""Maximum columns of a tool error's text above a message."""
+
 CLIPBOARD = 256_000
 """Maximum bytes to copy, which terminals are known to accept: tmux took 500 kB but not 900."""
 
@@ -273,10 +276,12 @@ def _header_lines(change: Change) -> list[Piece]:
     if exchange is not None:
         state, tone = rows.outcome(exchange)
         latency = f" in {rows.duration(exchange.latency)}" if exchange.latency is not None else ""
+        reason = rows.with_reason(state, exchange.answer)[len(state) :]
+        outcome = sanitize(state + latency + cut(reason, REASON))
         if isinstance(what, Request):
-            lines.append((sanitize(f"response: {state}{latency}"), tone))
+            lines.append((f"response: {outcome}", tone))
         elif isinstance(what, Result | Failure):
-            lines.append((sanitize(f"{state}{latency}"), tone))
+            lines.append((outcome, tone))
         else:
             lines.append(("p: go to its request", rows.QUIET))
     by = ["injected by mcpspy"] if what.frame.by is not None else []

@@ -170,16 +170,17 @@ class MessageList(VirtualList):
         return super().mark(index) + own
 
     def sync(self, count: int) -> None:
-        """Show the current rows of the view. The cursor stays on its row, and the row on its screen line."""
+        """Show the current rows of the view. The cursor keeps its row and screen line, except in a new sort order."""
         view = self.view
         if self._is_settled:
             self._above = self.cursor - self.scroll_offset.y
         self._generation = view.generation
         if not self.follow and count:
-            place = view.place_of(self._row)
             if self._order != (order := (view.options.order, view.options.reverse)):
                 self._order = order
-                self._above = place  # Show the first rows, if the cursor is then still in view.
+                if view.options.is_sorted:  # The first rows are those that the user wants to see.
+                    self._row, self._is_settled = view.rows[0], False
+            place = view.place_of(self._row)
             if place != self.cursor or not self._is_settled:
                 self.extend(count + 1)
                 self.count = count

@@ -447,13 +447,14 @@ class SessionScreen(SessionBase):
     def _tick(self) -> None:
         self._ticked = time.monotonic()
         self._last_snapshot = self._snapshot()
-        if self.held_rows.show():
-            self.refresh_bindings()
-        elif self.footer != self._footer:
-            self._footer = self.footer
-            self._keys.show_state()
+        is_held_changed = self.held_rows.show()
         self.background.filter_slice()  # Show new rows now instead of at the next tick.
         self._list_updates.show()
+        if is_held_changed:
+            self.refresh_bindings()
+        elif self.footer != self._footer:  # The keys of the row that is selected now.
+            self._footer = self.footer
+            self._keys.show_state()
         if self._wanted is not None and self.view.processed > self._wanted:
             wanted, self._wanted = self._wanted, None
             self.go(wanted, "")

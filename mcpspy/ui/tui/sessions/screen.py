@@ -11,6 +11,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
+from textual.widgets import Input
 from textual.worker import Worker, WorkerError
 
 from mcpspy.analysis import rows
@@ -115,7 +116,9 @@ class SessionsScreen(Screen[None]):
         self._choose(None)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Let `escape` cancel a pending diff before anything else."""
+        """Let `escape` cancel a pending diff before anything else; `/` is text while a filter is typed."""
+        if action == "filter" and isinstance(self.focused, Input):
+            return False
         return action != "forget" or self._list.compared is not None
 
     def _choose(self, session: Summary | None) -> None:

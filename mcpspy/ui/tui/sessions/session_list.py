@@ -61,7 +61,7 @@ def session_row(summary: Summary, counts: SessionCounts | None, now: datetime) -
         errors=errors,
         issues=issues,
         pending=pending,
-        exit="not reached" if summary.has_failed else rows.ending(note),
+        exit="not reached" if summary.has_failed else rows.ending(note).removeprefix("killed by "),
         tones={
             "state": TONES[summary.state],
             "messages": None if counts else rows.QUIET,

@@ -251,5 +251,5 @@ SESSIONS = (
     Column("errors", "errors", 6, 6, 2, right=True),
     Column("issues", "issues", 6, 6, 3, right=True),
     Column("pending", "pending", 7, 7, 5, right=True),
-    Column("exit", "exit", 6, 18, 5),
+    Column("exit", "exit", 7, 12, 5),
 )

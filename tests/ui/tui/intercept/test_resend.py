@@ -5,11 +5,21 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from textual.widgets import TextArea
+
 from mcpspy.io.recording.reader import RecordingState
 from mcpspy.ui.tui.diff.screen import DiffScreen
 from tests.ui.tui.intercept.conftest import call, result
+from tests.ui.tui.test_first_use import open_session, press
 
 SIZE = (130, 18)
+
+TOOLS = {
+    "tools": [
+        {"name": "forecast", "inputSchema": {"properties": {"city": {}, "days": {"enum": [1, 2, 3]}}}},
+        {"name": "stations"},
+    ]
+}
 
 
 async def test_a_request_is_resent_and_compared_with_the_original(opened: Any, reached: Any) -> None:
@@ -133,3 +143,30 @@ async def test_a_request_that_is_not_edited_is_resent_byte_for_byte(opened: Any,
         await screen.press("ctrl+s")
         await screen.until(lambda: session.sent)
         assert session.taken() == [("client", raw % b'"mcpspy-test-1"')]
+
+
+async def test_a_call_is_sent_again_with_another_argument_by_keys_that_the_screen_shows(
+    opened: Any, reached: Any
+) -> None:
+    async with reached() as session, opened(size=(80, 24)) as screen:
+        session.say("client", b'{"jsonrpc":"2.0","id":7,"method":"tools/list"}')
+        session.say("server", json.dumps({"jsonrpc": "2.0", "id": 7, "result": TOOLS}).encode())
+        session.say("client", call(1, "forecast", city="Oslo"))
+        session.say("server", result(1, "rain"))
+        await open_session(screen)
+        await screen.until(lambda: "forecast" in screen.selected)
+        session.taken()
+        await press(screen, "R")
+        await screen.shows("arguments of forecast", 'tab: "days"')
+        await press(screen, "tab")
+        await screen.until(lambda: '"days"' in screen.app.screen.query_one(TextArea).text)
+        await press(screen, "tab")
+        assert json.loads(screen.app.screen.query_one(TextArea).text)["params"]["arguments"]["days"]
+        await press(screen, "ctrl+s")
+        await screen.until(lambda: session.sent)
+        ((side, sent),) = session.taken()
+        assert side == "client"
+        message = json.loads(sent)
+        assert message["params"] == {"name": "forecast", "arguments": {"days": 1, "city": "Oslo"}}
+        session.say("server", result(message["id"], "sun"))
+        await screen.shows('"rain" → "sun"')

@@ -27,7 +27,7 @@ async def test_groups_are_listed_below_the_total() -> None:
         head, total, often, slow = shown.lines[1:5]
         assert head.split() == [
             "method",
-            "count▾",
+            "count↓",
             "errors",
             "pending",
             "p50",
@@ -48,10 +48,10 @@ async def test_s_sorts_by_the_next_column_and_capital_s_reverses() -> None:
         await shown.shows("sorted by count, descending")
         assert order(shown.lines) == ["often", "slow"]
         await shown.press("s")
-        await shown.shows("errors▾", "sorted by errors, descending")
+        await shown.shows("errors↓", "sorted by errors, descending")
         assert order(shown.lines) == ["slow", "often"]
         await shown.press("S")
-        await shown.shows("errors▴", "sorted by errors, ascending")
+        await shown.shows("errors↑", "sorted by errors, ascending")
         assert order(shown.lines) == ["often", "slow"]
         await shown.press(*["s"] * (len(SORTABLE) - 1))
         await shown.shows("sorted by count, descending")
