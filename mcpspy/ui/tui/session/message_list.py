@@ -81,7 +81,7 @@ class MessageList(VirtualList):
         self._generation = view.generation
         """Generation of the view at the last sync."""
         self._version = view.version
-        self._order: object = None
+        self._order = view.options.order, view.options.reverse
         """The sort order at the last sync."""
         self._row_texts: dict[object, rows.Row] = {}
         self._waiting: set[int] = set()
