@@ -52,6 +52,7 @@ KEYS = sorted(
         for binding in node.BINDINGS
         if isinstance(binding, Binding) and binding.id not in LEAVING
         for key in binding.key.split(",")
+        if " " not in key  # Keys of a menu, for the help.
     }
     - {"Q", "ctrl+c", "ctrl+q", "q"}
 )
