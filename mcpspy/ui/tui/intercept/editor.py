@@ -28,7 +28,6 @@ from textual import events
 from textual.app import ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.containers import Container, VerticalScroll
-from textual.screen import Screen
 from textual.widgets import Static, TextArea
 
 from mcpspy.analysis import rows
@@ -41,7 +40,7 @@ from mcpspy.ui.tui.intercept.assistance import Assistance, place_at
 from mcpspy.ui.tui.panels.capabilities import Capabilities, ListPage, ListPages, SchemaField, read
 from mcpspy.ui.tui.panels.panel_screen import SLICE
 from mcpspy.ui.tui.session.base import SessionBase
-from mcpspy.ui.tui.widgets.base import SplitLine
+from mcpspy.ui.tui.widgets.base import DismissibleScreen, SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece, fitted
 from mcpspy.ui.tui.widgets.footer import KeyFooter
 
@@ -270,7 +269,7 @@ class EditorArea(TextArea):
             event.prevent_default()  # Otherwise the handler of the base class inserts blanks.
 
 
-class EditorScreen(Screen[str | None]):
+class EditorScreen(DismissibleScreen[str | None]):
     """A text editor; dismissed with the unsent text, or None if it was sent."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - Screen declares its type.

@@ -188,9 +188,10 @@ class SessionScreen(SessionBase):
             states.append("failed")
         if self.loader.model.findings.of_both(index, row, exchanges=answer is not None):
             states.append("finding")
-        if self.loader.is_live:
-            can_resend = index.request(row) is not None or index.kind(row) is RowKind.NOTIFICATION
-            states += ["request", "live"] if can_resend else ["live"]
+        connection = self.held_rows.connection
+        if connection is not None and connection.is_open and not self.resending.refusal:
+            states.append("request")
+        states += ["live"] if self.loader.is_live else []
         return *states, "session"
 
     @property
@@ -401,14 +402,14 @@ class SessionScreen(SessionBase):
         """Go to the list of sessions, after a confirmation if this viewer holds messages or there is a question."""
         from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
 
-        async def sure(yes: bool | None) -> None:
-            if yes:
+        async def leave(yes: bool | None) -> None:
+            if yes and self.is_active:  # Otherwise it would close the screen that covers it.
                 await self.run_action("app.back")
 
         if question := self.leave_question or question:
-            self.app.push_screen(ConfirmPrompt(question, "leave", "stay"), sure)
+            self.app.push_screen(ConfirmPrompt(question, "leave", "stay"), leave)
         else:
-            await self.run_action("app.back")
+            await leave(True)
 
     # Updates.
 

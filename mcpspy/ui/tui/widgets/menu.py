@@ -10,8 +10,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.events import Click, Key
-from textual.screen import ModalScreen
 from textual.widgets import Static
+
+from mcpspy.ui.tui.widgets.base import DismissibleModal
 
 ON, OFF = "x", " "
 
@@ -23,7 +24,7 @@ class MenuOption(NamedTuple):
     """Passed to the function that toggles the option."""
 
 
-class ToggleMenu(ModalScreen[None]):
+class ToggleMenu(DismissibleModal[None]):
     """A menu whose options are toggled by their letter, enter, space or a click."""
 
     CSS = """
