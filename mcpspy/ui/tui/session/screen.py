@@ -297,7 +297,7 @@ class SessionScreen(SessionBase):
 
     def action_filter_off(self) -> None:
         if self.filter.text.strip():
-            self._filter_off = self.filter.text
+            self._filter_off = self.filter.active  # The text may be invalid.
             self.filter.clear()
             self.flash_message("filter off (F to restore)")
         elif self._filter_off:
