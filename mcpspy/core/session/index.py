@@ -7,7 +7,6 @@ their order; `core.session.correlation` decides the outcome of requests.
 from __future__ import annotations
 
 from array import array
-from collections import deque
 from collections.abc import Sequence
 from itertools import accumulate, count
 from operator import add
@@ -91,7 +90,7 @@ class Index(Columns, Correlation[Slot]):
         """Rows that explain a crash: its first line on stderr, if any, and the exit; in order."""
         self.last_stderr: list[int] = []
         """Rows of the last lines on stderr before a crash."""
-        self._stderr = deque[int](maxlen=LAST_LINES)
+        self._stderr: list[int] = []
 
     @property
     def pending(self) -> int:
@@ -240,7 +239,7 @@ class Index(Columns, Correlation[Slot]):
         if note.kind in ("lost", "error"):
             self._mark_failed(row)
         elif note.kind == "stderr":
-            self._stderr.append(row)
+            self._stderr = [*self._stderr[1 - LAST_LINES :], row]
         elif note.kind == "exit" and (
             fields.get("signal") is not None or fields.get("code") not in (0, None)
         ):

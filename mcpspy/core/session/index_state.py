@@ -29,19 +29,6 @@ COLUMNS = (
 LISTS = ("wrong", "_part_rows", "_part_numbers")
 """Other arrays."""
 
-DERIVED = (
-    "header",
-    "_pairing",
-    "_count",
-    "_room",
-    "_text_numbers",
-    "_recalled",
-    "_offset_now",
-    "_length_now",
-)
-"""Attributes of an index that its state lacks: it has the content of `_pairing` as `StoredTables`."""
-
-
 _ORDER = array("H", [1]).tobytes().hex()
 
 T = TypeVar("T")
@@ -104,6 +91,9 @@ class StoredIndex(Struct, forbid_unknown_fields=True):
     is_over: bool
     messages: int
     unanswered: int
+    crashes: list[int]
+    last_stderr: list[int]
+    _stderr: list[int]
 
 
 class _State(Struct, forbid_unknown_fields=True):

@@ -446,6 +446,8 @@ class SessionScreen(SessionBase):
         return rows, loader.done, loader.state, loader.trouble, loader.is_deleted, model.is_over, self.size
 
     def _tick(self) -> None:
+        if not self._keys.is_attached:  # The screen is being closed.
+            return
         self._ticked = time.monotonic()
         self._last_snapshot = self._snapshot()
         if self.held_rows.show():

@@ -14,8 +14,6 @@ from textual.widgets import Static
 
 from mcpspy.ui.tui.widgets.base import DismissibleModal
 
-ON, OFF = "x", " "
-
 
 class MenuOption(NamedTuple):
     key: str
@@ -93,7 +91,7 @@ class ToggleMenu(DismissibleModal[None]):
             text.append(f"\n{'▸' if place == self._cursor else ' '} ", "")
             text.append(letter, key)
             text.append(
-                f" [{ON if self._is_on(name) else OFF}] {label}", "bold" if place == self._cursor else ""
+                f" [{'x' if self._is_on(name) else ' '}] {label}", "bold" if place == self._cursor else ""
             )
         text.append(
             "\n\nletter or enter: toggle · esc: close",
