@@ -209,6 +209,8 @@ async def read_listings(model: SessionModel) -> Assistance:
         last[page.method] = [page] if page.begins else [*last.get(page.method, []), page]
     listings = Capabilities()
     for page in [page for found in last.values() for page in found]:
+        if pages.is_replaced:
+            break
         where = model.index.where(page.row)
         line = model.read(where.part, where.offset, where.length)
         listings.take(page, await asyncio.to_thread(read, line, where.item, page.method))
