@@ -112,8 +112,8 @@ def made() -> Iterator[tuple[Path, str]]:
     """Return every generated file with its content."""
     for name in COMMANDS:
         path = DOCS / f"{name}.md"
-        page = rules() if name == "lint" else path.read_text(encoding="utf-8")
-        yield path, with_help(page, name)
+        page = path.read_text(encoding="utf-8")
+        yield path, with_help(rules(page) if name == "lint" else page, name)
     yield DOCS / "filter.md", with_syntax((DOCS / "filter.md").read_text(encoding="utf-8"))
     yield DOCS / "mcpspy.1", manual()
     for file, text in token_formats():

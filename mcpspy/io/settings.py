@@ -17,9 +17,34 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+PYPROJECT = "pyproject.toml"
+"""Name of the file in which the tables of mcpspy are below `tool.mcpspy`."""
+
+
 def config_file() -> str:
     """Return the path of the user's `mcpspy.toml`."""
     return os.path.join(_user_folder("XDG_CONFIG_HOME", "~/.config"), "mcpspy", "mcpspy.toml")
+
+
+def project_file() -> str | None:
+    """Return the settings of the project: the nearest `mcpspy.toml`, or `pyproject.toml` with a table `tool.mcpspy`.
+
+    Searches the current folder and those above it, up to one with `.git`. Raises UsageError or CannotStart.
+    """
+    from pathlib import Path
+
+    try:
+        here = Path.cwd()
+    except OSError:  # The folder was deleted.
+        return None
+    for folder in (here, *here.parents):
+        if (path := folder / "mcpspy.toml").is_file():
+            return str(path)
+        if (path := folder / PYPROJECT).is_file() and _settings(str(path)):
+            return str(path)
+        if (folder / ".git").exists():
+            break
+    return None
 
 
 def sessions_folder(chosen: str | None = None) -> str:
@@ -104,9 +129,14 @@ def _settings(path: str | None) -> dict[str, Any]:
     except OSError as error:
         raise CannotStart(f"{file}: {error.strerror}", "check the permissions") from None
     try:
-        return tomllib.loads(text)
+        settings = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{file}: {error}", "the file must be valid TOML") from None
+    for name in ("tool", "mcpspy") if file.name == PYPROJECT else ():
+        settings = settings.get(name, {})
+        if not isinstance(settings, dict):
+            raise UsageError(f"{file}: {name} must be a table", "write [tool.mcpspy.lint]")
+    return settings
 
 
 def _user_folder(variable: str, default: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.errors import McpspyError
-from mcpspy.io.settings import UnsafeRegex, flag, table
+from mcpspy.io.settings import UnsafeRegex, flag, project_file, table
 
 
 def test_a_table_is_read_from_the_file(tmp_path: Path) -> None:
@@ -66,3 +66,24 @@ def test_the_settings_allow_what_the_option_does_and_each_pattern_is_warned_abou
     assert decision("a(?=b)", "look-ahead (?=")
     assert UnsafeRegex(is_allowed=True, config=str(tmp_path))("a(?=b)", "look-ahead (?=")
     assert said == ["warning: /a(?=b)/: look-ahead (?= runs on Python's re, which may never end"]
+
+
+def test_a_project_has_settings_only_with_a_file_of_mcpspy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".git").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert project_file() is None
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'a'\n", encoding="utf-8")
+    assert project_file() is None
+    (tmp_path / "pyproject.toml").write_text("[tool.mcpspy.lint]\nselect = ['ENV']\n", encoding="utf-8")
+    assert project_file() == str(tmp_path / "pyproject.toml")
+    assert table("lint", project_file()) == {"select": ["ENV"]}
+
+
+def test_a_deleted_folder_has_no_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    def cwd() -> Path:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "cwd", cwd)
+    assert project_file() is None

@@ -10,14 +10,16 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec import Raw
+from msgspec import DecodeError, Raw
+from msgspec.json import decode
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind, Finding
 from mcpspy.analysis.lint.rule import LintRule
 from mcpspy.analysis.lint.rules import RULES
-from mcpspy.core.protocol.message import AnyMessage, Message, text
-from mcpspy.core.recording.decode import Damaged, Note
+from mcpspy.analysis.lint.rules.content import LISTS
+from mcpspy.core.protocol.message import Message, text
+from mcpspy.core.recording.decode import Note
 
 EXCERPT = 200
 """Maximum characters of an excerpt."""
@@ -33,6 +35,8 @@ class RuleDispatch:
         self._rules = tuple(rules)
         self._tables: dict[tuple[EventKind, str, str, str | None, bool, bool], tuple[LintRule, ...]] = {}
         self._reported_once: set[tuple[str, str]] = set()
+        self._reported_lists: set[int] = set()
+        """Hashes of findings in lists: a server may list the same tools again and again."""
 
     def check(self, kind: EventKind, event: LintEvent) -> list[Finding]:
         """Return the findings of all rules that concern an event."""
@@ -57,22 +61,34 @@ class RuleDispatch:
                     if (rule.code, event.side) in self._reported_once:
                         break
                     self._reported_once.add((rule.code, event.side))
+                excerpt = _excerpt(report.excerpt, event)
+                if kind is EventKind.RESULT and event.method in LISTS:
+                    listed = hash((rule.code, report.message, excerpt))
+                    if listed in self._reported_lists:
+                        continue
+                    if len(self._reported_lists) < MOST:
+                        self._reported_lists.add(listed)
                 found.append(
                     Finding(
                         rule.code,
                         rule.severity,
                         report.message,
-                        _excerpt(report.excerpt, event.what),
+                        excerpt,
                         event.place,
                         event.number,
                         event.at,
                         event.side,
+                        f"{event.method} {event.subject or ''}".strip(),
+                        report.excerpt is None and kind is not EventKind.MALFORMED,
                     )
                 )
         return found
 
 
-def _excerpt(value: Any, what: AnyMessage | Note | Damaged) -> str:
+def _excerpt(value: Any, event: LintEvent) -> str:
+    what = event.what
+    if isinstance(what, Message) and isinstance(value, dict | list | str):
+        value = _written(value, event.document, what.data) or value
     if value is None:
         if isinstance(what, Message):
             value = what.data
@@ -86,10 +102,37 @@ def _excerpt(value: Any, what: AnyMessage | Note | Damaged) -> str:
         written = text(value) or ""
     else:
         try:
-            written = json.dumps(value, ensure_ascii=False)
+            written = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         except (ValueError, RecursionError):
             written = "…"
     return written if len(written) <= EXCERPT else written[: EXCERPT - 1] + "…"
+
+
+def _written(value: Any, document: Any, data: bytes | Raw) -> bytes | None:
+    """Return the text of a value in a message, as its sender wrote it; None if the value is not a part of it.
+
+    Text between quotes is returned without them.
+    """
+    if value is document:
+        return bytes(data)
+    try:
+        if isinstance(document, dict):
+            parts: dict[Any, Raw] = decode(data, type=dict[str, Raw])
+            steps: Iterable[tuple[Any, Any]] = document.items()
+        elif isinstance(document, list):
+            parts = dict(enumerate(decode(data, type=list[Raw])))
+            steps = enumerate(document)
+        else:
+            return None
+        for step, part in steps:
+            if part is value:
+                written = bytes(parts[step])
+                return written[1:-1] if isinstance(value, str) else written
+            if isinstance(part, dict | list) and (found := _written(value, part, parts[step])) is not None:
+                return found
+    except (DecodeError, KeyError, RecursionError):
+        pass
+    return None
 
 
 ALL = "ALL"

@@ -8,15 +8,29 @@ from __future__ import annotations
 from typing import Any, TypeGuard
 
 import orjson
-from msgspec import Struct
+from msgspec import DecodeError, Raw, Struct
+from msgspec.json import decode
 
 from mcpspy.analysis.lint.finding import EntryPosition
 from mcpspy.analysis.lint.state import ConversationState, HttpPost, LintState, ListedTool, PendingRequest
-from mcpspy.core.protocol.message import AnyMessage, Failure, Message, Notification, Request, Result, loads
+from mcpspy.core.protocol.message import (
+    AnyMessage,
+    Failure,
+    Malformed,
+    Message,
+    Notification,
+    Request,
+    Result,
+    loads,
+)
+from mcpspy.core.protocol.spec import SERVER
 from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.session.exchange import Exchange
 
 _READ_FAILS = object()
+
+LINE_LIMIT = 4096
+"""The smallest usual limit of a line in bytes; the others, such as 64 KiB, are powers of two, too."""
 
 _FOLD = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in bytes(range(256)).lower())
 
@@ -44,6 +58,8 @@ class LintEvent(Struct, gc=False, eq=False):
     """Set if it has a flaw, or does not come between the handshake and the end of the session."""
     blocks: list[Any] | None = None
     """Content blocks, once a rule has read them."""
+    hung_up: str | None = None
+    """The side that disconnected during the HTTP response with this message."""
     _document: Any = _READ_FAILS
     _params: dict[str, Any] | None = None
     _result: dict[str, Any] | None = None
@@ -114,6 +130,29 @@ class LintEvent(Struct, gc=False, eq=False):
         return self._folded
 
     @property
+    def cut(self) -> str | None:
+        """The reason why the end of the message is missing; None unless it is truncated JSON with a known reason."""
+        frame = self.message.frame
+        if not isinstance(self.what, Malformed):
+            return None
+        if frame.http is not None:
+            why = (
+                f"the {self.hung_up} disconnected".replace("the mcpspy", "mcpspy")
+                if self.hung_up is not None
+                else None
+            )
+        elif frame.eol == "":
+            closed = self.side == SERVER and self.conversation.closed_at is not None
+            why = f"the {self.side}'s stream ended" + (
+                ", after the client had closed stdin" if closed else ""
+            )
+        else:
+            why = (
+                "a wrapper or library split the line at its limit" if is_line_limit(len(self.data)) else None
+            )
+        return why if why is not None and is_truncated(self.data) else None
+
+    @property
     def is_text(self) -> bool:
         """True for a tool's result that contains nothing but plain text."""
         return self.is_result and _is_text(self.result)
@@ -166,6 +205,22 @@ class LintEvent(Struct, gc=False, eq=False):
 def objects(value: Any) -> list[dict[str, Any]]:
     """Return the items of a list that are objects; none if it is not a list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def is_line_limit(size: int) -> bool:
+    """Return whether a line of this size, with or without its newline, probably reached a limit."""
+    return size >= LINE_LIMIT - 1 and 0 in (size & (size - 1), size & (size + 1))
+
+
+def is_truncated(data: bytes) -> bool:
+    """Return whether data is the beginning of a JSON object or array, without its end."""
+    try:
+        decode(data.decode("utf-8", "ignore"), type=Raw)
+    except DecodeError as error:
+        return data.lstrip()[:1] in (b"{", b"[") and "truncated" in str(error)
+    except RecursionError:
+        pass
+    return False
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:

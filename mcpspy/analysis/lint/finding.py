@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -50,6 +52,18 @@ class EntryPosition(NamedTuple):
     """Number of the session's file, from 1."""
 
 
+STABLE = 100
+"""Characters of an excerpt that count for a fingerprint."""
+
+_VOLATILE = re.compile(
+    r"""(?<="id":)\s*"[^"]*"|(?<="progressToken":)\s*"[^"]*"|(?<="requestId":)\s*"[^"]*"  # ids that are strings
+    |\b[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}\b|\b(?=[a-f]*\d)[0-9a-f]{12,}\b  # UUIDs, and long numbers in hex
+    |\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d[\d:.,Z]*  # times
+    |(?<![\w.-])-?\d+(?:\.\d+)?(?![\w-])  # numbers""",
+    re.VERBOSE,
+)
+
+
 class Finding(Struct, frozen=True):
     """One violation of a rule."""
 
@@ -66,3 +80,17 @@ class Finding(Struct, frozen=True):
     """Seconds since the recording started."""
     side: str
     """The sender of the offending entry; empty if there is none."""
+    about: str = ""
+    """Method and subject of the message, or of its request; kind of a note."""
+    is_whole: bool = False
+    """True if the excerpt is the beginning of the whole message."""
+
+    def fingerprint(self, server: str) -> str:
+        """Return 16 hex digits that identify the finding in every recording of this server.
+
+        They do not depend on its line, the time, the order of messages, ids, and separate numbers.
+        """
+        excerpt = "" if self.is_whole else _VOLATILE.sub("0", self.excerpt)[:STABLE]
+        message = _VOLATILE.sub("0", self.message)
+        parts = (server, self.code, self.side, self.about, message, excerpt)
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:16]

@@ -10,11 +10,18 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from mcpspy.analysis.lint.dispatch import EXCERPT, RuleDispatch
-from mcpspy.analysis.lint.event import LintEvent, is_unusual
+from mcpspy.analysis.lint.event import LintEvent, is_line_limit, is_truncated, is_unusual
 from mcpspy.analysis.lint.finding import EntryPosition, EventKind, Finding
 from mcpspy.analysis.lint.rule import LEGACY, LintRule
 from mcpspy.analysis.lint.rules import RULES
-from mcpspy.analysis.lint.state import ConversationState, HttpPost, LintState, PendingRequest, forget
+from mcpspy.analysis.lint.state import (
+    ANSWERED,
+    ConversationState,
+    HttpPost,
+    LintState,
+    PendingRequest,
+    forget,
+)
 from mcpspy.core.protocol.mcp_headers import argument_headers
 from mcpspy.core.protocol.message import (
     AnyMessage,
@@ -23,13 +30,16 @@ from mcpspy.core.protocol.message import (
     Notification,
     Request,
     Result,
+    loads,
     meta_raw,
+    text,
 )
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
-from mcpspy.core.protocol.spec import CLIENT, META, MODERN, REVISIONS, other
+from mcpspy.core.protocol.spec import CLIENT, META, MODERN, REVISIONS, SERVER, other
 from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.session.correlation import REPEATED_EVENT
 from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.request_table import NO_ID
 from mcpspy.core.session.session import Change
 
 
@@ -43,6 +53,10 @@ def update_state(what: AnyMessage, event: LintEvent) -> None:
     if isinstance(what, Notification):
         if what.method == "notifications/initialized":
             conversation.is_initialized = True
+        elif what.method == "notifications/cancelled" and event.exchange is None:
+            _cancel_stateless(what, event)
+        elif what.method == "notifications/tools/list_changed":
+            event.state.is_listed, event.state.tools_changed_at = False, what.at
         conversation.has_notified[side] = True
         return
     if isinstance(what, Malformed):
@@ -53,6 +67,15 @@ def update_state(what: AnyMessage, event: LintEvent) -> None:
         if event.pending is not None:
             _add_response(what, event, event.pending.exchange.request)
     conversation.has_notified[side] = conversation.has_notified[other(side)] = False
+
+
+def _cancel_stateless(what: Notification, event: LintEvent) -> None:
+    """Forget the request that a cancellation names: without session ids, each POST is a conversation."""
+    named = what.side, text(what.body.request_id)
+    if what.frame.http is not None and not event.state.session_ids:
+        for key, pending in list(event.state.open.items()):
+            if (pending.exchange.request.side, pending.exchange.request.id) == named:
+                del event.state.open[key]
 
 
 def _add_request(what: Request, event: LintEvent) -> None:
@@ -68,8 +91,10 @@ def _add_request(what: Request, event: LintEvent) -> None:
         if meta_raw(meta, META + "logLevel"):
             conversation.logs_requested = True
     conversation.add_request(what)
+    if what.method == "tools/list":
+        event.state.tools_changed_at = None
     if what.method == "initialize":
-        conversation.initialize_sent = True
+        conversation.initialize_sent, event.state.refused = True, 0
 
 
 def _add_response(what: Result | Failure, event: LintEvent, request: Request) -> None:
@@ -90,6 +115,9 @@ def _add_response(what: Result | Failure, event: LintEvent, request: Request) ->
     elif method == "tools/list":
         event.state.learn_tools(event.result, event.place, what.data)
 
+
+EXPLAINS_MISSING_RESPONSES = ("LIFE401", "LIFE403", "LIFE407")
+"""Rules about the end of a server; their findings count the requests without a response."""
 
 _KINDS: dict[type, EventKind] = {
     Request: EventKind.REQUEST,
@@ -136,6 +164,9 @@ class Linter:
     def end(self) -> list[Finding]:
         """Return the findings of the end; to be called once, after the session's own `end`."""
         findings = []
+        for post in self._known.posts.values():  # Their ends are missing.
+            for event in post.deferred:
+                findings += self._check_malformed(event)
         for pending in self._known.open.values():
             exchange, request = pending.exchange, pending.exchange.request
             if exchange.state is State.UNANSWERED and request.frame.to is None:
@@ -195,9 +226,62 @@ class Linter:
         )
         if frame.http is not None:
             self._add_to_post(what, kind, event, frame.http)
-        found = self._check(kind, event)
+        is_checked = frame.http is None and kind is not EventKind.MALFORMED
+        found = self._check(kind, event) if is_checked else self._check_message(kind, event)
         update_state(what, event)
         return found
+
+    def _check_message(self, kind: EventKind, event: LintEvent) -> list[Finding]:
+        """Check a message that may not be one: the body of an HTTP error, or part of a message that was cut."""
+        what = event.message
+        post = self._known.posts.get(what.frame.http) if what.frame.http is not None else None
+        if kind is not EventKind.MALFORMED:
+            is_error = post is not None and post.status >= 400 and event.side == SERVER
+            is_json_rpc = not (what.flaws or event.flaw == NO_ID)
+            return self._check(kind, event) if is_json_rpc or not is_error else []
+        if post is not None and event.side == SERVER:
+            if post.status < 400:
+                post.deferred.append(event)
+            return []
+        return self._check_malformed(event)
+
+    def _check_malformed(self, event: LintEvent) -> list[Finding]:
+        """Check data that is not a message. The rest of a cut line, and the request without a response that it causes,
+        are not reported again.
+        """
+        run, cut = self._known.non_json[event.side], event.cut
+        is_line = event.message.frame.http is None
+        rest, run.cut = run.cut and is_line and run.cut + event.data, b""
+        if rest:
+            if is_line_limit(len(event.data)) and is_truncated(rest):
+                run.cut = rest
+                return []
+            if loads(rest) is not None:
+                return []
+        if is_line and cut is not None:
+            run.cut = event.data
+        found = self._check(EventKind.MALFORMED, event)
+        if cut is not None:
+            self._forget_request_of(event)
+        return found
+
+    def _forget_request_of(self, event: LintEvent) -> None:
+        """Forget the request whose response was cut: the one with its id, of its HTTP exchange, or the only one."""
+        number, opened = event.message.frame.http, self._known.open
+        waiting = {
+            key: pending.exchange.request
+            for key, pending in opened.items()
+            if pending.conversation is event.conversation and pending.exchange.request.side != event.side
+        }
+        head = event.data[:EXCERPT].replace(b" ", b"")
+        named = [
+            key
+            for key, request in waiting.items()
+            if (number is not None and request.frame.http == number)
+            or b'"id":%b,' % request.id.encode() in head
+        ]
+        for key in named or (waiting if len(waiting) == 1 else ()):
+            del opened[key]
 
     def _add_to_post(self, what: AnyMessage, kind: EventKind, event: LintEvent, number: int) -> None:
         """Add a message to its HTTP exchange."""
@@ -238,24 +322,45 @@ class Linter:
         found = self._check_note(change, note, place, conversation)
         if kind == "eof" and fields.get("from") == CLIENT:
             conversation.closed_at = note.at
+        elif kind == "exit" and any(finding.code in EXPLAINS_MISSING_RESPONSES for finding in found):
+            self._known.open.clear()
+        elif kind == "oversized":
+            for key, pending in list(self._known.open.items()):
+                if pending.exchange.request.frame.http == fields.get("http") is not None:
+                    del self._known.open[key]
         elif kind == "sse" and fields.get("event") == "endpoint":
             conversation.is_sse = True
         elif kind in ("http", "http-end") and isinstance(number := fields.get("http"), int):
             if change.exchange is not None:  # Refused, or cancelled by disconnecting: there is no response.
                 self._known.open.pop(id(change.exchange), None)
             if kind == "http":
-                self._post(number, place, change.number, note.at).head = fields
+                post = self._post(number, place, change.number, note.at)
+                post.head, post.answered_at = fields, note.at
             else:
-                found += self._ended(number, conversation)
+                hung_up = fields.get("hung_up")
+                found += self._ended(number, conversation, hung_up if isinstance(hung_up, str) else None)
         return found
 
-    def _ended(self, number: int, conversation: ConversationState) -> list[Finding]:
-        """Check an HTTP exchange that has ended."""
+    def _ended(self, number: int, conversation: ConversationState, hung_up: str | None) -> list[Finding]:
+        """Check an HTTP exchange that has ended; `hung_up` is the side that closed it early."""
         posts = self._known.posts
         post = posts.get(number)
         if post is None or post.head is None:
             return []
         del posts[number]
+        found: list[Finding] = []
+        for malformed in post.deferred:
+            malformed.hung_up = hung_up
+            if (
+                malformed.cut is not None
+                or post.category(is_sse=conversation.is_sse) not in ANSWERED
+                or post.is_json
+            ):
+                found += self._check_malformed(malformed)
+        if hung_up is not None:
+            for pending in self._known.open.values():
+                if pending.exchange.request.frame.http == number:
+                    pending.hung_up = hung_up
         event = LintEvent(
             Note(post.at, "http", post.head),
             self._known,
@@ -267,7 +372,7 @@ class Linter:
             CLIENT,
             post=post,
         )
-        found = self._check(EventKind.POST, event)
+        found += self._check(EventKind.POST, event)
         session_id = post.response.get("mcp-session-id")
         if isinstance(session_id, str) and post.introduces:
             self._known.session_ids.add(session_id)

@@ -141,7 +141,7 @@ class RuleOptions(TypedDict, total=False):
     invalid: str | tuple[str, ...]
 
 
-_CODE = re.compile(r"[A-Z]{3,4}\d{3}")
+_CODE = re.compile(r"[A-Z]{3,5}\d{3}")
 _REVISION_PAGE = re.compile(r"\d{4}-\d{2}-\d{2}/\S+")
 
 

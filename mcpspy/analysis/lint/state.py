@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from mcpspy.analysis.lint.finding import EntryPosition, EventKind
 from mcpspy.analysis.lint.schemas import CheckedSchema, SchemaCache
@@ -20,6 +20,8 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.redact.prefilter import Prefilter
 from mcpspy.core.redact.redactor import Redactor
 from mcpspy.core.session.exchange import Exchange
+
+MESSAGE_TYPES = ("application/json", "text/event-stream")
 
 NO_MESSAGE = ""
 """No message: a GET or a DELETE."""
@@ -37,6 +39,9 @@ UNREADABLE = "unreadable"
 
 SSE = "sse"
 """Anything over HTTP+SSE, the transport of 2024-11-05, which has other rules."""
+
+ANSWERED = (INITIALIZES, REQUESTS)
+"""Content of a POST whose response must contain messages."""
 
 POSTED = (INITIALIZES, REQUESTS, NOTIFIES, UNREADABLE)
 
@@ -64,8 +69,12 @@ class HttpPost(Struct, gc=False):
     """Number of messages in the response."""
     head: dict[str, Any] | None = None
     """The `http` note's fields."""
+    answered_at: float = 0.0
+    """Time of the `http` note."""
     param_headers: dict[str, str] | None = None
     """Headers that repeat arguments of the call in its body, with their values."""
+    deferred: list[Any] = field(default_factory=list)
+    """Events of malformed messages of the response, to be checked when it is known whether it was cut."""
 
     @property
     def status(self) -> int:
@@ -85,6 +94,16 @@ class HttpPost(Struct, gc=False):
     def revision(self) -> str | None:
         """The revision in the `_meta` of the requests in its body."""
         return next((posted.revision for posted in self.posted if posted.revision), None)
+
+    @property
+    def content_type(self) -> str:
+        """Media type of the response, without parameters."""
+        return str(self.response.get("content-type", "")).partition(";")[0].strip().lower()
+
+    @property
+    def is_json(self) -> bool:
+        """True if the response has a type that contains messages."""
+        return self.content_type in MESSAGE_TYPES
 
     @property
     def introduces(self) -> bool:
@@ -132,6 +151,8 @@ class PendingRequest(Struct, gc=False):
     subject: str | None = None
     progress: float | None = None
     """The last reported progress."""
+    hung_up: str | None = None
+    """The side that closed its HTTP exchange before the response."""
 
 
 class ConversationState(Peers):
@@ -184,6 +205,8 @@ class NonJsonRun:
     """Consecutive lines of one side that are not JSON."""
 
     def __init__(self) -> None:
+        self.cut = b""
+        """The last line, if its end was cut."""
         self.lines: list[bytes] = []
         self.number = -1
         """Of the last line."""
@@ -207,6 +230,16 @@ class LintState:
         self.is_listed = False
         """The last page of a tool listing was received."""
         self.server_capabilities: dict[str, Any] | None = None
+        self.is_legacy_server: bool | None = None
+        """True if a server responds to 2026-07-28 as in an earlier revision; None until its first response."""
+        self.refused = 0
+        """Number of requests of 2026-07-28 that the server refused probably because `initialize` is missing."""
+        self.tools_changed_at: float | None = None
+        """Time of a `notifications/tools/list_changed` after the last listing."""
+        self.last_call: tuple[str | None, Any, int] = None, None, 0
+        """Tool and arguments of the last call, and how many calls in a row had them."""
+        self.refusals: OrderedDict[str, tuple[float, float, str]] = OrderedDict()
+        """Session id, or method and subject → start and end of the time in which a client must not send it, and why."""
         self.session_ids: set[str] = set()
         self.events: OrderedDict[tuple[str | None, str], int] = OrderedDict()
         """Stream and id of a server-sent event → hash of its message."""

@@ -91,6 +91,7 @@ class Index(Columns, Correlation[Slot]):
         self.last_stderr: list[int] = []
         """Rows of the last lines on stderr before a crash."""
         self._stderr: list[int] = []
+        """Rows of the latest lines on stderr."""
 
     @property
     def pending(self) -> int:

@@ -10,15 +10,25 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from mcpspy.analysis.lint import Finding, Severity, selected
+from mcpspy.analysis.lint import Finding, Severity
 from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.arguments import query_of, recordings
+from mcpspy.ui.cli.lint_settings import LintSettings
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, read_unsafe_regex
+from mcpspy.ui.report.lint_baseline import Baseline
 from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, LintScan
-from mcpspy.ui.report.lint_text import MOST, explanation, finding_lines, more_lines, verdict
+from mcpspy.ui.report.lint_text import (
+    MOST,
+    explanation,
+    finding_lines,
+    hint_lines,
+    more_lines,
+    statistics_lines,
+    verdict,
+)
 from mcpspy.ui.terminal import Output, ProgressBar, warn_incomplete
 
 EPILOG = """\
@@ -28,6 +38,8 @@ examples:
   mcpspy lint last --select ENV,LIFE --ignore LIFE402
   mcpspy lint last -q 'tool:forecast or dir:s2c'
   mcpspy lint last --format sarif > lint.sarif
+  mcpspy lint recordings/ --baseline lint-baseline.json
+  mcpspy lint recordings/ --statistics
   mcpspy lint --explain LIFE302
 
 SESSION is a file, a folder of recordings, `last`, a session name, or the beginning of a
@@ -47,6 +59,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--ignore": ("CODES", "skip these rules; the longer of two matching codes wins; repeatable"),
         "-q --filter": ("QUERY", "report only findings on matching messages, e.g. 'tool:x since:-5m'"),
         **UNSAFE_REGEX,
+        "--baseline": ("FILE", "report only findings that are not in this file of known ones"),
+        "--update-baseline": (None, "write the findings to the file of --baseline"),
+        "--hints": (
+            None,
+            "text: below the first finding of a rule, also print why it matters and how to fix it",
+        ),
+        "--statistics": (None, "print the number of findings per rule instead of the findings"),
+        "--config": (
+            "FILE",
+            "settings file (default: the project's mcpspy.toml or pyproject.toml, else the user's)",
+        ),
         "--explain": ("CODE", "print what a rule checks and why, with examples"),
     }
     describe(parser, options, repeated=("--select", "--ignore"))
@@ -55,7 +78,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-on",
         choices=[str(severity) for severity in Severity],
-        default=str(Severity.ERROR),
         help="exit 1 at or above this severity (default: error)",
     )
     describe(parser, {"--all": (None, f"text: print all findings, not only {MOST} per rule"), **FOLDER})
@@ -64,40 +86,72 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     if args.explain is not None:
         return _explain(args.explain)
-    try:
-        rules = selected(args.select, args.ignore)
-    except ValueError as error:
-        raise UsageError(
-            sanitize(f"lint: unknown rule code {error}"),
-            "see docs/lint.md; use codes such as ENV, LIFE3, SEC201",
-        ) from None
-    fail_on = Severity(args.fail_on)
+    _check(args)
+    settings = LintSettings(args)
     query = query_of(args.filter, allow_unsafe=read_unsafe_regex(args))
-    paths = [(title, Recording(path).path) for title, path in recordings(args.sessions, args.dir)]
+    baseline = Baseline(args.baseline, is_updated=args.update_baseline) if args.baseline is not None else None
+    checked: dict[str, set[str]] = {}
+    found = [(title, Recording(path)) for title, path in recordings(args.sessions, args.dir)]
     counts: Counter[Severity] = Counter()
+    codes: Counter[str] = Counter()
+    is_failed = False
     linted = []
-    report = _TextReport(args.all) if args.format == "text" else None
+    report = _TextReport(args.all, args.hints) if args.format == "text" and not args.statistics else None
     gc.disable()  # Objects are freed with their line: there are no cycles to collect.
     try:
-        for title, path in paths:
+        for title, recording in found:
+            path, server = recording.path, recording.header.name or recording.path.stem
+            rules, fail_on = settings.of(server)
+            checked.setdefault(server, set()).update(rule.code for rule in rules)
             scan = LintScan(path, rules)
             findings: list[Finding] = []
-            linted.append(LintedRecording(title, scan.parts, findings))
+            linted.append(LintedRecording(title, scan.parts, findings, server, fail_on))
             for finding in _findings(scan, path, query, report):
+                if baseline is not None and baseline.has(finding, server):
+                    continue
                 counts[finding.severity] += 1
+                codes[finding.code] += 1
+                is_failed = is_failed or finding.severity.rank <= fail_on.rank
                 if report is not None:
                     report.finding(finding, linted[-1].path(finding))
-                else:
+                elif args.format != "text":
                     findings.append(finding)
             if report is not None:
                 report.end_of(path.as_posix())
     finally:
         gc.enable()
-    if report is not None:
-        report.end(counts, len(paths))
+    if baseline is not None:
+        baseline.end(checked if query is None else {})
+    statistics = codes if args.statistics else None
+    if args.format == "text":
+        _print_end(counts, len(found), baseline, statistics)
     else:
-        _write(args.format, linted, fail_on)
-    return FINDINGS if any(severity.rank <= fail_on.rank for severity in counts) else 0
+        _write(args.format, linted, baseline, statistics)
+    return FINDINGS if is_failed else 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Raise UsageError for options that do not fit together."""
+    if args.update_baseline and (args.baseline is None or args.filter is not None):
+        raise UsageError(
+            "lint: --update-baseline requires --baseline FILE, and excludes --filter",
+            "the baseline contains all findings of the sessions",
+        )
+    if args.statistics and args.format not in ("text", "json"):
+        raise UsageError(
+            f"lint: --statistics and --format {args.format} exclude each other", "use text or json"
+        )
+
+
+def _print_end(
+    counts: Counter[Severity], recordings: int, baseline: Baseline | None, statistics: Counter[str] | None
+) -> None:
+    output = Output()
+    for line in statistics_lines(statistics or Counter(), RULES_BY_CODE):
+        output.line(*line)
+    output.line(*verdict(counts, recordings, "findings" if baseline is None else "new findings"))
+    for text in baseline.lines() if baseline is not None else ():
+        output.line(text)
 
 
 def _explain(code: str) -> int:
@@ -135,25 +189,32 @@ def _findings(
             warn_incomplete(path, scan.torn)
 
 
-def _write(form: str, linted: list[LintedRecording], fail_on: Severity) -> None:
+def _write(
+    form: str, linted: list[LintedRecording], baseline: Baseline | None, statistics: Counter[str] | None
+) -> None:
     from mcpspy.ui.report.junit import lint_junit
     from mcpspy.ui.report.lint_json import document, github, sarif
 
     if form == "github":
         text = "".join(line + "\n" for recording in linted for line in github(recording))
     elif form == "junit":
-        text = lint_junit(linted, fail_on=fail_on)
+        text = lint_junit(linted)
+    elif form == "sarif":
+        text = sarif(linted)
     else:
-        text = sarif(linted) if form == "sarif" else document(linted)
+        text = document(linted, baseline.document() if baseline is not None else None, statistics)
     sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
     sys.stdout.buffer.flush()
+    if baseline is not None and form != "json":
+        sys.stderr.write("".join(f"{line}\n" for line in baseline.lines()))
 
 
 class _TextReport:
     """Prints each finding at once."""
 
-    def __init__(self, is_complete: bool) -> None:
+    def __init__(self, is_complete: bool, has_hints: bool) -> None:
         self._is_complete = is_complete
+        self._has_hints = has_hints
         self._output = Output()
         self._shown: Counter[str] = Counter()
         self._left_out: Counter[str] = Counter()
@@ -169,12 +230,12 @@ class _TextReport:
             self.progress.clear()
         for line, tone in finding_lines(finding, path, self._output.width):
             self._output.line(line, tone)
+        if self._has_hints and self._shown[finding.code] == 1:
+            for line, tone in hint_lines(RULES_BY_CODE[finding.code], self._output.width):
+                self._output.line(line, tone)
 
     def end_of(self, path: str) -> None:
         for line, tone in more_lines(self._left_out, path):
             self._output.line(line, tone)
         self._shown.clear()
         self._left_out.clear()
-
-    def end(self, counts: Counter[Severity], recordings: int) -> None:
-        self._output.line(*verdict(counts, recordings))

@@ -88,14 +88,14 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:.6f}"
 
 
-def lint_junit(linted: Sequence[LintedRecording], *, fail_on: Severity = Severity.ERROR) -> str:
+def lint_junit(linted: Sequence[LintedRecording]) -> str:
     root = ET.Element("testsuites", {"name": "mcpspy lint"})
     tests = failures = 0
     for recording in linted:
         by_code: dict[str, list[Finding]] = {}
         for finding in recording.findings:
             by_code.setdefault(finding.code, []).append(finding)
-        failed = sum(_is_grave(found[0], fail_on) for found in by_code.values())
+        failed = sum(_is_grave(found[0], recording.fail_on) for found in by_code.values())
         counts = {"tests": str(max(len(by_code), 1)), "failures": str(failed), "errors": "0", "skipped": "0"}
         suite = ET.SubElement(root, "testsuite", {"name": plain(visible(recording.title)), **counts})
         tests, failures = tests + max(len(by_code), 1), failures + failed
@@ -104,16 +104,14 @@ def lint_junit(linted: Sequence[LintedRecording], *, fail_on: Severity = Severit
         for code, found in sorted(by_code.items()):
             rule = RULES_BY_CODE[code]
             case = {"classname": f"mcpspy.lint.{rule.family}", "name": f"{code} {rule.summary}"}
-            _fill_finding(ET.SubElement(suite, "testcase", case), recording, found, fail_on)
+            _fill_finding(ET.SubElement(suite, "testcase", case), recording, found)
     root.attrib |= {"tests": str(tests), "failures": str(failures), "errors": "0"}
     return _document(root)
 
 
-def _fill_finding(
-    case: ET.Element, recording: LintedRecording, found: list[Finding], fail_on: Severity
-) -> None:
+def _fill_finding(case: ET.Element, recording: LintedRecording, found: list[Finding]) -> None:
     text = plain("\n".join(_line(recording, finding) for finding in found))
-    if _is_grave(found[0], fail_on):
+    if _is_grave(found[0], recording.fail_on):
         attributes = {"type": str(found[0].severity), "message": plain(visible(found[0].message))}
         ET.SubElement(case, "failure", attributes).text = text
     else:

@@ -1,4 +1,4 @@
-"""Generator of docs/lint.md from the rules: `make docs`."""
+"""Generator of the rules in docs/lint.md: `make docs`."""
 
 from __future__ import annotations
 
@@ -13,75 +13,10 @@ WIDTH = 120
 
 LONGEST = 400
 
-HEAD = """\
-# mcpspy lint
 
-Checks a session for violations of the MCP specification and for common mistakes.
-This page is generated from the rules; `mcpspy lint --explain CODE` prints the section of one rule.
-
-```console
-$ mcpspy lint weather.jsonl
-weather.jsonl:7 ENV101 error: not JSON on stdout
-    | DEBUG: 3 stations in cache
-weather.jsonl:12 LIFE302 error: progress of tools/call after its response
-    | {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":3}}
-2 errors in 1 recording
-```
-
-Each finding begins with the file of the recording and the line in it (`sed -n 7p weather.jsonl`). The text after `|`
-is the offending part. The text format prints at most ten findings per rule and recording; `--all` prints all of them,
-and so do the other formats.
-
-```sh
-mcpspy lint                                    # the last session
-mcpspy lint weather.jsonl recordings/          # files, sessions by name or id, folders
-mcpspy lint last --select ENV,SEC              # only these codes or prefixes of codes
-mcpspy lint last --ignore DATA205 --select DATA
-mcpspy lint last -q 'tool:forecast since:-5m'  # only findings on messages that match the filter (filter.md)
-mcpspy lint last --fail-on warning             # exit with 1 for warnings, too
-mcpspy lint last --format sarif > lint.sarif   # text, json, sarif, junit, github
-mcpspy lint --explain LIFE302
-```
-
-| severity | meaning |
-|---|---|
-| `error` | the specification requires it (MUST), and some peer fails otherwise |
-| `warning` | the specification recommends it (SHOULD), or the message is allowed but nearly always a mistake |
-| `info` | worth knowing |
-
-If `--select` and `--ignore` both match a rule, the longer prefix wins.
-
-Each rule applies to the revisions listed with it. mcpspy uses the negotiated revision, or from 2026-07-28 on the
-revision in each request. Until the revision is known, only rules for all revisions apply.
-
-Exit codes: 0 no findings at or above `--fail-on` (default `error`); 1 findings; 2 usage error, or not a recording;
-3 recording cannot be read.
-
-The letters of a code name the family of the rule, the digits the rule. Codes are never reused for another rule.
-`mcpspy show --follow --lint` ([show.md](show.md)) and the terminal UI ([tui.md](tui.md)) report the same findings
-live. [lint-findings.md](lint-findings.md) explains findings in sessions of well-known SDKs.
-
-mcpspy reads a recording once, in constant memory. It forgets requests and events more than 4,096 back, so it detects
-a second response only if the first is not older. It fetches nothing: an external `$ref` in a schema is reported but
-not followed.
-
-## Examples
-
-Each rule has examples, which the tests run. `>` is the client, `<` the server. Omitted parts are valid: the member
-`"jsonrpc":"2.0"`, the handshake of 2025-11-25, and in 2026-07-28 the `_meta` of requests and `resultType` of results.
-
-| line | |
-|---|---|
-| `@ 2026-07-28 http` | another revision, or HTTP; `bare`: without a handshake |
-| `> {…}`, `< {…}` | a message |
-| `>> …`, `<< …` | exactly these bytes; `\\x0d` at the end is CR LF, `\\x04` no line ending |
-| `= 200 {…} {…}` | HTTP: the status, and changes to the headers of request and response (`null`: removed) |
-| `* exit {…}` | a note of the recording ([format.md](format.md)) |
-"""
-
-
-def page() -> str:
-    return HEAD + "".join(_lines())
+def page(current: str) -> str:
+    """Return the page with the sections of the rules; those before the first family are kept."""
+    return current.partition(f"\n## {next(iter(FAMILIES))}: ")[0] + "".join(_lines())
 
 
 def _lines() -> Iterator[str]:

@@ -14,13 +14,23 @@ from mcpspy.analysis.lint import Finding, LintRule, Severity
 from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, visible
 
 
-def document(linted: Sequence[LintedRecording]) -> str:
+def document(
+    linted: Sequence[LintedRecording],
+    baseline: dict[str, Any] | None = None,
+    statistics: Counter[str] | None = None,
+) -> str:
+    """Return the report; `statistics`, the number of findings by code, replaces the findings."""
     counts = Counter(finding.severity for recording in linted for finding in recording.findings)
-    report = {
+    report: dict[str, Any] = {
         "recordings": [recording.title for recording in linted],
         "counts": {str(severity): counts[severity] for severity in Severity},
         "findings": [_finding(recording, finding) for recording in linted for finding in recording.findings],
     }
+    if statistics is not None:
+        del report["findings"]
+        report["statistics"] = dict(statistics.most_common())
+    if baseline is not None:
+        report["baseline"] = baseline
     return json.dumps(report, indent=2) + "\n"
 
 
@@ -37,6 +47,8 @@ def _finding(recording: LintedRecording, finding: Finding) -> dict[str, Any]:
         "from": finding.side or None,
         "excerpt": finding.excerpt,
         "url": RULES_BY_CODE[finding.code].url,
+        "hint": " ".join(RULES_BY_CODE[finding.code].explanation.split()),
+        "fingerprint": finding.fingerprint(recording.server),
     }
 
 
@@ -79,6 +91,7 @@ def _rule(rule: LintRule) -> dict[str, Any]:
         "id": rule.code,
         "shortDescription": {"text": rule.summary},
         "fullDescription": {"text": rule.explanation},
+        "help": {"text": rule.explanation},
         "helpUri": rule.url,
         "defaultConfiguration": {"level": LEVELS[rule.severity]},
     }
@@ -95,6 +108,7 @@ def _result(recording: LintedRecording, finding: Finding, index: int) -> dict[st
         "level": LEVELS[finding.severity],
         "message": {"text": visible(finding.message)},
         "locations": [{"physicalLocation": {"artifactLocation": file, "region": region}}],
+        "partialFingerprints": {"mcpspyFinding/v1": finding.fingerprint(recording.server)},
     }
 
 

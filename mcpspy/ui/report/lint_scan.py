@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from mcpspy.analysis.lint import RULES, EntryPosition, Finding, Linter, LintRule, StreamingSession
+from mcpspy.analysis.lint import RULES, EntryPosition, Finding, Linter, LintRule, Severity, StreamingSession
 from mcpspy.core.recording.decode import Header, read_entry
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Change
@@ -86,6 +86,9 @@ class LintedRecording(NamedTuple):
     title: str
     parts: list[Path]
     findings: list[Finding]
+    server: str = ""
+    """Name of the session, which names its server."""
+    fail_on: Severity = Severity.ERROR
 
     def path(self, finding: Finding) -> str:
         return self.parts[finding.place.part - 1].as_posix()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.lint import Finding, LintRule, Severity
@@ -31,21 +31,35 @@ def finding_lines(finding: Finding, path: str, width: int = 0) -> Iterator[Toned
         yield f"    | {visible(finding.excerpt)}", rows.QUIET
 
 
+def hint_lines(rule: LintRule, width: int = 0) -> Iterator[Toned]:
+    """Yield the explanation of a rule, to be printed below a finding."""
+    for line in _wrapped(f"    = {' '.join(rule.explanation.split())}", width or 100):
+        yield line, None
+
+
 def more_lines(left_out: Counter[str], path: str) -> Iterator[Toned]:
     for code, count in left_out.items():
         yield f"{visible(path)} {code} … and {count} more; --all shows them", rows.QUIET
 
 
-def verdict(counts: Counter[Severity], recordings: int) -> Toned:
+def verdict(counts: Counter[Severity], recordings: int, what: str = "findings") -> Toned:
     where = counted(recordings, "recording")
     if not counts.total():
-        return f"no findings in {where}", rows.OK
+        return f"no {what} in {where}", rows.OK
     parts = [
         f"{counts[each]} info" if each is Severity.INFO else counted(counts[each], str(each))
         for each in Severity
         if counts[each]
     ]
     return f"{', '.join(parts)} in {where}", TONES[min(counts, key=lambda severity: severity.rank)]
+
+
+def statistics_lines(codes: Counter[str], rules: Mapping[str, LintRule]) -> Iterator[Toned]:
+    """Yield one line per rule with its number of findings, the most frequent first."""
+    width = len(str(max(codes.values(), default=0)))
+    for code, count in codes.most_common():
+        rule = rules[code]
+        yield f"{count:>{width}}  {code:<7}  {rule.severity:<7}  {rule.summary}", TONES[rule.severity]
 
 
 def explanation(rule: LintRule, width: int = 0) -> Iterator[Toned]:

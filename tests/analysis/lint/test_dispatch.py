@@ -110,7 +110,7 @@ def test_an_excerpt_is_short_and_never_fails() -> None:
         "as written",
         "x" * 199 + "…",
         "\\xff",
-        '{"a": "\u00fc"}',
+        '{"a":"\u00fc"}',
         "…",
     ]
     assert {(finding.place, finding.number, finding.at) for finding in found} == {(EntryPosition(7), 3, 1.5)}

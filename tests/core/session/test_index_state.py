@@ -151,3 +151,13 @@ def test_a_pending_request_is_answered_after_it_was_restored() -> None:
     assert index.pending == 1
     index.add_lines([ANSWERED], 0)
     assert (index.pending, index.pair(2), index.take_plain([ASKED], 0)) == (0, 3, 0)
+
+
+def test_a_crash_is_known_after_a_restore_and_so_are_the_lines_before_it() -> None:
+    lines = [b'{"t":%d,"note":"stderr","text":"x"}' % (60 + number) for number in range(2)]
+    crash = b'{"t":61.5,"note":"exit","code":1}'
+    index = indexed([*lines, crash])
+    assert (index.last_stderr, index.crashes) == ([0, 1], [0, 2])
+    assert content(restored(index)) == content(index)
+    later = indexed([crash], restored(indexed(lines)))
+    assert (later.last_stderr, later.crashes) == ([0, 1], [0, 2])

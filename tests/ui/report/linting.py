@@ -23,9 +23,12 @@ def finding(code: str = "ENV101", severity: Severity = Severity.ERROR, **more: o
 
 
 def linted(
-    *findings: Finding, title: str = "a b.jsonl", parts: tuple[str, ...] = ("a b.jsonl", "a b.part2.jsonl")
+    *findings: Finding,
+    title: str = "a b.jsonl",
+    parts: tuple[str, ...] = ("a b.jsonl", "a b.part2.jsonl"),
+    fail_on: Severity = Severity.ERROR,
 ) -> LintedRecording:
-    return LintedRecording(title, [Path(part) for part in parts], list(findings))
+    return LintedRecording(title, [Path(part) for part in parts], list(findings), "a", fail_on)
 
 
 HOSTILE = linted(

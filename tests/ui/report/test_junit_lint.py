@@ -30,7 +30,7 @@ def test_a_rule_is_a_case_and_severe_findings_fail() -> None:
 
 
 def test_fail_on_sets_the_severity_at_which_a_case_fails() -> None:
-    root = ET.fromstring(lint_junit([HOSTILE], fail_on=Severity.WARNING))
+    root = ET.fromstring(lint_junit([HOSTILE._replace(fail_on=Severity.WARNING)]))
 
     assert root.attrib["failures"] == "2"
 
@@ -71,7 +71,7 @@ def test_a_document_is_of_the_form_that_ci_servers_read(fail_on: Severity) -> No
         linted(finding(), finding("ENV102"), finding("SEC201", Severity.INFO)),
     ]
     for recordings in ([], several[:1], several):
-        root = ET.fromstring(lint_junit(recordings, fail_on=fail_on))
+        root = ET.fromstring(lint_junit([recording._replace(fail_on=fail_on) for recording in recordings]))
         assert root.tag == "testsuites"
         for element in root.iter():
             required, optional, inside = FORM[element.tag]

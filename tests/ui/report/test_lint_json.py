@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from mcpspy.ui.report.lint_json import document
+from mcpspy.ui.report.lint_scan import RULES_BY_CODE
 from tests.ui.report.linting import EVIL, HOSTILE, finding, linted
 
 
@@ -27,6 +28,8 @@ def test_a_finding_has_all_members() -> None:
                 "from": "server",
                 "excerpt": "DEBUG",
                 "url": "https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio",
+                "hint": " ".join(RULES_BY_CODE["ENV101"].explanation.split()),
+                "fingerprint": finding().fingerprint("a"),
             }
         ],
     }

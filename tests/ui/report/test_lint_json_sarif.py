@@ -38,16 +38,31 @@ def checked(*recordings: LintedRecording) -> dict[str, Any]:
     ids = [rule["id"] for rule in driver["rules"]]
     assert len(set(ids)) == len(ids)
     for rule in driver["rules"]:
-        assert rule.keys() == {"id", "shortDescription", "fullDescription", "helpUri", "defaultConfiguration"}
+        assert rule.keys() == {
+            "id",
+            "shortDescription",
+            "fullDescription",
+            "help",
+            "helpUri",
+            "defaultConfiguration",
+        }
         assert isinstance(rule["shortDescription"]["text"], str)
         assert isinstance(rule["fullDescription"]["text"], str)
         assert URI.fullmatch(rule["helpUri"])
         assert rule["defaultConfiguration"]["level"] in ("none", "note", "warning", "error")
     for result in run["results"]:
-        assert result.keys() == {"ruleId", "ruleIndex", "level", "message", "locations"}
+        assert result.keys() == {
+            "ruleId",
+            "ruleIndex",
+            "level",
+            "message",
+            "locations",
+            "partialFingerprints",
+        }
         assert ids[result["ruleIndex"]] == result["ruleId"]
         assert result["level"] in ("none", "note", "warning", "error")
         assert isinstance(result["message"]["text"], str)
+        assert all(re.fullmatch("[0-9a-f]{16}", value) for value in result["partialFingerprints"].values())
         for location in result["locations"]:
             physical = location["physicalLocation"]
             assert physical.keys() == {"artifactLocation", "region"}
@@ -65,6 +80,13 @@ def test_a_finding_is_a_result_at_its_line() -> None:
         "artifactLocation": {"uri": "a%20b.jsonl"},
         "region": {"startLine": 7, "snippet": {"text": "DEBUG"}},
     }
+
+
+def test_a_result_has_the_fingerprint_of_the_finding() -> None:
+    (first, moved, other) = checked(linted(finding(), finding(number=9), finding(side="client")))["results"]
+
+    assert first["partialFingerprints"] == {"mcpspyFinding/v1": finding().fingerprint("a")}
+    assert first["partialFingerprints"] == moved["partialFingerprints"] != other["partialFingerprints"]
 
 
 def test_every_rule_makes_a_valid_log() -> None:

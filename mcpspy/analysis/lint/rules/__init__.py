@@ -24,6 +24,7 @@ FAMILIES = {
     "HTTP": "Streamable HTTP",
     "MOD": "New in 2026-07-28",
     "SEC": "Security",
+    "AGENT": "Behaviour of the model and its host",
     "REC": "Recording",
 }
 """Prefix of a code → the subject of its rules."""

@@ -41,7 +41,7 @@ def utf8(event: LintEvent) -> Iterator[Report]:
     """Messages must be UTF-8. Typical causes: a server on Windows writes text in the console's code page, or forwards
     the bytes of a file unchecked. Python clients fail with a UnicodeDecodeError, others show replacement characters.
     """
-    if "not UTF-8" in event.message.flaws:
+    if "not UTF-8" in event.message.flaws and event.cut is None:
         yield Report("the message contains bytes that are not UTF-8")
 
 
@@ -85,7 +85,7 @@ def incomplete_line(event: LintEvent) -> Iterator[Report]:
     newline. TypeScript peers never receive such a message.
     """
     frame = event.message.frame
-    if frame.eol == "" and frame.http is None and frame.stream is None:
+    if frame.eol == "" and frame.http is None and frame.stream is None and event.cut is None:
         yield Report("the message has no newline: some peers never receive it")
 
 

@@ -7,12 +7,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from math import inf
 from urllib.parse import urlsplit
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
-from mcpspy.analysis.lint.state import NO_MESSAGE, NOTIFIES, POSTED, REQUESTS, UNREADABLE
+from mcpspy.analysis.lint.state import (
+    ANSWERED,
+    MESSAGE_TYPES,
+    NO_MESSAGE,
+    NOTIFIES,
+    POSTED,
+    REQUESTS,
+    UNREADABLE,
+    forget,
+)
 from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.core.protocol.mcp_headers import ANNOTATION, is_mismatch, param_headers
 from mcpspy.core.protocol.spec import MODERN, error_name
@@ -24,7 +34,6 @@ NOW = "2026-07-28/basic/transports/streamable-http#"
 
 VERSION, METHOD, NAME, SESSION = "mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id"
 
-BOTH = ("application/json", "text/event-stream")
 _NAMED = ("tools/call", "prompts/get", "resources/read")
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
 
@@ -40,6 +49,7 @@ _CALL = (
     + '> {"id":2,"method":"tools/call","params":{"name":"a","arguments":%s}}\n= 200 %s\n< {"id":2,"result":{"content":[]}}'
 )
 _FAIL = '@ 2026-07-28 http\n> {"id":2,"method":"%s","params":{%s}}\n= %d {} {}\n< {"id":2,"error":{"code":%d,"message":"no"}}'
+_REFUSED = '@ http\n> {"id":2,"method":"ping"}\n= %s\n> {"id":3,"method":"ping"}\n= %s'
 _HELLO = (
     '@ http bare\n> {"id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}\n'
     '= 200 {} %s\n< {"id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"b","version":"1"}}}'
@@ -49,7 +59,7 @@ post = RuleGroup(RULES, on=EventKind.POST)
 request = post.group(about=REQUESTS, page=HTTP + "protocol-version-header", since="2025-06-18")
 response = post.group(page=HTTP + "sending-messages-to-the-server", since="2025-03-26")
 session = post.group(page=HTTP + "session-management", until=LEGACY)
-modern = post.group(since=MODERN, valid=CALL % "")
+modern = post.group(since=MODERN, about=(*POSTED, NO_MESSAGE), valid=CALL % "")
 standard = modern.group(about=REQUESTS, page=NOW + "standard-request-headers")
 parameters = modern.group(page=NOW + "custom-headers-from-tool-parameters")
 
@@ -152,7 +162,7 @@ def accept(event: LintEvent) -> Iterator[Report]:
     """
     sent = event.post.request
     given = str(sent.get("accept", "")).lower()
-    if "*/*" not in given and not all(kind in given for kind in BOTH):
+    if "*/*" not in given and not all(kind in given for kind in MESSAGE_TYPES):
         yield Report(f"Accept is {given[:80] or 'missing'}: it must list both types", sent)
 
 
@@ -289,16 +299,71 @@ def body_of_202(event: LintEvent) -> Iterator[Report]:
 @response.error(
     "HTTP303",
     "response that is neither JSON nor an event stream",
-    about=REQUESTS,
+    about=ANSWERED,
     valid=(PING % "", PING % '{} {"content-type":"application/json; charset=utf-8"}'),
     invalid=PING % '{} {"content-type":"text/html"}',
 )
 def content_type(event: LintEvent) -> Iterator[Report]:
     """The response must be `application/json` or `text/event-stream`. Often it is a login page of a proxy instead."""
     post = event.post
-    given = str(post.response.get("content-type", "")).partition(";")[0].strip().lower()
-    if post.status == 200 and given not in BOTH:
-        yield Report(f"response of type {given[:60] or '(none)'}", post.response)
+    if post.status == 200 and not post.is_json:
+        yield Report(f"response of type {post.content_type[:60] or '(none)'}", post.response)
+
+
+@post.warning(
+    "HTTP307",
+    "request that does not reach an MCP endpoint",
+    page=HTTP + "sending-messages-to-the-server",
+    about=POSTED,
+    once=True,
+    valid=(PING % "", '@ http\n> {"id":2,"method":"ping"}\n= 404'),
+    invalid=(
+        '@ http\n> {"id":2,"method":"ping"}\n= 405',
+        _HELLO.replace("= 200", "= 404").partition("\n<")[0] % "{}",
+    ),
+)
+def no_endpoint(event: LintEvent) -> Iterator[Report]:
+    """The server cannot be reached, or a POST to this path is rejected with 404 or 405: check the URL in the client's
+    configuration. The endpoint is often `/mcp`; at `/sse` there may be a server of HTTP+SSE, to which some clients fall
+    back. Reported once.
+    """
+    head, status = event.post.head or {}, event.post.status
+    if status == 502 and isinstance(head.get("error"), str):
+        yield Report(head["error"].removeprefix("mcpspy: "), head["error"])
+    elif status == 405 or (status == 404 and event.post.introduces):
+        yield Report(f"status {status} for a POST to {str(head.get('path'))[:80]}", "")
+
+
+@post.warning(
+    "HTTP308",
+    "request that ignores an HTTP error",
+    page=HTTP + "session-management",
+    about=(REQUESTS, NOTIFIES),
+    valid=(
+        PING % "",
+        (_REFUSED % ("404", "404")).replace("\n= 404", "\n= 200", 1),
+        _REFUSED % ("429", "429"),
+    ),
+    invalid=(_REFUSED % ("404", "404"), _REFUSED % ('429 {} {"retry-after":"30"}', "429")),
+)
+def ignored(event: LintEvent) -> Iterator[Report]:
+    """After 404 for its session id, a client must begin a new session with `initialize`. After 429 with `Retry-After`, it
+    must wait that time before it repeats the request (RFC 9110, 10.2.3).
+    """
+    post, refusals = event.post, event.state.refusals
+    session_id, first = post.request.get(SESSION), post.posted[0]
+    keys = (f"session {session_id}", f"{first.method} {first.subject or ''}".rstrip())
+    for key in keys:
+        start, end, why = refusals.get(key, (0.0, 0.0, ""))
+        if start < post.at < end:
+            yield Report(f"{first.method} {post.at - start:.1f} s after {why}", "")
+    wait = str(post.response.get("retry-after", ""))
+    if post.status == 404 and session_id is not None:
+        refusals.setdefault(keys[0], (post.answered_at, inf, "status 404 for its session id"))
+    elif post.status == 429 and wait.isdecimal() and wait.isascii():
+        why = f"status 429 with Retry-After: {wait[:9]}"
+        refusals[keys[1]] = post.answered_at, post.answered_at + int(wait[:9]), why
+    forget(refusals)
 
 
 @modern.error(

@@ -49,13 +49,30 @@ def not_json(event: LintEvent) -> Iterator[Report]:
     file=sys.stderr)`, `logging.basicConfig()`, `console.error`.
     """
     why = reason(event)
-    if why.startswith("not JSON") or why == "nested too deep":
+    if (why.startswith("not JSON") or why == "nested too deep") and event.cut is None:
         what = "stdout" if event.side == SERVER else "stdin"
         place = f"on {what}" if event.message.frame.stream is None else "in an HTTP message"
         detail = (
             why.removeprefix("not JSON: ") if event.data.lstrip()[:1] in b"{[" and why != "not JSON" else ""
         )
         yield Report(f"not JSON {place}" + (f": {detail}" if detail else ""))
+
+
+@line.warning(
+    "ENV119",
+    "message that was cut",
+    invalid=(
+        '> {"id":2,"method":"ping"}\n<< {"jsonrpc":"2.0","id":2,"result":{"x":"\\x04',
+        '@ http\n> {"id":2,"method":"ping"}\n<< {"jsonrpc":"2.0","id":2,"res\n* http-end {"http":3,"stream":"1","hung_up":"client"}',
+    ),
+)
+def cut(event: LintEvent) -> Iterator[Report]:
+    """The end of the message is missing, so its receiver could not read it; a request gets no response. Typical causes: a
+    client that disconnects at its size limit (1 MiB in some SDKs), a process that ends while it writes, a wrapper that
+    splits lines at 64 KiB.
+    """
+    if (why := event.cut) is not None:
+        yield Report(f"message from the {event.side} was cut after {len(event.data)} bytes: {why}")
 
 
 @member.error(

@@ -27,6 +27,7 @@ _HANDSHAKE = _INITIALIZING + _INITIALIZE_RESULT % _MEMBERS
 INITIALIZED = _HANDSHAKE + '\n> {"method":"notifications/initialized"}\n'
 GRACE = 1.0
 """Seconds that a server has to exit before a signal. A client that signals earlier, after a probe, gives it no time."""
+_ACCEPTED = '\n> {"method":"notifications/initialized"}'
 BYE = '* eof {"from":"client"}\n'
 _PENDING = '> {"id":2,"method":"ping"}\n'
 _CANCEL = '> {"method":"notifications/cancelled","params":{"requestId":%s}}'
@@ -166,6 +167,24 @@ def second_initialize(event: LintEvent) -> Iterator[Report]:
         yield Report("initialize in a session that is already initialized")
 
 
+@exit_note.warning(
+    "LIFE114",
+    "client that does not accept the server's revision",
+    page=LIFECYCLE + "#version-negotiation",
+    valid=(_HANDSHAKE + _END, _HANDSHAKE.replace("2025-11-25", "2024-11-05", 1) + _ACCEPTED + _END),
+    invalid=_HANDSHAKE.replace("2025-11-25", "2024-11-05", 1) + _END,
+)
+def refused_revision(event: LintEvent) -> Iterator[Report]:
+    """The server offered another revision than the client requested, and the client left. One of them must support more
+    revisions: the server should answer with the requested one if it can.
+    """
+    for conversation in event.state.conversations.values():
+        if conversation.is_negotiated and not (conversation.is_initialized or conversation.is_agreed):
+            yield Report(
+                f"the server answered with revision {conversation.revision}, and the client left", ""
+            )
+
+
 @rule.warning(
     "LIFE201",
     "request without a response",
@@ -182,8 +201,13 @@ def unanswered(event: LintEvent) -> Iterator[Report]:
     """The session ended while the request was pending. Typical causes: a handler that never returns, a deadlock, an
     exception that was not turned into an error, or a client that left too early.
     """
+    closed_at, pending = event.conversation.closed_at, event.pending
+    if event.side == SERVER and closed_at is not None and event.at >= closed_at:
+        return  # LIFE405 reports it.
     about = f" {event.request.subject}" if event.request.subject else ""
-    yield Report(f"no response to {event.method}{about} from the {other(event.side)}")
+    hung_up = pending.hung_up if pending is not None else None
+    why = f": {'the ' if hung_up != 'mcpspy' else ''}{hung_up} disconnected" if hung_up else ""
+    yield Report(f"no response to {event.method}{about} from the {other(event.side)}{why}")
 
 
 @rule.info(
@@ -213,9 +237,12 @@ def late_response(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def cancels_nothing(event: LintEvent) -> Iterator[Report]:
-    """Each side cancels its own requests, by id. A cancellation may cross the response to its request."""
-    if event.flaw is not None and event.exchange is None:
-        request_id = text(event.notification.body.request_id)
+    """Each side cancels its own requests, by id. A cancellation may cross the response to its request. Over HTTP without
+    session ids, mcpspy cannot assign it to a request.
+    """
+    is_stateless = event.message.frame.stream is not None and not event.state.session_ids
+    request_id = text(event.notification.body.request_id)
+    if event.flaw is not None and event.exchange is None and not (is_stateless and request_id is not None):
         yield Report(
             "cancellation without requestId"
             if request_id is None
@@ -247,10 +274,44 @@ def early_exit(event: LintEvent) -> Iterator[Report]:
     """
     fields = event.note.fields
     is_stdio_open = not event.state.upstream and event.conversation.closed_at is None
-    if is_stdio_open and not fields.get("signal") and fields.get("code") is not None:
+    if (
+        is_stdio_open
+        and not fields.get("signal")
+        and fields.get("code") is not None
+        and not _never_ran(event)
+    ):
+        code = fields.get("code")
         yield Report(
-            f"the server exited before the client closed stdin, with exit code {fields.get('code')}", ""
+            f"the server exited before the client closed stdin, with exit code {code}{_unanswered(event)}", ""
         )
+
+
+@exit_note.warning(
+    "LIFE407",
+    "server that could not be started",
+    page="2025-11-25/basic/transports#stdio",
+    valid=(BYE + '* exit {"code":0}', _PENDING + '< {"id":2,"result":{}}\n' + BYE + '* exit {"code":0}'),
+    invalid=("@ bare\n" + '* exit {"code":127}', _INITIALIZING + BYE + '* exit {"code":126}'),
+)
+def not_started(event: LintEvent) -> Iterator[Report]:
+    """Shells and `env` exit with 127 if they do not find the command, and with 126 if they cannot execute it. Check the
+    command and the PATH: a host that starts from a desktop has another PATH than a terminal.
+    """
+    if _never_ran(event):
+        code = event.note.fields.get("code")
+        why = "command not found" if code == 127 else "command cannot be executed"
+        yield Report(f"the server did not start: {why} (exit code {code}){_unanswered(event)}", "")
+
+
+def _never_ran(event: LintEvent) -> bool:
+    known = event.conversation.has_capabilities or event.conversation.server is not None
+    return event.note.fields.get("code") in (126, 127) and not known and not event.state.upstream
+
+
+def _unanswered(event: LintEvent) -> str:
+    """Return the number of pending requests in words; empty without any."""
+    count = len(event.state.open)
+    return f"; {count} request{'s' if count != 1 else ''} without a response" if count else ""
 
 
 @exit_note.warning(
@@ -281,14 +342,14 @@ def crashed(event: LintEvent) -> Iterator[Report]:
     """A signal that is not sent on purpose ended the server: a crash in native code, an abort, a bus error."""
     signal = event.note.fields.get("signal")
     if signal and signal not in ENDED:
-        yield Report(f"the server was killed by {signal}", "")
+        yield Report(f"the server was killed by {signal}{_unanswered(event)}", "")
 
 
 @exit_note.warning("LIFE404", "server that exits with an error", invalid=BYE + '* exit {"code":1}')
 def failed(event: LintEvent) -> Iterator[Report]:
     """A closed stdin is a normal end: the server should exit with 0. Look for a traceback on its stderr."""
     code = event.note.fields.get("code")
-    if event.conversation.closed_at is not None and isinstance(code, int) and code != 0:
+    if event.conversation.closed_at is not None and isinstance(code, int) and code and not _never_ran(event):
         yield Report(f"the server exited with code {code}", "")
 
 

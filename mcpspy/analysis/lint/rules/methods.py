@@ -137,7 +137,7 @@ def undeclared(event: LintEvent) -> Iterable[Report]:
     """Both sides may use only capabilities declared in the handshake. Declare the capability, or do not use it."""
     needs = METHODS[event.method].needs or ""
     declared = event.capabilities if event.side == CLIENT else _client_capabilities(event)
-    if declared is None or _has(declared, needs):
+    if declared is None or has_capability(declared, needs):
         return ()
     if needs == "completions" and (event.revision or "") < "2025-03-26":
         return ()
@@ -167,7 +167,7 @@ def unannounced(event: LintEvent) -> Iterator[Report]:
     """
     declared = _client_capabilities(event) if event.side == CLIENT else event.capabilities
     path = _DECLARED[event.method]
-    if declared is not None and not _has(declared, ".".join(path)):
+    if declared is not None and not has_capability(declared, ".".join(path)):
         yield Report(f"{event.method}, but the {event.side} did not declare {'.'.join(path)}")
 
 
@@ -177,7 +177,8 @@ def _client_capabilities(event: LintEvent) -> dict[str, Any] | None:
     return conversation.client_capabilities if conversation.initialize_sent else None
 
 
-def _has(declared: dict[str, Any], path: str) -> bool:
+def has_capability(declared: dict[str, Any], path: str) -> bool:
+    """Return whether a capability, or a part of one such as `resources.subscribe`, is declared."""
     value: Any = declared
     for step in path.split("."):
         if not isinstance(value, dict) or value.get(step) in (None, False):

@@ -8,8 +8,10 @@ from typing import Any, TypeAlias
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import CALLED, LEGACY, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rules.methods import has_capability
+from mcpspy.analysis.lint.rules.tasks import task_support
 from mcpspy.core.protocol.message import Result
-from mcpspy.core.protocol.spec import ERRORS, METHODS, MODERN, SERVER
+from mcpspy.core.protocol.spec import ERRORS, METHODS, MODERN, SERVER, is_known
 
 RULES: list[LintRule] = []
 
@@ -218,27 +220,28 @@ def misused(event: LintEvent) -> Iterator[Report]:
     valid=(
         _CALL_FAILS % -32602,
         (_CALL_FAILS % -32601).replace("tools/call", "x/y").replace('"name":"a"', ""),
+        (_CALL_FAILS % -32601).replace('"name":"a"', '"name":"a","task":{}'),
     ),
     invalid=(_CALL_FAILS % -32601, (_CALL_FAILS % -32601).replace("tools/call", "prompts/get")),
 )
 def found(event: LintEvent) -> Iterator[Report]:
     """The server declared the capability, so it has the method. For an unknown tool, prompt or resource use -32602
-    (invalid params). The exception, not reported, is a tool that requires a task (`taskSupport`).
+    (invalid params). Not reported: with -32601 a server also refuses a tool call that must be a task, or must not be one.
     """
     method = METHODS.get(event.method)
     if event.failure.code != -32601 or method is None or method.needs is None:
         return
-    declared = event.capabilities or {}
-    about = event.request.subject
     if (
-        method.needs.partition(".")[0] in declared
-        and "task" not in event.failure.text.lower()
-        and method.subject in ("name", "uri")
+        method.subject in ("name", "uri")
+        and has_capability(event.capabilities or {}, method.needs)
+        and is_known(method.name, event.revision or LEGACY)
+        and not event.request.body.task
+        and task_support(event) != "required"
+        and not (event.tool is None and "task" in event.failure.text.lower())
     ):
+        about = f" {event.request.subject}" if event.request.subject else ""
         yield Report(
-            f"error code -32601 (method not found) for {event.method} {about or ''}, which the server declared".replace(
-                "  ", " "
-            )
+            f"error code -32601 (method not found) for {event.method}{about}, which the server declared"
         )
 
 

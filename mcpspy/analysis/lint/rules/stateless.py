@@ -8,7 +8,7 @@ from typing import Any
 from mcpspy.analysis.lint.event import LintEvent, is_number
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import RESPONSES, LintRule, Report, RuleGroup
-from mcpspy.core.protocol.message import Result, loads, meta_raw
+from mcpspy.core.protocol.message import Failure, Result, loads, meta_raw
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, SERVER
 
 RULES: list[LintRule] = []
@@ -22,6 +22,10 @@ _STATED = (
     '@ 2026-07-28\n>> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",%s}}}\n'
     + DONE
 )
+_REFUSED = (
+    '> {"id":%d,"method":"x/y"}\n< {"id":%d,"error":{"code":-32000,"message":"Server not initialized"}}'
+)
+_MODERN_ERRORS = (-32601, -32603, -32020, -32021, -32022)
 _CACHED = ("server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")  # fmt: skip
 _SUBSCRIBED = tuple(f"notifications/{what}" for what in ("tools/list_changed", "prompts/list_changed", "resources/list_changed", "resources/updated"))  # fmt: skip
 
@@ -92,8 +96,42 @@ def client_info(event: LintEvent) -> Iterator[Report]:
 def server_info(event: LintEvent) -> Iterator[Report]:
     """`serverInfo` should be in the `_meta` of every result. Reported once."""
     assert isinstance(event.what, Result)
-    if event.is_result and not meta_raw(event.what.body.meta, META + "serverInfo"):
+    if event.is_result and not _is_legacy(event) and not meta_raw(event.what.body.meta, META + "serverInfo"):
         yield Report(f"_meta has no {META}serverInfo")
+
+
+@result.error(
+    "MOD106",
+    "2026-07-28 client at a server of an earlier revision",
+    page="2026-07-28/basic/versioning#compatibility-matrix",
+    by=SERVER,
+    once=True,
+    on=RESPONSES,
+    valid=(
+        GOOD,
+        '@ 2026-07-28\n> {"id":1,"method":"x/y"}\n< {"id":1,"error":{"code":-32602,"message":"no"}}',
+    ),
+    invalid=(
+        '@ 2026-07-28\n> {"id":2,"method":"tools/list"}\n<< {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}',
+        "@ 2026-07-28\n" + _REFUSED % (2, 2) + "\n" + _REFUSED % (3, 3),
+    ),
+)
+def legacy_server(event: LintEvent) -> Iterator[Report]:
+    """The server's results have none of the members that 2026-07-28 added, or it refuses even lists, more than once (a
+    client that supports both falls back after the first error). Clients should send `server/discover` first. Reported
+    once, instead of a finding for each missing member.
+    """
+    if isinstance(event.what, Failure):
+        failure, is_list = (
+            event.what,
+            event.method.endswith("/list") and event.what.code not in _MODERN_ERRORS,
+        )
+        if event.state.is_legacy_server is None and (is_list or "initializ" in failure.text.lower()):
+            event.state.refused += 1
+        if event.state.refused > 1:
+            yield Report(f"the server probably requires initialize: {failure.description[:100]}")
+    elif event.is_result and _is_legacy(event):
+        yield Report("the server responds as in an earlier revision: no resultType, no serverInfo")
 
 
 @modern.error(
@@ -141,7 +179,12 @@ def result_type(event: LintEvent) -> Iterator[Report]:
     missing one as `complete`, as servers of older revisions do not send it.
     """
     assert isinstance(event.what, Result)
-    if event.is_result and not event.what.body.result_type and event.has_object("result"):
+    if (
+        event.is_result
+        and not event.what.body.result_type
+        and event.has_object("result")
+        and not _is_legacy(event)
+    ):
         yield Report(f"{event.method}: the result has no resultType")
 
 
@@ -173,7 +216,7 @@ def hints(event: LintEvent) -> Iterator[Report]:
     """`ttlMs` (milliseconds, at least 0) and `cacheScope` (`public` or `private`) are required in the results of lists,
     resources/read and `server/discover`. Clients and gateways cache the result accordingly.
     """
-    if not isinstance(event.what, Result) or event.what.result_type != "complete":
+    if not isinstance(event.what, Result) or event.what.result_type != "complete" or _is_legacy(event):
         return
     ttl, scope = event.result.get("ttlMs"), event.result.get("cacheScope")
     if not is_number(ttl) or ttl < 0:
@@ -307,6 +350,22 @@ def deprecated(event: LintEvent) -> Iterator[Report]:
         method = request.get("method") if isinstance(request, dict) else None
         if isinstance(method, str) and method in _DEPRECATED:
             yield Report(f"{_DEPRECATED[method]} is deprecated: {method}")
+
+
+def _is_legacy(event: LintEvent) -> bool:
+    """Return whether no result of this server has had a member that 2026-07-28 added, from its first one on."""
+    state, what = event.state, event.what
+    if (
+        state.is_legacy_server is not False
+        and event.side == SERVER
+        and isinstance(what, Result)
+        and event.has_object("result")
+    ):
+        is_modern = (
+            what.body.result_type or meta_raw(what.body.meta, META + "serverInfo") or "ttlMs" in event.result
+        )
+        state.is_legacy_server = not is_modern
+    return state.is_legacy_server is True
 
 
 def input_requests(event: LintEvent) -> dict[str, Any]:

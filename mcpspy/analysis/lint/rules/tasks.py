@@ -163,7 +163,7 @@ def forbidden(event: LintEvent) -> Iterator[Report]:
     """
     if not event.request.body.task:
         return
-    support = _task_support(event)
+    support = task_support(event)
     if not _server_takes_tasks(event):
         yield Report("call as a task, but the server did not declare tasks.requests.tools.call")
     elif support == "forbidden":
@@ -173,18 +173,22 @@ def forbidden(event: LintEvent) -> Iterator[Report]:
 @call.error(
     "DATA706",
     "call not made as a task, although the tool requires it",
-    valid=(_GOOD, _HELLO % "optional" + _CALL % ""),
+    valid=(
+        _GOOD,
+        _HELLO % "optional"
+        + '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"content":[]}}',
+    ),
     invalid=_HELLO % "required" + _CALL % "",
 )
 def required(event: LintEvent) -> Iterator[Report]:
     """The tool declares `execution.taskSupport: required`: clients must call it as a task, and the server rejects other
     calls (-32601).
     """
-    if not event.request.body.task and _task_support(event) == "required" and _server_takes_tasks(event):
+    if not event.request.body.task and task_support(event) == "required" and _server_takes_tasks(event):
         yield Report(f"{event.subject} must be called as a task")
 
 
-def _task_support(event: LintEvent) -> str | None:
+def task_support(event: LintEvent) -> str | None:
     """Return the `taskSupport` of a tool; None if it was not listed."""
     tool = event.tool
     if tool is None:

@@ -39,7 +39,19 @@ _TYPED = LIST % (
 )
 _CALL = '\n> {"id":3,"method":"tools/call","params":{"name":"a","arguments":{"n":1}}}\n< {"id":3,"result":%s}'
 _TEXT = '"content":[{"type":"text","text":"{\\"sum\\":1}"}]'
+_CHANGED = '\n< {"method":"notifications/tools/list_changed"}'
 _GOOD = _TYPED + _CALL % (f'{{{_TEXT},"structuredContent":{{"sum":1}}}}')
+
+MANY = 12
+"""Number of equal calls in a row that is reported."""
+
+
+def _again(number: int, argument: int) -> str:
+    return (
+        f'> {{"id":{number},"method":"tools/call","params":{{"name":"c","arguments":{{"n":{argument}}}}}}}\n'
+        f'< {{"id":{number},"result":{{"content":[]}}}}'
+    )
+
 
 tools_list = RuleGroup(
     RULES, page=TOOLS + "#tool", on=EventKind.RESULT, about="tools/list", valid=LIST % GOOD
@@ -303,6 +315,43 @@ def unlisted(event: LintEvent) -> Iterable[Report]:
     if name is None or name in event.state.tools or not event.state.is_listed:
         return ()
     return [Report(f"tool {name[:60]} is not listed")]
+
+
+@request.info(
+    "AGENT101",
+    "same call many times in a row",
+    page=TOOLS + "#security-considerations",
+    valid="\n".join(_again(number, number % 2) for number in range(3, 19)),
+    invalid="\n".join(_again(number, 0) for number in range(3, 3 + MANY)),
+)
+def repeated(event: LintEvent) -> Iterator[Report]:
+    """The model calls a tool again and again with the same arguments: it polls, or does not understand the result. Say in
+    the result what to do next, or return a task. Reported at the 12th call in a row.
+    """
+    state, given = event.state, event.params.get("arguments")
+    name, before, count = state.last_call
+    count = count + 1 if (name, before) == (event.subject, given) else 1
+    state.last_call = event.subject, given, count
+    if count == MANY:
+        yield Report(f"{event.subject} called {count} times in a row with the same arguments", given)
+
+
+@request.info(
+    "LIFE113",
+    "tool list that was not requested again after it changed",
+    page=TOOLS + "#list-changed-notification",
+    once=True,
+    valid=LIST % GOOD + _CHANGED + "\n" + (LIST % GOOD).replace('"id":2', '"id":4') + _CALL % "{%s}" % _TEXT,
+    invalid=LIST % GOOD + _CHANGED + _CALL % "{%s}" % _TEXT,
+)
+def outdated(event: LintEvent) -> Iterable[Report]:
+    """The server announced another list of tools, and a second later the client still uses the old one: some hosts ignore
+    `notifications/tools/list_changed`. Reported once.
+    """
+    since = event.state.tools_changed_at
+    if since is None or not event.state.tools or event.at - since <= 1:
+        return ()
+    return [Report("tools/call without a new tools/list after notifications/tools/list_changed")]
 
 
 def _is_plain(event: LintEvent) -> bool:
