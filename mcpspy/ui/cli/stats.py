@@ -1,4 +1,4 @@
-"""`mcpspy stats`: counts, latency, sizes, concurrency."""
+"""`mcpspy stats`: counts, latency, sizes, concurrency, and the context cost of tools."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from pathlib import Path
 from mcpspy.analysis.stats import StatsCollector
 from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
+from mcpspy.errors import UsageError
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.arguments import counted_back, query_of, recordings, title_of
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, describe_format, read_unsafe_regex
 from mcpspy.ui.report.stats_format import GLYPHS, BarStyle, CountedSession
 from mcpspy.ui.report.stats_table import SORTS, TableStyle
-from mcpspy.ui.terminal import Output, scanned
+from mcpspy.ui.terminal import Output, scanned, warn_incomplete
 
 EPILOG = """\
 examples:
@@ -25,6 +26,7 @@ examples:
   mcpspy stats before.jsonl after.jsonl         two sessions side by side
   mcpspy stats last --sort p95 --top 3
   mcpspy stats recordings/ --format json | jq '{name, p95: .requests.client.latency.p95}'
+  mcpspy stats recordings/ --context --window claude-opus-5
 
 SESSION is a file, a folder of recordings, `last`, a session name, or the beginning of a
 session id. QUERY selects requests and notifications: tool:NAME, method:tools/*, status:ok,
@@ -61,7 +63,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     most = "rows per method, and number of largest messages (default: 10)"
     parser.add_argument("--top", metavar="N", type=_count, default=10, help=most)
-    describe_format(parser, "json: one object per session")
+    describe(
+        parser,
+        {
+            "--context": (
+                None,
+                "estimate the tokens of tool definitions and results, of all sessions together",
+            ),
+            "--window": (
+                "SIZE",
+                "context window for the shares of --context: 200k, 1m, or a model of docs/stats.md (default: 200k)",
+            ),
+        },
+    )
+    about = "json: one object per session; markdown: tables, with --context"
+    describe_format(parser, about, choices=("json", "markdown"))
     describe(parser, FOLDER)
 
 
@@ -74,6 +90,11 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _print(args: argparse.Namespace) -> int:
+    if args.context:
+        return _print_context(args)
+    if args.window is not None or args.format == "markdown":
+        option = "--format markdown" if args.window is None else "--window"
+        raise UsageError(f"{option}: only possible with --context", "add --context")
     query = query_of(args.filter, allow_unsafe=read_unsafe_regex(args))
     paths = list(recordings(args.sessions, args.dir))
     counted = (_counted(path, title_of(name), query, args.top) for name, path in paths)
@@ -95,6 +116,33 @@ def _print(args: argparse.Namespace) -> int:
 
         lines = comparison(list(counted), style)
     for line, tone in lines:
+        output.line(line, tone)
+    return 0
+
+
+def _print_context(args: argparse.Namespace) -> int:
+    from mcpspy.analysis.context import ContextCollector, read_window
+    from mcpspy.ui.report import stats_context
+
+    if args.filter is not None or args.sort != "time":
+        option = "--filter" if args.filter is not None else "--sort"
+        raise UsageError(f"{option}: not possible with --context", f"leave out {option} or --context")
+    try:
+        window = read_window(args.window or "200k")
+    except ValueError as error:
+        raise UsageError(sanitize(f"--window {args.window}: {error}"), "use 200k, 1m or 128000") from None
+    collector = ContextCollector()
+    for _, path in recordings(args.sessions, args.dir):
+        recording = Recording(path)
+        collector.add(recording.session())
+        warn_incomplete(path, recording.torn)
+    report = collector.report()
+    if args.format == "json":
+        sys.stdout.buffer.write(stats_context.document(report, window))
+        return 0
+    render = stats_context.markdown if args.format == "markdown" else stats_context.text
+    output = Output(width=None if args.format == "text" else 0)
+    for line, tone in render(report, window, args.top):
         output.line(line, tone)
     return 0
 
