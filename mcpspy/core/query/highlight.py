@@ -64,11 +64,12 @@ def _names_errors(value: str) -> bool:
 
 def _marks(atom: Atom) -> Iterator[Mark]:
     is_part = atom.op == ":" and (atom.is_quoted or not re.search(r"[*?]", atom.value))
-    pattern = "|".join(map(re.escape, sorted(text_forms(atom.value)))) if is_part else ""
+    forms = "|".join(map(re.escape, sorted(text_forms(atom.value))))
+    pattern = forms if is_part else ""
     if atom.field == REGEX:
         yield Mark(atom.value, bool(atom.op))
     elif atom.field == "text":
-        yield Mark("|".join(map(re.escape, sorted(text_forms(atom.value)))))
+        yield Mark(forms)
     elif atom.field == PATH:
         root = re.match("[a-z]+", atom.name)
         assert root is not None

@@ -29,19 +29,6 @@ COLUMNS = (
 LISTS = ("wrong", "_part_rows", "_part_numbers")
 """Other arrays."""
 
-DERIVED = (
-    "header",
-    "_pairing",
-    "_count",
-    "_room",
-    "_text_numbers",
-    "_recalled",
-    "_offset_now",
-    "_length_now",
-)
-"""Attributes of an index that its state lacks: it has the content of `_pairing` as `StoredTables`."""
-
-
 _ORDER = array("H", [1]).tobytes().hex()
 
 T = TypeVar("T")

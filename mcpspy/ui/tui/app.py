@@ -13,9 +13,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from textual import events
 from textual.app import App
-from textual.await_complete import AwaitComplete
 from textual.binding import ActiveBinding, Binding, BindingType
-from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.errors import NoWidget
@@ -31,6 +30,7 @@ from mcpspy.ui.tui.ascii import ascii_driver
 from mcpspy.ui.tui.bindings import INTERCEPT_KEYS, MOVED, SYNONYMS, checked, in_force, names
 from mcpspy.ui.tui.help import name
 from mcpspy.ui.tui.theme import COMPONENTS, CSS, DARK, LIGHT, PLAIN, SIXTEEN, chosen_theme, wants_colour
+from mcpspy.ui.tui.widgets.base import DismissibleScreen
 
 KEYS = 9
 """Columns of the keys in the palette."""
@@ -100,8 +100,18 @@ class ActionPalette(Provider):
         return run
 
 
-class Palette(CommandPalette):
+class PaletteList(CommandList):
+    async def _on_click(self, event: events.Click) -> None:
+        event.prevent_default()  # Textual calls the handlers of all base classes.
+        with suppress(IndexError):  # The clicked action was removed by a new search.
+            await super()._on_click(event)
+
+
+class Palette(CommandPalette, DismissibleScreen[None]):
     """Textual's palette, without its failures in low terminals and for fast keys."""
+
+    def on_mount(self) -> None:
+        self.query_one(CommandList).__class__ = PaletteList  # Textual makes it, with its container.
 
     def _action_command_list(self, action: str) -> None:
         with suppress(KeyError):  # It pages through a list that has no lines yet, or no room for any.
@@ -111,12 +121,8 @@ class Palette(CommandPalette):
         """Run a search, which may not end mcpspy: it fails if the palette is closed meanwhile."""
         return super().run_worker(*arguments, **{**options, "exit_on_error": False})
 
-    def dismiss(self, result: Any = None) -> AwaitComplete:
-        """Close the palette once: a second click would close the screen below."""
-        return super().dismiss(result) if self in self.app.screen_stack[-1:] else AwaitComplete()
-
     def _on_click(self, event: events.Click) -> None:  # type: ignore[override]
-        event.prevent_default()  # Textual calls the handlers of all base classes.
+        event.prevent_default()
         with suppress(NoWidget):  # The palette has no layout yet.
             super()._on_click(event)
 

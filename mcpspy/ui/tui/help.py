@@ -15,11 +15,11 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from mcpspy.core.query.syntax import SYNTAX
 from mcpspy.ui.tui.bindings import GROUPS
+from mcpspy.ui.tui.widgets.base import DismissibleModal
 
 NAMES = {
     "down": "↓",
@@ -146,7 +146,7 @@ def syntax(room: int, key: StyleType = "") -> Text:
     return Text("\n").join(_drawn(text, room, key, indent))
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(DismissibleModal[None]):
     CSS = """
     HelpScreen { align: center middle; background: $background 60%; }
     HelpScreen #help { width: auto; max-width: 100%; height: auto; max-height: 100%; padding: 0 2;

@@ -12,10 +12,15 @@ from hypothesis import strategies as st
 
 from mcpspy.core.recording.decode import Entry, Frame, Note
 from mcpspy.core.session.index import Index
-from mcpspy.core.session.index_state import COLUMNS, DERIVED, LISTS, StoredIndex, dump, restore, stored_tables
+from mcpspy.core.session.index_state import COLUMNS, LISTS, StoredIndex, dump, restore, stored_tables
 from mcpspy.core.session.request_table import RequestTable
 from tests.core.session.test_correlation import ANSWERED, ASKED, HELLO
 from tests.core.session.test_index import ENTRY, RECORDINGS, line_of
+
+DERIVED = {
+    *("header", "_pairing", "_count", "_room", "_text_numbers", "_recalled", "_offset_now", "_length_now")
+}
+"""Attributes of an index that its state lacks: it has the content of `_pairing` as `StoredTables`."""
 
 EXIT = b'{"t":9,"note":"exit","code":0}'
 PLAIN = [
@@ -36,6 +41,16 @@ def restored(index: Index) -> Index:
     again = Index()
     restore(again, b"".join(dump(index)))
     return again
+
+
+def test_the_reason_of_a_crash_is_restored_before_and_after_it() -> None:
+    lines = [b'{"t":8,"note":"stderr","text":"boom"}', b'{"t":9,"note":"exit","code":1}']
+    index = indexed(lines)
+    assert (index.crashes, index.last_stderr) == ([0, 1], [0])
+    for read in (1, 2):
+        again = restored(indexed(lines[:read]))
+        again.add_lines(lines[read:], 0)
+        assert (again.crashes, again.last_stderr) == ([0, 1], [0])
 
 
 def content(index: Index) -> dict[str, Any]:

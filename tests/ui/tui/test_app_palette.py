@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.style import Style
+from textual.command import CommandList
+from textual.events import Click
 
-from mcpspy.ui.tui.app import keyed
+from mcpspy.ui.tui.app import Palette, keyed
 from mcpspy.ui.tui.bindings import SYNONYMS, names
 
 Make = Callable[..., Path]
@@ -75,6 +78,23 @@ async def test_an_action_of_the_message_can_be_run_from_the_list(opened: Any, ma
         await screen.shows("ctrl-f")
         await screen.press("enter")
         await screen.until(lambda: screen.focused == "SearchBox", screen.focused)
+
+
+async def test_a_click_on_an_action_that_is_no_longer_found_does_nothing(
+    opened: Any, make_recording: Make
+) -> None:
+    async with opened(make_recording(), size=(80, 24)) as screen:
+        await screen.until(lambda: screen.count)
+        await screen.press("colon")
+        await screen.shows("toggle filter")
+        found = screen.app.screen.query_one(CommandList)
+        style = Style(meta={"option": found.option_count})
+        x, y = found.region.offset
+        found.post_message(Click(found, 1, 1, 0, 0, 1, False, False, False, x + 1, y + 1, style))
+        await screen.pilot.pause()
+        assert isinstance(screen.app.screen, Palette)
+        await screen.pilot.click(CommandList, offset=(5, 2))
+        await screen.until(lambda: not isinstance(screen.app.screen, Palette))
 
 
 def test_synonyms_belong_to_bindings() -> None:

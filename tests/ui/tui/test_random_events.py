@@ -10,7 +10,6 @@ import json
 import os
 import random
 import shutil
-import time
 import traceback
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -37,8 +36,6 @@ from tests.ui.tui.intercept.conftest import Reached, call, result
 COUNT = int(os.environ.get("MCPSPY_RANDOM_EVENTS", "2000"))
 IS_LONG = COUNT > 2000
 SEEDS = range(8)
-CPU = 4.0
-"""Seconds of CPU time for a seed, unless more events are wanted."""
 
 KINDS = ("live", "ended", "hostile", "long")
 SIZES = [(80, 24), (120, 32), (200, 50), (80, 3), (10, 3), (1, 1), (40, 2), (2, 30), (300, 4)]
@@ -52,6 +49,7 @@ KEYS = sorted(
         for binding in node.BINDINGS
         if isinstance(binding, Binding) and binding.id not in LEAVING
         for key in binding.key.split(",")
+        if " " not in key  # Keys of a menu, for the help.
     }
     - {"Q", "ctrl+c", "ctrl+q", "q"}
 )
@@ -195,7 +193,7 @@ async def recorded(chaos: Chaos, kind: str) -> AsyncIterator[Path]:
 
 # The end may come while the screen connects to the session: the socket is then closed by the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.timeout(3600 if IS_LONG else 120)
+@pytest.mark.timeout(3600 if IS_LONG else 600)
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_random_keys_clicks_and_resizes_raise_no_exception(
     seed: int, tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
@@ -210,10 +208,10 @@ async def test_random_keys_clicks_and_resizes_raise_no_exception(
         "live": lambda: speaking(chaos),
         "hostile": lambda: hostile(chaos),
     }
-    left, begun = COUNT // len(SEEDS), time.process_time()
+    left = COUNT // len(SEEDS)
     async with AsyncExitStack() as stack:
         path = await stack.enter_async_context(makers.get(kind, lambda: recorded(chaos, kind))())
-        while left > 0 and (IS_LONG or time.process_time() < begun + CPU):
+        while left > 0:
             chaos.restored(path)
             summary = summarize(path, read_header_of(path))
             app = McpspyApp(str(tmp_path), [summary] if chaos.chance.random() < 0.8 else None)
@@ -222,7 +220,7 @@ async def test_random_keys_clicks_and_resizes_raise_no_exception(
                     for _ in range(min(left, 500)):
                         left -= 1
                         await chaos.send(pilot)
-                        if not app.is_running or not (IS_LONG or time.process_time() < begun + CPU):
+                        if not app.is_running:
                             break
                     await drained(app)
             except Exception as error:

@@ -10,7 +10,6 @@ from typing import ClassVar
 from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 from textual.widgets import Input
 
 from mcpspy.analysis import rows
@@ -24,7 +23,7 @@ from mcpspy.ui.tui.diff.comparison import ComparablePair, ComparisonRun
 from mcpspy.ui.tui.diff.rows import DiffList, change_counts, diff_rows, whole
 from mcpspy.ui.tui.session.filter_bar import FilterInput
 from mcpspy.ui.tui.session.labels import CLIPBOARD, plural
-from mcpspy.ui.tui.widgets.base import SplitLine
+from mcpspy.ui.tui.widgets.base import DismissibleScreen, SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece, cut_middle
 from mcpspy.ui.tui.widgets.footer import KeyFooter
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
@@ -49,7 +48,7 @@ SAME: list[Piece] = [
 _COMMANDS = {binding.action.partition("(")[0] for binding in DIFF_KEYS if isinstance(binding, Binding)}
 
 
-class DiffScreen(Screen[int | None]):
+class DiffScreen(DismissibleScreen[int | None]):
     """A diff. With two exchanges of the session below, it is dismissed with the row to go to."""
 
     # Not CSS: Textual would parse all styles again.

@@ -67,8 +67,7 @@ class _Container:
 def place_at(text: str, offset: int) -> Place:
     """Return the place of an offset, and the other keys of its object, also those that follow."""
     stack: list[_Container] = []
-    start = end = offset
-    follow = offset
+    start = end = follow = offset
     for found in _TOKEN.finditer(text):
         piece = found[0]
         if found.start() >= offset:
@@ -76,8 +75,8 @@ def place_at(text: str, offset: int) -> Place:
         follow = found.end()
         if piece not in "{}[],:" and found.end() >= offset:
             start, end = found.span()
-            rest = _REST_OF_STRING.match(text, offset)
-            if piece[0] == '"' and found.end() > offset:  # An open string may take the rest of its line.
+            if piece[0] == '"' and end > offset:  # An open string may take the rest of its line.
+                rest = _REST_OF_STRING.match(text, offset)
                 end = follow = rest.end() if rest is not None else offset
             break
         _take(stack, piece)

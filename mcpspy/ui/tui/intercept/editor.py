@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from textwrap import wrap
 from typing import ClassVar, NamedTuple, NoReturn
@@ -28,7 +28,6 @@ from textual import events
 from textual.app import ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.containers import Container, VerticalScroll
-from textual.screen import Screen
 from textual.widgets import Static, TextArea
 
 from mcpspy.analysis import rows
@@ -41,7 +40,7 @@ from mcpspy.ui.tui.intercept.assistance import Assistance, place_at
 from mcpspy.ui.tui.panels.capabilities import Capabilities, ListPage, ListPages, SchemaField, read
 from mcpspy.ui.tui.panels.panel_screen import SLICE
 from mcpspy.ui.tui.session.base import SessionBase
-from mcpspy.ui.tui.widgets.base import SplitLine
+from mcpspy.ui.tui.widgets.base import DismissibleScreen, SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece, fitted
 from mcpspy.ui.tui.widgets.footer import KeyFooter
 
@@ -60,14 +59,11 @@ def editable(data: bytes) -> str | None:
     Characters that a terminal might interpret are escaped, as `\u009b`.
     """
     try:
-        text = lay_out(data, indent=2).decode()
-    except (DecodeError, RecursionError):
-        try:
-            text = data.decode()
-        except UnicodeDecodeError:
-            return None
+        text = data.decode()
     except UnicodeDecodeError:
         return None
+    with suppress(DecodeError, RecursionError):
+        text = lay_out(text, indent=2)
     hidden = {*hidden_characters(text), *set(text) & set("\t\r\u2028\u2029")}
     return text.translate({ord(one): _escaped(one) for one in hidden})
 
@@ -213,6 +209,8 @@ async def read_listings(model: SessionModel) -> Assistance:
         last[page.method] = [page] if page.begins else [*last.get(page.method, []), page]
     listings = Capabilities()
     for page in [page for found in last.values() for page in found]:
+        if pages.is_replaced:
+            break
         where = model.index.where(page.row)
         line = model.read(where.part, where.offset, where.length)
         listings.take(page, await asyncio.to_thread(read, line, where.item, page.method))
@@ -270,7 +268,7 @@ class EditorArea(TextArea):
             event.prevent_default()  # Otherwise the handler of the base class inserts blanks.
 
 
-class EditorScreen(Screen[str | None]):
+class EditorScreen(DismissibleScreen[str | None]):
     """A text editor; dismissed with the unsent text, or None if it was sent."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - Screen declares its type.
@@ -392,16 +390,12 @@ class EditorScreen(Screen[str | None]):
 
     def complete(self) -> bool:
         """Insert the first completion, or instead of it the next one; return whether there is one."""
-        area, offset = self._area, self._offset
-        if self._inserted is not None and self._inserted[0] == self.text:
-            _, start, end, found = self._inserted
-        else:
-            start, end, found = self._completions(offset)
+        area = self._area
+        start, end, found = self._completions()
         if not found:
             return False
         first, *others = found
-        text = self.text
-        rest = text[end:].lstrip()
+        rest = self.text[end:].lstrip()
         if rest.startswith(":"):
             first = first.removesuffix(": ")
         comma = "," if first.endswith(": ") and rest.startswith('"') else ""
@@ -522,11 +516,16 @@ class EditorScreen(Screen[str | None]):
         )
         return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
 
-    def _completions(self, offset: int) -> tuple[int, int, list[str]]:
-        """Return the range that a completion replaces, and the texts that begin like the text before the cursor."""
+    def _completions(self) -> tuple[int, int, list[str]]:
+        """Return the range that a completion replaces, and the texts that begin like the text before the cursor.
+
+        Right after a completion, return its range and the others.
+        """
+        text, offset = self.text, self._offset
+        if self._inserted is not None and (self._inserted[0], self._inserted[2]) == (text, offset):
+            return self._inserted[1:]
         if self._assistance is None:
             return offset, offset, []
-        text = self.text
         place = place_at(text, offset)
         typed = text[place.start : offset].strip('"').casefold()
         whole = text[place.start : place.end]
@@ -538,11 +537,7 @@ class EditorScreen(Screen[str | None]):
         return place.start, place.end, [f"{each}: " for each in found] if place.is_key else found
 
     def _show_completions(self) -> None:
-        if self._inserted is not None and self._inserted[0] == self.text:
-            found = self._inserted[3]
-        else:
-            self._inserted = None
-            _, _, found = self._completions(self._offset)
+        _, _, found = self._completions()
         self._completion_line.set_class(bool(found), "-shown")
         shown = "  ".join(sanitize(each.removesuffix(": "))[:SHOWN] for each in found)
         self._completion_line.update(Text(f"tab: {shown}", no_wrap=True, overflow="ellipsis"))

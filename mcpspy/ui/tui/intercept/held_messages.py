@@ -83,7 +83,7 @@ class HeldRows:
     def show(self) -> bool:
         """Mark the held rows and update the line; return True if other keys may apply now."""
         connection, now = self.connection, time.monotonic()
-        if connection is None or not self.bar.is_attached:
+        if connection is None:
             return False
         self._updated_at = now
         rows: dict[int, HeldMessage] = {}

@@ -376,14 +376,13 @@ class CapabilitiesScreen(PanelScreen[None]):
         pages = recent_pages(self._pages.pages[self._taken :])
         self._taken = len(self._pages.pages)
         for number, page in enumerate(pages, 1):
+            if generation != self._pages.generation or self._pages.is_replaced:
+                break
             where = self._model.index.where(page.row)
             self._reading = (
                 f"reading {page.method}, {number:,} of {len(pages):,}, {rows.size(where.length)} …"
             )
-            contents = await asyncio.to_thread(read, self._line(page), where.item, page.method)
-            if generation != self._pages.generation or self._pages.is_replaced:
-                break
-            offer.take(page, contents)
+            offer.take(page, await asyncio.to_thread(read, self._line(page), where.item, page.method))
         self._reading = ""
         self.show()
 

@@ -12,14 +12,14 @@ from collections.abc import Callable
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen, ScreenResultType
+from textual.screen import ScreenResultType
 
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.index import Index
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.bindings import help_key
-from mcpspy.ui.tui.widgets.base import SplitLine
+from mcpspy.ui.tui.widgets.base import DismissibleScreen, SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece
 from mcpspy.ui.tui.widgets.footer import KeyFooter
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
@@ -86,7 +86,7 @@ def leaving(name: str) -> list[BindingType]:
     ]
 
 
-class PanelScreen(Screen[ScreenResultType]):
+class PanelScreen(DismissibleScreen[ScreenResultType]):
     """A list built from all rows of a session."""
 
     NAME = ""

@@ -31,12 +31,10 @@ def jsonl(model: SessionModel, rows: Iterable[int]) -> Iterator[bytes]:
     """Yield a recording of these rows, their complete exchanges, and the end of the session."""
     index = model.index
     yield _header(model.header)
-    wanted, requests, carriers = set(rows), set[int](), set[int]()
+    wanted = set(rows)
     requests = {request for row in wanted if (request := index.request(row)) is not None}
-    for request in requests:
-        for row in (request, index.pair(request)):
-            if row is not None and (carrier := index.http(row)) is not None:
-                carriers.add(carrier)
+    both = {row for request in requests for row in (request, index.pair(request)) if row is not None}
+    carriers = {carrier for row in both if (carrier := index.http(row)) is not None}
     last: tuple[int, int] | None = None
     for row in range(len(index)):
         if row % PAUSE == 0:
@@ -58,11 +56,9 @@ def jsonl(model: SessionModel, rows: Iterable[int]) -> Iterator[bytes]:
         yield line + b"\n"
 
 
-def markdown(
-    model: SessionModel, rows: Iterable[int], notes: Mapping[int, str] | None = None
-) -> Iterator[str]:
+def markdown(model: SessionModel, rows: Iterable[int], notes: Mapping[int, str]) -> Iterator[str]:
     """Yield a document with one section per row, each followed by the user's note."""
-    found = ((model.get(row), (notes or {}).get(row, "")) for row in rows)
+    found = ((model.get(row), notes.get(row, "")) for row in rows)
     return document(model.header, ((change, note) for change, note in found if change is not None))
 
 

@@ -81,7 +81,7 @@ class MessageList(VirtualList):
         self._generation = view.generation
         """Generation of the view at the last sync."""
         self._version = view.version
-        self._order: object = None
+        self._order = view.options.order, view.options.reverse
         """The sort order at the last sync."""
         self._row_texts: dict[object, rows.Row] = {}
         self._waiting: set[int] = set()
@@ -119,8 +119,8 @@ class MessageList(VirtualList):
 
     def growing(self, index: int) -> Iterable[tuple[str, str]]:
         """Yield method, target and id. Without a target, a method also uses the column of the targets."""
-        row, columns = self.view.rows[index] if index < len(self.view) else 0, self._model.index
-        if row >= len(self._model) or columns.what[row] & 7 in WHOLE:
+        columns = self._model.index
+        if index >= len(self.view) or columns.what[row := self.view.rows[index]] & 7 in WHOLE:
             return
         method, subject = (
             columns.texts[columns.method[row]][:LONG],
@@ -137,8 +137,6 @@ class MessageList(VirtualList):
         if index >= len(self.view):  # The file was just truncated, and the old rows are still shown.
             return [("…" if self.view.is_behind else "", rows.QUIET)]
         row = self.view.rows[index]
-        if row >= len(self._model):
-            return [("", None)]
         if row in self.held or self._model.index.state(row) in MAY_CHANGE:
             self._waiting.add(index)
         row_text = self._row_text(row)
@@ -415,7 +413,8 @@ class Navigation:
         return None
 
     def _rows_from_cursor(self, step: int) -> Iterable[int]:
-        rows, cursor = self._view.rows, self._listing.cursor
+        rows = self._view.rows
+        cursor = min(self._listing.cursor, len(rows))  # The list may not show the rows of the view yet.
         places = range(cursor + step, len(rows) if step > 0 else -1, step)
         return (rows[place] for place in places)
 

@@ -113,6 +113,9 @@ class FilteredView:
 
     @property
     def rows(self) -> Sequence[int]:
+        """The rows shown; none if the file was just truncated or replaced: the old ones may not exist any more."""
+        if self._model_generation != self._model.generation:
+            return ()
         return range(self._processed) if self._is_all else self._sorted if self._is_sorted else self._rows
 
     @property

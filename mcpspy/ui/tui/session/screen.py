@@ -188,9 +188,10 @@ class SessionScreen(SessionBase):
             states.append("failed")
         if self.loader.model.findings.of_both(index, row, exchanges=answer is not None):
             states.append("finding")
-        if self.loader.is_live:
-            can_resend = index.request(row) is not None or index.kind(row) is RowKind.NOTIFICATION
-            states += ["request", "live"] if can_resend else ["live"]
+        connection = self.held_rows.connection
+        if connection is not None and connection.is_open and not self.resending.refusal:
+            states.append("request")
+        states += ["live"] if self.loader.is_live else []
         return *states, "session"
 
     @property
@@ -296,7 +297,7 @@ class SessionScreen(SessionBase):
 
     def action_filter_off(self) -> None:
         if self.filter.text.strip():
-            self._filter_off = self.filter.text
+            self._filter_off = self.filter.active  # The text may be invalid.
             self.filter.clear()
             self.flash_message("filter off (F to restore)")
         elif self._filter_off:
@@ -401,14 +402,14 @@ class SessionScreen(SessionBase):
         """Go to the list of sessions, after a confirmation if this viewer holds messages or there is a question."""
         from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
 
-        async def sure(yes: bool | None) -> None:
-            if yes:
+        async def leave(yes: bool | None) -> None:
+            if yes and self.is_active:  # Otherwise it would close the screen that covers it.
                 await self.run_action("app.back")
 
         if question := self.leave_question or question:
-            self.app.push_screen(ConfirmPrompt(question, "leave", "stay"), sure)
+            self.app.push_screen(ConfirmPrompt(question, "leave", "stay"), leave)
         else:
-            await self.run_action("app.back")
+            await leave(True)
 
     # Updates.
 
@@ -445,6 +446,8 @@ class SessionScreen(SessionBase):
         return rows, loader.done, loader.state, loader.trouble, loader.is_deleted, model.is_over, self.size
 
     def _tick(self) -> None:
+        if not self._keys.is_attached:  # The screen is being closed.
+            return
         self._ticked = time.monotonic()
         self._last_snapshot = self._snapshot()
         is_held_changed = self.held_rows.show()

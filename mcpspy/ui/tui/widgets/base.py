@@ -1,4 +1,4 @@
-"""Widgets that draw lines of text by role: base class, scrolling view, split line.
+"""Base classes: screens that close safely, and widgets that draw lines of text by role.
 
 Textual looks up border, tint, opacity and filters for every line. These widgets
 support none of the first three and cache the filters. Lines that stay visible are
@@ -12,7 +12,9 @@ from typing import Any, ClassVar
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from textual.await_complete import AwaitComplete
 from textual.geometry import Region, Size
+from textual.screen import ModalScreen, Screen, ScreenResultType
 from textual.scroll_view import ScrollView
 from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.strip import Strip
@@ -26,6 +28,29 @@ def allows_unsafe(widget: Widget) -> AllowUnsafe:
     """Return the application's decision on regular expressions that RE2 cannot run: no, without `--unsafe-regex`."""
     is_allowed = bool(getattr(widget.app, "unsafe_regex", False))
     return lambda _pattern, _construct: is_allowed
+
+
+class DismissibleScreen(Screen[ScreenResultType]):
+    """A screen whose `dismiss` closes only itself: Textual's closes the top one, also after a key too many.
+
+    While another screen covers it, it waits until that one is closed.
+    """
+
+    _dismissed_with: tuple[ScreenResultType | None] | None = None
+
+    def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
+        if self.is_active:
+            return super().dismiss(result)
+        self._dismissed_with = (result,)
+        return AwaitComplete()
+
+    def on_screen_resume(self) -> None:
+        if self._dismissed_with is not None:
+            self.dismiss(*self._dismissed_with)
+
+
+class DismissibleModal(ModalScreen[ScreenResultType], DismissibleScreen[ScreenResultType]):
+    pass
 
 
 class BaseWidget(Widget):

@@ -52,11 +52,9 @@ def footer_keys(
             label = binding.description if binding.show else ""
             keys[which] = FooterKey(key, binding.key_display or name(key), label)
     labels: dict[str, str] = {}
-    for state in reversed([*states]):
-        labels = {
-            **FOOTERS[state],
-            **{which: text for which, text in labels.items() if which not in FOOTERS[state]},
-        }
+    for state in states:
+        for which, label in FOOTERS[state].items():
+            labels.setdefault(which, label)
     shown = [key for key in keys.values() if key.label and not labels]
     for each, label in labels.items():
         several = [keys[which] for which in each.split() if which in keys]

@@ -10,10 +10,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.events import Click, Key
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
-ON, OFF = "x", " "
+from mcpspy.ui.tui.widgets.base import DismissibleModal
 
 
 class MenuOption(NamedTuple):
@@ -23,7 +22,7 @@ class MenuOption(NamedTuple):
     """Passed to the function that toggles the option."""
 
 
-class ToggleMenu(ModalScreen[None]):
+class ToggleMenu(DismissibleModal[None]):
     """A menu whose options are toggled by their letter, enter, space or a click."""
 
     CSS = """
@@ -92,7 +91,7 @@ class ToggleMenu(ModalScreen[None]):
             text.append(f"\n{'▸' if place == self._cursor else ' '} ", "")
             text.append(letter, key)
             text.append(
-                f" [{ON if self._is_on(name) else OFF}] {label}", "bold" if place == self._cursor else ""
+                f" [{'x' if self._is_on(name) else ' '}] {label}", "bold" if place == self._cursor else ""
             )
         text.append(
             "\n\nletter or enter: toggle · esc: close",

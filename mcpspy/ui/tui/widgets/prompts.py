@@ -7,24 +7,16 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen, ScreenResultType
 from textual.widgets import Input, Static
 
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
+from mcpspy.ui.tui.widgets.base import DismissibleModal
 
 
-class Prompt(ModalScreen[ScreenResultType]):
-    """A screen that is dismissed once: keys that arrive too fast would dismiss the screen below."""
-
-    def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
-        return super().dismiss(result) if self in self.app.screen_stack[-1:] else AwaitComplete()
-
-
-class TextPrompt(Prompt[str | None]):
+class TextPrompt(DismissibleModal[str | None]):
     """A prompt for a line of text; dismissed with the text, or None if the user cancels."""
 
     CSS = """
@@ -92,7 +84,7 @@ class TextPrompt(Prompt[str | None]):
         self._line.set_classes([f"role--{role}"])
 
 
-class ConfirmPrompt(Prompt[bool]):
+class ConfirmPrompt(DismissibleModal[bool]):
     """A yes/no question; the text must be sanitized."""
 
     CSS = """
@@ -124,7 +116,7 @@ CODE, MESSAGE = -32603, "Internal error"
 CODES = "code (-32601 method not found, -32602 invalid params, -32603 internal):"
 
 
-class ErrorPrompt(Prompt[tuple[int, str] | None]):
+class ErrorPrompt(DismissibleModal[tuple[int, str] | None]):
     """A prompt for an error code and message; dismissed with both, or None if the user cancels."""
 
     CSS = """

@@ -96,6 +96,33 @@ async def test_an_unreachable_session_is_reported_in_the_status_line(
         await screen.shows("no response: the session has ended")
 
 
+async def test_the_footer_shows_the_keys_only_where_they_work(
+    opened: Any, reached: Any, make_recording: Any, live: Any
+) -> None:
+    live.say("client", call(1))
+    live.note("stderr", text="a line")
+    for path in (make_recording(), live.path):
+        async with opened(path, size=SIZE) as screen:
+            await screen.shows("1.000" if path != live.path else "a line")
+            await screen.press("g")
+            await screen.shows("e error")
+            assert "r R resend" not in screen.lines[-1]
+    async with reached() as session, opened(session.path, size=SIZE) as screen:
+        session.say("client", call(1))
+        session.say("server", b"a line")
+        await screen.shows("a line", "4/4")
+        assert "r R resend" not in screen.lines[-1]
+        await screen.press("r")
+        await screen.shows("nothing to resend: this row belongs to no request")
+        await screen.press("k")
+        await screen.shows("r R resend")
+    async with opened([live.path, session.path], size=SIZE) as screen:
+        await screen.shows("a line")
+        await screen.press("g", "r")
+        await screen.shows("several sessions are open: open one alone to resend")
+        assert "r R resend" not in screen.lines[-1]
+
+
 async def test_the_editor_opens_at_the_arguments_with_schema_checks_and_completion(
     opened: Any, reached: Any
 ) -> None:

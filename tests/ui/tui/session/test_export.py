@@ -154,7 +154,7 @@ def test_a_recording_replaced_during_the_export_is_an_error() -> None:
         list(pieces)
 
 
-def document(lines: Lines, rows: list[int], notes: dict[int, str] | None = None) -> str:
+def document(lines: Lines, rows: list[int], notes: dict[int, str]) -> str:
     return "".join(markdown(lines.log, rows, notes))
 
 
@@ -177,7 +177,7 @@ def test_no_text_escapes_its_code_fence() -> None:
     lines = Lines()
     lines.say(0.1, "client", b'{"jsonrpc":"2.0","id":1,"method":"x`y","params":{"a":"````\\n# no"}}')
     lines.say(0.2, "server", b"````` \x1b[31m")
-    text = document(lines, [0, 1])
+    text = document(lines, [0, 1], {})
 
     assert "## ``x`y``" in text
     assert "\n`````json\n" in text
@@ -192,7 +192,7 @@ def test_a_large_body_is_truncated_and_reported() -> None:
         "client",
         b'{"jsonrpc":"2.0","id":1,"method":"x","params":[%b]}' % b",".join([b"1234567"] * 20_000),
     )
-    text = document(lines, [0])
+    text = document(lines, [0], {})
 
     assert len(text) < LARGEST + 1000
     assert "\nCut: the first " in text
@@ -203,7 +203,7 @@ def test_pending_requests_notes_and_damaged_lines_have_sections() -> None:
     lines.call(1, 0.1)
     lines.add(b'{"t":0.2,"note":"stderr","text":"a ``` word"}')
     lines.add(b"damaged")
-    text = document(lines, [0, 1, 2, 77])
+    text = document(lines, [0, 1, 2, 77], {})
 
     assert "No response yet." in text
     assert "````text\na ``` word\n````" in text
@@ -224,4 +224,4 @@ def test_a_document_uses_the_texts_of_the_list() -> None:
     lines.call(1, 0.1, 0.3)
     change = lines.log.get(1)
     assert isinstance(change, Change)
-    assert f"`{words(change).latency}`" in document(lines, [1])
+    assert f"`{words(change).latency}`" in document(lines, [1], {})

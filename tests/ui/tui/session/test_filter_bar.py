@@ -212,6 +212,21 @@ async def test_shift_f_toggles_the_filter(opened: Any, tools: Any) -> None:
         assert screen.session.listing.row == row
 
 
+async def test_shift_f_restores_the_last_valid_filter(opened: Any, tools: Any) -> None:
+    tools.end()
+    async with opened(tools.path) as screen:
+        await screen.until(lambda: screen.count == 101)
+        await screen.press("slash", *"tool:tool7", "enter")
+        await screen.until(lambda: screen.count == 10)
+        await screen.press("slash", *" R=1", "enter")
+        await screen.shows("unknown field R")
+        await screen.press("F")
+        await screen.until(lambda: screen.count == 101)
+        await screen.press("n", "F")
+        await screen.until(lambda: screen.count == 10)
+        await screen.shows("/ tool:tool7")
+
+
 async def test_a_slow_filter_shows_its_progress(
     opened: Any, tools: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -241,4 +241,4 @@ async def test_a_dropped_request_has_no_running_clock(opened: Any, live: Any) ->
         await screen.until(lambda: screen.places and screen.places[0].endswith("pending"))
         live.note("rule", action="drop", rule="1", id="7", method="tools/call", **{"from": "client"})
         await screen.until(lambda: screen.places[0].endswith("x dropped (rule 1)"))
-        await screen.until(lambda: "pending" not in screen.lines[0])
+        await screen.until(lambda: "pending" not in screen.lines[0])  # The next frame also updates the title.

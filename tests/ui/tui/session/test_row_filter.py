@@ -310,9 +310,20 @@ def test_a_replaced_recording_is_filtered_again(file: File) -> None:
     assert all_of(view) == []
 
 
-@pytest.mark.parametrize(
-    "options", [ViewOptions(), ViewOptions(exchanges=False, http=True), ViewOptions(order=SortOrder.SIZE)]
-)
+EVERY_KIND = [ViewOptions(), ViewOptions(exchanges=False, http=True), ViewOptions(order=SortOrder.SIZE)]
+
+
+@pytest.mark.parametrize("options", EVERY_KIND)
+def test_a_replaced_recording_has_no_rows_until_it_is_filtered_again(
+    file: File, options: ViewOptions
+) -> None:
+    view = FilteredView(file.log, options)
+    assert all_of(view)
+    file.log.begin_again(file.log.header)
+    assert (len(view), list(view.rows)) == (0, [])
+
+
+@pytest.mark.parametrize("options", EVERY_KIND)
 def test_a_hidden_row_has_a_position(file: File, options: ViewOptions) -> None:
     view = FilteredView(file.log, options)
     for row in all_of(view):

@@ -253,3 +253,26 @@ async def test_enter_on_a_failed_exchange_shows_its_response(opened: Any, make_r
         assert (screen.focused, viewer.place.section) == ("DetailPane", 1)
         await screen.press("enter")
         assert screen.focused == "MessageList"
+
+
+async def test_a_covered_screen_neither_leaves_nor_closes_the_one_above_it(
+    opened: Any, make_recording: Any
+) -> None:
+    async with opened(make_recording()) as screen:
+        await screen.until(lambda: screen.count)
+        session = screen.session
+        await screen.press("question_mark")
+        stack = screen.app.screen_stack
+        assert len(stack) == 3
+        await session.action_back()
+        assert screen.app.screen_stack == stack
+
+
+async def test_a_closed_screen_shows_no_late_message(opened: Any, make_recording: Any) -> None:
+    async with opened(make_recording()) as screen:
+        await screen.until(lambda: screen.count)
+        session = screen.session
+        await screen.press("q")
+        await screen.until(lambda: not session._keys.is_attached)
+        session._footer = ()
+        session.flash_message("too late")

@@ -12,7 +12,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 
 from mcpspy.ui.tui.theme import COMPONENTS, CSS, DARK, LIGHT
-from mcpspy.ui.tui.widgets.base import BaseWidget
+from mcpspy.ui.tui.widgets.base import BaseWidget, DismissibleModal, DismissibleScreen
 
 
 class Counted(BaseWidget):
@@ -45,6 +45,28 @@ class Canvas(App[None]):
 def colours(lines: BaseWidget) -> list[str]:
     painted = lines.paint([("x", "bad"), ("y", None)], 2)
     return [segment.style.color.name for segment in painted if segment.style and segment.style.color]
+
+
+class Top(DismissibleModal[str]):
+    """The screen on top."""
+
+
+async def test_a_covered_screen_closes_after_the_one_above_it_and_only_once() -> None:
+    results: list[str | None] = []
+    async with (app := Canvas()).run_test(size=(12, 4)) as pilot:
+        below, covered, top = DismissibleScreen[str](), DismissibleScreen[str](), Top()
+        for screen in (below, covered, top):
+            await app.push_screen(screen, results.append)
+        assert covered.is_current, "a modal screen is transparent"
+        covered.dismiss("covered")
+        await pilot.pause()
+        assert (app.screen, results) == (top, [])
+        top.dismiss("top")
+        top.dismiss("again")
+        await pilot.pause()
+        covered.dismiss("again")
+        await pilot.pause()
+        assert (app.screen, results) == (below, ["top", "covered"])
 
 
 async def test_a_line_is_drawn_again_only_if_its_region_is_refreshed() -> None:

@@ -91,7 +91,7 @@ async def test_help_and_palette_are_at_its_end_at_every_width(
 
 async def test_it_changes_with_the_row_and_the_focus(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(), size=(80, 24)) as screen:
-        await screen.shows("enter open", "e error", "P problems", "s sort", "I tools")
+        await screen.shows("1/4", "enter open", "e error", "P problems", "s sort", "I tools")
         await screen.press("e")
         await screen.shows("enter why")
         await screen.press("enter")
