@@ -181,6 +181,7 @@ class StatsCollector(Correlation[StatsCall]):
             if seconds:
                 self._delayed[id(request)] = note.at + seconds
         elif request.is_out:
+            self._delayed.pop(id(request), None)
             self._enter(request, note.at)
 
     def _begin(self, message: Request) -> StatsCall:

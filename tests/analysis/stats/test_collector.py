@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mcpspy.analysis.stats import StatsCollector
@@ -213,6 +213,7 @@ def conversation(steps: list[tuple[str, str, Any]]) -> list[bytes]:
 
 @settings(max_examples=150, deadline=None)
 @given(STEPS)
+@example([("ask", "client", 1), ("delay", "client", 1), ("release", "client", 1)])
 def test_session_index_and_statistics_agree_on_every_request_of_any_conversation(
     steps: list[tuple[str, str, Any]],
 ) -> None:
