@@ -28,8 +28,8 @@ from mcpspy.io.recording.tail import follow
 from mcpspy.ui.cli.arguments import counted_back, is_folder, query_of, recordings, session_path
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, describe_format, read_unsafe_regex
 from mcpspy.ui.cli.show_format import JsonFormatter, TextFormatter
-from mcpspy.ui.cli.show_layout import elide, shorten_subject
 from mcpspy.ui.filter_items import ChangeItem
+from mcpspy.ui.shorten import elide, shorten_subject
 from mcpspy.ui.terminal import Output, columns, pad
 
 if TYPE_CHECKING:

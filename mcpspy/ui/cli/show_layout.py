@@ -1,4 +1,4 @@
-"""Column widths of `mcpspy show`, and how a cell is shortened to its column.
+"""Column widths of `mcpspy show`.
 
 Method, status and id have priority on a narrow terminal; latency and size are the first columns to go.
 """
@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from mcpspy.analysis.rows import NO_DIRECTION, Row
+from mcpspy.ui.shorten import LONGEST_ID, elide, shorten_status, shorten_subject, tail
 from mcpspy.ui.terminal import cells, cut, pad
 
 ROOMY = 80
@@ -17,7 +18,6 @@ ROOMY = 80
 _WIDE = 100
 """Columns of a terminal from which on the names of clients are shown in full."""
 
-LONGEST_ID = 12
 _LONGEST_NAME = 20
 _LONGEST_METHOD = 40
 """Columns of `notifications/subscriptions/acknowledged`, the longest method of the specification."""
@@ -36,13 +36,7 @@ _STEPS = (
 )
 """Columns with the width that each gets in turn, if there is room and its cells need it."""
 
-_HEAD = 3
-"""Columns of a method's beginning that are worth showing before its end."""
-
 _UNLIMITED = 1 << 30
-
-_SDK_PREFIX = "Error executing tool "
-"""The beginning of a tool error of the Python SDK, before the name of the tool, which has its own column."""
 
 _WHOLE = ("latency", "size")
 """Columns that are left out rather than cut."""
@@ -118,35 +112,6 @@ def widths(terminal: int, needed: Widths) -> Widths:
     return Widths(time=needed.time, stream=stream, gap=gap, **given)
 
 
-def elide(method: str, width: int) -> str:
-    """Return a method in at most N columns; its end identifies it: `…/list_changed`, `noti…/progress`."""
-    if cells(method) <= width:
-        return method
-    if method.startswith("("):  # Words in place of a method: `(not JSON)`.
-        return cut(method, width)
-    end = ""
-    for part in reversed(method.split("/")[1:]):
-        if cells(f"…/{part}{end}") > width:
-            break
-        end = f"/{part}{end}"
-    if end:
-        head = width - cells(end) - 1
-        return f"{cut(method, head + 1) if head >= _HEAD else '…'}{end}"
-    if "/" in method:
-        return tail(method, width)
-    return _cut_middle(method, width)
-
-
-def tail(text: str, width: int) -> str:
-    """Return the last N columns of a text, with an ellipsis before them if it is cut."""
-    if cells(text) <= width:
-        return text
-    start = max(len(text) - width + 1, 0)
-    while start < len(text) and cells(text[start:]) > width - 1:
-        start += 1
-    return "…" + text[start:]
-
-
 def message_line(row: Row, stream: str, widths: Widths) -> str:
     """Return the line of a message."""
     parts = [_start(row.time, stream, row.arrow, widths)]
@@ -183,36 +148,6 @@ def heads(widths: Widths) -> str:
     row = Row("time", "", "method", "target", "id", "latency", "size", "status", "")
     stream = "client" if widths.stream >= len("client") else ""
     return message_line(row._replace(latency="latency" if widths.latency else ""), stream, widths)
-
-
-def shorten_subject(subject: str, width: int) -> str:
-    """Return a subject in at most N columns; the end of a URI identifies it."""
-    if "://" not in subject or cells(subject) <= width:
-        return subject
-    return _cut_middle(subject, width) if width >= 24 else tail(subject, width)
-
-
-def shorten_status(status: str, width: int) -> str:
-    """Return the reason of an error, for a column of N columns.
-
-    Of an error response, the code, its name and the message, without the code if they do not fit; of a tool error,
-    the text.
-    """
-    if status.startswith("tool error: "):
-        text = status.removeprefix("tool error: ")
-        if text.startswith(_SDK_PREFIX):
-            text = text.partition(": ")[2] or text
-        return f"✗ {text}"
-    reason = status.removeprefix("error ")
-    if reason == status or cells(reason) <= width:
-        return reason
-    code, _, rest = reason.partition(" ")
-    return rest if rest and code.lstrip("-").isdigit() else reason
-
-
-def _cut_middle(text: str, width: int) -> str:
-    head = cut(text, max(width // 3, 1))
-    return head[:-1] + tail(text, width - cells(head) + 1)
 
 
 def _start(time: str, stream: str, arrow: str, widths: Widths) -> str:

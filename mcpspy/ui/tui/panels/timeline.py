@@ -15,8 +15,8 @@ from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import NOTE, NOTIFICATION, REQUEST
 from mcpspy.core.session.exchange import State
-from mcpspy.ui.cli.show_layout import shorten_subject
 from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.shorten import shorten_subject
 from mcpspy.ui.tui.panels.panel_screen import IncrementalBuild, PanelScreen, leaving
 from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn
 from mcpspy.ui.tui.widgets.virtual_list import MARGIN, VirtualList

@@ -20,9 +20,9 @@ from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import DAMAGED, MALFORMED, NOTE, NOTIFICATION, RowKind
 from mcpspy.core.session.exchange import MAY_CHANGE, State
-from mcpspy.ui.cli.show_layout import shorten_status
 from mcpspy.ui.filter_items import RowItem
 from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.shorten import shorten_status
 from mcpspy.ui.tui.intercept.connection import HeldMessage
 from mcpspy.ui.tui.intercept.labels import cell
 from mcpspy.ui.tui.session.labels import SEVERITY_ROLES

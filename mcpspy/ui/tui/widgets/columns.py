@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len, get_character_cell_size
 
-from mcpspy.ui.cli.show_layout import LONGEST_ID, elide, shorten_subject, tail
+from mcpspy.ui.shorten import LONGEST_ID, elide, shorten_subject, tail
 
 Piece = tuple[str, str | None]
 """Text and its role."""
