@@ -155,7 +155,7 @@ async def test_a_session_that_began_earlier_is_watched(terminal: Tmux, peers: Pe
         shown = await shows(terminal, "1/1 matches in", "/ text:three")
         assert shown.count("tools/call") >= 1
         terminal.press("Enter")
-        await shows(terminal, "q back")  # The list has the focus again.
+        await shows(terminal, "enter open")  # The list has the focus again.
         terminal.press("Enter")
         await asyncio.to_thread(terminal.until, lambda text: "┃" in text or "━" in text, "the thicker edge")
         terminal.press("z")

@@ -85,6 +85,8 @@ def _add_request(what: Request, event: LintEvent) -> None:
         event.exchange, conversation, event.place, event.number, event.revision, event.subject
     )
     event.state.open[id(event.exchange)] = pending
+    is_legacy = event.revision is not None and event.revision < MODERN
+    pending.is_late = is_legacy and event.side == SERVER and conversation.closed_at is not None
     if meta := what.body.meta:
         if (token := what.progress_token) is not None:
             conversation.tokens[event.side, token] = pending
@@ -116,8 +118,8 @@ def _add_response(what: Result | Failure, event: LintEvent, request: Request) ->
         event.state.learn_tools(event.result, event.place, what.data)
 
 
-EXPLAINS_MISSING_RESPONSES = ("LIFE401", "LIFE403", "LIFE407")
-"""Rules about the end of a server; their findings count the requests without a response."""
+EXPLAINS_MISSING_RESPONSES = ("LIFE403", "LIFE407")
+"""Errors about the end of a server; their findings count the requests without a response."""
 
 _KINDS: dict[type, EventKind] = {
     Request: EventKind.REQUEST,

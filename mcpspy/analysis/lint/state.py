@@ -153,6 +153,8 @@ class PendingRequest(Struct, gc=False):
     """The last reported progress."""
     hung_up: str | None = None
     """The side that closed its HTTP exchange before the response."""
+    is_late: bool = False
+    """The client had closed the server's stdin, so it cannot respond: another rule reports that."""
 
 
 class ConversationState(Peers):

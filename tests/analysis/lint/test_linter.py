@@ -437,12 +437,12 @@ def test_without_session_ids_a_cancellation_may_be_for_a_request_of_another_post
     assert [code for code, _ in cut_codes(begun)] == ["LIFE201"]
 
 
-def test_a_server_that_exits_explains_the_requests_without_a_response() -> None:
-    exited = Note(2.0, "exit", {"code": 1, "signal": None})
-    (finding,) = lint([Frame(1.0, "client", CALL), exited])
+def test_a_server_that_crashes_explains_the_requests_without_a_response() -> None:
+    crashed = Note(2.0, "exit", {"code": None, "signal": "SIGSEGV"})
+    (finding,) = lint([Frame(1.0, "client", CALL), crashed])
 
-    assert finding.code == "LIFE401"
-    assert finding.message.endswith("with exit code 1; 1 request without a response")
+    assert finding.code == "LIFE403"
+    assert finding.message.endswith("was killed by SIGSEGV; 1 request without a response")
     assert [
         code
         for code, _ in cut_codes(

@@ -254,13 +254,13 @@ def test_added_episodes_are_redacted_by_the_project_settings(begin: Begin, tmp_p
     for add, transport in ((1, call), (2, call), (3, call_over_http)):
         recording = begin("new_episodes", *SERVER, config=config)
         server: Any = recording.command if transport is call else recording.url
-        transport(server, ("add", {"a": add, "b": 2, "pin": "1234"}))
+        transport(server, ("add", {"a": add, "b": 2, "pin": "pin-of-the-user"}))
         assert end(recording) == ""
-        assert not any("1234" in path.read_text(encoding="utf-8") for path in recording.sessions)
+        assert not any("pin-of-the-user" in path.read_text(encoding="utf-8") for path in recording.sessions)
 
     files = [path.read_text(encoding="utf-8") for path in recorded(tmp_path / "x.jsonl")]
     assert len(files) == 3
-    assert all('"pin": "[redacted:' in text and "1234" not in text for text in files)
+    assert all('"pin": "[redacted:' in text and "pin-of-the-user" not in text for text in files)
 
 
 def test_the_plugin_imports_nothing_that_pytest_has_not() -> None:

@@ -201,9 +201,9 @@ def unanswered(event: LintEvent) -> Iterator[Report]:
     """The session ended while the request was pending. Typical causes: a handler that never returns, a deadlock, an
     exception that was not turned into an error, or a client that left too early.
     """
-    closed_at, pending = event.conversation.closed_at, event.pending
-    if event.side == SERVER and closed_at is not None and event.at >= closed_at:
-        return  # LIFE405 reports it.
+    pending = event.pending
+    if pending is not None and pending.is_late:
+        return
     about = f" {event.request.subject}" if event.request.subject else ""
     hung_up = pending.hung_up if pending is not None else None
     why = f": {'the ' if hung_up != 'mcpspy' else ''}{hung_up} disconnected" if hung_up else ""
@@ -286,7 +286,7 @@ def early_exit(event: LintEvent) -> Iterator[Report]:
         )
 
 
-@exit_note.warning(
+@exit_note.error(
     "LIFE407",
     "server that could not be started",
     page="2025-11-25/basic/transports#stdio",

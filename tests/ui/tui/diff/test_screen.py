@@ -213,7 +213,10 @@ async def test_v_ignores_values_that_change_from_run_to_run() -> None:
 async def test_lines_are_built_again_when_the_window_is_resized() -> None:
     async with alone(shown_of(Fixed(DIFFERENCE)), (200, 24)) as shown:
         await shown.shows('xa"')
-        assert all(line.index('xa"') > 60 for line in shown.lines if 'xa"' in line), "it would be cut at 60"
+        await shown.until(
+            lambda: all(line.index('xa"') > 60 for line in shown.lines if 'xa"' in line),
+            "it would be cut at 60",
+        )
         await shown.pilot.resize_terminal(60, 24)
         await shown.shows('xa"', "▸   result        /result/wind")
 
@@ -269,13 +272,13 @@ async def test_enter_opens_the_newer_session_at_the_change(opened: Any, make_rec
         )
         await screen.press("enter")
         await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
-        await screen.until(lambda: "forecast" in screen.selected)
+        await screen.until(lambda: any(line.startswith("▸") and "forecast" in line for line in screen.lines))
         assert screen.session.loader.path == new
         await screen.press("q")
         await screen.until(lambda: isinstance(screen.app.screen, DiffScreen))
         await screen.press("o")
         await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
-        await screen.until(lambda: "forecast" in screen.selected)
+        await screen.until(lambda: any(line.startswith("▸") and "forecast" in line for line in screen.lines))
         assert screen.session.loader.path == old
         await screen.press("q")
         old.unlink()
