@@ -161,7 +161,7 @@ async def test_a_session_that_began_earlier_is_watched(terminal: Tmux, peers: Pe
         terminal.press("z")
         await asyncio.to_thread(
             terminal.until,
-            lambda text: "request tools/call · echo" in text and "latency" not in text,
+            lambda text: '"text": "three"' in text and "latency" not in text,
             "the message alone",
         )
         terminal.press("Escape")
