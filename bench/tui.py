@@ -362,9 +362,9 @@ def _filter(terminal: Terminal, text: str, count: int | None) -> tuple[float, fl
         terminal.write(character.encode())
         typed = time.perf_counter()
         terminal.rest(0.02)
-    first = terminal.until(lambda screen: "shown of" in status(screen), f"matches of {text}")
+    first = terminal.until(lambda screen: "matches in" in status(screen), f"matches of {text}")
     last = terminal.until(
-        lambda screen: "shown of" in status(screen) and "searching" not in status(screen),
+        lambda screen: "matches in" in status(screen) and "searching" not in status(screen),
         f"all matches of {text}",
         seconds=120,
     )
