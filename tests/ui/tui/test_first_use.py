@@ -28,7 +28,8 @@ async def press(screen: Any, key: str) -> None:
 
 async def open_session(screen: Any) -> None:
     await screen.until(lambda: isinstance(screen.app.screen, SessionsScreen))
-    await screen.shows("exit 0" if "live" not in screen.text else "live", "enter open")
+    await screen.shows("enter open")
+    await screen.until(lambda: "exit 0" in screen.text or "● live" in screen.text, "the state of the session")
     await press(screen, "enter")
     await screen.shows("request ")
 
