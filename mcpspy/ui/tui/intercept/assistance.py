@@ -1,26 +1,48 @@
-"""Help with the text of a request: schema of its arguments, violations, completion. Pure.
+"""Help with the text of a request: schema of its arguments, violations, completion.
 
 The text is read tolerantly, as it is seldom JSON while it is typed.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import wrap
 from typing import Any, NamedTuple
+
+from rich.cells import cell_len
 
 from mcpspy.analysis.lint.schemas import SchemaCache
 from mcpspy.core.jsontools import ABSENT, Pointer, value_at
 from mcpspy.core.protocol.message import loads
 from mcpspy.core.protocol.spec import METHODS
 from mcpspy.core.sanitize import sanitize
-from mcpspy.ui.tui.panels.capabilities import CapabilityListing, SchemaField, fields
+from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.tui.panels.capabilities import (
+    Capabilities,
+    CapabilityListing,
+    ListPage,
+    ListPages,
+    SchemaField,
+    fields,
+    read,
+)
+from mcpspy.ui.tui.panels.panel_screen import SLICE
+from mcpspy.ui.tui.widgets.columns import Piece
 
 ARGUMENTS = ("params", "arguments")
 
 MOST = 200
 """Maximum number of completions."""
+
+NAMES = 24
+"""Columns of the names of arguments, at most."""
+
+ABOUT = 3
+"""Lines of the description of an argument, at most."""
 
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"?|[{}\[\],:]|[^\s{}\[\],:"]+')
 _REST_OF_STRING = re.compile(r'[^"{}\[\],:\n]*"(?=\s*(?:[:,}\]]|$))')
@@ -202,6 +224,50 @@ class Assistance:
             },
             "required": [key for key, each in named.items() if each.get("required") is True],
         }
+
+
+async def read_listings(model: SessionModel) -> Assistance:
+    """Read the last listing of each kind in a session."""
+    pages = ListPages(model)
+    while pages.is_behind:
+        until = time.perf_counter() + SLICE
+        pages.advance(lambda until=until: time.perf_counter() < until)  # type: ignore[misc]
+        await asyncio.sleep(0)
+    last: dict[str, list[ListPage]] = {}
+    for page in pages.pages:
+        last[page.method] = [page] if page.begins else [*last.get(page.method, []), page]
+    listings = Capabilities()
+    for page in [page for found in last.values() for page in found]:
+        if pages.is_replaced:
+            break
+        where = model.index.where(page.row)
+        line = model.read(where.part, where.offset, where.length)
+        listings.take(page, await asyncio.to_thread(read, line, where.item, page.method))
+    return Assistance(listings.last)
+
+
+def schema_lines(
+    heading: str, shown: Sequence[SchemaField], width: int, *, is_wide: bool
+) -> list[list[Piece]]:
+    """Return the fields of a schema as lines: name, type, required, description.
+
+    A long description is wrapped below, or cut if the text is not wide.
+    """
+    lines: list[list[Piece]] = [[(heading, "title")]]
+    names = min(max((len(field.name) for field in shown), default=0), NAMES)
+    for field in shown:
+        need = "required" if field.required else ""
+        head: list[Piece] = [(f"{sanitize(field.name):<{names}}", "key"), (f"  {sanitize(field.type)}", None)]
+        head += [(f"  {need}", "open")] if need else []
+        about = " ".join(sanitize(field.about).split())
+        used = sum(cell_len(text) for text, _ in head) + 2
+        if not is_wide or used + cell_len(about) <= width:
+            lines.append([*head, (f"  {about}", "quiet")])
+        else:
+            lines.append(head)
+            wrapped = wrap(about, max(width - 2, 20))[:ABOUT]
+            lines.extend([(f"  {part}", "quiet")] for part in wrapped)
+    return lines
 
 
 def _call(text: str) -> tuple[str, str]:

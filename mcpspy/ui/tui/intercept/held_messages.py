@@ -9,9 +9,11 @@ from functools import partial
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.columns import RowKind
 from mcpspy.core.session.rule_notes import RULE
+from mcpspy.ui.tui.intercept.assistance import read_listings
 from mcpspy.ui.tui.intercept.connection import HeldMessage, InterceptConnection
-from mcpspy.ui.tui.intercept.editor import Drafts, editable, problems, read_listings
+from mcpspy.ui.tui.intercept.editor import Drafts
 from mcpspy.ui.tui.intercept.labels import RELEASED, bar, countdown, host_timeout, short_name, unreachable
+from mcpspy.ui.tui.intercept.validation import editable, problems
 from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.session.labels import BETWEEN, plural
 from mcpspy.ui.tui.session.loader import SessionLoader

@@ -15,8 +15,10 @@ from mcpspy.core.protocol.spec import other
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import RowKind
 from mcpspy.ui.session_model import SessionModel
-from mcpspy.ui.tui.intercept.editor import Drafts, editable, read_listings, request_problems
+from mcpspy.ui.tui.intercept.assistance import read_listings
+from mcpspy.ui.tui.intercept.editor import Drafts
 from mcpspy.ui.tui.intercept.held_messages import HeldRows
+from mcpspy.ui.tui.intercept.validation import editable, request_problems
 from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.session.labels import BETWEEN
 from mcpspy.ui.tui.widgets.columns import Piece
