@@ -36,7 +36,8 @@ endif
 test: setup
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
-check: test lint types site wheel
+# The fast checks come first.
+check: setup lint types test site wheel
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -85,9 +85,9 @@ class DetailPane(Widget, can_focus=True):
         self._sections = {
             view: renewed(made, before, document, view) for view, made in self._sections.items() if made
         }
-        self._search.forget()
         if self._string is None:
             self._viewer.renew(self._columns())
+        self._search.renew(self._columns())
         self._update_heading()
 
     def on_mount(self) -> None:
@@ -248,6 +248,7 @@ class DetailPane(Widget, can_focus=True):
         if found is not None:
             self._viewer.reveal(*found[0])
             self._viewer.center()
+            self._update_heading()
 
     def _columns(self) -> list[list[Section]]:
         if self._string is not None:

@@ -252,6 +252,15 @@ class SearchState:
         """Forget the hits, because another text is shown."""
         self._finder = self._position = None
 
+    def renew(self, columns: Sequence[Sequence[Section]]) -> None:
+        """Find the hits again in a text that was shown anew. The current hit stays the current one."""
+        position = self._position
+        self.forget()
+        if self.query is not None and position is not None:
+            self._finder = HitFinder(self.query, columns)
+            found = self._finder.after(position)
+            self._position = found[0] if found else None
+
     def go(
         self,
         step: int,

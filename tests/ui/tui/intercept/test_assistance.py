@@ -100,7 +100,7 @@ def test_the_token_at_the_cursor_is_replaced() -> None:
     assert token('{"ci|ty": 1}') == '"city"'
     assert token('{"ci|: 1, "b": 2}') == '"ci'
     assert token('{"ci|"city": 1}') == '"ci'
-    assert token('{"a": tr|ue}') == "true"
+    assert token('{"a": nul|l}') == "null"
     assert token('{"a": | 1}') == ""
     assert place_at('{"a": [1, {"b": 2}]}', 13) == Place(("a", "1"), True, frozenset(), 11, 14)
 
