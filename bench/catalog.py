@@ -31,6 +31,16 @@ from bench.sessions import handshake, messages_of  # noqa: E402
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 CACHE = ".mcpspy-catalog"
+TEXTUAL = """\
+from textual.app import App
+from textual.widgets import Static
+
+class OneLine(App):
+    def compose(self):
+        yield Static("ended")
+
+OneLine().run()
+"""
 BOUND = 120.0
 """Seconds after which a command counts as stuck."""
 
@@ -93,15 +103,20 @@ def tui(folder: Path, *, cached: bool) -> float:
     """Start the terminal UI; return its CPU seconds until it lists sessions. Without `cached`, delete the cache."""
     if not cached:
         (folder / CACHE).unlink(missing_ok=True)
+    return until_ended([*mcpspy_command(), "tui"], folder)
+
+
+def until_ended(command: list[str], folder: Path) -> float:
+    """Start a program in a terminal; return its CPU seconds until it shows `ended`, the state of a session."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ.update(MCPSPY_DIR=str(folder), TERM="xterm-256color", COLUMNS="120", LINES="40")
-        os.execv(mcpspy_command()[0], [*mcpspy_command(), "tui"])
+        os.execv(command[0], command)
     shown = b""
     try:
         while b"ended" not in shown:
             if not select.select([terminal], [], [], BOUND)[0]:
-                raise TimeoutError("the terminal UI lists no sessions")
+                raise TimeoutError(f"{command[0]} shows no sessions")
             shown += os.read(terminal, 1 << 16)
     finally:
         os.kill(pid, signal.SIGKILL)
@@ -112,6 +127,7 @@ def tui(folder: Path, *, cached: bool) -> float:
 
 def folder_of_sessions(report: Report, size: Size) -> None:
     """Measure each command, with and without the cache."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # Users do not compile the package at every start.
     with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as path:
         folder = Path(path)
         write_folder(folder, size.sessions)
@@ -134,6 +150,17 @@ def folder_of_sessions(report: Report, size: Size) -> None:
                     with_cache / without,
                 )
             )
+        textual = [sys.executable, "-c", TEXTUAL]
+        bare = low(alternate({"textual": partial(until_ended, textual, folder)}, size.rounds)["textual"])
+        report.add(
+            Row(
+                f"{size.sessions:,} sessions, tui",
+                f"CPU {with_cache:.2f} s",
+                f"an application of Textual with one line {bare:.2f} s",
+                with_cache - bare,
+                unit="s more",
+            )
+        )
         stats = run(folder, "stats", str(folder), cached=True)
         plain = run(folder, "--version", cached=True)
         report.add(

@@ -10,6 +10,27 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from stat import S_ISREG
+from typing import NamedTuple
+
+RECENT = 2_000_000_000
+"""Nanoseconds. A file that changed this recently may change again without a change of its times."""
+
+
+class FileStamp(NamedTuple):
+    """Identity, size and times of a file."""
+
+    inode: int
+    size: int
+    modified: int
+    """Nanoseconds."""
+    changed: int
+    """Nanoseconds. On Windows, the time of creation."""
+
+    @classmethod
+    def of(cls, path: str | Path) -> FileStamp:
+        """Return the stamp of a file. Raise OSError if the file does not exist."""
+        stat = os.stat(path)
+        return cls(stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
 
 
 def read_own(path: Path) -> bytes:

@@ -1,7 +1,6 @@
 """The sessions of a folder: their summaries and counts, cached in memory and in a file of the folder.
 
-An unchanged file is not read again; a large file that grows is read at growing intervals. Very large sessions are not
-counted.
+An unchanged file is not read again; a large file that grows is read at growing intervals.
 
 The cache file has the summaries of sessions that are not live, with the size, times and inode of each of their files.
 It is a JSON line with a checksum, then a JSON line per file. It is ignored if it is damaged, if another user or another
@@ -14,22 +13,22 @@ import os
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from operator import attrgetter, eq
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import msgspec
 from msgspec import Raw, Struct
 
 from mcpspy import __version__
-from mcpspy.errors import CannotStart, McpspyError, UsageError
+from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording import index_cache
-from mcpspy.io.recording.cache_file import read_own, replace_own
+from mcpspy.io.recording.cache_file import RECENT, FileStamp, read_own, replace_own
 from mcpspy.io.recording.reader import Recording, RecordingState, Summary, read_header_of, summarize
 from mcpspy.io.recording.scan import no_collection
-from mcpspy.io.recording.session_counts import SessionCounter, SessionCounts, count
+from mcpspy.io.recording.session_counts import SessionCounts, count
 from mcpspy.io.settings import sessions_folder
 
 CACHE = ".mcpspy-catalog"
@@ -38,37 +37,8 @@ CACHE = ".mcpspy-catalog"
 WORTH = 0.3
 """Seconds of reading that are worth a cache file."""
 
-RECENT = 2_000_000_000
-"""Nanoseconds. A file that changed this recently may change again without a change of its times."""
-
 REST = 20
 """Factor for the pause between two reads of a file, relative to the duration of the last read."""
-
-LARGEST = 64 << 20
-"""Maximum size, in bytes, of a session that is counted. Counting it takes seconds and as much memory."""
-
-AGAIN = 20
-"""Factor for the pause between two counts of a changed session that is not live, relative to the last count."""
-
-SLICE = 0.1
-"""Seconds of work per call."""
-
-
-class FileStamp(NamedTuple):
-    """Identity, size and times of a file."""
-
-    inode: int
-    size: int
-    modified: int
-    """Nanoseconds."""
-    changed: int
-    """Nanoseconds. On Windows, the time of creation."""
-
-    @classmethod
-    def of(cls, path: str | Path) -> FileStamp:
-        """Return the stamp of a file. Raise OSError if the file does not exist."""
-        stat = os.stat(path)
-        return cls(stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
 
 
 class _Known(Struct, array_like=True, gc=False, eq=False):
@@ -132,6 +102,14 @@ class Sessions(Sequence[Summary]):
 
     def __hash__(self) -> int:
         return len(self)
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of their files."""
+        return (known.name for known in self._known)
+
+    def uncounted(self) -> Iterator[Summary]:
+        """Yield the sessions whose counts the catalog does not have."""
+        return (self._decode(known) for known in self._known if known.counts is None)
 
 
 class Catalog:
@@ -370,102 +348,3 @@ def _encoded(found: list[_Known]) -> bytes:
 def _name_of(path: Any) -> str:
     assert isinstance(path, Path)
     return path.name
-
-
-class _Done(NamedTuple):
-    summary: Summary
-    stamp: FileStamp | None
-    again: float
-
-
-class CountCache:
-    def __init__(self, catalog: Catalog | None = None) -> None:
-        """`catalog` keeps the counts."""
-        self._catalog = catalog
-        self.counts: dict[Path, SessionCounts] = {}
-        self.news = 0
-        """Number of changes to the counts."""
-        self._done: dict[Path, _Done] = {}
-        self._counters: dict[Path, SessionCounter] = {}
-        self._spent: dict[Path, float] = {}
-
-    def keep(self, sessions: Iterable[Summary]) -> None:
-        """Forget all other sessions."""
-        if not self.counts and not self._counters:
-            return
-        paths = {summary.path for summary in sessions}
-        for known in (self.counts, self._done, self._counters, self._spent):
-            for path in known.keys() - paths:
-                known.pop(path, None)
-
-    def work(self, sessions: Iterable[Summary], seconds: float = SLICE) -> bool:
-        """Count for N seconds, starting with the first session. Return whether nothing is left to count."""
-        until = time.monotonic() + seconds
-        has_worked = False
-        for summary in sessions:
-            if self._is_counted(summary):
-                continue
-            if (has_worked and time.monotonic() > until) or not self._count(summary, until):
-                return False
-            has_worked = True
-        return True
-
-    def _is_counted(self, summary: Summary) -> bool:
-        if is_too_large(summary):
-            self._counters.pop(summary.path, None)
-            self.counts.pop(summary.path, None)
-            return True
-        done = self._done.get(summary.path)
-        if self._catalog is not None and (done is None or done.summary is not summary):
-            counts = self._catalog.counted(summary)
-            if counts is not None:
-                self._publish(summary.path, counts)
-                self._done[summary.path] = _Done(summary, None, 0.0)
-                return True
-        if done is None or RecordingState.LIVE in (done.summary.state, summary.state):
-            return False  # A live session is always read again, which is cheap if there are no new entries.
-        if done.summary is summary or time.monotonic() < done.again:
-            return True
-        return (done.summary, done.stamp) == (summary, _stamp(summary.path))
-
-    def _count(self, summary: Summary, until: float) -> bool:
-        path = summary.path
-        stamp = _stamp(path)
-        counter = self._counters.get(path) or SessionCounter(path)
-        self._counters[path] = counter
-        began = time.monotonic()
-        try:
-            is_read = counter.read(max(until - began, 0.0))
-        except (OSError, McpspyError):  # The file was deleted, or cannot be read.
-            is_read = True
-        now = time.monotonic()
-        spent = self._spent[path] = self._spent.get(path, 0.0) + now - began
-        if not is_read:
-            if path in self.counts:  # Live, and it grows faster than it is read: publish what is counted.
-                self._publish(path, counter.counts)
-            return False
-        if summary.state is not RecordingState.LIVE:
-            counter.end()
-            del self._counters[path]
-            if self._catalog is not None:
-                self._catalog.remember(summary, counter.counts, spent)
-        self._publish(path, counter.counts)
-        self._done[path] = _Done(summary, stamp, now + AGAIN * spent)
-        self._spent[path] = 0.0
-        return True
-
-    def _publish(self, path: Path, counts: SessionCounts) -> None:
-        if self.counts.get(path) != counts:
-            self.counts[path] = counts
-            self.news += 1
-
-
-def is_too_large(summary: Summary) -> bool:
-    return summary.size > LARGEST
-
-
-def _stamp(path: Path) -> FileStamp | None:
-    try:
-        return FileStamp.of(path)
-    except OSError:
-        return None

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from mcpspy import __version__
 from mcpspy.errors import McpspyError
-from mcpspy.io.recording.cache_file import read_own, replace_own
+from mcpspy.io.recording.cache_file import RECENT, read_own, replace_own
 from mcpspy.io.recording.scan import opened
 
 PREFIX, SUFFIX = ".mcpspy-index-", ".bin"
@@ -33,9 +33,6 @@ LARGEST = 1 << 28
 
 SAMPLE = 1 << 16
 """Bytes at the beginning and at the end of the lines that are compared."""
-
-RECENT = 2_000_000_000
-"""Nanoseconds. A file that changed this recently may change again without a change of its times."""
 
 
 class CachedFile(Struct, frozen=True):

@@ -15,8 +15,9 @@ from mcpspy.analysis import rows
 from mcpspy.core.redact.display import redacted_command
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError, UsageError
-from mcpspy.io.recording.catalog import Catalog, is_too_large, sessions_of
+from mcpspy.io.recording.catalog import Catalog, sessions_of
 from mcpspy.io.recording.reader import RecordingState, Summary
+from mcpspy.io.recording.session_counts import is_too_large
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format
 from mcpspy.ui.terminal import Output, cells, columns

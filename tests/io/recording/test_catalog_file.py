@@ -14,9 +14,10 @@ import msgspec
 import pytest
 
 from mcpspy.io.recording import catalog as module
-from mcpspy.io.recording import reader
-from mcpspy.io.recording.catalog import CACHE, Catalog, CountCache, find, sessions
+from mcpspy.io.recording import reader, session_counts
+from mcpspy.io.recording.catalog import CACHE, Catalog, find, sessions
 from mcpspy.io.recording.reader import RecordingState, Summary
+from mcpspy.io.recording.session_counts import CountCache
 from mcpspy.io.recording.writer import Writer
 from tests.io.files import BOUND, EXIT, POSIX, frame, note, write
 
@@ -298,13 +299,16 @@ while not (folder / "stop").exists():
     ]
 
 
-def test_cached_counts_are_published_without_reading(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SessionCounter", pytest.fail)
+def test_cached_counts_are_known_without_reading(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_counts, "SessionCounter", pytest.fail)
     catalog = Catalog(str(folder))
     counts_cache = CountCache(catalog)
-    assert counts_cache.work(catalog.look())
-    assert counts_cache.counts[folder / "a.jsonl"].unanswered == 1
-    assert len(counts_cache.counts) == 3
+    found = catalog.look()
+    assert not list(found.uncounted())
+    assert counts_cache.work(found)
+    counts = {summary.path: counts_cache.of(summary) for summary in found}
+    unanswered = {path.name: each and each.unanswered for path, each in counts.items()}
+    assert unanswered == {"a.jsonl": 1, "b.jsonl": 0, "c.jsonl": 1}
 
 
 def test_counts_of_the_list_are_cached(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

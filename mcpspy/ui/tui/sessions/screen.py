@@ -6,6 +6,8 @@ import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
+from itertools import chain
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -17,12 +19,12 @@ from textual.worker import Worker, WorkerError
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
-from mcpspy.io.recording.catalog import Catalog, CountCache
+from mcpspy.io.recording.catalog import Catalog, Sessions
 from mcpspy.io.recording.reader import RecordingState, Summary, delete, files_of
+from mcpspy.io.recording.session_counts import CountCache
 from mcpspy.ui.demo.client import record
 from mcpspy.ui.tui.bindings import SESSIONS_KEYS
 from mcpspy.ui.tui.session.labels import plural
-from mcpspy.ui.tui.session.screen import SessionScreen
 from mcpspy.ui.tui.sessions.filter import SessionFilterBar
 from mcpspy.ui.tui.sessions.session_list import SessionList, about, command, nothing, question, refusal, title
 from mcpspy.ui.tui.widgets.base import SplitLine
@@ -32,6 +34,8 @@ from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 EVERY = 1.0
+
+SESSION_SCREEN = "mcpspy.ui.tui.session.screen"
 FLASH = 4.0
 
 
@@ -58,7 +62,7 @@ class SessionsScreen(Screen[None]):
         self._flash: Piece | None = None
         self._flash_until = 0.0
         self._title = SplitLine(id="title")
-        self._list = SessionList(self._counts.counts, id="list")
+        self._list = SessionList(self._counts.of, id="list")
         self._bar = SessionFilterBar()
         self._status = SplitLine(id="status", classes="-soft")
 
@@ -84,7 +88,7 @@ class SessionsScreen(Screen[None]):
 
     def action_open(self) -> None:
         if wanted := self._list.wanted:
-            self.app.push_screen(SessionScreen(*wanted))
+            self._open(*wanted)
 
     def action_filter(self) -> None:
         self._bar.open()
@@ -135,10 +139,13 @@ class SessionsScreen(Screen[None]):
         self._choose(None)
         old, new = sorted(two, key=lambda summary: summary.order)
 
-        def opened(session: Summary, row: int) -> None:
-            self.app.push_screen(SessionScreen(session, row=row))
+        pair = SessionPair(old, new)
+        self.app.push_screen(DiffScreen(pair, lambda session, row: self._open(session, row=row)))
 
-        self.app.push_screen(DiffScreen(SessionPair(old, new), opened))
+    def _open(self, *sessions: Summary, row: int | None = None) -> None:
+        from mcpspy.ui.tui.session.screen import SessionScreen
+
+        self.app.push_screen(SessionScreen(*sessions, row=row))
 
     def action_delete(self) -> None:
         wanted = self._list.wanted
@@ -188,22 +195,24 @@ class SessionsScreen(Screen[None]):
             # Textual considers a screen current that an opaque one covers; each update would draw both.
             if self.is_current and (self.app.screen is self or self.app.screen.is_modal):
                 forced, self._force_reload = self._force_reload, False
-                self._sessions = await asyncio.to_thread(self._catalog.look, reread=forced)
+                self._sessions = sessions = await asyncio.to_thread(self._catalog.look, reread=forced)
                 self._elsewhere = [] if self._sessions else self._elsewhere
                 is_first, self._has_looked = not self._has_looked, True
-                self._counts.keep(self._sessions)
                 self._show()
+                await asyncio.to_thread(self._counts.keep, sessions.names())
                 if is_first and not self._sessions:
                     self._elsewhere = await asyncio.to_thread(_other_folders, str(self._catalog.folder))
                     self._show()
                 until = time.monotonic() + max(EVERY, 10 * (time.monotonic() - began))
-                if await self._count(until) or is_first:
+                if await self._count(sessions, until) or is_first:
                     await asyncio.to_thread(self._catalog.save)
+                if is_first:  # Importing it takes a tenth of a second: not before the list is shown.
+                    await asyncio.to_thread(import_module, SESSION_SCREEN)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wanted.wait(), max(until - time.monotonic(), 0.0))
             self._wanted.clear()
 
-    async def _count(self, until: float) -> bool:
+    async def _count(self, sessions: Sessions, until: float) -> bool:
         """Count the messages of the visible sessions, then of the others, while there is no other work.
 
         Return whether nothing is left to count.
@@ -211,7 +220,8 @@ class SessionsScreen(Screen[None]):
         is_done = False
         while not is_done and time.monotonic() < until and not self._wanted.is_set():
             before = self._counts.news
-            is_done = await asyncio.to_thread(self._counts.work, self._list.by_interest())
+            wanted = chain(self._list.by_interest(), sessions.uncounted())
+            is_done = await asyncio.to_thread(self._counts.work, wanted)
             if self._counts.news != before:
                 self._list.refresh()
         return is_done

@@ -6,7 +6,7 @@ The cursor and the marks stay on their sessions when others appear, vanish or mo
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain, takewhile
 from pathlib import Path
@@ -16,9 +16,8 @@ from textual.binding import Binding, BindingType
 
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
-from mcpspy.io.recording.catalog import is_too_large
 from mcpspy.io.recording.reader import RecordingState, Summary
-from mcpspy.io.recording.session_counts import SessionCounts
+from mcpspy.io.recording.session_counts import SessionCounts, is_too_large
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.tui.session.labels import GLYPHS, TONES, moment, plural
 from mcpspy.ui.tui.widgets.columns import SESSIONS, Column, Piece, PlacedColumn, pad
@@ -95,7 +94,7 @@ class SessionList(VirtualList, inherit_bindings=False):
 
     HELP_NAME = "list of sessions"
 
-    def __init__(self, counts: Mapping[Path, SessionCounts], *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, counts: Callable[[Summary], SessionCounts | None], *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._counts = counts
         self._sessions: Sequence[Summary] = []
@@ -106,7 +105,7 @@ class SessionList(VirtualList, inherit_bindings=False):
     @property
     def columns(self) -> Sequence[Column]:
         """The columns; only live sessions have pending requests."""
-        is_live = any(summary.state is RecordingState.LIVE for summary in self._sessions)
+        is_live = bool(self._sessions) and self._sessions[0].state is RecordingState.LIVE  # They come first.
         return [column for column in SESSIONS if is_live or column.name != "pending"]
 
     def growing(self, index: int) -> Iterable[tuple[str, str]]:
@@ -129,10 +128,10 @@ class SessionList(VirtualList, inherit_bindings=False):
         return self.marked or ([self.chosen] if self.chosen else [])
 
     def by_interest(self) -> Iterator[Summary]:
-        """Return the sessions in the order to count: under the cursor, in view, all."""
+        """Return the sessions to count first: under the cursor, then in view."""
         top = self.scroll_offset.y
         view = self._sessions[top : top + self.size.height]
-        return chain([self.chosen] if self.chosen else [], view, self._sessions)
+        return chain([self.chosen] if self.chosen else [], view)
 
     def show(self, sessions: Sequence[Summary]) -> None:
         """Show sessions; the cursor stays on its session."""
@@ -177,7 +176,7 @@ class SessionList(VirtualList, inherit_bindings=False):
 
     def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:
         summary = self._sessions[index]
-        row_text = session_row(summary, self._counts.get(summary.path), datetime.now().astimezone())
+        row_text = session_row(summary, self._counts(summary), datetime.now().astimezone())
         cells: list[Piece] = []
         for column, width in placed:
             text = getattr(row_text, column.name)

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from mcpspy.core.recording.decode import Note
-from mcpspy.io.recording.catalog import LARGEST
 from mcpspy.io.recording.reader import RecordingState
+from mcpspy.io.recording.session_counts import LARGEST
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.tui.sessions.session_list import EMPTY, about, command, nothing, question, refusal, title
 from mcpspy.ui.tui.widgets.columns import Piece

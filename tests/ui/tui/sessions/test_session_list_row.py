@@ -11,9 +11,8 @@ import msgspec
 import pytest
 
 from mcpspy.analysis import rows
-from mcpspy.io.recording.catalog import LARGEST
 from mcpspy.io.recording.reader import Summary, read_header_of, summarize
-from mcpspy.io.recording.session_counts import SessionCounts
+from mcpspy.io.recording.session_counts import LARGEST, SessionCounts
 from mcpspy.ui.tui.sessions.session_list import session_row
 
 Make = Callable[..., Path]

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from mcpspy.io.recording import catalog as module
-from mcpspy.io.recording.catalog import Catalog, CountCache, is_too_large
-from mcpspy.io.recording.reader import Summary
-from mcpspy.io.recording.session_counts import SessionCounter, SessionCounts
+from mcpspy.io.recording import session_counts as module
+from mcpspy.io.recording.catalog import Catalog, Sessions
+from mcpspy.io.recording.session_counts import CountCache, SessionCounter, SessionCounts, is_too_large
 from mcpspy.io.recording.writer import Writer
 from tests.io.files import EXIT, frame, write
 from tests.io.recording.test_session_counts import append, call, result
 
-Look = Callable[[], Sequence[Summary]]
+Look = Callable[[], Sessions]
 
 
 @pytest.fixture
@@ -38,8 +37,8 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return paths
 
 
-def finish(counts_cache: CountCache, sessions: Sequence[Summary]) -> None:
-    counts_cache.keep(sessions)
+def finish(counts_cache: CountCache, sessions: Sessions) -> None:
+    counts_cache.keep(sessions.names())
     assert any(counts_cache.work(sessions) for _ in range(1000))
 
 
