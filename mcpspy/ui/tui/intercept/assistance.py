@@ -30,7 +30,7 @@ from mcpspy.ui.tui.panels.capabilities import (
     fields,
     read,
 )
-from mcpspy.ui.tui.panels.panel_screen import SLICE
+from mcpspy.ui.tui.session.background import SLICE
 from mcpspy.ui.tui.widgets.columns import Piece
 
 ARGUMENTS = ("params", "arguments")

@@ -19,6 +19,7 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.index import Index
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.bindings import help_key
+from mcpspy.ui.tui.session.background import SLICE
 from mcpspy.ui.tui.widgets.base import DismissibleScreen, SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece
 from mcpspy.ui.tui.widgets.footer import KeyFooter
@@ -72,8 +73,6 @@ class IncrementalBuild:
 
 
 TICK = 0.1
-SLICE = 0.004
-"""Seconds of processing per slice: the longest time that a key press waits."""
 
 NARROW = 60
 """Below this many columns, lines show only their left part."""

@@ -1,4 +1,4 @@
-"""The list of exchanges or messages, the navigation in it, and its updates.
+"""The list of exchanges or messages, and its updates.
 
 The cursor stays on its row when rows are added or removed above it. New rows that
 are out of view are added in batches, as every change of height needs a layout.
@@ -6,28 +6,22 @@ are out of view are added in batches, as every change of height needs a layout.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
-from msgspec.structs import replace
-
 from mcpspy.analysis import rows
 from mcpspy.core.query.fields import SLOW
-from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import DAMAGED, MALFORMED, NOTE, NOTIFICATION, RowKind
 from mcpspy.core.session.exchange import MAY_CHANGE, State
-from mcpspy.ui.filter_items import RowItem
-from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.shorten import shorten_status
 from mcpspy.ui.tui.intercept.connection import HeldMessage
 from mcpspy.ui.tui.intercept.labels import cell
 from mcpspy.ui.tui.session.labels import SEVERITY_ROLES
 from mcpspy.ui.tui.session.loader import SessionLoader
-from mcpspy.ui.tui.session.row_filter import MOST_SORTED, FilteredView, SortOrder, ViewOptions
+from mcpspy.ui.tui.session.row_filter import FilteredView
 from mcpspy.ui.tui.session.time_format import TimeFormat, bar, began, shown, width
 from mcpspy.ui.tui.widgets.columns import EXCHANGES, MESSAGES, Column, Piece, PlacedColumn
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
@@ -312,9 +306,6 @@ PAUSED = 0.5
 
 SORTED_EVERY = 1.0
 
-SLICE = 0.004
-"""Seconds of work at a time."""
-
 
 class ListUpdates:
     def __init__(self, loader: SessionLoader, view: FilteredView, listing: MessageList) -> None:
@@ -351,104 +342,3 @@ class ListUpdates:
         listing.renew()
         if listing.follow or not self._loader.is_live:
             self._seen = view.processed
-
-
-class Navigation:
-    """Targets of the navigation keys: a row, or None if there is none. A step is 1 or -1."""
-
-    def __init__(self, model: SessionModel, view: FilteredView, listing: MessageList) -> None:
-        self._model = model
-        self._view = view
-        self._listing = listing
-
-    def next_of(self, some: Iterable[int], step: int) -> int | None:
-        """Return the next row in a set; a request also matches by its response, which may be much further down."""
-        index, exchanges = self._model.index, self._view.options.exchanges
-        wanted = set(some)
-        for row in self._rows_from_cursor(step) if wanted else ():
-            if row in wanted or (exchanges and index.request(row) == row and index.pair(row) in wanted):
-                return row
-        return None
-
-    def same_target(self, step: int) -> int | None:
-        index, here = self._model.index, self._listing.row
-        if here is None:
-            return None
-        method, subject = index.method, index.subject
-        target = method[here], subject[here]
-        return next(
-            (row for row in self._rows_from_cursor(step) if (method[row], subject[row]) == target), None
-        )
-
-    def marked(self, step: int) -> int | None:
-        here = self._listing.row
-        if here is None:
-            return None
-        return min(
-            (row for row in self._listing.marked if (row - here) * step > 0),
-            key=lambda row: row * step,
-            default=None,
-        )
-
-    def linked(self, step: int) -> int | None:
-        """Return the next request in an `input_required` chain, or the previous one."""
-        index, here = self._model.index, self._listing.row
-        request = None if here is None else index.request(here)
-        links = index.continued_by if step > 0 else index.continues
-        return None if request is None else links.get(request)
-
-    async def next_match(self, query: Query, step: int) -> int | None:
-        """Return the next row that matches a filter. Rows are tested in slices; a change of the list ends it."""
-        view, end = self._view, time.perf_counter() + SLICE
-        item, generation = RowItem(self._model, exchanges=view.options.exchanges), view.generation
-        place = self._listing.cursor + step
-        while 0 <= place < len(view) and view.generation == generation:
-            item.row = view.rows[place]
-            if query.matches(item):
-                return item.row
-            place += step
-            if time.perf_counter() > end:
-                await asyncio.sleep(0)
-                end = time.perf_counter() + SLICE
-        return None
-
-    def _rows_from_cursor(self, step: int) -> Iterable[int]:
-        rows = self._view.rows
-        cursor = min(self._listing.cursor, len(rows))  # The list may not show the rows of the view yet.
-        places = range(cursor + step, len(rows) if step > 0 else -1, step)
-        return (rows[place] for place in places)
-
-
-ROW_KINDS = {
-    "notifications": "notifications",
-    "events": "stderr and events",
-    "http": "HTTP exchanges",
-}
-"""Fields of ViewOptions that show kinds of rows, and their labels."""
-
-
-def changed_options(options: ViewOptions, what: str, count: int) -> tuple[ViewOptions, str]:
-    """Return options with one change, and the message to show; `count` is the number of rows."""
-    if what in ROW_KINDS:
-        on = not getattr(options, what)
-        return replace(options, **{what: on}), f"{ROW_KINDS[what]} {'shown' if on else 'hidden'}"
-    if what == "exchanges":
-        options = replace(options, exchanges=not options.exchanges)
-        return options, "one row per exchange" if options.exchanges else "one row per message, in wire order"
-    if what == "order":
-        wanted = replace(options, order=options.order.following, reverse=False)
-    elif what in list(SortOrder):  # In reverse if it already is the order.
-        is_again = options.order == what and not options.reverse
-        wanted = replace(options, order=SortOrder(what), reverse=is_again)
-    else:
-        wanted = replace(options, reverse=not options.reverse)
-    if wanted.is_sorted and count > MOST_SORTED:
-        return options, f"too many rows to sort (more than {MOST_SORTED:,}); filter first"
-    return wanted, ordered(wanted)
-
-
-def ordered(options: ViewOptions) -> str:
-    if not options.is_sorted:
-        return "sorted by time"
-    way = "latest" if options.order is SortOrder.TIME else "smallest" if options.reverse else "largest"
-    return f"sorted by {options.order}, {way} first"

@@ -92,6 +92,41 @@ class ViewOptions(Struct, frozen=True):
         )
 
 
+ROW_KINDS = {
+    "notifications": "notifications",
+    "events": "stderr and events",
+    "http": "HTTP exchanges",
+}
+"""Fields of ViewOptions that show kinds of rows, and their labels."""
+
+
+def changed_options(options: ViewOptions, what: str, count: int) -> tuple[ViewOptions, str]:
+    """Return options with one change, and the message to show; `count` is the number of rows."""
+    if what in ROW_KINDS:
+        on = not getattr(options, what)
+        return replace(options, **{what: on}), f"{ROW_KINDS[what]} {'shown' if on else 'hidden'}"
+    if what == "exchanges":
+        options = replace(options, exchanges=not options.exchanges)
+        return options, "one row per exchange" if options.exchanges else "one row per message, in wire order"
+    if what == "order":
+        wanted = replace(options, order=options.order.following, reverse=False)
+    elif what in list(SortOrder):  # In reverse if it already is the order.
+        is_again = options.order == what and not options.reverse
+        wanted = replace(options, order=SortOrder(what), reverse=is_again)
+    else:
+        wanted = replace(options, reverse=not options.reverse)
+    if wanted.is_sorted and count > MOST_SORTED:
+        return options, f"too many rows to sort (more than {MOST_SORTED:,}); filter first"
+    return wanted, ordered(wanted)
+
+
+def ordered(options: ViewOptions) -> str:
+    if not options.is_sorted:
+        return "sorted by time"
+    way = "latest" if options.order is SortOrder.TIME else "smallest" if options.reverse else "largest"
+    return f"sorted by {options.order}, {way} first"
+
+
 class FilteredView:
     def __init__(self, model: SessionModel, options: ViewOptions = ViewOptions()) -> None:  # noqa: B008 - it is frozen.
         self._model = model

@@ -32,9 +32,10 @@ from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.session.filter_bar import FilterBar
 from mcpspy.ui.tui.session.labels import StatusBar, clipboard_text, position, sentence, title
 from mcpspy.ui.tui.session.loader import open_loader
-from mcpspy.ui.tui.session.message_list import ListUpdates, Navigation, changed_options
+from mcpspy.ui.tui.session.message_list import ListUpdates
+from mcpspy.ui.tui.session.navigation import Navigation
 from mcpspy.ui.tui.session.panes import Panes
-from mcpspy.ui.tui.session.row_filter import FilteredView, SortOrder, ViewOptions
+from mcpspy.ui.tui.session.row_filter import FilteredView, SortOrder, ViewOptions, changed_options
 from mcpspy.ui.tui.session.subscreens import SUBSCREENS, show_comparison
 from mcpspy.ui.tui.widgets.base import SplitLine, allows_unsafe
 from mcpspy.ui.tui.widgets.footer import KeyFooter

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.ui.tui.session.message_list import changed_options
-from mcpspy.ui.tui.session.row_filter import MOST_SORTED, SortOrder, ViewOptions
+from mcpspy.ui.tui.session.row_filter import MOST_SORTED, SortOrder, ViewOptions, changed_options
 
 
 @pytest.mark.parametrize(
