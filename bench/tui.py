@@ -473,7 +473,8 @@ def _open_huge(path: Path, shows: str) -> tuple[float, float, float, float]:
         shown = terminal.press("down", lambda screen: shows in screen.text())
         cpu = terminal.cpu() - before
         terminal.rest(1)
-        terminal.press("\t", lambda screen: "tab" in screen.line(-1))
+        keys = terminal.screen.line(-1)
+        terminal.press("\t", lambda screen: screen.line(-1) != keys)
         terminal.rest(0.5)
         text = terminal.screen.text()
         to_end = terminal.press("end", lambda screen: screen.text() != text and shows not in screen.text())
