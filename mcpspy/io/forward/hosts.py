@@ -66,7 +66,7 @@ class HostSet:
 
 
 def fingerprint(hello: ClientHello, address: str) -> str:
-    """Return what tells a client from others: its address, and the ciphers, extensions and ALPN that it offers.
+    """Return what distinguishes a client: its address, and the ciphers, extensions and ALPN that it offers.
 
     Left out is what differs between connections of one client: reserved values (GREASE, RFC 8701), the order of
     extensions, and those of a resumed session or of one server (RFC 8446, 4.2; RFC 6066, 3; RFC 7685; RFC 5077).
