@@ -39,7 +39,7 @@ SUBSCRIPTION = "subscriptions/listen"
 DRAIN = 10.0
 """Seconds to wait for responses after the host closed stdin. Hosts send SIGTERM after two."""
 
-NOT_FOUND = 404
+UNAUTHORIZED, NOT_FOUND = 401, 404
 
 MAX_QUEUED = 1 << 20
 """Bytes that may be queued for the host before the server has to wait, and for the server before the host has to."""
@@ -190,17 +190,23 @@ class Bridge:
         self._write(one_line(data))
 
     def _handle_failure(self, event: ExchangeRefused | ExchangeLost) -> None:
+        why = event.why
+        if isinstance(event, ExchangeRefused) and event.status == UNAUTHORIZED:
+            has_sent = any(name.lower() == "authorization" for name, _ in self._address.headers)
+            why += "; " + (
+                "the Authorization header was refused" if has_sent else "send a token: --bearer-env VARIABLE"
+            )
         if event.request == INITIALIZE_ID:
-            self._end_handshake(event.why)
+            self._end_handshake(why)
             return
         request = self._pending.get(event.request or "")
         if event.request is None or request is None:
-            say(f"{self._address.shown}: {event.why}")
+            say(f"{self._address.shown}: {why}")
         elif isinstance(event, ExchangeRefused) and event.is_session_lost and self._can_renew(request):
             request.was_repeated = True
             self._start(self._renew(event.request, event))
         else:
-            self._send_error(event.request, f"{self._address.shown}: {event.why}")
+            self._send_error(event.request, f"{self._address.shown}: {why}")
 
     def _can_renew(self, request: BridgedRequest | None) -> bool:
         """Return whether a request that got a 404 can be sent again in another session."""
