@@ -1,4 +1,4 @@
-"""Sign-in for servers that require OAuth: discovery, registration, authorization in a browser or on another device.
+"""Sign-in for servers that require OAuth: discovery, registration, and a browser or another device.
 
 Sources: MCP basic/authorization of 2025-03-26 to 2026-07-28; RFC 9728, 8414, 7591, 7636, 8628, 8707, 9207. authlib
 makes and reads the messages of OAuth. None of them is recorded: they consist of secrets.
