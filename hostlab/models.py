@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
-Json = dict[str, Any]
+from hostlab.probes import Json
 
 
 class OfferedTool(NamedTuple):

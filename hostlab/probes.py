@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
+
+Json: TypeAlias = dict[str, Any]
 
 OBJECT = {"type": "object", "properties": {"text": {"type": "string", "description": "A text."}}}
 
@@ -27,10 +29,7 @@ def mark(probe: str) -> str:
 
 def counted(length: int, start: str = "") -> str:
     """Return a text of so many characters in which every number is the position of its first digit."""
-    text = start
-    while len(text) < length:
-        text += f"{len(text):07d} "
-    return text[:length]
+    return (start + "".join(f"{position:07d} " for position in range(len(start), length, 8)))[:length]
 
 
 def _tool(probe: str, name: str | None = None, **parts: Any) -> dict[str, Any]:
@@ -47,7 +46,7 @@ def _property(probe: str, about: str, schema: Any, name: str = "value", **root: 
     return _one(probe, about, inputSchema={"type": "object", "properties": {name: schema}, **root})
 
 
-LENGTHS = (40, *range(48, 68), 100, 128, 129, 200)
+LENGTHS = (40, *range(48, 68), 100, 115, 116, 117, 118, 128, 129, 200)
 
 _NUMBER: dict[str, Any] = {"type": "object", "properties": {"number": {"type": "integer"}}}
 _STRING: dict[str, Any] = {"type": "object", "properties": {"string": {"type": "string"}}}
@@ -193,6 +192,21 @@ _RESULTS: dict[str, tuple[str, dict[str, Any]]] = {
     "nothing": ("no content", {"content": []}),
     "grow": ("tools/list_changed after the result", {"content": [_text("grown now")]}),
 }
+
+SHOWN: dict[str, tuple[str, ...]] = {
+    "texts": ("first text", "second text"),
+    "image": (PNG,),
+    "audio": ("UklGRiQAAABXQVZF",),
+    "link": ("file:///linked.txt", "a link"),
+    "resource": ("embedded text", "file:///a.txt"),
+    "blob": ("YmxvYmJsb2I=",),
+    "structured": ("text beside it", "structured"),
+    "structured_only": ("alone",),
+    "audience": ("for the user",),
+    "failed": ("the failure",),
+    "unknown": ("unknown content",),
+}
+"""Parts of the results that the model should see."""
 
 RESULTS = {name: result for name, (_, result) in _RESULTS.items()}
 
