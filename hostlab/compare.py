@@ -78,11 +78,11 @@ def control_of(request: ModelRequest) -> OfferedTool | None:
 
 
 def prefix_of(request: ModelRequest) -> str:
-    """Return the text that the host puts before a tool's name; with a namespace, `namespace.`."""
+    """Return the text that the host puts before a tool's name, with its namespace."""
     control = control_of(request)
     if control is None:
         return ""
-    space = f"{control.namespace}." if control.namespace else ""
+    space = f"{control.namespace}__" if control.namespace else ""
     return space + control.name.removesuffix(CONTROL["name"])
 
 
@@ -113,15 +113,14 @@ def _offered(probe: Probe, request: ModelRequest) -> list[OfferedTool]:
 
 
 def _compared(sent: Json, offered: OfferedTool, request: ModelRequest) -> Outcome:
-    prefix = prefix_of(request).rpartition(".")[2]
-    if offered.name != prefix + sent["name"]:
+    control = control_of(request)
+    assert control is not None
+    if offered.name != control.name.removesuffix(CONTROL["name"]) + sent["name"]:
         return Outcome(Status.RENAMED, offered.name)
     described = sent.get("description") or ""
     kept = prefix_length(described, offered.description)
     if kept < len(described):
         return Outcome(Status.CUT, str(kept))
-    control = control_of(request)
-    assert control is not None
     expected = set(_changes(CONTROL["inputSchema"], control.schema))
     changes = [change for change in _changes(sent.get("inputSchema"), offered.schema) if change not in expected]
     if changes:
@@ -157,6 +156,8 @@ def _changes(sent: Any, arrived: Any, path: str = "") -> Iterator[str]:
         for key in sent.keys() | arrived.keys():
             if key not in arrived:
                 yield f"{at}: `{key}` removed"
+            elif key not in sent and arrived[key] in ({}, []):
+                continue  # It says the same.
             elif key not in sent:
                 yield f"{at}: `{key}` added"
             else:

@@ -31,8 +31,10 @@ class Run(NamedTuple):
     home: Path
     server: list[str]
     """Command line of the server."""
-    model: str
+    url: str
     """URL of the model."""
+    model: str = ""
+    """Name of the model."""
 
 
 class Host(NamedTuple):
@@ -47,6 +49,10 @@ class Host(NamedTuple):
     configure: Callable[[Run], None]
     command: Callable[[Run], list[str]]
     environment: Callable[[Run], dict[str, str]]
+    model: str
+    """The model for lists of tools."""
+    results_model: str = ""
+    """Another model for results, with which the host does not show the definitions of tools."""
 
     @property
     def version(self) -> str:
@@ -99,13 +105,13 @@ def _codex(run: Run) -> None:
     _write(
         run.home / ".codex" / "config.toml",
         f"""\
-model = "gpt-5"
+model = "{run.model}"
 model_provider = "stub"
 approval_policy = "never"
 
 [model_providers.stub]
 name = "stub"
-base_url = "{run.model}/v1"
+base_url = "{run.url}/v1"
 wire_api = "responses"
 env_key = "STUB_KEY"
 
@@ -137,24 +143,28 @@ HOSTS = (
         "claude",
         "`claude -p` with `--mcp-config`; Anthropic Messages API; tool search off (`ENABLE_TOOL_SEARCH=false`)",
         _claude_code,
-        lambda run: ["-p", PROMPT, "--mcp-config", "mcp.json", "--strict-mcp-config", "--allowedTools", f"mcp__{SERVER}", "--permission-mode", "bypassPermissions"],
+        lambda run: ["-p", PROMPT, "--mcp-config", "mcp.json", "--strict-mcp-config", "--allowedTools", f"mcp__{SERVER}", "--permission-mode", "bypassPermissions", "--model", run.model],
         lambda run: {
-            "ANTHROPIC_BASE_URL": run.model,
+            "ANTHROPIC_BASE_URL": run.url,
             "ANTHROPIC_API_KEY": KEY,
             "IS_SANDBOX": "1",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "ENABLE_TOOL_SEARCH": "false",
         },
+        "claude-sonnet-4-5",
     ),
     Host(
         "codex",
         "Codex CLI",
         "@openai/codex",
         "codex",
-        "`codex exec` with a model provider of `wire_api = \"responses\"`",
+        "`codex exec` with a model that it does not know, as it offers tools of others by a search only (results: gpt-5.5); "
+        "`required = true` for the server, as it does not wait for a slow one otherwise; OpenAI Responses API",
         _codex,
         lambda run: ["exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", PROMPT],
         lambda run: {"STUB_KEY": KEY},
+        "stub",
+        "gpt-5.5",
     ),
     Host(
         "gemini-cli",
@@ -163,7 +173,8 @@ HOSTS = (
         "gemini",
         "`gemini -p` with an API key and a trusted server; generateContent API",
         _gemini_cli,
-        lambda run: ["-p", PROMPT, "--yolo", "-m", "gemini-2.5-pro"],
-        lambda run: {"GOOGLE_GEMINI_BASE_URL": run.model, "GEMINI_API_KEY": KEY},
+        lambda run: ["-p", PROMPT, "--yolo", "-m", run.model],
+        lambda run: {"GOOGLE_GEMINI_BASE_URL": run.url, "GEMINI_API_KEY": KEY},
+        "gemini-2.5-pro",
     ),
 )

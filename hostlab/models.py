@@ -257,10 +257,10 @@ class ModelServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, planned: tuple[str, ...] = ()) -> None:
+    def __init__(self, planned: tuple[str | OfferedTool, ...] = ()) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.planned = planned
-        """Marks in the descriptions of the tools to call."""
+        """The tools to call: by a mark in the description, or as they are where the host shows no definitions."""
         self.requests: list[tuple[str, Json]] = []
         """Path and body of every request, in their order."""
         self._called = 0
@@ -286,7 +286,10 @@ class ModelServer(ThreadingHTTPServer):
             request = api.read(body)
             while self._called < len(self.planned):
                 wanted = self.planned[self._called]
-                tool = next((tool for tool in request.tools if wanted in tool.description), None)
+                if isinstance(wanted, OfferedTool):
+                    tool: OfferedTool | None = wanted
+                else:
+                    tool = next((tool for tool in request.tools if wanted in tool.description), None)
                 if tool is None and not any("probe" in tool.description for tool in request.tools):
                     break  # A request beside the conversation, for a title or a summary.
                 self._called += 1

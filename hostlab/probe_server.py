@@ -3,7 +3,8 @@
     python -m hostlab.probe_server
 
 `PROBES` names the probes that it serves, separated by commas; without it, it serves all. `PROBE_REVISION` is the
-revision of its response to `initialize`, instead of the requested one. It uses nothing but the standard library.
+revision of its response to `initialize`, instead of the requested one; `PROBE_PAGE` is the number of tools on a page of
+`tools/list`.
 """
 
 from __future__ import annotations
@@ -16,17 +17,14 @@ from typing import Any
 
 from hostlab.probes import CALLS, CONTROL, GROWN, INSTRUCTIONS, PROBES, RESULTS
 
-PAGE = 40
-"""Tools on a page of `tools/list`."""
-
-
 class ProbeServer:
     """Answers one client."""
 
-    def __init__(self, names: list[str] | None, revision: str | None) -> None:
+    def __init__(self, names: list[str] | None, revision: str | None, page: int) -> None:
         probes = [probe for probe in (*PROBES, *CALLS) if names is None or probe.id in names]
         self._tools = [CONTROL, *(tool for probe in probes for tool in probe.tools)]
         self._revision = revision
+        self._page = page
 
     def answer(self, message: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the messages that the server sends for one from the client."""
@@ -54,8 +52,8 @@ class ProbeServer:
             return {}
         if method == "tools/list":
             first = int(params.get("cursor") or 0)
-            page = {"tools": self._tools[first : first + PAGE]}
-            return page | ({"nextCursor": str(first + PAGE)} if first + PAGE < len(self._tools) else {})
+            page = {"tools": self._tools[first : first + self._page]}
+            return page | ({"nextCursor": str(first + self._page)} if first + self._page < len(self._tools) else {})
         if method == "tools/call":
             return RESULTS.get(params.get("name", ""), {"content": [{"type": "text", "text": "called"}]})
         return None
@@ -64,7 +62,8 @@ class ProbeServer:
 def main() -> None:
     """Serve until the client closes stdin."""
     given = os.environ.get("PROBES")
-    server = ProbeServer(given.split(",") if given else None, os.environ.get("PROBE_REVISION"))
+    page = int(os.environ.get("PROBE_PAGE", "1000"))
+    server = ProbeServer(given.split(",") if given else None, os.environ.get("PROBE_REVISION"), page)
     for line in sys.stdin:
         for message in server.answer(json.loads(line)):
             if message.get("method"):

@@ -93,12 +93,15 @@ PROBES = (
     _one("title", "title", title="A title of its own"),
     _one("annotations", "annotations", annotations={"readOnlyHint": True, "title": "A title in annotations"}),
     _one("output-schema", "outputSchema", outputSchema=_NUMBER),
+    _one("output-no-type", "outputSchema without `type`", outputSchema={"properties": {"number": {"type": "integer"}}}),
+    _one("output-array", 'outputSchema of `"type":"array"`', outputSchema={"type": "array", "items": {"type": "string"}}),
     _one("root-anyOf", "`anyOf` in the root", inputSchema={"type": "object", "anyOf": [_NUMBER, _STRING]}),
     _one("root-oneOf", "`oneOf` in the root", inputSchema={"type": "object", "oneOf": [_NUMBER, _STRING]}),
     _one("root-allOf", "`allOf` in the root", inputSchema={"type": "object", "allOf": [_NUMBER, _STRING]}),
     _one("root-anyOf-only", "`anyOf` in the root, no `type`", inputSchema={"anyOf": [_NUMBER, _STRING]}),
     _one("root-ref", "`$ref` in the root", inputSchema={"type": "object", "$ref": "#/$defs/a", "$defs": {"a": _NUMBER}}),
     _one("root-not", "`not` in the root", inputSchema={"type": "object", "not": {"required": ["a"]}}),
+    _one("root-if", "`if` and `then` in the root", inputSchema={**OBJECT, "if": {"required": ["a"]}, "then": {"required": ["b"]}}),
     _one("root-enum", "`enum` in the root", inputSchema={"type": "object", "enum": [{"a": 1}]}),
     _one("root-no-type", "no `type` in the root", inputSchema={"properties": {"a": {"type": "string"}}}),
     _one("root-no-properties", "no `properties`", inputSchema={"type": "object"}),
@@ -161,6 +164,7 @@ def _text(text: str, **more: Any) -> dict[str, Any]:
 
 
 _RESULTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "grow": ("notifications/tools/list_changed after the result", {"content": [_text("grown now")]}),
     "text_400000": ("text of 400,000 characters", {"content": [_text(counted(400_000, "whole "))]}),
     "lines_400000": (
         "text of 400,000 characters in lines",
@@ -190,7 +194,6 @@ _RESULTS: dict[str, tuple[str, dict[str, Any]]] = {
     "failed": ("text with `isError`", {"content": [_text("the failure")], "isError": True}),
     "unknown": ("content of an unknown type", {"content": [{"type": "hologram", "text": "unknown content"}]}),
     "nothing": ("no content", {"content": []}),
-    "grow": ("tools/list_changed after the result", {"content": [_text("grown now")]}),
 }
 
 SHOWN: dict[str, tuple[str, ...]] = {

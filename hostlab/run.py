@@ -18,7 +18,7 @@ from pathlib import Path
 from hostlab import compare, profiles
 from hostlab.compare import Outcome, Recorded, Status
 from hostlab.hosts import HOSTS, ROOT, SERVER, Host, Run
-from hostlab.models import ModelRequest, ModelServer
+from hostlab.models import ModelRequest, ModelServer, OfferedTool
 from hostlab.probes import CALLS, CONTROL, GROWN, PROBES, SHOWN, Json, Probe, mark
 
 BIN = Path(sys.executable).parent
@@ -33,17 +33,18 @@ ALONE = ("tools-300", "description-50000")
 class Session:
     """One run of a host, with its recording and the requests of its model."""
 
-    def __init__(self, host: Host, probes: tuple[Probe, ...], calls: tuple[Probe, ...] = (), revision: str = "") -> None:
+    def __init__(self, host: Host, probes: tuple[Probe, ...], calls: tuple[Probe, ...] = (), name: str = "", **given: str) -> None:
         folder = Path(tempfile.mkdtemp(prefix="hostlab-"))
-        model = ModelServer(tuple(mark(probe.id) for probe in calls))
-        given = ",".join(probe.id for probe in (*probes, *calls)) or "none"
-        variables = {"MCPSPY_DIR": str(folder / "sessions"), "PYTHONPATH": str(ROOT), "PROBES": given}
-        if revision:
-            variables["PROBE_REVISION"] = revision
+        planned: tuple[str | OfferedTool, ...] = tuple(mark(probe.id) for probe in calls)
+        if name:  # The host does not show the definitions of tools to this model.
+            planned = tuple(OfferedTool(probe.tools[0]["name"], "", None, f"mcp__{SERVER}") for probe in calls)
+        model = ModelServer(planned)
+        names = ",".join(probe.id for probe in (*probes, *calls)) or "none"
+        variables = {"MCPSPY_DIR": str(folder / "sessions"), "PYTHONPATH": str(ROOT), "PROBES": names, **given}
         server = [f"{name}={value}" for name, value in variables.items()]
         spied = [str(BIN / "mcpspy"), "run", "--name", SERVER, "--", sys.executable, "-m", "hostlab.probe_server"]
         try:
-            self.output = host.start(Run(folder / "home", ["/usr/bin/env", *server, *spied], model.url))
+            self.output = host.start(Run(folder / "home", ["/usr/bin/env", *server, *spied], model.url, name or host.model))
         finally:
             model.stop()
         self.requests: list[ModelRequest] = compare.conversation(model.requests)
@@ -80,7 +81,7 @@ def measure(host: Host, probes: tuple[Probe, ...]) -> dict[str, Outcome]:
 
 def results_of(host: Host) -> dict[str, Outcome]:
     """Return the outcomes of the results of tools, and of a list that changes."""
-    session = Session(host, (), CALLS)
+    session = Session(host, (), CALLS, host.results_model)
     contents = session.requests[-1].results if session.requests else []
     found = {}
     for probe, content in zip(CALLS, contents, strict=False):
@@ -88,6 +89,8 @@ def results_of(host: Host) -> dict[str, Outcome]:
         found[f"result-{probe.id}"] = compare.result(name, content)
         if name in SHOWN or "400000" in name:
             print(f"{host.id}: {probe.id}: {' '.join(found[f'result-{probe.id}'])}", flush=True)
+    if host.results_model:
+        session = Session(host, (), tuple(probe for probe in CALLS if probe.id in ("grow", "texts")))
     grown = any(tool.name.endswith(GROWN["name"]) for tool in session.requests[-1].tools) if session.requests else False
     again = "tools/list again" if session.recorded.listings > 1 else "no new tools/list"
     found["list-changed"] = Outcome(Status.ARRIVED if grown else Status.DROPPED, again)
@@ -107,8 +110,11 @@ def measured(host: Host) -> Json:
         if probe.id in ALONE:
             found |= measure(host, (probe,))
     found |= results_of(host)
+    paged = Session(host, PROBES[:2], PROBE_PAGE="1")
+    every = len(paged.recorded.tools)
+    found["pages"] = Outcome(Status.ARRIVED) if every == 3 else Outcome(Status.CUT, str(every))
     for revision in REVISIONS:
-        is_offered = Session(host, (), revision=revision).is_offered
+        is_offered = Session(host, (), PROBE_REVISION=revision).is_offered
         found[f"revision-{revision}"] = Outcome(Status.ARRIVED if is_offered else Status.DROPS_ALL)
         print(f"{host.id}: {revision}: {is_offered}", flush=True)
     client = first.recorded.client

@@ -1,0 +1,370 @@
+"""Limits of hosts: tools, texts and results that do not reach the model as the server sent them.
+
+The limits are data (`analysis.lint.hosts`); each rule is one effect, and reports the limits of the session's host.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from mcpspy.analysis.lint.event import LintEvent
+from mcpspy.analysis.lint.finding import EventKind
+from mcpspy.analysis.lint.host_profiles import HostLimit, HostProfile
+from mcpspy.analysis.lint.rule import RESPONSES, LintRule, Report, RuleGroup
+
+RULES: list[LintRule] = []
+
+PAGE = "https://github.com/mcpspy/mcpspy/blob/main/docs/host-limits.md"
+
+_HELLO = (
+    '@ bare\n> {"id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},'
+    '"clientInfo":{"name":"%s","version":"1"}}}\n'
+    '< {"id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},'
+    '"serverInfo":{"name":"s","version":"1"}%s}}\n> {"method":"notifications/initialized"}\n'
+)
+_LIST = '> {"id":2,"method":"tools/list"}\n< {"id":2,"result":{"tools":[%s]}}\n'
+_TOOL = '{"name":"%s","description":"b","inputSchema":%s}'
+_OBJECT = '{"type":"object"}'
+_ITEMS = '{"type":"object","properties":{"a":{"type":"array"%s}}}'
+_CALL = '> {"id":3,"method":"tools/call","params":{"name":"a"}}\n'
+
+
+def _tools(client: str, *tools: tuple[str, str]) -> str:
+    return _HELLO % (client, "") + _LIST % ",".join(_TOOL % tool for tool in tools)
+
+
+def _result(client: str, content: str) -> str:
+    return (
+        _tools(client, ("a", _OBJECT)) + _CALL + f'< {{"id":3,"result":{{"content":[{content}]}}}}\n'
+    )
+
+
+hosts = RuleGroup(RULES, page=PAGE)
+tools_list = hosts.group(on=EventKind.RESULT, about="tools/list")
+
+SCHEMAS = ("properties", "$defs", "definitions", "patternProperties")
+"""Keywords whose value is an object of schemas."""
+
+SUBSCHEMAS = ("items", "additionalProperties", "not", "if", "then", "else", "anyOf", "oneOf", "allOf", "prefixItems")
+
+
+def root_kind(tool: dict[str, Any]) -> str:
+    """Return what the root of an inputSchema is: `object`, or a word of the limits on `root`."""
+    schema = tool.get("inputSchema", ...)
+    if not isinstance(schema, dict):
+        kinds = {list: "list", bool: "boolean", type(None): "null"}
+        return "missing" if schema is ... else kinds.get(type(schema), "other")
+    given = schema.get("type", ...)
+    if isinstance(given, list):
+        return "types"
+    return "no type" if given is ... else given if given in ("object", "array", "string") else "other"
+
+
+def keywords(schema: Any, depth: int = 0) -> Iterator[str]:
+    """Yield the keywords of the schemas below the root, and in words what is unusual about them."""
+    if not isinstance(schema, dict):
+        yield {bool: "boolean schema", type(None): "null schema"}.get(type(schema), "other")
+        return
+    if depth:
+        yield from (str(key) for key in schema)
+        given = schema.get("type")
+        if given == "array" and "items" not in schema:
+            yield "array without items"
+        if isinstance(schema.get("items"), list):
+            yield "items that is a list"
+        if isinstance(schema.get("exclusiveMinimum"), bool):
+            yield "boolean exclusiveMinimum"
+        if isinstance(given, list):
+            yield "list of types"
+        elif isinstance(given, str) and given not in TYPES:
+            yield "unknown type"
+        elif not schema:
+            yield "empty schema"
+        if str(schema.get("$ref", "#"))[:1] != "#":
+            yield "external $ref"
+    if depth < 64:
+        for key in SCHEMAS:
+            inner = schema.get(key)
+            for each in inner.values() if isinstance(inner, dict) else ():
+                yield from keywords(each, depth + 1)
+        for key in SUBSCHEMAS:
+            given = schema.get(key, ...)
+            for each in given if isinstance(given, list) else () if given in (..., True, False) else (given,):
+                yield from keywords(each, depth + 1)
+
+
+TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
+
+
+def _name_length(limit: HostLimit, tool: dict[str, Any], shown: str) -> Iterator[str]:
+    if len(shown) > limit.max:
+        yield f"its name has {len(shown)} characters as {shown[:80]!r}, more than {limit.max}"
+
+
+def _name_pattern(limit: HostLimit, tool: dict[str, Any], _: str) -> Iterator[str]:
+    if not re.fullmatch(limit.pattern, str(tool.get("name"))):
+        yield f"its name does not match {limit.pattern}"
+
+
+def _root(limit: HostLimit, tool: dict[str, Any], _: str) -> Iterator[str]:
+    if (kind := root_kind(tool)) in limit.words:
+        wrong = {"missing": "is missing", "no type": 'lacks "type":"object"', "types": "has a list of types"}
+        yield f"inputSchema {wrong.get(kind, 'is of the type ' + kind)}"
+
+
+def _root_keyword(limit: HostLimit, tool: dict[str, Any], _: str) -> Iterator[str]:
+    schema = tool.get("inputSchema")
+    if found := [word for word in limit.words if isinstance(schema, dict) and word in schema]:
+        yield f"inputSchema has {', '.join(found)} in its root"
+
+
+def _keyword(limit: HostLimit, tool: dict[str, Any], _: str) -> Iterator[str]:
+    found = set(keywords(tool.get("inputSchema")))
+    if wrong := [word for word in limit.words if word in found]:
+        yield f"inputSchema has a property with {', '.join(wrong)}"
+
+
+def _draft(limit: HostLimit, tool: dict[str, Any], _: str) -> Iterator[str]:
+    schema = tool.get("inputSchema")
+    if isinstance(schema, dict) and schema.get("$schema") in limit.words:
+        yield f"its $schema is {schema['$schema']}"
+
+
+def _properties(limit: HostLimit, tool: dict[str, Any], _: str) -> Iterator[str]:
+    schema = tool.get("inputSchema")
+    names = schema.get("properties") if isinstance(schema, dict) else None
+    if isinstance(names, dict):
+        if limit.words and names.keys() >= set(limit.words):
+            yield f"inputSchema has properties with the names {' and '.join(limit.words)}"
+        for name in names if limit.pattern else ():
+            if not re.fullmatch(limit.pattern, name):
+                yield f"the name of the property {name[:80]!r} does not match {limit.pattern}"
+
+
+def _output(limit: HostLimit, tool: dict[str, Any], _: str) -> Iterator[str]:
+    schema = tool.get("outputSchema", ...)
+    if schema is not ... and not (isinstance(schema, dict) and schema.get("type") == "object"):
+        yield 'outputSchema lacks "type":"object"'
+
+
+CHECKS: dict[str, Callable[[HostLimit, dict[str, Any], str], Iterator[str]]] = {
+    "name-length": _name_length,
+    "name": _name_pattern,
+    "root": _root,
+    "root-keyword": _root_keyword,
+    "keyword": _keyword,
+    "draft": _draft,
+    "property": _properties,
+    "output": _output,
+}
+"""The limited thing of a tool → the check, which yields the reasons why a tool is beyond the limit."""
+
+
+def _reported(event: LintEvent, effect: str, does: str) -> Iterator[Report]:
+    server = event.state.server
+    for host in event.state.hosts:
+        limits = [limit for limit in host.of(*CHECKS) if limit.effect == effect]
+        for tool in event.listed("tools") if limits else ():
+            name = str(tool.get("name"))
+            for limit in limits:
+                for reason in CHECKS[limit.on](limit, tool, host.qualified(name, server)):
+                    yield _report(host, limit, does.format(name=name[:60], host=host.title) + f": {reason}", tool)
+
+
+def _report(host: HostProfile, limit: HostLimit, message: str, excerpt: Any = None) -> Report:
+    return Report(f"{host.title} {message} ({limit.cause(host)})", excerpt)
+
+
+@tools_list.error(
+    "HOST101",
+    "tool that the host drops",
+    valid=_tools("cursor-vscode", ("a" * 50, _OBJECT)),
+    invalid=(_tools("cursor-vscode", ("a" * 60, _OBJECT)),),
+)
+def dropped(event: LintEvent) -> Iterator[Report]:
+    """The model never sees this tool, and nobody is told. Shorten the name, or the name of the server in the host's
+    configuration, which counts too; write the inputSchema as one object of plain properties. `mcpspy lint --host HOST`
+    checks for a host other than that of the session.
+    """
+    yield from _reported(event, "drops", "drops the tool {name}")
+
+
+@tools_list.error(
+    "HOST102",
+    "tool because of which the host drops all tools of the server",
+    valid=_tools("windsurf-client", ("a", _ITEMS % ',"items":{"type":"string"}')),
+    invalid=_tools("windsurf-client", ("a", _ITEMS % "")),
+)
+def dropped_all(event: LintEvent) -> Iterator[Report]:
+    """One tool makes every tool of the server unusable: the host rejects the list, or the API of its model rejects each
+    request with the list in it. Fix this tool first.
+    """
+    yield from _reported(event, "drops-all", "drops all tools of the server because of {name}")
+    yield from _reported(event, "refuses", "fails every request to the model because of {name}")
+
+
+@tools_list.warning(
+    "HOST103",
+    "tool that the host renames",
+    valid=_tools("claude-ai", ("a_b", _OBJECT)),
+    invalid=_tools("claude-ai", ("a.b", _OBJECT)),
+)
+def renamed(event: LintEvent) -> Iterator[Report]:
+    """The model sees another name. Descriptions, instructions and prompts that mention the tool by its own name mislead
+    it, and two names may become one. Use letters, digits and `_`.
+    """
+    yield from _reported(event, "renames", "renames the tool {name}")
+
+
+@tools_list.warning(
+    "HOST104",
+    "tool whose schema the host changes",
+    valid=_tools("codex-mcp-client", ("a", _OBJECT)),
+    invalid=_tools("codex-mcp-client", ("a", '{"type":"object","not":{}}')),
+)
+def changed(event: LintEvent) -> Iterator[Report]:
+    """The model sees another schema, and may send arguments that the server then rejects. Repeat in the description what
+    the host removes.
+    """
+    yield from _reported(event, "changes", "changes the schema of {name}")
+
+
+@hosts.warning(
+    "HOST105",
+    "description or instructions that the host cuts",
+    on=EventKind.RESULT,
+    about=("tools/list", "initialize", "server/discover"),
+    valid=_HELLO % ("claude-code", ',"instructions":"Short."'),
+    invalid=_HELLO % ("claude-code", f',"instructions":"{"Long. " * 1000}"'),
+)
+def cut(event: LintEvent) -> Iterator[Report]:
+    """The model does not see the end of the text. Say the most important things first, and shorten the rest."""
+    for host in event.state.hosts:
+        for limit in host.of("description", "instructions"):
+            if limit.on == "instructions":
+                texts = {"": event.result.get("instructions")}
+            else:
+                texts = {f" of {tool.get('name')}"[:64]: tool.get("description") for tool in event.listed("tools")}
+            for whose, text in texts.items():
+                if isinstance(text, str) and len(text) > limit.max:
+                    does = f"cuts the {limit.on}{whose} at {limit.max:,} characters: {len(text) - limit.max:,} are lost"
+                    does = does if limit.max else f"does not show the {limit.on} to the model"
+                    yield _report(host, limit, does, text)
+
+
+@tools_list.warning(
+    "HOST106",
+    "more tools than the host offers",
+    valid=_tools("windsurf-client", *((f"t{number}", _OBJECT) for number in range(100))),
+    invalid=_tools("windsurf-client", *((f"t{number}", _OBJECT) for number in range(101))),
+)
+def too_many(event: LintEvent) -> Iterator[Report]:
+    """The limit applies to the tools of all servers together. Offer fewer, or let the user choose groups of tools by an
+    option of the server.
+    """
+    if event.result.get("nextCursor") is None:
+        names = {str(tool.get("name")) for tool in event.listed("tools")} | event.state.tools.keys()
+        for host in event.state.hosts:
+            for limit in host.of("tools"):
+                if len(names) > limit.max:
+                    does = "fails with" if limit.effect == "refuses" else "offers its model fewer than"
+                    yield _report(host, limit, f"{does} {len(names)} tools: the limit is {limit.max}", "")
+
+
+@hosts.warning(
+    "HOST201",
+    "result that is too large for the host",
+    on=EventKind.RESULT,
+    about="tools/call",
+    valid=_result("claude-ai", '{"type":"text","text":"1"}'),
+    invalid=_result("claude-ai", f'{{"type":"text","text":"{"1" * (1 << 20)}"}}'),
+)
+def too_large(event: LintEvent) -> Iterator[Report]:
+    """The model sees a part of the result, or an error. Return pages, a summary, or a link to a resource."""
+    for host in event.state.hosts:
+        for limit in host.of("result"):
+            if (size := len(event.data)) > limit.max and (limit.effect == "refuses" or _text_size(event) > limit.max):
+                does = "cuts" if limit.effect == "cuts" else "replaces" if limit.effect == "changes" else "rejects"
+                yield _report(host, limit, f"{does} a result of {size:,} bytes: the limit is {limit.max:,}")
+
+
+def _text_size(event: LintEvent) -> int:
+    texts = (block.get("text") for block in event.listed("content") if block.get("type") == "text")
+    return sum(len(text) for text in texts if isinstance(text, str))
+
+
+@hosts.warning(
+    "HOST202",
+    "content that the host does not show to its model",
+    on=EventKind.RESULT,
+    about="tools/call",
+    beyond_text=True,
+    valid=_result("cursor-vscode", '{"type":"text","text":"1"}'),
+    invalid=_result("cursor-vscode", '{"type":"resource","resource":{"uri":"file:///a","text":"1"}}'),
+)
+def not_shown(event: LintEvent) -> Iterator[Report]:
+    """Return the same as text beside it."""
+    types = {str(block.get("type")) for block in event.listed("content")}
+    types |= {"structuredContent"} if "structuredContent" in event.result else set()
+    for host in event.state.hosts:
+        for limit in host.of("content"):
+            for word in limit.words:
+                if word in types:
+                    yield _report(host, limit, f"does not show {word} to its model")
+
+
+@hosts.warning(
+    "HOST301",
+    "response after the host's timeout",
+    on=(*RESPONSES, EventKind.NOTIFICATION),
+    about=("tools/call", "initialize", "notifications/cancelled"),
+    valid=_result("claude-ai", '{"type":"text","text":"1"}'),
+    invalid=_tools("codex-mcp-client", ("a", _OBJECT)),
+)
+def timeout(event: LintEvent) -> Iterator[Report]:
+    """The host has given up, although the server works on. Report progress, return a task, or raise the timeout in the
+    host's configuration.
+    """
+    if event.exchange is not None:
+        request = event.exchange.request
+        seconds = event.at - request.at
+        for host in event.state.hosts:
+            for limit in host.of("timeout"):
+                if request.method in limit.words and seconds >= limit.max:
+                    yield _report(host, limit, f"waits {limit.max} s for {request.method}, not {seconds:.0f} s")
+
+
+@hosts.warning(
+    "HOST302",
+    "notification that the host ignores",
+    on=EventKind.NOTIFICATION,
+    valid=_tools("claude-ai", ("a", _OBJECT)),
+    invalid=_tools("cursor-vscode", ("a", _OBJECT)) + '< {"method":"notifications/tools/list_changed"}',
+    once=True,
+)
+def ignored(event: LintEvent) -> Iterator[Report]:
+    """The model keeps the old list until the user reconnects the server. Do not let a tool depend on a changed list."""
+    for host in event.state.hosts:
+        for limit in host.of("notification"):
+            if event.method in limit.words:
+                yield _report(host, limit, f"ignores {event.method}")
+
+
+@hosts.error(
+    "HOST303",
+    "revision that the host refuses",
+    on=EventKind.RESULT,
+    about="initialize",
+    valid=_HELLO % ("claude-code", ""),
+    invalid=(_HELLO % ("claude-code", "")).replace('"protocolVersion":"2025-06-18","capabilities":{"t', '"protocolVersion":"1999-01-01","capabilities":{"t'),
+)
+def refused(event: LintEvent) -> Iterator[Report]:
+    """The host disconnects. Respond with the revision that it requested, if the server knows it."""
+    answered = event.result.get("protocolVersion")
+    for host in event.state.hosts:
+        for limit in host.of("revision"):
+            if isinstance(answered, str) and answered not in limit.words:
+                yield _report(host, limit, f"refuses the revision {answered[:40]}", answered)
