@@ -108,7 +108,9 @@ def _offered(probe: Probe, request: ModelRequest) -> list[OfferedTool]:
     marked = [tool for tool in request.tools if mark(probe.id) in tool.description]
     names = {re.sub(r"\W", "", tool["name"]) for tool in probe.tools}
     return marked or [
-        tool for tool in request.tools if any(name and re.sub(r"\W", "", tool.name).endswith(name) for name in names)
+        tool
+        for tool in request.tools
+        if any(name and re.sub(r"\W", "", tool.name).endswith(name) for name in names)
     ]
 
 
@@ -122,7 +124,9 @@ def _compared(sent: Json, offered: OfferedTool, request: ModelRequest) -> Outcom
     if kept < len(described):
         return Outcome(Status.CUT, str(kept))
     expected = set(_changes(CONTROL["inputSchema"], control.schema))
-    changes = [change for change in _changes(sent.get("inputSchema"), offered.schema) if change not in expected]
+    changes = [
+        change for change in _changes(sent.get("inputSchema"), offered.schema) if change not in expected
+    ]
     if changes:
         more = f" and {len(changes) - 6} more" if len(changes) > 6 else ""
         return Outcome(Status.CHANGED, "; ".join(changes[:6]) + more)
@@ -153,7 +157,7 @@ def _changes(sent: Any, arrived: Any, path: str = "") -> Iterator[str]:
     """Yield the differences of two schemas in words, with the path of each."""
     at = f"`{path.strip('.')}`" if path else "root"
     if isinstance(sent, dict) and isinstance(arrived, dict):
-        for key in sent.keys() | arrived.keys():
+        for key in sorted(sent.keys() | arrived.keys()):
             if key not in arrived:
                 yield f"{at}: `{key}` removed"
             elif key not in sent and arrived[key] in ({}, []):
@@ -164,7 +168,11 @@ def _changes(sent: Any, arrived: Any, path: str = "") -> Iterator[str]:
                 yield from _changes(sent[key], arrived[key], f"{path}.{key}")
     elif isinstance(sent, str) and isinstance(arrived, str) and sent != arrived:
         kept = prefix_length(sent, arrived)
-        yield f"{at}: cut at {kept:,} characters" if kept > 20 else f"{at}: {_short(sent)} became {_short(arrived)}"
+        yield (
+            f"{at}: cut at {kept:,} characters"
+            if kept > 20
+            else f"{at}: {_short(sent)} became {_short(arrived)}"
+        )
     elif sent != arrived:
         yield f"{at}: {_short(sent)} became {_short(arrived)}"
 
@@ -185,7 +193,7 @@ def instructions(requests: list[ModelRequest]) -> Outcome:
 def result(name: str, content: Any) -> Outcome:
     """Return what of a tool's result is in the content that reached the model."""
     text = "\n".join(_strings(content))
-    if name.endswith("400000"):
+    if re.search(r"_\d+$", name):
         whole = RESULTS[name]["content"][0]["text"]
         parts = set(re.findall(r"\d{7}", whole))
         arrived = parts & set(re.findall(r"\d{7}", text))

@@ -24,6 +24,9 @@ LONGEST = 120
 
 KEY = "dummy"
 
+REVISIONS = ("1999-01-01", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28", "2099-01-01")
+"""Revisions with which the server responds to `initialize`."""
+
 
 class Run(NamedTuple):
     """A host's configuration for one run."""
@@ -57,7 +60,9 @@ class Host(NamedTuple):
     @property
     def version(self) -> str:
         """The installed version."""
-        found: str = json.loads((BIN.parent / self.package / "package.json").read_text(encoding="utf-8"))["version"]
+        found: str = json.loads((BIN.parent / self.package / "package.json").read_text(encoding="utf-8"))[
+            "version"
+        ]
         return found
 
     def start(self, run: Run) -> str:
@@ -143,7 +148,19 @@ HOSTS = (
         "claude",
         "`claude -p` with `--mcp-config`; Anthropic Messages API; tool search off (`ENABLE_TOOL_SEARCH=false`)",
         _claude_code,
-        lambda run: ["-p", PROMPT, "--mcp-config", "mcp.json", "--strict-mcp-config", "--allowedTools", f"mcp__{SERVER}", "--permission-mode", "bypassPermissions", "--model", run.model],
+        lambda run: [
+            "-p",
+            PROMPT,
+            "--mcp-config",
+            "mcp.json",
+            "--strict-mcp-config",
+            "--allowedTools",
+            f"mcp__{SERVER}",
+            "--permission-mode",
+            "bypassPermissions",
+            "--model",
+            run.model,
+        ],
         lambda run: {
             "ANTHROPIC_BASE_URL": run.url,
             "ANTHROPIC_API_KEY": KEY,

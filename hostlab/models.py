@@ -126,7 +126,9 @@ def _read_responses(body: Json) -> ModelRequest:
             for each in members
         ]
     texts, results = [_texts(body.get("instructions"))], []
-    texts += [tool.get("description", "") for tool in _objects(body.get("tools")) if tool.get("type") == "namespace"]
+    texts += [
+        tool.get("description", "") for tool in _objects(body.get("tools")) if tool.get("type") == "namespace"
+    ]
     for item in _objects(body.get("input")):
         if item.get("type") == "function_call_output":
             results.append(item.get("output"))
@@ -137,7 +139,14 @@ def _read_responses(body: Json) -> ModelRequest:
 
 def _responses(item: Json) -> Json:
     usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
-    return {"id": "resp_1", "object": "response", "status": "completed", "model": "stub", "output": [item], "usage": usage}
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "status": "completed",
+        "model": "stub",
+        "output": [item],
+        "usage": usage,
+    }
 
 
 def _responses_call(number: str, tool: OfferedTool) -> Json:
@@ -175,7 +184,9 @@ def _read_chat(body: Json) -> ModelRequest:
     tools = []
     for tool in _objects(body.get("tools")):
         function = tool.get("function") or {}
-        tools.append(OfferedTool(function.get("name", ""), function.get("description", ""), function.get("parameters")))
+        tools.append(
+            OfferedTool(function.get("name", ""), function.get("description", ""), function.get("parameters"))
+        )
     messages = _objects(body.get("messages"))
     texts = [_texts(message.get("content")) for message in messages if message.get("role") != "tool"]
     results = [message.get("content") for message in messages if message.get("role") == "tool"]
@@ -185,11 +196,23 @@ def _read_chat(body: Json) -> ModelRequest:
 def _chat(message: Json, reason: str) -> Json:
     choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": reason}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-    return {"id": "chat_1", "object": "chat.completion", "created": 0, "model": "stub", "choices": [choice], "usage": usage}
+    return {
+        "id": "chat_1",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "stub",
+        "choices": [choice],
+        "usage": usage,
+    }
 
 
 def _chat_call(number: str, tool: OfferedTool) -> Json:
-    call = {"index": 0, "id": f"call_{number}", "type": "function", "function": {"name": tool.name, "arguments": "{}"}}
+    call = {
+        "index": 0,
+        "id": f"call_{number}",
+        "type": "function",
+        "function": {"name": tool.name, "arguments": "{}"},
+    }
     return _chat({"content": None, "tool_calls": [call]}, "tool_calls")
 
 
@@ -221,8 +244,8 @@ def _read_gemini(body: Json) -> ModelRequest:
     for content in _objects(body.get("contents")):
         parts = _objects(content.get("parts"))
         answers = [part for part in parts if "functionResponse" in part]
-        for part in answers:  # Images come as further parts of the same content.
-            results.append([part["functionResponse"], *(other for other in parts if "inlineData" in other)])
+        images = [part for part in parts if "inlineData" in part]
+        results += [[part["functionResponse"], *images] for part in answers]
         texts += [_texts(part) for part in parts if "functionResponse" not in part]
     return ModelRequest(tools, "\n".join(texts), results)
 
@@ -324,8 +347,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(json.dumps(response).encode())
             return
         lines = []
-        for event, data in api.events(response):
-            lines.append((f"event: {event}\n" if event else "") + f"data: {json.dumps(data)}\n\n")
+        for event, part in api.events(response):
+            lines.append((f"event: {event}\n" if event else "") + f"data: {json.dumps(part)}\n\n")
         if api is CHAT:
             lines.append("data: [DONE]\n\n")
         self._send("".join(lines).encode(), "text/event-stream")

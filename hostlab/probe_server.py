@@ -17,6 +17,7 @@ from typing import Any
 
 from hostlab.probes import CALLS, CONTROL, GROWN, INSTRUCTIONS, PROBES, RESULTS
 
+
 class ProbeServer:
     """Answers one client."""
 
@@ -33,7 +34,9 @@ class ProbeServer:
         response: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
         found = self._result(message["method"], message.get("params") or {})
         if found is None:
-            return [response | {"error": {"code": -32601, "message": f"{message['method']}: method not found"}}]
+            return [
+                response | {"error": {"code": -32601, "message": f"{message['method']}: method not found"}}
+            ]
         messages = [response | {"result": found}]
         if message["method"] == "tools/call" and message["params"].get("name") == "grow":
             self._tools.append(GROWN)
@@ -53,7 +56,9 @@ class ProbeServer:
         if method == "tools/list":
             first = int(params.get("cursor") or 0)
             page = {"tools": self._tools[first : first + self._page]}
-            return page | ({"nextCursor": str(first + self._page)} if first + self._page < len(self._tools) else {})
+            return page | (
+                {"nextCursor": str(first + self._page)} if first + self._page < len(self._tools) else {}
+            )
         if method == "tools/call":
             return RESULTS.get(params.get("name", ""), {"content": [{"type": "text", "text": "called"}]})
         return None

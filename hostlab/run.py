@@ -12,19 +12,16 @@ import json
 import shutil
 import sys
 import tempfile
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 from hostlab import compare, profiles
 from hostlab.compare import Outcome, Recorded, Status
-from hostlab.hosts import HOSTS, ROOT, SERVER, Host, Run
+from hostlab.hosts import HOSTS, REVISIONS, ROOT, SERVER, Host, Run
 from hostlab.models import ModelRequest, ModelServer, OfferedTool
-from hostlab.probes import CALLS, CONTROL, GROWN, PROBES, SHOWN, Json, Probe, mark
+from hostlab.probes import CALLS, CONTROL, GROWN, PROBES, Json, Probe, mark
 
 BIN = Path(sys.executable).parent
-
-REVISIONS = ("1999-01-01", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28", "2099-01-01")
-"""Revisions with which the server responds to `initialize`."""
 
 ALONE = ("tools-300", "description-50000")
 """Probes that could change what becomes of others."""
@@ -33,18 +30,43 @@ ALONE = ("tools-300", "description-50000")
 class Session:
     """One run of a host, with its recording and the requests of its model."""
 
-    def __init__(self, host: Host, probes: tuple[Probe, ...], calls: tuple[Probe, ...] = (), name: str = "", **given: str) -> None:
+    def __init__(
+        self,
+        host: Host,
+        probes: tuple[Probe, ...],
+        calls: tuple[Probe, ...] = (),
+        name: str = "",
+        **given: str,
+    ) -> None:
         folder = Path(tempfile.mkdtemp(prefix="hostlab-"))
         planned: tuple[str | OfferedTool, ...] = tuple(mark(probe.id) for probe in calls)
         if name:  # The host does not show the definitions of tools to this model.
-            planned = tuple(OfferedTool(probe.tools[0]["name"], "", None, f"mcp__{SERVER}") for probe in calls)
+            planned = tuple(
+                OfferedTool(probe.tools[0]["name"], "", None, f"mcp__{SERVER}") for probe in calls
+            )
         model = ModelServer(planned)
         names = ",".join(probe.id for probe in (*probes, *calls)) or "none"
-        variables = {"MCPSPY_DIR": str(folder / "sessions"), "PYTHONPATH": str(ROOT), "PROBES": names, **given}
+        variables = {
+            "MCPSPY_DIR": str(folder / "sessions"),
+            "PYTHONPATH": str(ROOT),
+            "PROBES": names,
+            **given,
+        }
         server = [f"{name}={value}" for name, value in variables.items()]
-        spied = [str(BIN / "mcpspy"), "run", "--name", SERVER, "--", sys.executable, "-m", "hostlab.probe_server"]
+        spied = [
+            str(BIN / "mcpspy"),
+            "run",
+            "--name",
+            SERVER,
+            "--",
+            sys.executable,
+            "-m",
+            "hostlab.probe_server",
+        ]
         try:
-            self.output = host.start(Run(folder / "home", ["/usr/bin/env", *server, *spied], model.url, name or host.model))
+            self.output = host.start(
+                Run(folder / "home", ["/usr/bin/env", *server, *spied], model.url, name or host.model)
+            )
         finally:
             model.stop()
         self.requests: list[ModelRequest] = compare.conversation(model.requests)
@@ -87,11 +109,14 @@ def results_of(host: Host) -> dict[str, Outcome]:
     for probe, content in zip(CALLS, contents, strict=False):
         name = probe.tools[0]["name"]
         found[f"result-{probe.id}"] = compare.result(name, content)
-        if name in SHOWN or "400000" in name:
-            print(f"{host.id}: {probe.id}: {' '.join(found[f'result-{probe.id}'])}", flush=True)
+        print(f"{host.id}: {probe.id}: {' '.join(found[f'result-{probe.id}'])}", flush=True)
     if host.results_model:
         session = Session(host, (), tuple(probe for probe in CALLS if probe.id in ("grow", "texts")))
-    grown = any(tool.name.endswith(GROWN["name"]) for tool in session.requests[-1].tools) if session.requests else False
+    grown = (
+        any(tool.name.endswith(GROWN["name"]) for tool in session.requests[-1].tools)
+        if session.requests
+        else False
+    )
     again = "tools/list again" if session.recorded.listings > 1 else "no new tools/list"
     found["list-changed"] = Outcome(Status.ARRIVED if grown else Status.DROPPED, again)
     return found
@@ -101,7 +126,9 @@ def measured(host: Host) -> Json:
     """Return everything that is measured of a host."""
     first = Session(host, ())
     if not first.is_offered:
-        sys.exit(f"hostlab: {host.title} did not offer the control tool to its model:\n{first.output[-2000:]}")
+        sys.exit(
+            f"hostlab: {host.title} did not offer the control tool to its model:\n{first.output[-2000:]}"
+        )
     bulk = tuple(probe for probe in PROBES if probe.id not in ALONE)
     names = tuple(probe for probe in bulk if probe.id.startswith("name-"))
     found = {"instructions": compare.instructions(first.requests)}
@@ -122,12 +149,14 @@ def measured(host: Host) -> Json:
         "host": host.id,
         "title": host.title,
         "version": host.version,
-        "date": datetime.now(timezone.utc).date().isoformat(),
+        "date": datetime.now(UTC).date().isoformat(),
         "how": host.about,
         "client": client.get("clientInfo", {}).get("name"),
         "revision": client.get("protocolVersion"),
         "capabilities": sorted(client.get("capabilities", {})),
-        "prefix": compare.prefix_of(next(filter(compare.is_offered, first.requests))).replace(SERVER, "{server}"),
+        "prefix": compare.prefix_of(next(filter(compare.is_offered, first.requests))).replace(
+            SERVER, "{server}"
+        ),
         "control": CONTROL["name"],
         "outcomes": {probe: list(outcome) for probe, outcome in found.items()},
     }
@@ -142,7 +171,7 @@ def main() -> None:
             path.parent.mkdir(exist_ok=True)
             path.write_text(json.dumps(measured(host), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
             print(path)
-    profiles.write()
+    profiles.main()
 
 
 if __name__ == "__main__":

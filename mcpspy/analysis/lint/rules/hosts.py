@@ -5,7 +5,6 @@ The limits are data (`analysis.lint.hosts`); each rule is one effect, and report
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,7 +16,7 @@ from mcpspy.analysis.lint.rule import RESPONSES, LintRule, Report, RuleGroup
 
 RULES: list[LintRule] = []
 
-PAGE = "https://github.com/mcpspy/mcpspy/blob/main/docs/host-limits.md"
+CLIENTS = "https://modelcontextprotocol.io/clients"
 
 _HELLO = (
     '@ bare\n> {"id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},'
@@ -37,18 +36,27 @@ def _tools(client: str, *tools: tuple[str, str]) -> str:
 
 
 def _result(client: str, content: str) -> str:
-    return (
-        _tools(client, ("a", _OBJECT)) + _CALL + f'< {{"id":3,"result":{{"content":[{content}]}}}}\n'
-    )
+    return _tools(client, ("a", _OBJECT)) + _CALL + f'< {{"id":3,"result":{{"content":[{content}]}}}}\n'
 
 
-hosts = RuleGroup(RULES, page=PAGE)
+hosts = RuleGroup(RULES, page=CLIENTS)
 tools_list = hosts.group(on=EventKind.RESULT, about="tools/list")
 
 SCHEMAS = ("properties", "$defs", "definitions", "patternProperties")
 """Keywords whose value is an object of schemas."""
 
-SUBSCHEMAS = ("items", "additionalProperties", "not", "if", "then", "else", "anyOf", "oneOf", "allOf", "prefixItems")
+SUBSCHEMAS = (
+    "items",
+    "additionalProperties",
+    "not",
+    "if",
+    "then",
+    "else",
+    "anyOf",
+    "oneOf",
+    "allOf",
+    "prefixItems",
+)
 
 
 def root_kind(tool: dict[str, Any]) -> str:
@@ -70,33 +78,33 @@ def keywords(schema: Any, depth: int = 0) -> Iterator[str]:
         return
     if depth:
         yield from (str(key) for key in schema)
-        given = schema.get("type")
-        if given == "array" and "items" not in schema:
-            yield "array without items"
-        if isinstance(schema.get("items"), list):
-            yield "items that is a list"
-        if isinstance(schema.get("exclusiveMinimum"), bool):
-            yield "boolean exclusiveMinimum"
-        if isinstance(given, list):
-            yield "list of types"
-        elif isinstance(given, str) and given not in TYPES:
-            yield "unknown type"
-        elif not schema:
-            yield "empty schema"
-        if str(schema.get("$ref", "#"))[:1] != "#":
-            yield "external $ref"
-    if depth < 64:
-        for key in SCHEMAS:
-            inner = schema.get(key)
-            for each in inner.values() if isinstance(inner, dict) else ():
-                yield from keywords(each, depth + 1)
-        for key in SUBSCHEMAS:
-            given = schema.get(key, ...)
-            for each in given if isinstance(given, list) else () if given in (..., True, False) else (given,):
+        yield from (word for word, is_found in _UNUSUAL.items() if is_found(schema))
+    if depth < DEEPEST:
+        for key, inner in schema.items():
+            if key in SCHEMAS and isinstance(inner, dict):
+                subschemas: list[Any] = list(inner.values())
+            elif key in SUBSCHEMAS and not isinstance(inner, bool):
+                subschemas = inner if isinstance(inner, list) else [inner]
+            else:
+                continue
+            for each in subschemas:
                 yield from keywords(each, depth + 1)
 
+
+DEEPEST = 64
 
 TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
+
+_UNUSUAL: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "empty schema": lambda schema: not schema,
+    "array without items": lambda schema: schema.get("type") == "array" and "items" not in schema,
+    "items that is a list": lambda schema: isinstance(schema.get("items"), list),
+    "boolean exclusiveMinimum": lambda schema: isinstance(schema.get("exclusiveMinimum"), bool),
+    "list of types": lambda schema: isinstance(schema.get("type"), list),
+    "unknown type": lambda schema: isinstance(given := schema.get("type"), str) and given not in TYPES,
+    "external $ref": lambda schema: str(schema.get("$ref", "#"))[:1] != "#",
+}
+"""Words of the limits on `keyword` that are not keywords."""
 
 
 def _name_length(limit: HostLimit, tool: dict[str, Any], shown: str) -> Iterator[str]:
@@ -164,14 +172,19 @@ CHECKS: dict[str, Callable[[HostLimit, dict[str, Any], str], Iterator[str]]] = {
 
 
 def _reported(event: LintEvent, effect: str, does: str) -> Iterator[Report]:
-    server = event.state.server
+    """Yield the tools that one effect concerns, those with the same reason together."""
     for host in event.state.hosts:
+        found: dict[tuple[HostLimit, str], list[dict[str, Any]]] = {}
         limits = [limit for limit in host.of(*CHECKS) if limit.effect == effect]
         for tool in event.listed("tools") if limits else ():
-            name = str(tool.get("name"))
+            shown = host.qualified(str(tool.get("name")), event.state.server)
             for limit in limits:
-                for reason in CHECKS[limit.on](limit, tool, host.qualified(name, server)):
-                    yield _report(host, limit, does.format(name=name[:60], host=host.title) + f": {reason}", tool)
+                for reason in CHECKS[limit.on](limit, tool, shown):
+                    found.setdefault((limit, reason), []).append(tool)
+        for (limit, reason), tools in found.items():
+            name = str(tools[0].get("name"))[:60]
+            more = f" and {len(tools) - 1} more" if len(tools) > 1 else ""
+            yield _report(host, limit, f"{does} {name}{more}: {reason}", tools[0])
 
 
 def _report(host: HostProfile, limit: HostLimit, message: str, excerpt: Any = None) -> Report:
@@ -189,7 +202,7 @@ def dropped(event: LintEvent) -> Iterator[Report]:
     configuration, which counts too; write the inputSchema as one object of plain properties. `mcpspy lint --host HOST`
     checks for a host other than that of the session.
     """
-    yield from _reported(event, "drops", "drops the tool {name}")
+    yield from _reported(event, "drops", "drops the tool")
 
 
 @tools_list.error(
@@ -202,24 +215,24 @@ def dropped_all(event: LintEvent) -> Iterator[Report]:
     """One tool makes every tool of the server unusable: the host rejects the list, or the API of its model rejects each
     request with the list in it. Fix this tool first.
     """
-    yield from _reported(event, "drops-all", "drops all tools of the server because of {name}")
-    yield from _reported(event, "refuses", "fails every request to the model because of {name}")
+    yield from _reported(event, "drops-all", "drops all tools of the server because of")
+    yield from _reported(event, "refuses", "fails every request to the model because of")
 
 
-@tools_list.warning(
+@tools_list.info(
     "HOST103",
     "tool that the host renames",
-    valid=_tools("claude-ai", ("a_b", _OBJECT)),
-    invalid=_tools("claude-ai", ("a.b", _OBJECT)),
+    valid=_tools("codex-mcp-client", ("a_b", _OBJECT)),
+    invalid=_tools("codex-mcp-client", ("a.b", _OBJECT)),
 )
 def renamed(event: LintEvent) -> Iterator[Report]:
     """The model sees another name. Descriptions, instructions and prompts that mention the tool by its own name mislead
     it, and two names may become one. Use letters, digits and `_`.
     """
-    yield from _reported(event, "renames", "renames the tool {name}")
+    yield from _reported(event, "renames", "renames the tool")
 
 
-@tools_list.warning(
+@tools_list.info(
     "HOST104",
     "tool whose schema the host changes",
     valid=_tools("codex-mcp-client", ("a", _OBJECT)),
@@ -229,7 +242,7 @@ def changed(event: LintEvent) -> Iterator[Report]:
     """The model sees another schema, and may send arguments that the server then rejects. Repeat in the description what
     the host removes.
     """
-    yield from _reported(event, "changes", "changes the schema of {name}")
+    yield from _reported(event, "changes", "changes the schema of")
 
 
 @hosts.warning(
@@ -247,7 +260,9 @@ def cut(event: LintEvent) -> Iterator[Report]:
             if limit.on == "instructions":
                 texts = {"": event.result.get("instructions")}
             else:
-                texts = {f" of {tool.get('name')}"[:64]: tool.get("description") for tool in event.listed("tools")}
+                texts = {
+                    f" of {tool.get('name')}"[:64]: tool.get("description") for tool in event.listed("tools")
+                }
             for whose, text in texts.items():
                 if isinstance(text, str) and len(text) > limit.max:
                     does = f"cuts the {limit.on}{whose} at {limit.max:,} characters: {len(text) - limit.max:,} are lost"
@@ -274,6 +289,23 @@ def too_many(event: LintEvent) -> Iterator[Report]:
                     yield _report(host, limit, f"{does} {len(names)} tools: the limit is {limit.max}", "")
 
 
+@tools_list.error(
+    "HOST107",
+    "page of tools that the host does not request",
+    valid=_tools("gemini-cli-mcp-client", ("a", _OBJECT)),
+    invalid=_tools("gemini-cli-mcp-client", ("a", _OBJECT)).replace(
+        '"tools":[{', '"nextCursor":"2","tools":[{'
+    ),
+)
+def not_requested(event: LintEvent) -> Iterator[Report]:
+    """The model sees the tools of the first page only. Return all tools in one page."""
+    for host in event.state.hosts if event.result.get("nextCursor") is not None else ():
+        for limit in host.of("pages"):
+            yield _report(
+                host, limit, "does not request the next page of the list", event.result["nextCursor"]
+            )
+
+
 @hosts.warning(
     "HOST201",
     "result that is too large for the host",
@@ -286,9 +318,12 @@ def too_large(event: LintEvent) -> Iterator[Report]:
     """The model sees a part of the result, or an error. Return pages, a summary, or a link to a resource."""
     for host in event.state.hosts:
         for limit in host.of("result"):
-            if (size := len(event.data)) > limit.max and (limit.effect == "refuses" or _text_size(event) > limit.max):
-                does = "cuts" if limit.effect == "cuts" else "replaces" if limit.effect == "changes" else "rejects"
-                yield _report(host, limit, f"{does} a result of {size:,} bytes: the limit is {limit.max:,}")
+            if len(event.data) > limit.max:
+                is_cut = limit.effect == "cuts"
+                size = _text_size(event) if is_cut else len(event.data)
+                if size > limit.max:
+                    does = f"{'cuts' if is_cut else 'rejects'} a result of {size:,} {'characters' if is_cut else 'bytes'}"
+                    yield _report(host, limit, f"{does}: the limit is {limit.max:,}")
 
 
 def _text_size(event: LintEvent) -> int:
@@ -322,7 +357,7 @@ def not_shown(event: LintEvent) -> Iterator[Report]:
     on=(*RESPONSES, EventKind.NOTIFICATION),
     about=("tools/call", "initialize", "notifications/cancelled"),
     valid=_result("claude-ai", '{"type":"text","text":"1"}'),
-    invalid=_tools("codex-mcp-client", ("a", _OBJECT)),
+    invalid=(_HELLO % ("codex-mcp-client", "")).replace("\n< ", "\n* stderr {}" * 6 + "\n< ", 1),
 )
 def timeout(event: LintEvent) -> Iterator[Report]:
     """The host has given up, although the server works on. Report progress, return a task, or raise the timeout in the
@@ -334,7 +369,9 @@ def timeout(event: LintEvent) -> Iterator[Report]:
         for host in event.state.hosts:
             for limit in host.of("timeout"):
                 if request.method in limit.words and seconds >= limit.max:
-                    yield _report(host, limit, f"waits {limit.max} s for {request.method}, not {seconds:.0f} s")
+                    yield _report(
+                        host, limit, f"waits {limit.max} s for {request.method}, not {seconds:.0f} s"
+                    )
 
 
 @hosts.warning(
@@ -359,7 +396,10 @@ def ignored(event: LintEvent) -> Iterator[Report]:
     on=EventKind.RESULT,
     about="initialize",
     valid=_HELLO % ("claude-code", ""),
-    invalid=(_HELLO % ("claude-code", "")).replace('"protocolVersion":"2025-06-18","capabilities":{"t', '"protocolVersion":"1999-01-01","capabilities":{"t'),
+    invalid=(_HELLO % ("claude-code", "")).replace(
+        '"protocolVersion":"2025-06-18","capabilities":{"t',
+        '"protocolVersion":"1999-01-01","capabilities":{"t',
+    ),
 )
 def refused(event: LintEvent) -> Iterator[Report]:
     """The host disconnects. Respond with the revision that it requested, if the server knows it."""
