@@ -160,8 +160,8 @@ def _changes(sent: Any, arrived: Any, path: str = "") -> Iterator[str]:
         for key in sorted(sent.keys() | arrived.keys()):
             if key not in arrived:
                 yield f"{at}: `{key}` removed"
-            elif key not in sent and arrived[key] in ({}, []):
-                continue  # It says the same.
+            elif key not in sent and (key == "properties" or arrived[key] in ({}, [])):  # It says the same.
+                yield from _changes(type(arrived[key])(), arrived[key], f"{path}.{key}")
             elif key not in sent:
                 yield f"{at}: `{key}` added"
             else:

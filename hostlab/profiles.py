@@ -109,8 +109,8 @@ def limits_of(measured: Json) -> Iterator[Json]:
     yield from _grouped("root", ROOTS, effect)
     yield from _grouped("root-keyword", ROOT_KEYWORDS, effect)
     yield from _grouped("keyword", KEYWORDS, effect)
-    if effect("output-no-type") == effect("output-array") != "":
-        yield {"on": "output", "effect": effect("output-array")}
+    if (does := effect("output-no-type")) and effect("output-array"):
+        yield {"on": "output", "effect": does}
     for probes in (("description-5000", "description-50000"), ("instructions",)):
         if found := [probe for probe in probes if effect(probe) in ("cuts", "drops")]:
             yield {
@@ -166,7 +166,7 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _measured() -> list[Json]:
+def measurements() -> list[Json]:
     """Return the results of all measured hosts."""
     return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob("*.json"))]
 
@@ -201,7 +201,7 @@ reported limits.
 
 def page() -> str:
     """Return docs/host-limits.md."""
-    hosts = _measured()
+    hosts = measurements()
     lines = [_INTRODUCTION + "## Measured\n", "| host | version | date | how |", "|---|---|---|---|"]
     lines += [f"| {host['title']} | {host['version']} | {host['date']} | {host['how']} |" for host in hosts]
     lines += [
@@ -254,7 +254,7 @@ def _cell(probe: str, outcome: list[str] | None) -> str:
 
 def made() -> Iterator[tuple[Path, str]]:
     """Yield every generated file with its text."""
-    for measured in _measured():
+    for measured in measurements():
         path = PROFILES / f"{measured['host']}.toml"
         current = path.read_text(encoding="utf-8") if path.exists() else ""
         yield path, profile_of(measured, current)

@@ -111,7 +111,7 @@ def results_of(host: Host) -> dict[str, Outcome]:
         found[f"result-{probe.id}"] = compare.result(name, content)
         print(f"{host.id}: {probe.id}: {' '.join(found[f'result-{probe.id}'])}", flush=True)
     if host.results_model:
-        session = Session(host, (), tuple(probe for probe in CALLS if probe.id in ("grow", "texts")))
+        session = Session(host, (), CALLS)
     grown = (
         any(tool.name.endswith(GROWN["name"]) for tool in session.requests[-1].tools)
         if session.requests

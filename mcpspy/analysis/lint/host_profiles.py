@@ -15,17 +15,7 @@ from typing import Any
 
 from msgspec import Struct, convert
 
-NAMES = (
-    "claude-code",
-    "claude-desktop",
-    "codex",
-    "cursor",
-    "gemini-cli",
-    "inspector",
-    "openai",
-    "vscode",
-    "windsurf",
-)
+NAMES = "claude-code claude-desktop codex cursor gemini-cli inspector openai vscode windsurf".split()
 
 MEASURED = "measured"
 """The source of limits that `make hostlab` has measured with the version and on the date of the profile."""
@@ -37,7 +27,7 @@ class HostLimit(Struct, frozen=True, forbid_unknown_fields=True):
     """One limit of a host."""
 
     on: str
-    """The limited thing: a key of `CHECKS` in `rules.hosts`, or `tools`, `description`, `result` and others."""
+    """The limited thing: in `CHECKS` of `rules.hosts`, or `tools`, `description`, `result` and others."""
     effect: str
     """What the host does beyond it: `drops`, `drops-all`, `refuses`, `renames`, `changes`, `cuts`, `ignores`."""
     source: str = MEASURED

@@ -289,7 +289,7 @@ CASES: dict[str, tuple[str, str, list[Entry], str, str]] = {
         "notion",
         listed(tool("notion-update-page", of_property({"allOf": [{"type": "object"}]}, "data"))),
         "HOST102",
-        "a property with allOf",
+        "allOf in a property",
     ),
     "makenotion/notion-mcp-server#340": (
         "openai",

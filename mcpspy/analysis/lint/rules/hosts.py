@@ -45,18 +45,7 @@ tools_list = hosts.group(on=EventKind.RESULT, about="tools/list")
 SCHEMAS = ("properties", "$defs", "definitions", "patternProperties")
 """Keywords whose value is an object of schemas."""
 
-SUBSCHEMAS = (
-    "items",
-    "additionalProperties",
-    "not",
-    "if",
-    "then",
-    "else",
-    "anyOf",
-    "oneOf",
-    "allOf",
-    "prefixItems",
-)
+SUBSCHEMAS = "items additionalProperties not if then else anyOf oneOf allOf prefixItems".split()
 
 
 def root_kind(tool: dict[str, Any]) -> str:
@@ -107,68 +96,36 @@ _UNUSUAL: dict[str, Callable[[dict[str, Any]], bool]] = {
 """Words of the limits on `keyword` that are not keywords."""
 
 
-def _name_length(limit: HostLimit, tool: dict[str, Any], shown: str) -> Iterator[str]:
-    if len(shown) > limit.max:
-        yield f"its name has {len(shown)} characters as {shown[:80]!r}, more than {limit.max}"
+CHECKS = ("name-length", "name", "root", "root-keyword", "keyword", "property", "output")
+"""The limited things of a tool."""
 
 
-def _name_pattern(limit: HostLimit, tool: dict[str, Any], _: str) -> Iterator[str]:
-    if not re.fullmatch(limit.pattern, str(tool.get("name"))):
-        yield f"its name does not match {limit.pattern}"
-
-
-def _root(limit: HostLimit, tool: dict[str, Any], _: str) -> Iterator[str]:
-    if (kind := root_kind(tool)) in limit.words:
+def _reason(limit: HostLimit, tool: dict[str, Any], shown: str) -> str | None:
+    """Return the reason why a tool is beyond a limit; None if it is not. `shown` is its name with the prefix."""
+    schema = tool.get("inputSchema")
+    members: dict[str, Any] = schema if isinstance(schema, dict) else {}
+    if limit.on == "name-length":
+        beyond = f"its name has {len(shown)} characters as {shown[:80]!r}, more than {limit.max}"
+        return beyond if len(shown) > limit.max else None
+    if limit.on == "name":
+        is_match = re.fullmatch(limit.pattern, str(tool.get("name")))
+        return None if is_match else f"its name does not match {limit.pattern}"
+    if limit.on == "root":
+        kind = root_kind(tool)
         wrong = {"missing": "is missing", "no type": 'lacks "type":"object"', "types": "has a list of types"}
-        yield f"inputSchema {wrong.get(kind, 'is of the type ' + kind)}"
-
-
-def _root_keyword(limit: HostLimit, tool: dict[str, Any], _: str) -> Iterator[str]:
-    schema = tool.get("inputSchema")
-    if found := [word for word in limit.words if isinstance(schema, dict) and word in schema]:
-        yield f"inputSchema has {', '.join(found)} in its root"
-
-
-def _keyword(limit: HostLimit, tool: dict[str, Any], _: str) -> Iterator[str]:
-    found = set(keywords(tool.get("inputSchema")))
-    if wrong := [word for word in limit.words if word in found]:
-        yield f"inputSchema has a property with {', '.join(wrong)}"
-
-
-def _draft(limit: HostLimit, tool: dict[str, Any], _: str) -> Iterator[str]:
-    schema = tool.get("inputSchema")
-    if isinstance(schema, dict) and schema.get("$schema") in limit.words:
-        yield f"its $schema is {schema['$schema']}"
-
-
-def _properties(limit: HostLimit, tool: dict[str, Any], _: str) -> Iterator[str]:
-    schema = tool.get("inputSchema")
-    names = schema.get("properties") if isinstance(schema, dict) else None
-    if isinstance(names, dict):
-        if limit.words and names.keys() >= set(limit.words):
-            yield f"inputSchema has properties with the names {' and '.join(limit.words)}"
-        for name in names if limit.pattern else ():
-            if not re.fullmatch(limit.pattern, name):
-                yield f"the name of the property {name[:80]!r} does not match {limit.pattern}"
-
-
-def _output(limit: HostLimit, tool: dict[str, Any], _: str) -> Iterator[str]:
-    schema = tool.get("outputSchema", ...)
-    if schema is not ... and not (isinstance(schema, dict) and schema.get("type") == "object"):
-        yield 'outputSchema lacks "type":"object"'
-
-
-CHECKS: dict[str, Callable[[HostLimit, dict[str, Any], str], Iterator[str]]] = {
-    "name-length": _name_length,
-    "name": _name_pattern,
-    "root": _root,
-    "root-keyword": _root_keyword,
-    "keyword": _keyword,
-    "draft": _draft,
-    "property": _properties,
-    "output": _output,
-}
-"""The limited thing of a tool → the check, which yields the reasons why a tool is beyond the limit."""
+        return f"inputSchema {wrong.get(kind, 'is of the type ' + kind)}" if kind in limit.words else None
+    if limit.on == "output":
+        given = tool.get("outputSchema", {"type": "object"})
+        is_object = isinstance(given, dict) and given.get("type") == "object"
+        return None if is_object else 'outputSchema lacks "type":"object"'
+    if limit.on == "property":
+        names = members.get("properties")
+        is_found = isinstance(names, dict) and names.keys() >= set(limit.words)
+        return f"it has properties with the names {' and '.join(limit.words)}" if is_found else None
+    has = set(members) if limit.on == "root-keyword" else set(keywords(schema))
+    where = "in its root" if limit.on == "root-keyword" else "in a property"
+    found = ", ".join(word for word in limit.words if word in has)
+    return f"inputSchema has {found} {where}" if found else None
 
 
 def _reported(event: LintEvent, effect: str, does: str) -> Iterator[Report]:
@@ -179,7 +136,7 @@ def _reported(event: LintEvent, effect: str, does: str) -> Iterator[Report]:
         for tool in event.listed("tools") if limits else ():
             shown = host.qualified(str(tool.get("name")), event.state.server)
             for limit in limits:
-                for reason in CHECKS[limit.on](limit, tool, shown):
+                if (reason := _reason(limit, tool, shown)) is not None:
                     found.setdefault((limit, reason), []).append(tool)
         for (limit, reason), tools in found.items():
             name = str(tools[0].get("name"))[:60]
