@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 Json: TypeAlias = dict[str, Any]
 
-OBJECT = {"type": "object", "properties": {"text": {"type": "string", "description": "A text."}}}
+TEXT = {"text": {"type": "string", "description": "A text."}}
+OBJECT = {"type": "object", "properties": TEXT}
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 """An image of one pixel."""

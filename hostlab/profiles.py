@@ -82,6 +82,9 @@ KEYWORDS = {
 }
 """Probe → keyword (`rules.hosts.keywords`)."""
 
+PROPERTIES = {"property-dot": ".", "property-space": " ", "property-dollar": "$", "property-65": ""}
+"""Probe → character in the name of its property."""
+
 CONTENTS = {
     "result-image": "image",
     "result-audio": "audio",
@@ -109,6 +112,12 @@ def limits_of(measured: Json) -> Iterator[Json]:
     yield from _grouped("root", ROOTS, effect)
     yield from _grouped("root-keyword", ROOT_KEYWORDS, effect)
     yield from _grouped("keyword", KEYWORDS, effect)
+    if wrong := [probe for probe in PROPERTIES if effect(probe)]:
+        allowed = "".join(
+            re.escape(character) for probe, character in PROPERTIES.items() if not effect(probe)
+        )
+        most = "{1,64}" if effect("property-65") else "+"
+        yield {"on": "property", "effect": effect(wrong[-1]), "pattern": f"[A-Za-z0-9_\\-{allowed}]{most}"}
     if (does := effect("output-no-type")) and effect("output-array"):
         yield {"on": "output", "effect": does}
     for probes in (("description-5000", "description-50000"), ("instructions",)):
@@ -247,7 +256,7 @@ def _cell(probe: str, outcome: list[str] | None) -> str:
         detail = f"`{detail}`" if len(detail) < 50 and " of " not in detail else ""
     if status == "cut" and detail.isdigit():
         detail = f"at {int(detail):,}"
-    if status == "drops all":
+    if status == "drops all" or probe == "tools-300":
         detail = ""
     return f"{status}: {detail}".removesuffix(": ").replace("|", "\\|").replace("cut: at", "cut at")
 

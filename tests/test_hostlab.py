@@ -26,7 +26,7 @@ from hostlab.models import (
     api_of,
 )
 from hostlab.probe_server import ProbeServer
-from hostlab.probes import CONTROL, INSTRUCTIONS, OBJECT, PROBES, Json, Probe, counted, mark
+from hostlab.probes import CONTROL, INSTRUCTIONS, OBJECT, PROBES, TEXT, Json, Probe, counted, mark
 from mcpspy.analysis.lint.host_profiles import chosen
 
 APIS = {"anthropic": ANTHROPIC, "responses": RESPONSES, "chat": CHAT, "gemini": GEMINI}
@@ -209,11 +209,11 @@ def test_an_outcome_is_the_difference_of_list_and_request(
 
 def test_a_change_of_every_tool_is_not_a_change_by_the_probe() -> None:
     probe, listed, request = _offered("root-not")
-    more = {"wait": {"type": "boolean"}}
+    wait = {"wait": {"type": "boolean"}}
     control, tool = request.tools
     both = [
-        control._replace(schema={**OBJECT, "properties": {**OBJECT["properties"], **more}}),
-        tool._replace(schema={**tool.schema, "properties": more}),
+        control._replace(schema={"type": "object", "properties": {**TEXT, **wait}}),
+        tool._replace(schema={**tool.schema, "properties": wait}),
     ]
 
     assert compare.outcome(probe, listed, request._replace(tools=both)) == Outcome(Status.ARRIVED)

@@ -112,16 +112,19 @@ def _reason(limit: HostLimit, tool: dict[str, Any], shown: str) -> str | None:
         return None if is_match else f"its name does not match {limit.pattern}"
     if limit.on == "root":
         kind = root_kind(tool)
-        wrong = {"missing": "is missing", "no type": 'lacks "type":"object"', "types": "has a list of types"}
-        return f"inputSchema {wrong.get(kind, 'is of the type ' + kind)}" if kind in limit.words else None
+        words = {"missing": "is missing", "no type": 'lacks "type":"object"', "types": "has a list of types"}
+        return f"inputSchema {words.get(kind, 'is of the type ' + kind)}" if kind in limit.words else None
     if limit.on == "output":
         given = tool.get("outputSchema", {"type": "object"})
         is_object = isinstance(given, dict) and given.get("type") == "object"
         return None if is_object else 'outputSchema lacks "type":"object"'
     if limit.on == "property":
-        names = members.get("properties")
-        is_found = isinstance(names, dict) and names.keys() >= set(limit.words)
-        return f"it has properties with the names {' and '.join(limit.words)}" if is_found else None
+        given = members.get("properties")
+        names = list(given) if isinstance(given, dict) else []
+        if limit.words and set(names) >= set(limit.words):
+            return f"it has properties with the names {' and '.join(limit.words)}"
+        wrong = [name for name in names if limit.pattern and not re.fullmatch(limit.pattern, name)]
+        return f"the name of its property {wrong[0][:80]!r} does not match {limit.pattern}" if wrong else None
     has = set(members) if limit.on == "root-keyword" else set(keywords(schema))
     where = "in its root" if limit.on == "root-keyword" else "in a property"
     found = ", ".join(word for word in limit.words if word in has)
