@@ -103,7 +103,7 @@ PROBES = (
     ),
     _one("description-empty", "empty description", description=""),
     _one("description-missing", "no description", description=...),
-    _one("title", "title", title="A title of its own"),
+    _one("title", "title", title="A separate title"),
     _one("annotations", "annotations", annotations={"readOnlyHint": True, "title": "A title in annotations"}),
     _one("output-schema", "outputSchema", outputSchema=_NUMBER),
     _one(
@@ -140,7 +140,7 @@ PROBES = (
     ),
     _one("root-string", 'root of `"type":"string"`', inputSchema={"type": "string"}),
     _one("root-type-list", 'root of `"type":["object","null"]`', inputSchema={"type": ["object", "null"]}),
-    _one("root-bad-type", "unknown `type` in the root", inputSchema={"type": "objekt"}),
+    _one("root-bad-type", "unknown `type` in the root", inputSchema={"type": "thing"}),
     _one("schema-missing", "no inputSchema", inputSchema=...),
     _one("schema-null", "inputSchema that is `null`", inputSchema=None),
     _one("schema-true", "inputSchema that is `true`", inputSchema=True),

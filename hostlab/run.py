@@ -27,6 +27,27 @@ ALONE = ("tools-300", "description-50000")
 """Probes that could change what becomes of others."""
 
 
+class Progress:
+    """Outcomes of an interrupted measurement, with which the next one continues if the host has the same version."""
+
+    def __init__(self, host: Host) -> None:
+        self._path = ROOT / ".hosts" / f"{host.id}-{host.version}.json"
+        self._host = host
+        self.found: dict[str, Outcome] = {}
+        if self._path.exists():
+            kept = json.loads(self._path.read_text(encoding="utf-8"))
+            self.found = {probe: Outcome(Status(status), detail) for probe, (status, detail) in kept.items()}
+
+    def add(self, found: dict[str, Outcome]) -> None:
+        for probe, (status, detail) in found.items():
+            print(f"{self._host.id}: {probe}: {status} {detail}", flush=True)
+        self.found |= found
+        self._path.write_text(json.dumps(self.found), encoding="utf-8")
+
+    def end(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+
 class Session:
     """One run of a host, with its recording and the requests of its model."""
 
@@ -81,45 +102,41 @@ class Session:
         return any(map(compare.is_offered, self.requests))
 
 
-def measure(host: Host, probes: tuple[Probe, ...]) -> dict[str, Outcome]:
-    """Return the outcome of each probe, served together as far as none of them drops the tools of the server."""
+def measure(host: Host, probes: tuple[Probe, ...], progress: Progress) -> None:
+    """Find the outcome of each probe, served together as far as none of them drops the tools of the server."""
+    probes = tuple(probe for probe in probes if probe.id not in progress.found)
+    if not probes:
+        return
     session = Session(host, probes)
     if not session.is_offered and len(probes) == 1:  # Once more: the server may have been too slow to start.
         session = Session(host, probes)
-    found: dict[str, Outcome] = {}
     if session.is_offered:
         request = next(filter(compare.is_offered, session.requests))
-        found = {probe.id: compare.outcome(probe, session.recorded.tools, request) for probe in probes}
+        progress.add({probe.id: compare.outcome(probe, session.recorded.tools, request) for probe in probes})
     elif len(probes) == 1:
         why = "" if session.requests else "no request to the model: " + session.output.strip()[-200:]
-        found = {probes[0].id: Outcome(Status.DROPS_ALL, why)}
+        progress.add({probes[0].id: Outcome(Status.DROPS_ALL, why)})
     else:
         middle = len(probes) // 2
-        return measure(host, probes[:middle]) | measure(host, probes[middle:])
-    for probe, (status, detail) in found.items():
-        print(f"{host.id}: {probe}: {status} {detail}", flush=True)
-    return found
+        measure(host, probes[:middle], progress)
+        measure(host, probes[middle:], progress)
 
 
-def results_of(host: Host) -> dict[str, Outcome]:
-    """Return the outcomes of the results of tools, and of a list that changes."""
+def measure_results(host: Host, progress: Progress) -> None:
+    """Find the outcomes of the results of tools, and of a list that changes."""
+    if "list-changed" in progress.found:
+        return
     session = Session(host, (), CALLS, host.results_model)
-    contents = session.requests[-1].results if session.requests else []
-    found = {}
-    for probe, content in zip(CALLS, contents, strict=False):
-        name = probe.tools[0]["name"]
-        found[f"result-{probe.id}"] = compare.result(name, content)
-        print(f"{host.id}: {probe.id}: {' '.join(found[f'result-{probe.id}'])}", flush=True)
+    for index, probe in enumerate(CALLS):  # Hosts may shorten results in later requests.
+        results = next((request.results for request in session.requests if len(request.results) > index), None)
+        content = results[index] if results is not None else None
+        progress.add({f"result-{probe.id}": compare.result(probe.tools[0]["name"], content)})
     if host.results_model:
         session = Session(host, (), CALLS)
-    grown = (
-        any(tool.name.endswith(GROWN["name"]) for tool in session.requests[-1].tools)
-        if session.requests
-        else False
-    )
+    offered = session.requests[-1].tools if session.requests else []
+    is_grown = any(tool.name.endswith(GROWN["name"]) for tool in offered)
     again = "tools/list again" if session.recorded.listings > 1 else "no new tools/list"
-    found["list-changed"] = Outcome(Status.ARRIVED if grown else Status.DROPPED, again)
-    return found
+    progress.add({"list-changed": Outcome(Status.ARRIVED if is_grown else Status.DROPPED, again)})
 
 
 def measured(host: Host) -> Json:
@@ -129,21 +146,26 @@ def measured(host: Host) -> Json:
         sys.exit(
             f"hostlab: {host.title} did not offer the control tool to its model:\n{first.output[-2000:]}"
         )
+    progress = Progress(host)
+    progress.add({"instructions": compare.instructions(first.requests)})
+    measure_results(host, progress)
     bulk = tuple(probe for probe in PROBES if probe.id not in ALONE)
     names = tuple(probe for probe in bulk if probe.id.startswith("name-"))
-    found = {"instructions": compare.instructions(first.requests)}
-    found |= measure(host, names) | measure(host, tuple(probe for probe in bulk if probe not in names))
+    measure(host, names, progress)
+    measure(host, tuple(probe for probe in bulk if probe not in names), progress)
     for probe in PROBES:
-        if probe.id in ALONE:
-            found |= measure(host, (probe,))
-    found |= results_of(host)
+        measure(host, (probe,) if probe.id in ALONE else (), progress)
     paged = Session(host, PROBES[:2], PROBE_PAGE="1")
     every = len(paged.recorded.tools)
-    found["pages"] = Outcome(Status.ARRIVED) if every == 3 else Outcome(Status.CUT, str(every))
+    progress.add({"pages": Outcome(Status.ARRIVED) if every == 3 else Outcome(Status.CUT, str(every))})
     for revision in REVISIONS:
-        is_offered = Session(host, (), PROBE_REVISION=revision).is_offered
-        found[f"revision-{revision}"] = Outcome(Status.ARRIVED if is_offered else Status.DROPS_ALL)
-        print(f"{host.id}: {revision}: {is_offered}", flush=True)
+        if f"revision-{revision}" not in progress.found:
+            is_offered = Session(host, (), PROBE_REVISION=revision).is_offered
+            progress.add(
+                {f"revision-{revision}": Outcome(Status.ARRIVED if is_offered else Status.DROPS_ALL)}
+            )
+    found = progress.found
+    progress.end()
     client = first.recorded.client
     return {
         "host": host.id,

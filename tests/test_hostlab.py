@@ -192,7 +192,7 @@ def _offered(name: str, /, **changes: Any) -> tuple[Probe, list[Json], ModelRequ
         ("root-not", {"schema": OBJECT}, Outcome(Status.CHANGED, "root: `not` removed")),
         ("root-no-properties", {"schema": {"type": "object", "properties": {}}}, Outcome(Status.ARRIVED)),
         ("title", {}, Outcome(Status.DROPPED, "not shown to the model")),
-        ("title", {"description": "probe title; A title of its own"}, Outcome(Status.ARRIVED)),
+        ("title", {"description": "probe title; A separate title"}, Outcome(Status.ARRIVED)),
     ],
 )
 def test_an_outcome_is_the_difference_of_list_and_request(

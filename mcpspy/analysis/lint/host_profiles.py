@@ -1,4 +1,4 @@
-"""Profiles of hosts: what a host does with tools, descriptions, schemas, results and notifications of a server.
+"""Profiles of hosts: what a host does with the tools, texts and results of a server.
 
 A profile is a file hosts/NAME.toml, with the version of the host, a date, and the source of each limit. Profiles are
 loaded when they are needed first, like modules: they are part of the package.
@@ -29,7 +29,7 @@ class HostLimit(Struct, frozen=True, forbid_unknown_fields=True):
     on: str
     """The limited thing: in `CHECKS` of `rules.hosts`, or `tools`, `description`, `result` and others."""
     effect: str
-    """What the host does beyond it: `drops`, `drops-all`, `refuses`, `renames`, `changes`, `cuts`, `ignores`."""
+    """The reaction of the host: `drops`, `drops-all`, `refuses`, `renames`, `changes`, `cuts`, `ignores`."""
     source: str = MEASURED
     max: int = 0
     """Characters of names and texts, bytes of results, tools, or seconds."""

@@ -158,7 +158,7 @@ def _report(host: HostProfile, limit: HostLimit, message: str, excerpt: Any = No
     invalid=(_tools("cursor-vscode", ("a" * 60, _OBJECT)),),
 )
 def dropped(event: LintEvent) -> Iterator[Report]:
-    """The model never sees this tool, and nobody is told. Shorten the name, or the name of the server in the host's
+    """The model never sees this tool, and no one gets an error. Shorten the name, or the name of the server in the host's
     configuration, which counts too; write the inputSchema as one object of plain properties. `mcpspy lint --host HOST`
     checks for a host other than that of the session.
     """
