@@ -128,7 +128,9 @@ def measure_results(host: Host, progress: Progress) -> None:
         return
     session = Session(host, (), CALLS, host.results_model)
     for index, probe in enumerate(CALLS):  # Hosts may shorten results in later requests.
-        results = next((request.results for request in session.requests if len(request.results) > index), None)
+        results = next(
+            (request.results for request in session.requests if len(request.results) > index), None
+        )
         content = results[index] if results is not None else None
         progress.add({f"result-{probe.id}": compare.result(probe.tools[0]["name"], content)})
     if host.results_model:

@@ -356,10 +356,7 @@ def ignored(event: LintEvent) -> Iterator[Report]:
     on=EventKind.RESULT,
     about="initialize",
     valid=_HELLO % ("claude-code", ""),
-    invalid=(_HELLO % ("claude-code", "")).replace(
-        '"protocolVersion":"2025-06-18","capabilities":{"t',
-        '"protocolVersion":"1999-01-01","capabilities":{"t',
-    ),
+    invalid=(_HELLO % ("gemini-cli-mcp-client", "")).replace("2025-06-18", "2025-11-25"),
 )
 def refused(event: LintEvent) -> Iterator[Report]:
     """The host disconnects. Respond with the revision that it requested, if the server knows it."""
