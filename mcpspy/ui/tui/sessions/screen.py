@@ -82,9 +82,10 @@ class SessionsScreen(Screen[None]):
     def on_screen_resume(self) -> None:
         self._wanted.set()
 
-    def action_open(self) -> None:
+    def action_open(self, then: str = "") -> None:
+        """Open the session, and run an action of its screen once it is read."""
         if wanted := self._list.wanted:
-            self.app.push_screen(SessionScreen(*wanted))
+            self.app.push_screen(SessionScreen(*wanted, then=then))
 
     def action_filter(self) -> None:
         self._bar.open()
