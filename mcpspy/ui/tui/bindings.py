@@ -270,6 +270,7 @@ FOOTERS: dict[str, dict[str, str]] = {
         "sessions.again": "reload",
         "app.theme": "light/dark",
     },
+    "no-sessions": {"sessions.demo": "demo", "sessions.again": "reload", "sessions.quit": "quit"},
 }
 """State of a row or session → binding ids → label in the footer, most important first. Other screens need no table:
 their footer shows the bindings with a label, in their order."""

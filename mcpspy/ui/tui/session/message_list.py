@@ -121,7 +121,10 @@ class MessageList(VirtualList):
         A notification uses the columns up to the size, which it leaves empty.
         """
         columns = self._model.index
-        if index >= len(self.view) or columns.what[row := self.view.rows[index]] & 7 in {*WHOLE, NOTIFICATION}:
+        if index >= len(self.view) or columns.what[row := self.view.rows[index]] & 7 in {
+            *WHOLE,
+            NOTIFICATION,
+        }:
             return
         method, subject = (
             columns.texts[columns.method[row]][:LONG],

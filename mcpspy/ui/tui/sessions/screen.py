@@ -40,8 +40,6 @@ class SessionsScreen(Screen[None]):
 
     HELP_NAME = "sessions"
 
-    footer = ("sessions",)
-
     AUTO_FOCUS = "#list"
 
     def __init__(self, catalog: Catalog) -> None:
@@ -58,6 +56,7 @@ class SessionsScreen(Screen[None]):
         self._flash: Piece | None = None
         self._flash_until = 0.0
         self._title = SplitLine(id="title")
+        self._keys = KeyFooter()
         self._list = SessionList(self._counts.counts, id="list")
         self._bar = SessionFilterBar()
         self._status = SplitLine(id="status", classes="-soft")
@@ -67,7 +66,7 @@ class SessionsScreen(Screen[None]):
         yield self._list
         yield self._bar
         yield self._status
-        yield KeyFooter()
+        yield self._keys
 
     def on_mount(self) -> None:
         self._update_status()
@@ -78,6 +77,10 @@ class SessionsScreen(Screen[None]):
             self._demo.cancel()
             with suppress(WorkerError):
                 await self._demo.wait()
+
+    @property
+    def footer(self) -> tuple[str, ...]:
+        return ("sessions",) if self._list.count else ("no-sessions",)
 
     def on_screen_resume(self) -> None:
         self._wanted.set()
@@ -261,6 +264,7 @@ class SessionsScreen(Screen[None]):
         self._update_status()
 
     def _update_status(self) -> None:
+        self._keys.show_state()
         self._title.set_text(*title(self._list.count, self._sessions, len(self._list.marked)))
         is_choosing = self._list.compared is not None
         self._status.set_text([self._status_line()], [] if is_choosing else about(self._list.chosen))

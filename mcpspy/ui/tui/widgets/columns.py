@@ -221,7 +221,7 @@ def fitted(pieces: Sequence[Piece], width: int) -> list[Piece]:
 
 
 _METHOD = Column("method", "method", 10, 40, 1, enough=10, shorten=elide)
-_SUBJECT = Column("subject", "target", 8, 400, 3, enough=20, shorten=shorten_subject)
+_SUBJECT = Column("subject", "target", 8, 400, 3, enough=16, shorten=shorten_subject)
 _ID = Column("id", "id", 4, LONGEST_ID, 6, shorten=tail)
 _STATUS = Column("status", "status", 10, 400, 2, enough=30)
 

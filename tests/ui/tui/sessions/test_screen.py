@@ -113,8 +113,13 @@ async def test_a_second_click_opens(opened: Any, make_recording: Make) -> None:
 
 @pytest.mark.parametrize(
     ("key", "shown"),
-    [("e", "error -32602 invalid params: no"), ("P", "problems"), ("I", "Tools: not listed")]
-    + [("number_sign", "all requests"), ("L", "peak concurrency")],
+    [
+        ("e", "error -32602 invalid params: no"),
+        ("P", "problems"),
+        ("L", "peak concurrency"),
+        ("number_sign", "all requests"),
+        ("I", "Tools: not listed"),
+    ],
 )
 async def test_keys_of_a_session_open_it_from_the_list(
     opened: Any, make_recording: Make, key: str, shown: str
