@@ -192,7 +192,7 @@ def _term(field: str, text: str) -> str:
 LONG = 400
 STATS_COLUMNS = (
     Column("arrow", "", 1, 1, 0),
-    Column("what", "method", 24, LONG, 1, enough=40, shorten=cut_middle),
+    Column("what", "method", 24, LONG, 1, enough=44, shorten=cut_middle),
     Column("count", "count", 7, 9, 2, right=True),
     Column("errors", "errors", 7, 8, 3, right=True),
     Column("pending", "pending", 8, 8, 7, right=True),

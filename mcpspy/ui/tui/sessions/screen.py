@@ -264,7 +264,8 @@ class SessionsScreen(Screen[None]):
         self._update_status()
 
     def _update_status(self) -> None:
-        self._keys.show_state()
+        if self._keys.is_attached:  # Else the screen is being closed.
+            self._keys.show_state()
         self._title.set_text(*title(self._list.count, self._sessions, len(self._list.marked)))
         is_choosing = self._list.compared is not None
         self._status.set_text([self._status_line()], [] if is_choosing else about(self._list.chosen))

@@ -62,6 +62,17 @@ async def test_an_empty_folder_names_another_one_with_a_live_session(
         await screen.shows("No sessions yet")
 
 
+async def test_keys_that_need_a_session_are_shown_only_if_there_is_one(
+    opened: Any, make_recording: Make
+) -> None:
+    async with opened() as screen:
+        await screen.until(
+            lambda: screen.lines[-1].split()[:6] == ["D", "demo", "ctrl-r", "reload", "q", "quit"]
+        )
+        make_recording()
+        await screen.until(lambda: screen.lines[-1].startswith(" enter open  / filter  e error  I tools"))
+
+
 async def test_an_empty_folder_shows_instructions(opened: Any, tmp_path: Path) -> None:
     async with opened(size=(80, 24)) as screen:
         await screen.shows("mcpspy run -- npx", "mcpspy demo", f"watching {tmp_path}"[:70], "0 sessions")
