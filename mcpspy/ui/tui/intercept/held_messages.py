@@ -111,6 +111,7 @@ class HeldRows:
         """Return a value that changes whenever something else must be shown."""
         here = self.here
         return (
+            connection.is_open,
             connection.query,
             len(connection.held),
             next(reversed(connection.held), 0),
