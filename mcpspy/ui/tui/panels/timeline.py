@@ -204,7 +204,7 @@ TIMELINE_COLUMNS = (
     Column("what", "request", 14, LONG, 2, enough=32, shorten=shorten_subject),
     Column("latency", "latency", 8, 8, 3, right=True),
     Column("mark", "", 1, 1, 0),
-    Column("bar", "", 10, 1000, 1),
+    Column("bar", "", 10, 1000, 1, enough=28),
 )
 
 

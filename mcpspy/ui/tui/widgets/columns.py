@@ -118,7 +118,10 @@ class Column(NamedTuple):
     """The column with the highest rank is removed first when space is short."""
     right: bool = False
     enough: int = 0
-    """Width that it needs before a column of the rank `EXTRA` or a higher one is shown."""
+    """Width that it needs before a column of the rank `EXTRA` or a higher one is shown.
+
+    Columns for which this is more than `least` grow first.
+    """
     shorten: Callable[[str, int], str] = cut
 
     def needing(self, width: int) -> Column:
@@ -161,7 +164,11 @@ def share(columns: Sequence[Column], width: int) -> list[PlacedColumn]:
         kept.remove(last)
     widths = [column.least for column in kept]
     left = width - sum(widths) - gap * (len(kept) - 1)
-    for limits in ([column.enough for column in kept], [column.most for column in kept]):
+    for limits in (
+        [column.enough for column in kept],
+        [column.most if column.enough > column.least else column.least for column in kept],
+        [column.most for column in kept],
+    ):
         while left > 0 and (growing := [i for i, limit in enumerate(limits) if widths[i] < limit]):
             lowest = min(widths[i] for i in growing)
             level = [i for i in growing if widths[i] == lowest]
@@ -222,12 +229,12 @@ def fitted(pieces: Sequence[Piece], width: int) -> list[Piece]:
 
 _METHOD = Column("method", "method", 10, 40, 1, enough=10, shorten=elide)
 _SUBJECT = Column("subject", "target", 8, 400, 3, enough=16, shorten=shorten_subject)
-_ID = Column("id", "id", 4, LONGEST_ID, 6, shorten=tail)
+_ID = Column("id", "id", 4, LONGEST_ID, 6, enough=LONGEST_ID, shorten=tail)
 _STATUS = Column("status", "status", 10, 400, 2, enough=30)
 
 MESSAGES = (
     Column("time", "time", 5, 7, 5, right=True),
-    Column("stream", "client", 6, 16, 8),
+    Column("stream", "client", 6, 16, 8, enough=12),
     Column("finding", "", 1, 1, 0),
     Column("arrow", "", 1, 1, 0),
     _METHOD,
