@@ -120,7 +120,7 @@ class Column(NamedTuple):
     enough: int = 0
     """Width that it needs before a column of the rank `EXTRA` or a higher one is shown.
 
-    Columns for which this is more than `least` grow first.
+    Where space is short, columns for which this is more than `least` grow first.
     """
     shorten: Callable[[str, int], str] = cut
 
@@ -166,7 +166,7 @@ def share(columns: Sequence[Column], width: int) -> list[PlacedColumn]:
     left = width - sum(widths) - gap * (len(kept) - 1)
     for limits in (
         [column.enough for column in kept],
-        [column.most if column.enough > column.least else column.least for column in kept],
+        [c.most if c.enough > c.least or width >= ROOMY else c.least for c in kept],
         [column.most for column in kept],
     ):
         while left > 0 and (growing := [i for i, limit in enumerate(limits) if widths[i] < limit]):
@@ -227,7 +227,7 @@ def fitted(pieces: Sequence[Piece], width: int) -> list[Piece]:
     return kept
 
 
-_METHOD = Column("method", "method", 10, 40, 1, enough=10, shorten=elide)
+_METHOD = Column("method", "method", 12, 40, 1, enough=12, shorten=elide)
 _SUBJECT = Column("subject", "target", 8, 400, 3, enough=16, shorten=shorten_subject)
 _ID = Column("id", "id", 4, LONGEST_ID, 6, enough=LONGEST_ID, shorten=tail)
 _STATUS = Column("status", "status", 10, 400, 2, enough=30)
