@@ -226,7 +226,7 @@ class StatusBar(SplitLine):
         needs = cell_len(self._flash) + sum(cell_len(text) for text, _ in where) + 4
         self.set_text(
             [(self._flash, None)] if self._flash else [sentence],
-            [] if self._flash and needs > self.size.width else where,
+            [] if self._flash and 0 < self.size.width < needs else where,
         )
 
 
