@@ -202,7 +202,7 @@ STATS_COLUMNS = (
     Column("sent", "sent", 6, 7, 8, right=True),
     Column("back", "received", 8, 8, 9, right=True),
     Column("progress", "progress", 9, 9, 10, right=True),
-    Column("", "", 0, 1000, 0),  # Takes the rest of the line, so that the other columns stay together.
+    Column("", "", 0, 0, 0),  # Takes the rest of the line, so that the other columns stay together.
 )
 
 RARE = ("pending", "progress")

@@ -134,6 +134,7 @@ class MessageList(VirtualList):
             yield "method", method
             yield "subject", subject
         else:
+            yield "method", method[: SHORT_METHOD - 1]
             yield "subject", method[SHORT_METHOD:]
         yield "id", (columns.id(row) or "")[:LONG]
         yield "status", shorten_status(self._row_text(row).status, LONG)
