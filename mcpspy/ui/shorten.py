@@ -16,6 +16,9 @@ _HEAD = 3
 _SDK_PREFIX = "Error executing tool "
 """The beginning of a tool error of the Python SDK, before the name of the tool, which has its own column."""
 
+_CODE_PREFIX = "MCP error "
+"""The beginning of an error of the TypeScript SDK, before the code."""
+
 
 def elide(method: str, width: int) -> str:
     """Return a method in at most N columns; its end identifies it: `…/list_changed`, `noti…/progress`."""
@@ -57,17 +60,18 @@ def shorten_status(status: str, width: int) -> str:
     """Return the reason of an error, for a column of N columns.
 
     Of an error response, the code, its name and the message, without the code if they do not fit; of a tool error,
-    the text.
+    the text. Prefixes of SDKs are left out.
     """
     if status.startswith("tool error: "):
         text = status.removeprefix("tool error: ")
-        if text.startswith(_SDK_PREFIX):
+        if text.startswith((_SDK_PREFIX, _CODE_PREFIX)):
             text = text.partition(": ")[2] or text
         return f"✗ {text}"
     reason = status.removeprefix("error ")
     if reason == status or cells(reason) <= width:
         return reason
     code, _, rest = reason.partition(" ")
+    rest = rest.replace(f"{_CODE_PREFIX}{code}: ", "", 1)
     return rest if rest and code.lstrip("-").isdigit() else reason
 
 

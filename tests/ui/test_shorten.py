@@ -38,6 +38,8 @@ def test_the_end_of_a_method_stays(method: str, width: int, short: str) -> None:
         ("tool error: Error executing tool save", 9, "✗ Error executing tool save"),
         ("error -32602 invalid params: no path", 30, "-32602 invalid params: no path"),
         ("error -32602 invalid params: no path", 29, "invalid params: no path"),
+        ("tool error: MCP error -32602: no disk", 9, "✗ no disk"),
+        ("error -32602 invalid params: MCP error -32602: no path", 29, "invalid params: no path"),
         ("error -1: no path", 9, "-1: no path"),
         ("error: no path", 9, "error: no path"),
     ],

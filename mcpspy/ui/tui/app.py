@@ -60,11 +60,14 @@ class ActionPalette(Provider):
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
-        wanted = query.lower().split()
-        for action in self._actions():
-            score = matcher.match(action.description)
-            if all(any(word.startswith(part) for word in action.words) for part in wanted):
-                score += EXACT  # Better than any letters in other words.
+        wanted, actions = query.lower().split(), list(self._actions())
+        exact = [
+            action
+            for action in actions
+            if all(any(word.startswith(part) for word in action.words) for part in wanted)
+        ]
+        for action in exact or actions:  # Better than any letters in other words.
+            score = matcher.match(action.description) + EXACT * bool(exact)
             if score > 0:
                 yield Hit(score, self._line(action, matcher.highlight(action.description)), self._run(action))
 
@@ -235,7 +238,8 @@ class McpspyApp(App[None]):
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, CommandPalette):
-            self.push_screen(Palette(id="--command-palette"))
+            hint = "Type words: stats, slow, stderr, resend … (enter: run, esc: close)"
+            self.push_screen(Palette(id="--command-palette", placeholder=hint))
 
     def action_help(self) -> None:
         from mcpspy.ui.tui.help import Group, HelpScreen, grouped

@@ -90,9 +90,13 @@ SESSION_KEYS: list[BindingType] = [
 _sessions_key = partial(key, "sessions")
 
 SESSIONS_KEYS: list[BindingType] = [
-    _sessions_key("escape", "forget", "cancel diff", "forget", "cancel diff"),
     _sessions_key("enter", "open", "open session, or all marked sessions", "open", "open"),
     _sessions_key("slash", "filter", "filter sessions", "filter", "filter"),
+    _sessions_key("e", "open('first_error')", "open session at its first error", "error", "error"),
+    _sessions_key("P", "open('problems')", "open problems of session", "problems", "problems"),
+    _sessions_key("L", "open(\"show('timeline')\")", "open timeline of session", "timeline", "timeline"),
+    _sessions_key("number_sign", "open(\"show('numbers')\")", "open statistics of session", "numbers"),
+    _sessions_key("I", "open(\"show('server')\")", "open capabilities of session", "server", "tools"),
     _sessions_key("d", "diff", "diff two sessions: press d on each, or mark both", "diff", "diff"),
     _sessions_key(
         "delete,backspace",
@@ -106,6 +110,7 @@ SESSIONS_KEYS: list[BindingType] = [
     _sessions_key("ctrl+r", "reload", "reload all sessions", "again"),
     _sessions_key("D", "demo", "record a demo session", "demo"),
     help_key("sessions"),
+    _sessions_key("escape", "forget", "cancel diff", "forget", "cancel diff"),
     _sessions_key("escape", "leave", "clear filter, then marks", "leave"),
     Binding("q", "app.quit", "quit", tooltip="quit", id="sessions.quit"),
 ]
@@ -210,6 +215,7 @@ FOOTERS: dict[str, dict[str, str]] = {
         "held.next": "next",
     },
     "failed": {"session.swap": "why"},
+    "problems": {"session.problems": "all rows"},
     "finding": {"session.swap": "why", "session.next-finding": "lint"},
     "request": {"session.swap": "open", "session.resend session.resend-edited": "resend", **_MAIN},
     "message": {
@@ -249,9 +255,14 @@ FOOTERS: dict[str, dict[str, str]] = {
         "sessions.forget": "cancel diff",
         "sessions.open": "open",
         "sessions.filter": "filter",
+        "sessions.error": "error",
+        "sessions.server": "tools",
         "sessions.diff": "diff",
         "sessions.mark": "mark",
         "sessions.delete": "delete",
+        "sessions.problems": "problems",
+        "sessions.numbers": "statistics",
+        "sessions.timeline": "timeline",
         "sessions.demo": "demo",
         "sessions.quit": "quit",
         "sessions.copy-path": "copy path",
@@ -259,6 +270,7 @@ FOOTERS: dict[str, dict[str, str]] = {
         "sessions.again": "reload",
         "app.theme": "light/dark",
     },
+    "no-sessions": {"sessions.demo": "demo", "sessions.again": "reload", "sessions.quit": "quit"},
 }
 """State of a row or session → binding ids → label in the footer, most important first. Other screens need no table:
 their footer shows the bindings with a label, in their order."""
@@ -301,6 +313,11 @@ SYNONYMS = {
     "session.zoom": "maximize fullscreen",
     "session.pair": "response request other",
     "sessions.filter": "search find query",
+    "sessions.error": "failures failed errors",
+    "sessions.problems": "wrong failures failed pending timeouts crash slow stderr",
+    "sessions.timeline": "waterfall concurrency slow gantt",
+    "sessions.numbers": "stats metrics latency slow percentiles counts",
+    "sessions.server": "tools resources prompts schemas protocol version",
     "sessions.diff": "compare",
     "sessions.again": "refresh",
     "sessions.delete": "remove",

@@ -54,8 +54,8 @@ EDGE = 7
 """Columns of the box around the text: border, padding, scrollbar."""
 
 BETWEEN = 3
-INDENT = 8
-"""Columns of the keys before a description; more keys move only their own."""
+INDENT = 11
+"""Columns of the keys before a description. Further keys of the same action are left out; a long key moves its own."""
 
 LEAST = 44
 """Least columns of a column, if there are several."""
@@ -87,8 +87,10 @@ def lines(groups: Iterable[Group]) -> list[KeyLine]:
         page += [("", ""), ("", heading)] if page else [("", heading)]
         for binding in bindings:
             assert isinstance(binding, Binding)
-            keys = " ".join(name(key) for key in binding.key.split(","))
-            page.append((keys, binding.tooltip or binding.description))
+            first, *others = map(name, binding.key.split(","))
+            for other in others:
+                first += f" {other}" if cell_len(first) + cell_len(other) < INDENT - 2 else ""
+            page.append((first, binding.tooltip or binding.description))
     return page
 
 

@@ -21,7 +21,7 @@ from mcpspy.core.recording.encode import FrameEncoder
 from mcpspy.io.recording.reader import read_header_of, summarize
 from mcpspy.io.recording.writer import Writer
 from mcpspy.ui.tui.app import McpspyApp
-from mcpspy.ui.tui.session import background
+from mcpspy.ui.tui.session import background, labels
 from mcpspy.ui.tui.session.screen import SessionScreen
 
 BOUND = 30.0
@@ -29,6 +29,9 @@ BOUND = 30.0
 
 PAUSE = 0.005
 """Seconds without work after which the effect of a key is complete."""
+
+FLASH = 8.0
+"""Seconds that a message stays in the status line: long enough to be seen on a busy machine."""
 
 REQUEST = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo"}}'
 RESULT = b'{"jsonrpc":"2.0","id":%d,"result":{}}'
@@ -58,6 +61,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(textual.app, "wait_for_idle", settled)
     monkeypatch.setattr(textual.pilot, "wait_for_idle", settled)
     monkeypatch.setattr(textual.screen, "UPDATE_PERIOD", PAUSE * 0.8)
+    monkeypatch.setattr(labels, "FLASH", FLASH)
     monkeypatch.setenv("COLORTERM", "truecolor")
 
 

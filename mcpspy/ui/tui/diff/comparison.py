@@ -186,6 +186,8 @@ class ExchangePair:
         index = self._model.index
         old, new = (
             f"at {rows.moment(index.at[row])} s, id {sanitize((index.id(row) or 'null')[:40])}"
+            if row < len(index)
+            else "no longer in the file"
             for row in (self._old, self._new)
         )
         return old, new

@@ -95,10 +95,10 @@ class HeldRows:
         here = self.here
         first = here or next(iter(connection.held.values()), None)
         host = None if first is None else self.host_timeout_of(first)
-        line = bar(
-            connection.query, len(connection.held), first, host, now=now, width=self.bar.screen.size.width - 2
-        )
-        self.bar.set_text(line, [("H goes to it", "quiet")] if first is not None and here is None else [])
+        hint = "H goes to it" if first is not None and here is None else ""
+        width = self.bar.screen.size.width - 2 - (len(hint) + 2 if hint else 0)
+        line = bar(connection.query, len(connection.held), first, host, now=now, width=width)
+        self.bar.set_text(line, [(hint, "quiet")] if hint else [])
         self.bar.display = bool(line)
         self._listing.hold(rows)
         if changed := rows.keys() ^ self._view.held:
@@ -111,6 +111,7 @@ class HeldRows:
         """Return a value that changes whenever something else must be shown."""
         here = self.here
         return (
+            connection.is_open,
             connection.query,
             len(connection.held),
             next(reversed(connection.held), 0),

@@ -192,18 +192,21 @@ def _term(field: str, text: str) -> str:
 LONG = 400
 STATS_COLUMNS = (
     Column("arrow", "", 1, 1, 0),
-    Column("what", "method", 24, LONG, 1, enough=30, shorten=cut_middle),
+    Column("what", "method", 24, LONG, 1, enough=44, shorten=cut_middle),
     Column("count", "count", 7, 9, 2, right=True),
     Column("errors", "errors", 7, 8, 3, right=True),
     Column("pending", "pending", 8, 8, 7, right=True),
-    Column("p50", "p50", 8, 8, 5, right=True),
-    Column("p95", "p95", 8, 8, 6, right=True),
+    Column("p50", "p50", 8, 8, 4, right=True),
+    Column("p95", "p95", 8, 8, 5, right=True),
     Column("most", "max", 8, 8, 4, right=True),
     Column("sent", "sent", 6, 7, 8, right=True),
     Column("back", "received", 8, 8, 9, right=True),
     Column("progress", "progress", 9, 9, 10, right=True),
-    Column("", "", 0, 1000, 0),  # Takes the rest of the line, so that the other columns stay together.
+    Column("", "", 0, 0, 0),  # Takes the rest of the line, so that the other columns stay together.
 )
+
+RARE = ("pending", "progress")
+"""Columns that are shown only if they have content, or for the sort order."""
 
 SORTABLE = [column.name for column in STATS_COLUMNS[1:-1]]
 
@@ -227,6 +230,9 @@ class StatsList(VirtualList):
         return [
             column._replace(head=column.head + mark) if column.name == sort_column else column
             for column in STATS_COLUMNS
+            if column.name not in RARE
+            or column.name == sort_column
+            or any(getattr(total, column.name) for total in self.groups[:2])
         ]
 
     def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:

@@ -16,7 +16,7 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import NOTE, NOTIFICATION, REQUEST
 from mcpspy.core.session.exchange import State
 from mcpspy.ui.session_model import SessionModel
-from mcpspy.ui.shorten import shorten_subject
+from mcpspy.ui.shorten import shorten_status, shorten_subject
 from mcpspy.ui.tui.panels.panel_screen import IncrementalBuild, PanelScreen, leaving
 from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn
 from mcpspy.ui.tui.widgets.virtual_list import MARGIN, VirtualList
@@ -201,10 +201,10 @@ _MARKS = {
 
 TIMELINE_COLUMNS = (
     Column("arrow", "", 1, 1, 0),
-    Column("what", "request", 14, LONG, 2, shorten=shorten_subject),
+    Column("what", "request", 14, LONG, 2, enough=32, shorten=shorten_subject),
     Column("latency", "latency", 8, 8, 3, right=True),
     Column("mark", "", 1, 1, 0),
-    Column("bar", "", 10, 1000, 1),
+    Column("bar", "", 10, 1000, 1, enough=28),
 )
 
 
@@ -302,6 +302,8 @@ class TimelineScreen(PanelScreen[int | None]):
         self._wanted = row
         self._followed = 0
         self._drawn: object = None
+        self._known: tuple[object, str] = (None, "")
+        """Row and state of a request → the reason of its failure, read from its response."""
         self._generation = self.timeline.generation
 
     @property
@@ -397,6 +399,16 @@ class TimelineScreen(PanelScreen[int | None]):
     def _show_window(self, window: TimeWindow) -> None:
         self._list.window = window
 
+    def _reason(self, row: int) -> str:
+        """Return why a request failed; empty if it did not."""
+        model = self._model
+        state = model.index.state(row) or State.PENDING
+        key = (model.generation, row, state)
+        if self._known[0] != key:
+            text = "" if state in _MARKS else rows.exchange_row(model.shown(row), (0, None), 0.0).status
+            self._known = key, shorten_status(text, LONG)
+        return self._known[1]
+
     def _update_status(self) -> None:
         timeline, window, span = self.timeline, self.window, self.window.span
         right: list[Piece] = [(f"{len(timeline):,} requests", None)]
@@ -407,6 +419,8 @@ class TimelineScreen(PanelScreen[int | None]):
             right = [(f"peak concurrency {timeline.peak:,} (at {peak})", None), (" · ", rows.QUIET), *right]
             depth = timeline.depths[cursor]
             below = [(f"started at {label(timeline.begin_of(cursor), span)}, concurrency {depth:,}", None)]
+            if reason := self._reason(timeline.rows[cursor]):
+                below = [(reason, rows.BAD), (" · ", rows.QUIET), *below]
         if (behind := self.progress(timeline.processed))[0]:
             below = [behind]
         whole = " (whole session)" if self._is_whole is not False else f" of {label(self._total, span)}"

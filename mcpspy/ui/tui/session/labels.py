@@ -220,10 +220,14 @@ class StatusBar(SplitLine):
         self._flash, self._until = text, time.monotonic() + FLASH
 
     def show_status(self, sentence: Piece, where: list[Piece]) -> None:
-        """Show the temporary message or else the status, and the position."""
+        """Show the temporary message or else the status, and the position if the message leaves space for it."""
         if time.monotonic() > self._until:
             self._flash = ""
-        self.set_text([(self._flash, None)] if self._flash else [sentence], where)
+        needs = cell_len(self._flash) + sum(cell_len(text) for text, _ in where) + 4
+        self.set_text(
+            [(self._flash, None)] if self._flash else [sentence],
+            [] if self._flash and 0 < self.size.width < needs else where,
+        )
 
 
 TITLE = "title"

@@ -105,16 +105,20 @@ class MessageList(VirtualList):
         }
         kept = {column.name: column for column in columns if column.name not in left_out}
         kept["time"] = kept["time"]._replace(least=wide, most=wide)
-        if not (index.wrong or index.effects):
-            kept["status"] = kept["status"]._replace(enough=0)
         if index.is_over:  # No latency has an ellipsis.
             kept["latency"] = kept["latency"].needing(8)
         return [self._sorted(column) for column in kept.values()]
 
     def growing(self, index: int) -> Iterable[tuple[str, str]]:
-        """Yield method, target and id. Without a target, a method also uses the column of the targets."""
+        """Yield method, target, id and status. Without a target, a method also uses the column of the targets.
+
+        A notification uses the columns up to the size, which it leaves empty.
+        """
         columns = self._model.index
-        if index >= len(self.view) or columns.what[row := self.view.rows[index]] & 7 in WHOLE:
+        if index >= len(self.view) or columns.what[row := self.view.rows[index]] & 7 in {
+            *WHOLE,
+            NOTIFICATION,
+        }:
             return
         method, subject = (
             columns.texts[columns.method[row]][:LONG],
@@ -124,8 +128,10 @@ class MessageList(VirtualList):
             yield "method", method
             yield "subject", subject
         else:
+            yield "method", method[: SHORT_METHOD - 1]
             yield "subject", method[SHORT_METHOD:]
         yield "id", (columns.id(row) or "")[:LONG]
+        yield "status", shorten_status(self._row_text(row).status, LONG)
 
     def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:
         if index >= len(self.view):  # The file was just truncated, and the old rows are still shown.

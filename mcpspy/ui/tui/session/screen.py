@@ -62,8 +62,8 @@ class SessionScreen(SessionBase):
     # Not CSS: Textual would parse all styles again.
     DEFAULT_CSS = """
     SessionScreen.-wide Panes { layout: horizontal; }
-    SessionScreen.-wide Panes > VirtualList { width: 3fr; }
-    SessionScreen.-wide Panes > DetailPane { width: 2fr; border-top: none; border-left: solid $panel; }
+    SessionScreen.-wide Panes > VirtualList { width: 16fr; }
+    SessionScreen.-wide Panes > DetailPane { width: 9fr; border-top: none; border-left: solid $panel; }
     SessionScreen.-wide Panes > DetailPane:focus-within { border-top: none; border-left: heavy $primary; }
     """
 
@@ -71,10 +71,11 @@ class SessionScreen(SessionBase):
 
     HELP_NAME = "session"
 
-    def __init__(self, *summaries: Summary, row: int | None = None) -> None:
-        """Show one session, or several merged, with the cursor on `row`."""
+    def __init__(self, *summaries: Summary, row: int | None = None, then: str = "") -> None:
+        """Show one session, or several merged, with the cursor on `row`; once they are read, run the action `then`."""
         super().__init__()
         self._wanted = row
+        self._then = then
         self.loader = open_loader(summaries)
         self.view = FilteredView(self.loader.model)
         self.lint_pass = LintPass(self.loader.model, self.loader.origin)
@@ -181,6 +182,7 @@ class SessionScreen(SessionBase):
         if row is None or row >= len(index):
             return ("session",)
         states = ["held"] if self.held_rows.here is not None else []
+        states += ["problems"] if self.filter.problems else []
         if self.focused is not self.listing:
             return *states, "message", "session"
         answer = index.answer(row) if self.view.options.exchanges else None
@@ -259,6 +261,13 @@ class SessionScreen(SessionBase):
             self._navigation.next_of(chain(index.wrong, index.crashes), step),
             f"no error or protocol issue {WAY[step]}",
         )
+
+    def action_first_error(self) -> None:
+        index = self.loader.model.index
+        if index.wrong or index.crashes:
+            self.listing.select(0)
+        if "failed" not in self.footer:
+            self.action_error(1)
 
     def action_finding(self, step: int) -> None:
         self.background.force_lint()
@@ -462,6 +471,9 @@ class SessionScreen(SessionBase):
         if self._wanted is not None and self.view.processed > self._wanted:
             wanted, self._wanted = self._wanted, None
             self.go(wanted, "")
+        if self._then and len(self.view) and not (self.loader.is_behind or self.view.is_behind):
+            self.call_later(self.run_action, self._then)
+            self._then = ""
         self._update_status()
         self.panes.look()
 

@@ -44,8 +44,6 @@ class SessionsScreen(Screen[None]):
 
     HELP_NAME = "sessions"
 
-    footer = ("sessions",)
-
     AUTO_FOCUS = "#list"
 
     def __init__(self, catalog: Catalog) -> None:
@@ -62,6 +60,7 @@ class SessionsScreen(Screen[None]):
         self._flash: Piece | None = None
         self._flash_until = 0.0
         self._title = SplitLine(id="title")
+        self._keys = KeyFooter()
         self._list = SessionList(self._counts.of, id="list")
         self._bar = SessionFilterBar()
         self._status = SplitLine(id="status", classes="-soft")
@@ -71,7 +70,7 @@ class SessionsScreen(Screen[None]):
         yield self._list
         yield self._bar
         yield self._status
-        yield KeyFooter()
+        yield self._keys
 
     def on_mount(self) -> None:
         self._update_status()
@@ -83,12 +82,17 @@ class SessionsScreen(Screen[None]):
             with suppress(WorkerError):
                 await self._demo.wait()
 
+    @property
+    def footer(self) -> tuple[str, ...]:
+        return ("sessions",) if self._list.count else ("no-sessions",)
+
     def on_screen_resume(self) -> None:
         self._wanted.set()
 
-    def action_open(self) -> None:
+    def action_open(self, then: str = "") -> None:
+        """Open the session, and run an action of its screen once it is read."""
         if wanted := self._list.wanted:
-            self._open(*wanted)
+            self._open(*wanted, then=then)
 
     def action_filter(self) -> None:
         self._bar.open()
@@ -142,10 +146,10 @@ class SessionsScreen(Screen[None]):
         pair = SessionPair(old, new)
         self.app.push_screen(DiffScreen(pair, lambda session, row: self._open(session, row=row)))
 
-    def _open(self, *sessions: Summary, row: int | None = None) -> None:
+    def _open(self, *sessions: Summary, row: int | None = None, then: str = "") -> None:
         from mcpspy.ui.tui.session.screen import SessionScreen
 
-        self.app.push_screen(SessionScreen(*sessions, row=row))
+        self.app.push_screen(SessionScreen(*sessions, row=row, then=then))
 
     def action_delete(self) -> None:
         wanted = self._list.wanted
@@ -270,6 +274,8 @@ class SessionsScreen(Screen[None]):
         self._update_status()
 
     def _update_status(self) -> None:
+        if self._keys.is_attached:  # Else the screen is being closed.
+            self._keys.show_state()
         self._title.set_text(*title(self._list.count, self._sessions, len(self._list.marked)))
         is_choosing = self._list.compared is not None
         self._status.set_text([self._status_line()], [] if is_choosing else about(self._list.chosen))

@@ -118,7 +118,10 @@ class Column(NamedTuple):
     """The column with the highest rank is removed first when space is short."""
     right: bool = False
     enough: int = 0
-    """Width that it needs before a column of the rank `EXTRA` or a higher one is shown."""
+    """Width that it needs before a column of the rank `EXTRA` or a higher one is shown.
+
+    Where space is short, columns for which this is more than `least` grow first.
+    """
     shorten: Callable[[str, int], str] = cut
 
     def needing(self, width: int) -> Column:
@@ -147,24 +150,35 @@ def gap_at(width: int) -> int:
 
 
 def share(columns: Sequence[Column], width: int) -> list[PlacedColumn]:
-    """Return the columns that fit, with their widths; columns that can grow share the remaining space evenly."""
+    """Return the columns that fit, with their widths; of the columns that can grow, the narrowest grows first.
+
+    The last column takes the rest, unless it is right-aligned.
+    """
     gap = gap_at(width)
     kept = list(columns)
     while len(kept) > 1:
         last = max(kept, key=lambda column: column.rank)
-        wanted = (max(c.least, c.enough if last.rank >= EXTRA else 0) for c in kept)
+        wanted = (max(c.least, c.enough if last.rank >= EXTRA and c is not last else 0) for c in kept)
         if sum(wanted) + gap * (len(kept) - 1) <= width:
             break
         kept.remove(last)
     widths = [column.least for column in kept]
     left = width - sum(widths) - gap * (len(kept) - 1)
-    for limits in ([column.enough for column in kept], [column.most for column in kept]):
+    for limits in (
+        [column.enough for column in kept],
+        [c.most if c.enough > c.least or width >= ROOMY else c.least for c in kept],
+        [column.most for column in kept],
+    ):
         while left > 0 and (growing := [i for i, limit in enumerate(limits) if widths[i] < limit]):
-            step = max(left // len(growing), 1)
-            for index in growing[:left]:
-                more = min(step, limits[index] - widths[index], left)
-                widths[index] += more
-                left -= more
+            lowest = min(widths[i] for i in growing)
+            level = [i for i in growing if widths[i] == lowest]
+            ends = [limits[i] for i in level] + [widths[i] for i in growing if widths[i] > lowest]
+            step = max(min(min(ends) - lowest, left // len(level)), 1)
+            for index in level[:left]:
+                widths[index] += step
+                left -= step
+    if kept and not kept[-1].right:
+        widths[-1] += max(left, 0)
     return [PlacedColumn(column, min(wide, max(width, 0))) for column, wide in zip(kept, widths, strict=True)]
 
 
@@ -213,14 +227,14 @@ def fitted(pieces: Sequence[Piece], width: int) -> list[Piece]:
     return kept
 
 
-_METHOD = Column("method", "method", 10, 40, 1, enough=10, shorten=elide)
+_METHOD = Column("method", "method", 12, 40, 1, enough=12, shorten=elide)
 _SUBJECT = Column("subject", "target", 8, 400, 3, enough=16, shorten=shorten_subject)
-_ID = Column("id", "id", 4, LONGEST_ID, 6, shorten=tail)
+_ID = Column("id", "id", 4, LONGEST_ID, 6, enough=LONGEST_ID, shorten=tail)
 _STATUS = Column("status", "status", 10, 400, 2, enough=30)
 
 MESSAGES = (
     Column("time", "time", 5, 7, 5, right=True),
-    Column("stream", "client", 6, 16, 8),
+    Column("stream", "client", 6, 16, 8, enough=12),
     Column("finding", "", 1, 1, 0),
     Column("arrow", "", 1, 1, 0),
     _METHOD,
@@ -243,13 +257,13 @@ EXCHANGES = (
 SESSIONS = (
     Column("state", "state", 7, 7, 0),
     Column("name", "name", 12, 60, 1, enough=24),
-    Column("server", "server", 12, 60, 7, enough=24),
+    Column("server", "server", 14, 60, 7, enough=24),
     Column("client", "client", 12, 60, 8, enough=20),
     Column("revision", "revision", 10, 10, 9),
-    Column("started", "started", 12, 12, 6),
+    Column("started", "started", 12, 12, 5),
     Column("messages", "messages", 8, 8, 4, right=True),
     Column("errors", "errors", 6, 6, 2, right=True),
     Column("issues", "issues", 6, 6, 3, right=True),
-    Column("pending", "pending", 7, 7, 5, right=True),
+    Column("pending", "pending", 7, 7, 6, right=True),
     Column("exit", "exit", 7, 12, 5),
 )

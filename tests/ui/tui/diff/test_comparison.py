@@ -143,5 +143,6 @@ async def test_an_exchange_missing_from_the_file_is_an_error() -> None:
     with pytest.raises(CannotStart, match="no longer in the file"):
         await ExchangePair(lines.log, 0, 4).compare(DiffOptions())
     lines.log.begin_again(HEADER)
+    assert ExchangePair(lines.log, 0, 4).titles == ("no longer in the file", "no longer in the file")
     with pytest.raises(CannotStart):
         await ExchangePair(lines.log, 0, 4).compare(DiffOptions())

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
+import pytest
 from textual.widgets import TextArea
 
 from mcpspy.io.recording.reader import RecordingState
 from mcpspy.ui.tui.diff.screen import DiffScreen
+from mcpspy.ui.tui.intercept.connection import InterceptConnection
 from tests.ui.tui.intercept.conftest import call, result
 from tests.ui.tui.test_first_use import open_session, press
 
@@ -197,3 +200,23 @@ async def test_a_call_is_sent_again_with_another_argument_by_keys_that_the_scree
         assert message["params"] == {"name": "forecast", "arguments": {"days": 1, "city": "Oslo"}}
         session.say("server", result(message["id"], "sun"))
         await screen.shows('"rain" → "sun"')
+
+
+async def test_the_keys_to_resend_appear_as_soon_as_the_session_is_reached(
+    opened: Any, reached: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_ready, connect = asyncio.Event(), InterceptConnection._connect
+
+    async def connect_later(connection: InterceptConnection) -> None:
+        await is_ready.wait()
+        await connect(connection)
+
+    monkeypatch.setattr(InterceptConnection, "_connect", connect_later)
+    async with reached() as session, opened(session.path, size=SIZE) as screen:
+        session.say("client", call(1, "forecast", city="Oslo"))
+        session.say("server", result(1, "rain"))
+        await screen.shows("3/3")
+        await screen.until(lambda: " ok" in screen.selected and "i intercept" in screen.lines[-1])
+        assert "resend" not in screen.lines[-1]
+        is_ready.set()
+        await screen.until(lambda: "r R resend" in screen.lines[-1])

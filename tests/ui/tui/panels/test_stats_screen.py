@@ -29,17 +29,24 @@ async def test_groups_are_listed_below_the_total() -> None:
             "method",
             "count↓",
             "errors",
-            "pending",
             "p50",
             "p95",
             "max",
             "sent",
             "received",
-            "progress",
         ]
         assert total.split()[:6] == ["▸", "→", "all", "requests", "3", "1"]
-        assert often.split()[1:8] == ["tools/call", "often", "2", "·", "·", "100.0", "ms"]
+        assert often.split()[1:8] == ["tools/call", "often", "2", "·", "100.0", "ms", "200.0"]
         assert slow.split()[1:5] == ["tools/call", "slow", "1", "1"]
+
+
+async def test_pending_requests_have_a_column_only_if_there_are_any() -> None:
+    lines = called()
+    async with alone(StatsScreen(lines.log), (140, 12)) as shown:
+        await shown.shows("3 requests")
+        assert "pending" not in shown.lines[1]
+        lines.call(9, 5.0)
+        await shown.shows("4 requests", "pending")
 
 
 async def test_s_sorts_by_the_next_column_and_capital_s_reverses() -> None:

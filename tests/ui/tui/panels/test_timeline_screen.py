@@ -28,6 +28,10 @@ async def test_each_exchange_is_a_bar_below_the_axis() -> None:
         assert first[left:].rstrip() == "█" * width
         assert "10.00 s" in first
         assert (" ! " in second, " ! " in first) == (True, False)
+        await shown.press("k")
+        await shown.shows("-32602 invalid params: no · started at 2")
+        await shown.press("k")
+        await shown.until(lambda: "invalid params" not in shown.text)
         bar = second[left:].rstrip()
         assert len(bar) - len(bar.lstrip()) == int(width * 0.2)
         assert third.rstrip().endswith("▸")

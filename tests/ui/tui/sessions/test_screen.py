@@ -18,6 +18,7 @@ from mcpspy.ui.tui.session.screen import SessionScreen
 from mcpspy.ui.tui.sessions import screen as module
 from mcpspy.ui.tui.sessions.session_list import SessionList
 from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
+from tests.ui.tui.conftest import ERROR, REQUEST
 
 Make = Callable[..., Path]
 
@@ -59,6 +60,17 @@ async def test_an_empty_folder_names_another_one_with_a_live_session(
         await screen.shows("1 session")
         path.unlink()
         await screen.shows("No sessions yet")
+
+
+async def test_keys_that_need_a_session_are_shown_only_if_there_is_one(
+    opened: Any, make_recording: Make
+) -> None:
+    async with opened() as screen:
+        await screen.until(
+            lambda: screen.lines[-1].split()[:6] == ["D", "demo", "ctrl-r", "reload", "q", "quit"]
+        )
+        make_recording()
+        await screen.until(lambda: screen.lines[-1].startswith(" enter open  / filter  e error  I tools"))
 
 
 async def test_an_empty_folder_shows_instructions(opened: Any, tmp_path: Path) -> None:
@@ -108,6 +120,44 @@ async def test_a_second_click_opens(opened: Any, make_recording: Make) -> None:
         await screen.shows("1 session")
         await screen.pilot.click(SessionList, offset=(5, 1), times=2)
         await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
+
+
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        ("e", "error -32602 invalid params: no"),
+        ("P", "problems"),
+        ("L", "peak concurrency"),
+        ("number_sign", "all requests"),
+        ("I", "Tools: not listed"),
+    ],
+)
+async def test_keys_of_a_session_open_it_from_the_list(
+    opened: Any, make_recording: Make, key: str, shown: str
+) -> None:
+    make_recording()
+    async with opened() as screen:
+        await screen.shows("exit 0")
+        await screen.press(key)
+        await screen.shows(shown)
+        assert isinstance(screen.app.screen_stack[1], SessionScreen)
+
+
+@pytest.mark.parametrize("count", [0, 3])
+async def test_e_goes_to_the_first_error_of_a_live_session(opened: Any, live: Any, count: int) -> None:
+    for number in range(count):
+        live.say("client", REQUEST % number)
+        live.say("server", ERROR % number)
+    live.calls(10, 90)
+    async with opened() as screen:
+        await screen.shows("● live")
+        await screen.press("e")
+        await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
+        if count:
+            await screen.until(lambda: screen.cursor == 0 and not screen.session.listing.follow)
+        else:
+            await screen.shows("no error or protocol issue below")
+            assert screen.session.listing.follow
 
 
 async def test_enter_opens_all_marked_sessions_as_one(opened: Any, make_recording: Make) -> None:

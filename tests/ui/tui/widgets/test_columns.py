@@ -61,8 +61,15 @@ def test_the_status_takes_the_space_that_names_do_not_need() -> None:
 
 
 def test_the_errors_of_a_session_stay_longest() -> None:
-    assert names(SESSIONS, 80) == ["state", "name", "messages", "errors", "issues", "pending", "exit"]
+    assert names(SESSIONS, 76) == ["state", "name", "started", "messages", "errors", "issues", "exit"]
     assert names(SESSIONS, 45) == ["state", "name", "messages", "errors", "issues"]
+
+
+def test_the_server_of_a_session_is_shown_where_there_is_space_for_it() -> None:
+    ended = tuple(column for column in SESSIONS if column.name != "pending")
+
+    assert "server" in names(ended, 106), "110 columns without mark and scrollbar"
+    assert "server" in names(SESSIONS, 116), "120 columns, with a live session"
 
 
 def line(width: int, *cells: str) -> str:
