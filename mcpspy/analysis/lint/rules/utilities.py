@@ -10,6 +10,7 @@ from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.rules.content import LISTS, listed_of
 from mcpspy.analysis.lint.rules.stateless import CALL, DONE
+from mcpspy.analysis.lint.shapes import reports
 from mcpspy.analysis.lint.state import KEPT
 from mcpspy.core.protocol.message import decoded, text
 from mcpspy.core.protocol.spec import MODERN, SERVER
@@ -121,12 +122,9 @@ def token_in_use(event: LintEvent) -> Iterable[Report]:
         _CALL % 2 + '< {"method":"notifications/progress","params":{"progressToken":"t"}}\n' + _RESULT % 2,
     ),
 )
-def number(event: LintEvent) -> Iterator[Report]:
+def number(event: LintEvent) -> Iterable[Report]:
     """`progress` must be a number, and `total` too if present. Put text into `message`."""
-    for name in ("progress", "total"):
-        value = event.params.get(name)
-        if (value is not None or name == "progress") and not is_number(value):
-            yield Report(f"{name} is not a number", value)
+    return event.violations("LIFE305")
 
 
 @by_level.warning(
@@ -207,13 +205,14 @@ def endless(event: LintEvent) -> Iterator[Report]:
 @listing.error(
     "DATA503",
     "nextCursor that is not a string",
+    about=None,
+    only=reports("DATA503"),
     valid=_FIRST,
     invalid=(_PAGE % ("", ',"nextCursor":null'), _PAGE % ("", ',"nextCursor":2')),
 )
-def cursor(event: LintEvent) -> Iterator[Report]:
+def cursor(event: LintEvent) -> Iterable[Report]:
     """`nextCursor` must be a string, or be omitted. TypeScript clients reject the whole list if it is `null`."""
-    if "nextCursor" in event.result and not isinstance(event.result["nextCursor"], str):
-        yield Report("nextCursor is not a string: omit it", event.result["nextCursor"])
+    return event.violations("DATA503")
 
 
 @listing.error(
