@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 
 from mcpspy.core.jsontools import one_line, replaced
 from mcpspy.core.mock import responses
@@ -30,7 +31,7 @@ from mcpspy.io.client.base import INITIALIZE_ID, INITIALIZED, with_mcpspy_id
 from mcpspy.io.client.http import HttpConnection, open_http
 from mcpspy.io.http.listener import stop_on_signals
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
-from mcpspy.io.stdio.lines import END, StdoutWriter, read_lines
+from mcpspy.io.stdio.lines import END, Backlog, StdoutWriter, read_lines
 
 SUBSCRIPTION = "subscriptions/listen"
 """A request that stays open by design (2026-07-28), so the bridge does not wait for its response at the end."""
@@ -41,7 +42,7 @@ DRAIN = 10.0
 NOT_FOUND = 404
 
 MAX_QUEUED = 1 << 20
-"""Bytes that may be queued for the host before the server has to wait."""
+"""Bytes that may be queued for the host before the server has to wait, and for the server before the host has to."""
 
 
 class BridgedRequest:
@@ -270,8 +271,15 @@ async def _serve(options: BridgeOptions) -> int:
         bridge.pause(is_full=output.waiting > MAX_QUEUED)
 
     bridge = Bridge(options.address, recorder, write)
-    read_lines(lambda line: loop.call_soon_threadsafe(lines.put_nowait, line))
-    forwarding = asyncio.ensure_future(_forward_lines(bridge, lines))
+    backlog = Backlog(MAX_QUEUED)
+
+    def read(line: bytes | None) -> None:
+        with suppress(RuntimeError):  # The loop is closed: the bridge has ended.
+            loop.call_soon_threadsafe(lines.put_nowait, line)
+        backlog.add(len(line or b""))
+
+    read_lines(read)
+    forwarding = asyncio.ensure_future(_forward_lines(bridge, lines, backlog))
     try:
         await asyncio.wait((forwarding, stopped), return_when=asyncio.FIRST_COMPLETED)
         code = stopped.result() if stopped.done() else 0
@@ -285,8 +293,9 @@ async def _serve(options: BridgeOptions) -> int:
     return code
 
 
-async def _forward_lines(bridge: Bridge, lines: asyncio.Queue[bytes | None]) -> None:
+async def _forward_lines(bridge: Bridge, lines: asyncio.Queue[bytes | None], backlog: Backlog) -> None:
     while (line := await lines.get()) is not END:
         if line.strip():
             await bridge.forward(line)
+        backlog.remove(len(line))
     await bridge.drain()

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from mcpspy.errors import CannotStart
 from mcpspy.io import bridge as module
-from mcpspy.io.bridge import Bridge
+from mcpspy.io.bridge import MAX_QUEUED, Bridge
 from mcpspy.io.client import (
     ConnectionEnded,
     ExchangeLost,
@@ -330,3 +330,36 @@ async def test_the_program_outlives_a_session_and_ends_with_stdin(tmp_path: Path
     recording = Recording(tmp_path / "r.jsonl")
     assert recording.state is RecordingState.ENDED
     assert recording.header.upstream == url
+
+
+async def test_a_host_waits_while_the_server_does_not_answer_its_initialize(tmp_path: Path) -> None:
+    taken = asyncio.Event()
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        await request.read()
+        taken.set()
+        await asyncio.Event().wait()
+        return web.Response()
+
+    with listening("127.0.0.1", 0, "-") as listener:
+        async with accepting(handle, listener):
+            url = origin("127.0.0.1", listener) + "/mcp"
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "mcpspy", "bridge", "--upstream", url, "--no-record"),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+            assert process.stdin is not None
+            process.stdin.write(HELLO + b"\n")
+            await asyncio.wait_for(taken.wait(), 20)
+            filler = line(method="notifications/x", params={"text": "x" * (1 << 16)}) + b"\n"
+            written, is_read = 0, True
+            while is_read and written < 100 << 20:
+                process.stdin.write(filler)
+                written += len(filler)
+                draining = asyncio.ensure_future(process.stdin.drain())
+                is_read = bool((await asyncio.wait((draining,), timeout=1))[0])
+            assert written < 8 * MAX_QUEUED
+            process.kill()
+            await process.wait()
+            await asyncio.gather(draining, return_exceptions=True)
