@@ -6,8 +6,8 @@ Owns the notation of `tables/REVISION.txt`, where each table extends the one of 
                                      `[T]` (list), `{T}` (object with values T), `object`, `any`
     Name = /PATTERN/ CODE "words"    a string of this form; an ECMA-262 pattern, which `$` ends only at the end
     Name  PAGE  CODE                 an object; its members follow, each `name other?  TYPE  CODE` (`?`: optional)
-    Name by MEMBER = DEFAULT  PAGE   an object whose shape depends on a member: `value  Name` for each value
-    Name has  PAGE                   an object whose shape depends on its members: `member  Name`
+    Name by MEMBER = DEFAULT  PAGE   an object whose shape depends on the value of a member: `value  Name` for each
+    Name by *  PAGE                  an object whose shape depends on which member it has: `member  Name` for each
     request METHOD, notification METHOD, result METHOD    params and results; without a method, of all
     + Name, - name, - *              includes the members of another object; removes a member, or all
     any of NAMES  CODE               at least one of these members is there
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cache
 from pkgutil import get_data
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 MOST = 1000
 """Maximum number of reported violations of one message."""
 
-DEFAULT = {"params": "DATA101", "result": "DATA102"}
-"""Codes of violations without one in the table."""
+DEFAULT = "DATA101", "DATA102"
+"""Codes of violations without one in the table: in params, and in results."""
 
 SHAPED = (EventKind.REQUEST, EventKind.NOTIFICATION, EventKind.RESULT)
 """The events with a shape."""
@@ -44,27 +44,22 @@ SHAPED = (EventKind.REQUEST, EventKind.NOTIFICATION, EventKind.RESULT)
 KINDS = {EventKind.REQUEST: "request", EventKind.NOTIFICATION: "notification", EventKind.RESULT: "result"}
 
 _WORDS = {"string": "a string", "object": "an object", "array": "a list", "number": "a number", "integer": "an integer", "boolean": "a boolean", "null": "null"}  # fmt: skip
-_FORM = re.compile(r'(\S+) = /(.+)/ (\w+) "(.+)"')
-_RANGE = re.compile(r"(\w+) (\d+)\.\.(\d+)?")
+_HEADING = re.compile(r"(\S+(?: \S+)??)(?: by (\S+)(?: = (\S+))?)?  (\S+)(?:  (\w+))?")
 
 
+@dataclass
 class _Object:
     """An object of a table."""
 
-    def __init__(self) -> None:
-        self.page = self.code = self.by = self.default = ""
-        self.members: dict[str, tuple[str, bool, str]] = {}
-        """Name → type, True if it is required, code."""
-        self.included: list[str] = []
-        self.removed: set[str] = set()
-        self.any_of: list[tuple[list[str], str]] = []
-
-    def copy(self) -> _Object:
-        other = _Object()
-        other.page, other.code, other.by, other.default = self.page, self.code, self.by, self.default
-        other.members, other.included = dict(self.members), list(self.included)
-        other.removed, other.any_of = set(self.removed), list(self.any_of)
-        return other
+    page: str = ""
+    code: str = ""
+    by: str = ""
+    default: str = ""
+    members: dict[str, tuple[str, bool, str]] = field(default_factory=dict)
+    """Name → type, True if it is required, code."""
+    included: list[str] = field(default_factory=list)
+    removed: set[str] = field(default_factory=set)
+    any_of: list[tuple[list[str], str]] = field(default_factory=list)
 
     def add(self, line: str) -> None:
         names, kind, code = (*re.split("  +", line), "", "")[:3]
@@ -86,119 +81,95 @@ class Table:
     """The shapes of one revision."""
 
     def __init__(self, revision: str) -> None:
-        earlier = REVISIONS.index(revision) - 1
-        before = table(REVISIONS[earlier]) if earlier >= 0 else None
-        self.aliases: dict[str, str] = dict(before.aliases) if before else {}
-        self.objects: dict[str, _Object] = (
-            {name: each.copy() for name, each in before.objects.items()} if before else {}
-        )
-        self._schemas: dict[str, dict[str, Any]] = {}
-        written = get_data(__package__, f"tables/{revision}.txt")
-        assert written is not None
+        self.aliases: dict[str, str] = {}
+        self.objects: dict[str, _Object] = {}
         latest = _Object()
-        for line in written.decode().splitlines():
+        for line in (line for each in REVISIONS if each <= revision for line in _lines(each)):
             if line.startswith("  "):
                 latest.add(line.strip())
-            elif " = /" in line or (" = " in line and " by " not in line):
-                name, _, kind = line.partition(" = ")
-                self.aliases[name] = kind if kind[0] != "/" else line
+            elif (heading := _HEADING.fullmatch(line)) is not None:
+                name, by, default, page, code = heading.groups()
+                latest = self.objects.setdefault(name, _Object())
+                latest.page, latest.code = page, code or latest.code
+                latest.by, latest.default = by or latest.by, default or latest.default
             elif line and line[0] != "#":
-                latest = self._heading(line)
+                name, _, self.aliases[name] = line.partition(" = ")
+        self.schema = cache(self._schema)
+        """Return the JSON Schema of an object; `x-` members have what codes and messages are made from."""
 
-    def _heading(self, line: str) -> _Object:
-        words, page, code = (*re.split("  +", line), "", "")[:3]
-        name, _, rest = words.partition(" by ")
-        name = name.removesuffix(" has")
-        found = self.objects.setdefault(name, _Object())
-        found.page, found.code = page, code or found.code
-        found.by, _, found.default = rest.partition(" = ") if rest else (found.by, "", found.default)
-        if words.endswith(" has"):
-            found.by = "*"
-        return found
-
-    def schema(self, name: str) -> dict[str, Any]:
-        """Return the JSON Schema of an object; `x-` members have what messages and codes are made from."""
-        found = self._schemas.get(name)
-        if found is None:
-            found = self._schemas[name] = self._schema(name, self.objects[name])
-        return found
-
-    def _schema(self, name: str, given: _Object) -> dict[str, Any]:
+    def _schema(self, name: str) -> dict[str, Any]:
+        given = self.objects[name]
         if given.by:
             return self._variants(name, given)
         properties: dict[str, Any] = {}
-        required: list[str] = []
+        required: dict[str, bool] = {}
         conditions: list[dict[str, Any]] = []
-        for included in given.included:
-            part = self.schema(included)
-            code = part.get("x-code")
-            for member, schema in part.get("properties", {}).items() if "x-by" not in part else ():
-                properties[member] = {**({"x-member": code} if code else {}), **schema}
-            required += part.get("required", []) if "x-by" not in part else []
-            conditions += [part] if "x-by" in part else part.get("allOf", [])
+        for part in map(self.schema, given.included):
+            if "x-by" in part:
+                conditions.append(part)
+                continue
+            for member, schema in part["properties"].items():
+                properties[member] = {"x-member": part["x-code"], **schema}
+            required |= dict.fromkeys(part["required"], True)
+            conditions += part["allOf"]
         for member, (kind, is_required, code) in given.members.items():
             properties[member] = {**self._type(kind), **({"x-member": code} if code else {})}
-            required = [each for each in required if each != member] + ([member] if is_required else [])
+            required[member] = is_required
         for member in given.removed:
             properties.pop(member, None)
+            required.pop(member, None)
         for names, code in given.any_of:
-            conditions.append({"anyOf": [{"required": [name]} for name in names], "x-code": code})
+            conditions.append({"anyOf": [{"required": [each]} for each in names], "x-code": code})
         return {
             "type": "object",
             "properties": properties,
-            "required": [member for member in dict.fromkeys(required) if member not in given.removed],
-            **({"allOf": conditions} if conditions else {}),
-            **({"x-code": given.code} if given.code else {}),
+            "required": [member for member, is_required in required.items() if is_required],
+            "allOf": conditions or [True],
+            "x-code": given.code,
         }
 
     def _variants(self, name: str, given: _Object) -> dict[str, Any]:
-        by, values = given.by, list(given.members)
-        schema: dict[str, Any] = {
-            "type": "object",
-            "x-by": by,
-            "allOf": [],
-            **({"x-code": given.code} if given.code else {}),
-        }
-        if by == "*":
-            schema["anyOf"] = [{"required": [name]} for name in values]
-        else:
-            schema["properties"] = {by: {"enum": values, "x-values-of": name}}
-            schema["required"] = [] if given.default else [by]
+        by, cases = given.by, []
         for value, (kind, _, _) in given.members.items():
-            has = [value] if by == "*" else [] if value == given.default else [by]
-            condition: dict[str, Any] = {"type": "object", "required": has}
-            if by != "*":
-                condition["properties"] = {by: {"const": value}}
-            schema["allOf"].append({"if": condition, "then": self.schema(kind)})
-        return schema
+            case: dict[str, Any] = {"type": "object"}
+            if by == "*":
+                case["required"] = [value]
+            else:
+                case |= {
+                    "properties": {by: {"const": value}},
+                    "required": [by] if value != given.default else [],
+                }
+            cases.append({"if": case, "then": self.schema(kind)})
+        schema = {"type": "object", "allOf": cases, "x-by": by, "x-code": given.code}
+        if by == "*":
+            return {**schema, "anyOf": [{"required": [value]} for value in given.members]}
+        enum = {"enum": list(given.members), "x-values-of": name}
+        return {**schema, "properties": {by: enum}, "required": [] if given.default else [by]}
 
     def _type(self, text: str) -> dict[str, Any]:
+        if text[0] == "/":
+            pattern, _, rest = text[1:].rpartition("/ ")
+            code, _, words = rest.partition(" ")
+            return {"type": "string", "pattern": pattern, "x-pattern": code, "x-words": words.strip('"')}
         options = _options(text)
         if options[0][0] == '"':
             return {"enum": [option[1:-1] for option in options]}
         if len(options) > 1:
             schemas = {schema["type"]: schema for schema in map(self._type, options)}
-            special = {kind: schema for kind, schema in schemas.items() if len(schema) > 1}
-            cases = [{"if": {"type": kind}, "then": schema} for kind, schema in special.items()]
-            return {"type": list(schemas), **({"allOf": cases} if cases else {})}
+            cases = [{"if": {"type": kind}, "then": schema} for kind, schema in schemas.items()]
+            return {"type": list(schemas), "allOf": cases}
         if text[0] == "[":
             return {"type": "array", "items": self._type(text[1:-1])}
         if text[0] == "{":
             return {"type": "object", "additionalProperties": self._type(text[1:-1])}
-        if (form := _FORM.fullmatch(alias := self.aliases.get(text, ""))) is not None:
-            return {"type": "string", "pattern": form[2], "x-pattern": form[3], "x-words": form[4]}
-        if alias:
-            return self._type(alias)
+        if text in self.aliases:
+            return self._type(self.aliases[text])
         if text in self.objects:
             return self.schema(text)
-        if (limits := _RANGE.fullmatch(text)) is not None:
-            most = {"maximum": int(limits[3])} if limits[3] else {}
-            return {"type": limits[1], "minimum": int(limits[2]), **most}
-        if text == "any":
-            return {}
-        if text not in _WORDS:
-            raise ValueError(f"{text}: not in the table")
-        return {"type": text}
+        kind, _, limits = text.partition(" ")
+        least, _, most = limits.partition("..")
+        bounds = {name: int(bound) for name, bound in (("minimum", least), ("maximum", most)) if bound}
+        return {} if text == "any" else {"type": kind, **bounds}
 
 
 def _options(text: str) -> list[str]:
@@ -211,6 +182,11 @@ def _options(text: str) -> list[str]:
         else:
             found[-1] += letter
     return found
+
+
+@cache
+def _lines(revision: str) -> list[str]:
+    return (get_data(__package__, f"tables/{revision}.txt") or b"").decode().splitlines()
 
 
 @cache
@@ -269,7 +245,7 @@ def _described(error: ValidationError, shape: Shape, value: Any, where: str) -> 
     """Return the code, the message and the excerpt of a violation."""
     *steps, keyword = error.schema_path
     node: Any = shape.schema
-    code, outer, is_member = node.get("x-code") or DEFAULT[where], "", False
+    code, outer, is_member = node.get("x-code") or DEFAULT[where == "result"], "", False
     for before, step in zip(("", *steps), steps, strict=False):
         node, outer = node[step], code
         is_member = before == "properties" and isinstance(node, dict)
@@ -329,14 +305,7 @@ def reports(code: str) -> Only:
 
 @cache
 def _codes(revision: str, name: str) -> frozenset[str]:
-    return frozenset(_codes_in(table(revision).schema(name))) | {
-        DEFAULT["params" if name[0] != "r" or name.startswith("request") else "result"]
+    written = json.dumps(table(revision).schema(name))
+    return frozenset(re.findall(r'"x-(?:code|member|pattern)": "(\w+)"', written)) | {
+        DEFAULT[name.startswith("result")]
     }
-
-
-def _codes_in(node: Any) -> Iterator[str]:
-    for key, value in node.items() if isinstance(node, dict) else enumerate(node):
-        if key in ("x-code", "x-member", "x-pattern"):
-            yield value
-        elif isinstance(value, dict | list):
-            yield from _codes_in(value)
