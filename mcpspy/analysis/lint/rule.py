@@ -65,6 +65,8 @@ class LintRule:
     """The side whose messages it checks; None for both."""
     only: Only | None = None
     """A further condition on kind, method and side."""
+    shape: bool = False
+    """Check only messages whose shape has violations with this code (`shapes.shape_codes`)."""
     since: str = REVISIONS[0]
     until: str | None = None
     once: bool = False
@@ -132,6 +134,7 @@ class RuleOptions(TypedDict, total=False):
     about: str | tuple[str, ...] | None
     by: str
     only: Only
+    shape: bool
     since: str
     until: str | None
     once: bool

@@ -26,7 +26,7 @@ from pkgutil import get_data
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import Only, Report
+from mcpspy.analysis.lint.rule import LEGACY, Report
 from mcpspy.core.protocol.spec import REVISIONS, is_known
 
 if TYPE_CHECKING:
@@ -38,10 +38,8 @@ MOST = 1000
 DEFAULT = "DATA101", "DATA102"
 """Codes of violations without one in the table: in params, and in results."""
 
-SHAPED = (EventKind.REQUEST, EventKind.NOTIFICATION, EventKind.RESULT)
-"""The events with a shape."""
-
 KINDS = {EventKind.REQUEST: "request", EventKind.NOTIFICATION: "notification", EventKind.RESULT: "result"}
+SHAPED = tuple(KINDS)
 
 _WORDS = {"string": "a string", "object": "an object", "array": "a list", "number": "a number", "integer": "an integer", "boolean": "a boolean", "null": "null"}  # fmt: skip
 _HEADING = re.compile(r"(\S+(?: \S+)??)(?: by (\S+)(?: = (\S+))?)?  (\S+)(?:  (\w+))?")
@@ -124,7 +122,7 @@ class Table:
             "type": "object",
             "properties": properties,
             "required": [member for member, is_required in required.items() if is_required],
-            "allOf": conditions or [True],
+            "allOf": conditions or [{}],
             "x-code": given.code,
         }
 
@@ -289,23 +287,13 @@ def _problem(error: ValidationError, keyword: Any, node: dict[str, Any], value: 
     return f"is {shown}, not {limits}"
 
 
-def reports(code: str) -> Only:
-    """Return whether the shape of a message, in any revision, has violations with this code: an option of a rule."""
-
-    @cache
-    def may_report(kind: EventKind, method: str, _: str) -> bool:
-        return kind in KINDS and any(
-            code in _codes(revision, shape_name(revision, KINDS[kind], each))
-            for revision in REVISIONS
-            for each in (method, *(_RESULT_TYPES if kind is EventKind.RESULT else ()))
-        )
-
-    return may_report
-
-
 @cache
-def _codes(revision: str, name: str) -> frozenset[str]:
-    written = json.dumps(table(revision).schema(name))
-    return frozenset(re.findall(r'"x-(?:code|member|pattern)": "(\w+)"', written)) | {
-        DEFAULT[name.startswith("result")]
-    }
+def shape_codes(kind: EventKind, method: str, revision: str | None) -> frozenset[str]:
+    """Return the codes of violations that a message may have."""
+    if kind not in KINDS:
+        return frozenset()
+    known, names = revision or LEGACY, (method, *_RESULT_TYPES) if kind is EventKind.RESULT else (method,)
+    shapes = {shape_name(known, KINDS[kind], name) for name in names}
+    written = json.dumps([table(known).schema(name) for name in shapes])
+    codes = re.findall(r'"x-(?:code|member|pattern)": "(\w+)"', written)
+    return frozenset(codes) | {DEFAULT[kind is EventKind.RESULT]}

@@ -7,7 +7,7 @@ from typing import Any
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.rule import LintRule, Report, RuleGroup
-from mcpspy.analysis.lint.shapes import SHAPED, reports
+from mcpspy.analysis.lint.shapes import SHAPED
 
 RULES: list[LintRule] = []
 
@@ -33,7 +33,7 @@ block = result.group(page="2025-11-25/schema#contentblock")
 @block.error(
     "DATA401",
     "unknown type of content block",
-    only=reports("DATA401"),
+    shape=True,
     valid=(_CALL % _TEXT, _CALL % _IMAGE, _CALL % '{"type":"resource_link","uri":"a:b","name":"c"}'),
     invalid=(
         _CALL % '{"type":"json","json":{}}',
@@ -51,7 +51,7 @@ def unknown(event: LintEvent) -> Iterable[Report]:
 @block.error(
     "DATA402",
     "content block without a member that its type requires",
-    only=reports("DATA402"),
+    shape=True,
     valid=(_CALL % _TEXT, _CALL % '{"type":"resource","resource":{"uri":"a:b","text":"c"}}'),
     invalid=(
         _CALL % '{"type":"text","text":7}',
@@ -70,7 +70,7 @@ def incomplete(event: LintEvent) -> Iterable[Report]:
     "DATA403",
     "invalid Base64",
     page="2025-11-25/server/tools#image-content",
-    only=reports("DATA403"),
+    shape=True,
     valid=(_CALL % _IMAGE, _READ % '{"uri":"a:b","blob":"aGk="}'),
     invalid=(
         _CALL % _IMAGE.replace("aGk=", "data:image/png;base64,aGk="),
@@ -86,7 +86,7 @@ def base64(event: LintEvent) -> Iterable[Report]:
 @result.warning(
     "DATA404",
     "invalid mimeType",
-    only=reports("DATA404"),
+    shape=True,
     valid=(_CALL % _IMAGE, _READ % '{"uri":"a:b","text":"c","mimeType":"text/plain; charset=utf-8"}'),
     invalid=(_CALL % _IMAGE.replace("image/png", "png"), _READ % '{"uri":"a:b","text":"c","mimeType":""}'),
 )
@@ -98,7 +98,7 @@ def mime(event: LintEvent) -> Iterable[Report]:
 @result.warning(
     "DATA405",
     "invalid URI",
-    only=reports("DATA405"),
+    shape=True,
     valid=(_LIST % "file:///a/b.txt", _LIST % "note://1"),
     invalid=(_LIST % "/a/b.txt", _READ % '{"uri":"b.txt","text":"c"}', _LIST % "file:///a b.txt"),
 )
@@ -111,7 +111,7 @@ def uri(event: LintEvent) -> Iterable[Report]:
     "DATA406",
     "resource contents with neither text nor blob",
     page="2025-11-25/server/resources#resource-contents",
-    only=reports("DATA406"),
+    shape=True,
     valid=_READ % '{"uri":"a:b","text":""}',
     invalid=(_READ % '{"uri":"a:b"}', _READ % '{"uri":"a:b","text":{"c":1}}'),
 )
@@ -124,7 +124,7 @@ def neither(event: LintEvent) -> Iterable[Report]:
     "DATA407",
     "icon that cannot be displayed",
     page="2025-11-25/basic#icons",
-    only=reports("DATA407"),
+    shape=True,
     since="2025-11-25",
     valid=(
         _ICON % '{"src":"https://example.com/a.png","sizes":["48x48"],"mimeType":"image/png"}',
@@ -146,7 +146,7 @@ def icon(event: LintEvent) -> Iterable[Report]:
     "DATA408",
     "annotation values out of range",
     page="2025-11-25/server/resources#annotations",
-    only=reports("DATA408"),
+    shape=True,
     valid=(
         _CALL
         % '{"type":"text","text":"a","annotations":{"priority":0.5,"audience":["user"],"lastModified":"2025-01-12T15:00:58Z"}}'

@@ -10,7 +10,7 @@ from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.rules.stateless import input_requests
-from mcpspy.analysis.lint.shapes import SHAPED, reports
+from mcpspy.analysis.lint.shapes import SHAPED
 from mcpspy.core.protocol.message import Result
 
 RULES: list[LintRule] = []
@@ -71,7 +71,7 @@ action = elicitation.group(
     "DATA801",
     "form with fields that are not plain",
     page=PAGE + "#requested-schema",
-    only=reports("DATA801"),
+    shape=True,
     valid=(
         _GOOD,
         _FORM % (_PICK % '{"type":"array","items":{"type":"string","enum":["b","c"]}}')
@@ -121,7 +121,7 @@ def filled(event: LintEvent) -> Iterator[Report]:
     "DATA803",
     "action other than accept, decline or cancel",
     page=PAGE + "#response-actions",
-    only=reports("DATA803"),
+    shape=True,
     invalid=_FORM % (_NAME % "") + _FILLED % '{"action":"reject"}',
 )
 def unknown_action(event: LintEvent) -> Iterable[Report]:
@@ -132,7 +132,7 @@ def unknown_action(event: LintEvent) -> Iterable[Report]:
 @shape.error(
     "DATA804",
     "URL elicitation without a URL",
-    only=reports("DATA804"),
+    shape=True,
     page=PAGE + "#url-mode-elicitation-requests",
     since=LEGACY,
     valid=_URL % ',"url":"https://example.com/login","elicitationId":"e"',

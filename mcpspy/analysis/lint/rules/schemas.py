@@ -9,7 +9,6 @@ from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import CALLED, LEGACY, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.rules.methods import has_capability
 from mcpspy.analysis.lint.rules.tasks import task_support
-from mcpspy.analysis.lint.shapes import reports
 from mcpspy.core.protocol.spec import ERRORS, METHODS, MODERN, SERVER, is_known
 
 RULES: list[LintRule] = []
@@ -31,7 +30,7 @@ failure = RuleGroup(RULES, page="2025-11-25/server/tools#error-handling", on=Eve
     "DATA101",
     "params without a required member, or with a wrong type",
     on=CALLED,
-    only=reports("DATA101"),
+    shape=True,
     valid=(
         '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"content":[]}}',
         '> {"id":2,"method":"tools/list","params":{"cursor":"b"}}\n< {"id":2,"result":{"tools":[]}}',
@@ -52,7 +51,7 @@ def params(event: LintEvent) -> Iterable[Report]:
 @schema.error(
     "DATA102",
     "result without a required member, or with a wrong type",
-    only=reports("DATA102"),
+    shape=True,
     beyond_text=True,
     valid=(
         _ANSWERED % '{"tools":[]}',
@@ -76,7 +75,7 @@ def result(event: LintEvent) -> Iterable[Report]:
     "DATA103",
     "listed item without a name or URI",
     on=(EventKind.REQUEST, EventKind.RESULT),
-    only=reports("DATA103"),
+    shape=True,
     beyond_text=True,
     valid=_ANSWERED % '{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}',
     invalid=(

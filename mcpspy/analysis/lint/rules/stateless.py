@@ -8,7 +8,6 @@ from typing import Any
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import RESPONSES, LintRule, Report, RuleGroup
-from mcpspy.analysis.lint.shapes import reports
 from mcpspy.core.protocol.message import Failure, Result, loads, meta_raw
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, SERVER
 
@@ -197,7 +196,7 @@ def other_type(event: LintEvent) -> Iterator[Report]:
     "MOD203",
     "list or resource without caching hints",
     page="2026-07-28/server/utilities/caching",
-    only=reports("MOD203"),
+    shape=True,
     valid=_LISTED % "",
     invalid=(_LISTED % ',"ttlMs":null', _LISTED % ',"cacheScope":"all"', _LISTED % ',"ttlMs":-1'),
 )

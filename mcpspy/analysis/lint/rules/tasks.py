@@ -8,7 +8,6 @@ from typing import Any
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
-from mcpspy.analysis.lint.shapes import reports
 from mcpspy.analysis.lint.state import forget
 from mcpspy.core.protocol.message import Result, meta_raw
 from mcpspy.core.protocol.spec import META, MODERN
@@ -67,7 +66,7 @@ call = legacy.group(page=TASKS + "#tool-level-negotiation", on=EventKind.REQUEST
     "DATA701",
     "task without a required member",
     page=TASKS + "#task",
-    only=reports("DATA701"),
+    shape=True,
     valid=(_GOOD, _NOW % (_TASK % "working").replace('"ttl"', '"ttlMs"')),
     invalid=(
         _BEGUN % '"taskId":"t","status":"working"',

@@ -10,7 +10,7 @@ from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.schemas import outside_references
-from mcpspy.analysis.lint.shapes import SHAPED, reports
+from mcpspy.analysis.lint.shapes import SHAPED
 from mcpspy.core.protocol.message import Result
 
 RULES: list[LintRule] = []
@@ -66,7 +66,7 @@ structured_result = result.group(page=TOOLS + "#structured-content", since="2025
 @tool.error(
     "DATA201",
     "invalid tool schema",
-    only=reports("DATA201"),
+    shape=True,
     valid=(
         LIST % GOOD,
         _with('"object"', '"object","properties":{"n":{"type":["integer","null"]}}'),
@@ -97,7 +97,7 @@ def schema(event: LintEvent) -> Iterator[Report]:
 @tool.error(
     "DATA202",
     "tool schema whose root is not an object",
-    only=reports("DATA202"),
+    shape=True,
     valid=(LIST % GOOD, "@ 2026-07-28\n" + _with("}}", '},"outputSchema":{"type":"string"}}')),
     invalid=(
         LIST % '{"name":"a","description":"b","inputSchema":{}}',
@@ -170,7 +170,7 @@ def description(event: LintEvent) -> Iterator[Report]:
 @tool.warning(
     "DATA206",
     "tool annotation that is not a boolean",
-    only=reports("DATA206"),
+    shape=True,
     page="2025-11-25/schema#toolannotations",
     since="2025-03-26",
     valid=_with("}}", '},"annotations":{"readOnlyHint":true,"title":"A"}}'),

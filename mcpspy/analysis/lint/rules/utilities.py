@@ -10,7 +10,6 @@ from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.rules.content import LISTS, listed_of
 from mcpspy.analysis.lint.rules.stateless import CALL, DONE
-from mcpspy.analysis.lint.shapes import reports
 from mcpspy.analysis.lint.state import KEPT
 from mcpspy.core.protocol.message import decoded, text
 from mcpspy.core.protocol.spec import MODERN, SERVER
@@ -206,7 +205,7 @@ def endless(event: LintEvent) -> Iterator[Report]:
     "DATA503",
     "nextCursor that is not a string",
     about=None,
-    only=reports("DATA503"),
+    shape=True,
     valid=_FIRST,
     invalid=(_PAGE % ("", ',"nextCursor":null'), _PAGE % ("", ',"nextCursor":2')),
 )
