@@ -11,9 +11,9 @@ import orjson
 from msgspec import DecodeError, Raw, Struct
 from msgspec.json import decode
 
-from mcpspy.analysis.lint.finding import EntryPosition
+from mcpspy.analysis.lint.finding import EntryPosition, EventKind
 from mcpspy.analysis.lint.rule import LEGACY, Report
-from mcpspy.analysis.lint.shapes import shape_name, violations
+from mcpspy.analysis.lint.shapes import shape_of
 from mcpspy.analysis.lint.state import ConversationState, HttpPost, LintState, ListedTool, PendingRequest
 from mcpspy.core.protocol.message import (
     AnyMessage,
@@ -204,19 +204,22 @@ class LintEvent(Struct, gc=False, eq=False):
         return self._violations.get(code, [])
 
     def _check_shape(self) -> dict[str, list[Report]]:
-        what, document, revision = self.what, self.document, self.revision or LEGACY
-        member = "result" if isinstance(what, Result) else "params"
-        value = document.get(member, {}) if isinstance(document, dict) else None
-        if not isinstance(value, dict):
-            return {}
-        kind = member if member == "result" else "request" if isinstance(what, Request) else "notification"
-        name = self.method
+        what, method, document = self.what, self.method, self.document
         if isinstance(what, Result):
+            kind, where = EventKind.RESULT, "result"
             if what.is_task:
-                name = "task"
-            elif revision >= MODERN and (result_type := what.result_type) != "complete":
-                name = result_type
-        return violations(revision, shape_name(revision, kind, name), self.method, member, value)
+                method = "task"
+            elif (self.revision or LEGACY) >= MODERN and (result_type := what.result_type) != "complete":
+                method = result_type
+        else:
+            kind, where = EventKind.REQUEST if isinstance(what, Request) else EventKind.NOTIFICATION, "params"
+        value = document.get(where, {}) if isinstance(document, dict) else None
+        shape = shape_of(kind, method, self.revision)
+        return (
+            {}
+            if not isinstance(value, dict) or shape.accepts(value)
+            else shape.violations(value, self.method)
+        )
 
     def _object(self, name: str) -> dict[str, Any] | None:
         document = self.document

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pkgutil import get_data
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -193,57 +193,62 @@ def table(revision: str) -> Table:
 
 
 class Shape(NamedTuple):
-    """The shape of a message in a revision."""
+    """The shape of params or results in a revision."""
 
     validator: Validator
     schema: dict[str, Any]
     revision: str
+    where: str
+    """`params` or `result`."""
 
+    def accepts(self, value: dict[str, Any]) -> bool:
+        """Return whether a value has no violations, or cannot be checked."""
+        try:
+            return self.validator.is_valid(value)
+        except (ValueError, RecursionError):  # Lone surrogates; nested too deep.
+            return True
 
-@cache
-def _shape(revision: str, name: str) -> Shape:
-    from jsonschema_rs import Draft202012Validator
-
-    schema = table(revision).schema(name)
-    return Shape(Draft202012Validator(schema), schema, revision)
-
-
-@cache
-def shape_name(revision: str, kind: str, method: str) -> str:
-    """Return the name of the shape of a message; that of all such messages if the method has none of its own."""
-    name = f"{kind} {method}"
-    has_own = name in table(revision).objects and (is_known(method, revision) or method in _RESULT_TYPES)
-    return name if has_own else kind
+    def violations(self, value: dict[str, Any], method: str) -> dict[str, list[Report]]:
+        """Return the violations of a value by their codes."""
+        found: dict[str, list[Report]] = {}
+        for _, error in zip(range(MOST), self.validator.iter_errors(value), strict=False):
+            code, message, excerpt = _described(error, self, value)
+            found.setdefault(code, []).append(Report(f"{method}: {message}", excerpt))
+        return found
 
 
 _RESULT_TYPES = ("task", "input_required")
 """Types of results that have the same shape for all methods."""
 
 
-def violations(
-    revision: str, name: str, method: str, where: str, value: dict[str, Any]
-) -> dict[str, list[Report]]:
-    """Return the violations of `value` by their codes; `where` is `params` or `result`."""
-    shape = _shape(revision, name)
-    found: dict[str, list[Report]] = {}
-    try:
-        if shape.validator.is_valid(value):
-            return found
-        for number, error in enumerate(shape.validator.iter_errors(value)):
-            if number == MOST:
-                break
-            code, message, excerpt = _described(error, shape, value, where)
-            found.setdefault(code, []).append(Report(f"{method}: {message}", excerpt))
-    except (ValueError, RecursionError):  # Lone surrogates; nested too deep.
-        pass
-    return found
+def shape_name(kind: EventKind, method: str, revision: str) -> str:
+    """Return the name of the shape of a message; that of all such messages if the method has none."""
+    name = f"{KINDS[kind]} {method}"
+    has_own = name in table(revision).objects and (is_known(method, revision) or method in _RESULT_TYPES)
+    return name if has_own else KINDS[kind]
 
 
-def _described(error: ValidationError, shape: Shape, value: Any, where: str) -> tuple[str, str, Any]:
+@lru_cache(maxsize=1024)  # A peer may send any method.
+def shape_of(kind: EventKind, method: str, revision: str | None) -> Shape:
+    """Return the shape of a message; `method` may be a type of result."""
+    return _shape(shape_name(kind, method, revision or LEGACY), revision or LEGACY)
+
+
+@cache
+def _shape(name: str, revision: str) -> Shape:
+    from jsonschema_rs import Draft202012Validator
+
+    schema = table(revision).schema(name)
+    return Shape(
+        Draft202012Validator(schema), schema, revision, "result" if name.startswith("result") else "params"
+    )
+
+
+def _described(error: ValidationError, shape: Shape, value: Any) -> tuple[str, str, Any]:
     """Return the code, the message and the excerpt of a violation."""
     *steps, keyword = error.schema_path
     node: Any = shape.schema
-    code, outer, is_member = node.get("x-code") or DEFAULT[where == "result"], "", False
+    code, outer, is_member = node.get("x-code") or DEFAULT[shape.where == "result"], "", False
     for before, step in zip(("", *steps), steps, strict=False):
         node, outer = node[step], code
         is_member = before == "properties" and isinstance(node, dict)
@@ -254,7 +259,7 @@ def _described(error: ValidationError, shape: Shape, value: Any, where: str) -> 
         code = node["x-pattern"]
     elif is_member:
         code = node.get("x-member") or (outer if keyword == "type" else code)
-    path, container = where, None
+    path, container = shape.where, None
     for step in error.instance_path:
         container, value = value, value[step]
         path += f"[{step}]" if isinstance(step, int) else f".{step[:60]}"
@@ -287,13 +292,13 @@ def _problem(error: ValidationError, keyword: Any, node: dict[str, Any], value: 
     return f"is {shown}, not {limits}"
 
 
-@cache
+@lru_cache(maxsize=1024)
 def shape_codes(kind: EventKind, method: str, revision: str | None) -> frozenset[str]:
     """Return the codes of violations that a message may have."""
     if kind not in KINDS:
         return frozenset()
     known, names = revision or LEGACY, (method, *_RESULT_TYPES) if kind is EventKind.RESULT else (method,)
-    shapes = {shape_name(known, KINDS[kind], name) for name in names}
+    shapes = {shape_name(kind, name, known) for name in names}
     written = json.dumps([table(known).schema(name) for name in shapes])
     codes = re.findall(r'"x-(?:code|member|pattern)": "(\w+)"', written)
     return frozenset(codes) | {DEFAULT[kind is EventKind.RESULT]}
