@@ -87,7 +87,7 @@ EXPLAINED = {
     r"^typescript 1 accepts .*\$schema type": "Members of schemas are not checked.",
     r"^typescript 1 accepts .*\.(ttl|pollInterval|size) type \d": "schema.ts has numbers, schema.json integers.",
     r"^(python|typescript) \d accepts 202[45]-.*sampling/createMessage: .*content type \[": "Lists are of 2025-11-25.",
-    r"^typescript 1 rejects .*extensions\.": "Extensions are members of 2026-07-28.",
+    r"^typescript 1 rejects .*capabilities\.extensions": "Extensions are members of 2026-07-28.",
     r"^typescript 2 accepts .*(inputRequests|inputResponses|requestState)": "The schemas have no input requests; the SDK checks them before.",
     r"^(python|typescript) 2 accepts .*notifications\.taskIds": "The filter for tasks is of the extension.",
     r"^typescript \d accepts .*(ref|arguments\[\])\.title type": "The schemas have no title of references and arguments.",
@@ -134,7 +134,13 @@ RARE = (
         {"elicitationId": "a", "_meta": 7},
     ),
     Judged("2025-06-18", "client", "result", "sampling/createMessage", {**_ROLE, "content": []}),
-    Judged(MODERN, "client", "request", "subscriptions/listen", {"notifications": {"taskIds": {}}}),
+    Judged(
+        MODERN,
+        "server",
+        "notification",
+        "notifications/subscriptions/acknowledged",
+        {"notifications": {"taskIds": {}}},
+    ),
     Judged(MODERN, "server", "result", "tasks/get", {**_ASKING, "resultType": "complete"}),
     Judged(MODERN, "server", "result", "tools/list", {**_CACHED, "tools": [_MODERN_TOOL]}),
 )

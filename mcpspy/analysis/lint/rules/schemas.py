@@ -28,7 +28,7 @@ failure = RuleGroup(RULES, page="2025-11-25/server/tools#error-handling", on=Eve
 
 @schema.error(
     "DATA101",
-    "params without a required member, or with a wrong type",
+    "params without a required member, or with a wrong type or value",
     on=CALLED,
     shape=True,
     valid=(
@@ -42,15 +42,15 @@ failure = RuleGroup(RULES, page="2025-11-25/server/tools#error-handling", on=Eve
     ),
 )
 def params(event: LintEvent) -> Iterable[Report]:
-    """Each method defines the required and optional members of its params, and their types. Omit an optional member
-    that has no value; `null` is a value.
+    """Each method defines the required and optional members of its params, their types and values. Omit an optional
+    member that has no value; `null` is a value.
     """
     return event.violations("DATA101")
 
 
 @schema.error(
     "DATA102",
-    "result without a required member, or with a wrong type",
+    "result without a required member, or with a wrong type or value",
     shape=True,
     beyond_text=True,
     valid=(
@@ -73,7 +73,7 @@ def result(event: LintEvent) -> Iterable[Report]:
 
 @schema.error(
     "DATA103",
-    "listed item without a name or URI",
+    "listed item without a required member, or with a wrong type",
     on=(EventKind.REQUEST, EventKind.RESULT),
     shape=True,
     beyond_text=True,
@@ -85,7 +85,9 @@ def result(event: LintEvent) -> Iterable[Report]:
     ),
 )
 def listed(event: LintEvent) -> Iterable[Report]:
-    """Clients need the name of an item, or its `uri` (`uriTemplate` of a template), to refer to it."""
+    """Clients need the name of an item, or its `uri` (`uriTemplate` of a template), to refer to it. A wrong type of another
+    member, such as `title`, makes the SDK clients reject the whole list.
+    """
     return event.violations("DATA103")
 
 

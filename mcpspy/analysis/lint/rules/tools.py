@@ -169,7 +169,7 @@ def description(event: LintEvent) -> Iterator[Report]:
 
 @tool.warning(
     "DATA206",
-    "tool annotation that is not a boolean",
+    "tool annotation with a wrong type",
     shape=True,
     page="2025-11-25/schema#toolannotations",
     since="2025-03-26",
