@@ -76,13 +76,13 @@ def answer(message: Any) -> ReceivedMessage:
 class World:
     """A bridge, the servers it finds one after the other, and the messages that the host reads."""
 
-    def __init__(self) -> None:
+    def __init__(self, **address: Any) -> None:
         self.servers: list[Server | CannotStart] = []
         self.found: list[Server] = []
         self.written: asyncio.Queue[Any] = asyncio.Queue()
         where = RecordingTarget()
         where.recording = False
-        self.bridge = Bridge(ServerAddress(URL), Recorder(where, {}), self.write)
+        self.bridge = Bridge(ServerAddress(URL, **address), Recorder(where, {}), self.write)
 
     def write(self, data: bytes) -> None:
         assert b"\n" not in data
@@ -141,6 +141,26 @@ async def test_a_request_without_a_response_gets_an_error_with_the_reason(
     world.servers = [Server({"tools/call": [event]})]
     said = await world.say(CALL)
     assert (said["id"], said["error"]) == (1, {"code": -32603, "message": why})
+
+
+@pytest.mark.parametrize(
+    ("headers", "advice"),
+    [
+        ((), module.SIGN_IN_ADVICE),
+        ((("authorization", "Bearer x"),), "the Authorization header was refused"),
+    ],
+)
+async def test_a_server_that_wants_a_token_is_answered_with_what_to_do(
+    headers: tuple[tuple[str, str], ...], advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(headers=headers)
+    monkeypatch.setattr(module, "open_http", world.open)
+    world.servers = [
+        Server({"tools/call": [ExchangeRefused(0.0, "1", 1, 401, "HTTP 401 Unauthorized", False)]})
+    ]
+    error = (await world.say(CALL))["error"]
+    assert error["message"] == f"mcpspy bridge: {URL}: HTTP 401 Unauthorized; {advice}"
+    await world.bridge.close()
 
 
 async def test_an_error_does_not_tell_the_host_the_secrets_of_the_url(world: World) -> None:
