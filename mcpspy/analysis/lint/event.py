@@ -11,9 +11,8 @@ import orjson
 from msgspec import DecodeError, Raw, Struct
 from msgspec.json import decode
 
-from mcpspy.analysis.lint.finding import EntryPosition, EventKind
-from mcpspy.analysis.lint.rule import LEGACY, Report
-from mcpspy.analysis.lint.shapes import shape_of
+from mcpspy.analysis.lint.finding import EntryPosition, EventKind, Report
+from mcpspy.analysis.lint.shapes import LEGACY, shape_of
 from mcpspy.analysis.lint.state import ConversationState, HttpPost, LintState, ListedTool, PendingRequest
 from mcpspy.core.protocol.message import (
     AnyMessage,

@@ -10,9 +10,10 @@ import inspect
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, Unpack
 
 from mcpspy.analysis.lint.finding import EventKind, Severity
+from mcpspy.analysis.lint.finding import Report as Report  # noqa: PLC0414 - Rules import it from here.
 from mcpspy.core.protocol.spec import REVISIONS
 
 if TYPE_CHECKING:
@@ -29,14 +30,6 @@ MESSAGES = (*CALLED, *RESPONSES)
 EVERY_LINE = (*MESSAGES, EventKind.MALFORMED)
 
 T = TypeVar("T")
-
-
-class Report(NamedTuple):
-    """A violation that a check found."""
-
-    message: str
-    excerpt: Any = None
-    """A value, or bytes as received; None for the whole message."""
 
 
 Check: TypeAlias = Callable[["LintEvent"], Iterable[Report]]

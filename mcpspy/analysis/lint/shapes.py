@@ -1,4 +1,4 @@
-"""Shapes of params and results: required members, types, enums and formats, from one table per revision.
+"""Shapes of params and results: members, types, enums and formats, from one table per revision.
 
 Owns the notation of `tables/REVISION.txt`, where each table extends the one of the revision before:
 
@@ -25,12 +25,14 @@ from functools import cache, lru_cache
 from pkgutil import get_data
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import LEGACY, Report
+from mcpspy.analysis.lint.finding import EventKind, Report
 from mcpspy.core.protocol.spec import REVISIONS, is_known
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError, Validator
+
+LEGACY = REVISIONS[-2]
+"""The revision that is assumed while it is unknown."""
 
 MOST = 1000
 """Maximum number of reported violations of one message."""

@@ -343,7 +343,7 @@ def ours(judged: Judged) -> str | None:
 
 
 def verdicts(judge: str) -> list[tuple[Judged, str | None]]:
-    """Return what an SDK says to each message of its revisions: None if it accepts it; none to unknown messages."""
+    """Return the verdict of an SDK on each message that it knows: None if it accepts it."""
     command, revisions = JUDGES[judge]
     judged = [each for each in messages() if each.revision in revisions]
     text = "".join(json.dumps(each) + "\n" for each in judged)
