@@ -5,6 +5,7 @@ from mcpspy.analysis.lint.rules import (
     content,
     elicitation,
     encoding,
+    hosts,
     http,
     jsonrpc,
     lifecycle,
@@ -25,6 +26,7 @@ FAMILIES = {
     "MOD": "New in 2026-07-28",
     "SEC": "Security",
     "AGENT": "Behaviour of the model and its host",
+    "HOST": "Limits of hosts",
     "REC": "Recording",
 }
 """Prefix of a code → the subject of its rules."""
@@ -35,6 +37,7 @@ RULES: tuple[LintRule, ...] = tuple(
             *content.RULES,
             *elicitation.RULES,
             *encoding.RULES,
+            *hosts.RULES,
             *http.RULES,
             *jsonrpc.RULES,
             *lifecycle.RULES,
