@@ -18,6 +18,7 @@ from mcpspy.analysis.lint.finding import EventKind, Finding
 from mcpspy.analysis.lint.rule import LintRule
 from mcpspy.analysis.lint.rules import RULES
 from mcpspy.analysis.lint.rules.content import LISTS
+from mcpspy.analysis.lint.shapes import shape_codes
 from mcpspy.core.protocol.message import Message, text
 from mcpspy.core.recording.decode import Note
 
@@ -54,6 +55,7 @@ class RuleDispatch:
                 and rule.holds_in(event.revision)
                 and (event.is_unusual or not rule.unusual)
                 and not (is_text and rule.beyond_text)
+                and not (rule.shape and rule.code not in shape_codes(kind, event.method, event.revision))
                 and (has_hosts or rule.family != "HOST")
             )
             if len(self._tables) < MOST:

@@ -11,7 +11,8 @@ import orjson
 from msgspec import DecodeError, Raw, Struct
 from msgspec.json import decode
 
-from mcpspy.analysis.lint.finding import EntryPosition
+from mcpspy.analysis.lint.finding import EntryPosition, EventKind, Report
+from mcpspy.analysis.lint.shapes import LEGACY, shape_of
 from mcpspy.analysis.lint.state import ConversationState, HttpPost, LintState, ListedTool, PendingRequest
 from mcpspy.core.protocol.message import (
     AnyMessage,
@@ -23,7 +24,7 @@ from mcpspy.core.protocol.message import (
     Result,
     loads,
 )
-from mcpspy.core.protocol.spec import SERVER
+from mcpspy.core.protocol.spec import MODERN, SERVER
 from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.session.exchange import Exchange
 
@@ -56,8 +57,6 @@ class LintEvent(Struct, gc=False, eq=False):
     post: HttpPost = None  # type: ignore[assignment]  # Set for the end of an HTTP exchange.
     is_unusual: bool = True
     """Set if it has a flaw, or does not come between the handshake and the end of the session."""
-    blocks: list[Any] | None = None
-    """Content blocks, once a rule has read them."""
     hung_up: str | None = None
     """The side that disconnected during the HTTP response with this message."""
     _document: Any = _READ_FAILS
@@ -65,6 +64,7 @@ class LintEvent(Struct, gc=False, eq=False):
     _result: dict[str, Any] | None = None
     _is_compact: bool | None = None
     _folded: bytes | None = None
+    _violations: dict[str, list[Report]] | None = None
 
     @property
     def at(self) -> float:
@@ -195,6 +195,30 @@ class LintEvent(Struct, gc=False, eq=False):
         if self.conversation.has_capabilities:
             return self.conversation.server_capabilities
         return self.state.server_capabilities
+
+    def violations(self, code: str) -> list[Report]:
+        """Return the violations with this code of the shape of the params or the result (`shapes`)."""
+        if self._violations is None:
+            self._violations = self._check_shape()
+        return self._violations.get(code, [])
+
+    def _check_shape(self) -> dict[str, list[Report]]:
+        what, method, document = self.what, self.method, self.document
+        if isinstance(what, Result):
+            kind, where = EventKind.RESULT, "result"
+            if what.is_task:
+                method = "task"
+            elif (self.revision or LEGACY) >= MODERN and (result_type := what.result_type) != "complete":
+                method = result_type
+        else:
+            kind, where = EventKind.REQUEST if isinstance(what, Request) else EventKind.NOTIFICATION, "params"
+        value = document.get(where, {}) if isinstance(document, dict) else None
+        shape = shape_of(kind, method, self.revision)
+        return (
+            {}
+            if not isinstance(value, dict) or shape.accepts(value)
+            else shape.violations(value, self.method)
+        )
 
     def _object(self, name: str) -> dict[str, Any] | None:
         document = self.document

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -62,6 +62,14 @@ _VOLATILE = re.compile(
     |(?<![\w.-])-?\d+(?:\.\d+)?(?![\w-])  # numbers""",
     re.VERBOSE,
 )
+
+
+class Report(NamedTuple):
+    """A violation that a check found."""
+
+    message: str
+    excerpt: Any = None
+    """A value, or bytes as received; None for the whole message."""
 
 
 class Finding(Struct, frozen=True):

@@ -10,9 +10,10 @@ import inspect
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, Unpack
 
 from mcpspy.analysis.lint.finding import EventKind, Severity
+from mcpspy.analysis.lint.finding import Report as Report  # noqa: PLC0414 - Rules import it from here.
 from mcpspy.core.protocol.spec import REVISIONS
 
 if TYPE_CHECKING:
@@ -29,14 +30,6 @@ MESSAGES = (*CALLED, *RESPONSES)
 EVERY_LINE = (*MESSAGES, EventKind.MALFORMED)
 
 T = TypeVar("T")
-
-
-class Report(NamedTuple):
-    """A violation that a check found."""
-
-    message: str
-    excerpt: Any = None
-    """A value, or bytes as received; None for the whole message."""
 
 
 Check: TypeAlias = Callable[["LintEvent"], Iterable[Report]]
@@ -65,6 +58,8 @@ class LintRule:
     """The side whose messages it checks; None for both."""
     only: Only | None = None
     """A further condition on kind, method and side."""
+    shape: bool = False
+    """Check only messages whose shape has violations with this code (`shapes.shape_codes`)."""
     since: str = REVISIONS[0]
     until: str | None = None
     once: bool = False
@@ -132,6 +127,7 @@ class RuleOptions(TypedDict, total=False):
     about: str | tuple[str, ...] | None
     by: str
     only: Only
+    shape: bool
     since: str
     until: str | None
     once: bool

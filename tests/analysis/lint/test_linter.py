@@ -67,13 +67,13 @@ def test_only_a_whole_message_counts_as_one() -> None:
 
 def test_an_answer_has_the_revision_of_its_request() -> None:
     modern = '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n'
-    untyped = '<< {"jsonrpc":"2.0","id":2,"result":{"content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{}}}}'
+    untyped = '<< {"jsonrpc":"2.0","id":2,"result":{"content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"b","version":"1"}}}}'
 
     assert codes("@ 2026-07-28\n" + modern + untyped) == ["MOD201"]
     assert codes(modern + untyped) == []
-    hello = '"protocolVersion":"2025-11-25","capabilities":{}'
-    begun = f'>> {{"jsonrpc":"2.0","id":9,"method":"initialize","params":{{{hello},"clientInfo":{{}}}}}}\n'
-    agreed = f'<< {{"jsonrpc":"2.0","id":9,"result":{{{hello},"serverInfo":{{}}}}}}\n'
+    hello, peer = '"protocolVersion":"2025-11-25","capabilities":{}', '{"name":"a","version":"1"}'
+    begun = f'>> {{"jsonrpc":"2.0","id":9,"method":"initialize","params":{{{hello},"clientInfo":{peer}}}}}\n'
+    agreed = f'<< {{"jsonrpc":"2.0","id":9,"result":{{{hello},"serverInfo":{peer}}}}}\n'
     assert codes("@ 2026-07-28\n" + modern + begun + agreed + untyped) == ["MOD201"]
 
 
@@ -89,9 +89,10 @@ def test_each_client_behind_a_proxy_has_its_own_revision() -> None:
 
     def hello(stream: str, revision: str) -> list[Frame]:
         exchanges = {"protocolVersion": revision, "capabilities": {"elicitation": {}}}
+        peer = {"name": "a", "version": "1"}
         return [
-            say(stream, "client", id=1, method="initialize", params={**exchanges, "clientInfo": {}}),
-            say(stream, "server", id=1, result={**exchanges, "serverInfo": {}}),
+            say(stream, "client", id=1, method="initialize", params={**exchanges, "clientInfo": peer}),
+            say(stream, "server", id=1, result={**exchanges, "serverInfo": peer}),
             say(stream, "client", method="notifications/initialized"),
         ]
 

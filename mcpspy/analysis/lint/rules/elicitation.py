@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.rules.stateless import input_requests
+from mcpspy.analysis.lint.shapes import SHAPED
 from mcpspy.core.protocol.message import Result
-from mcpspy.core.protocol.spec import MODERN
 
 RULES: list[LintRule] = []
 
@@ -20,9 +20,6 @@ FORMS = "2025-06-18"
 """The revision that introduced forms."""
 
 _ELICITS = ("elicitation/create", "tools/call", "prompts/get", "resources/read")
-_FIELD_TYPES = ("string", "number", "integer", "boolean")
-_FORMATS = ("email", "uri", "date", "date-time")
-_ACTIONS = ("accept", "decline", "cancel")
 _SECRET = re.compile(
     r"pass(?:word|phrase|wd|code)|secret|(?:api|access|private)[ _-]?key|(?:access|auth|bearer)[ _-]?token|\bpin\b|\bcvv\b",
     re.IGNORECASE,
@@ -63,16 +60,18 @@ def _fields(params: dict[str, Any]) -> dict[str, Any]:
 
 
 elicitation = RuleGroup(RULES, since=FORMS, valid=_GOOD)
+shape = elicitation.group(on=SHAPED, beyond_text=True)
 form = elicitation.group(on=(EventKind.REQUEST, EventKind.RESULT), about=_ELICITS, beyond_text=True)
 action = elicitation.group(
     page=PAGE + "#response-actions", on=EventKind.RESULT, about="elicitation/create", until=LEGACY
 )
 
 
-@form.error(
+@shape.error(
     "DATA801",
     "form with fields that are not plain",
     page=PAGE + "#requested-schema",
+    shape=True,
     valid=(
         _GOOD,
         _FORM % (_PICK % '{"type":"array","items":{"type":"string","enum":["b","c"]}}')
@@ -89,41 +88,12 @@ action = elicitation.group(
         _NOW % (_PICK % '{"$ref":"#/x"}'),
     ),
 )
-def plain(event: LintEvent) -> Iterator[Report]:
+def plain(event: LintEvent) -> Iterable[Report]:
     """A form is an object of plain fields, one level deep, so that every client can display it. Fields are strings
     (optionally with an email, uri, date or date-time `format`, or a choice), numbers or booleans; from 2025-11-25 on
     also multiple choice.
     """
-    for params in _elicitations(event):
-        schema = params.get("requestedSchema")
-        if params.get("mode", "form") != "form":
-            continue
-        if not isinstance(schema, dict):
-            yield Report("form without requestedSchema", params)
-        elif schema.get("type") != "object" or not isinstance(schema.get("properties"), dict):
-            yield Report("requestedSchema is not an object schema with properties", schema)
-        for name, field in _fields(params).items():
-            if (why := _why_not_plain(field, event.revision)) is not None:
-                yield Report(f"field {name[:60]}: {why}", field)
-
-
-def _why_not_plain(field: Any, revision: str | None) -> str | None:
-    """Return why a form cannot contain a field; None if it can."""
-    if not isinstance(field, dict):
-        return "not a schema"
-    kind = field.get("type")
-    if kind == "array":
-        items = field.get("items")
-        if revision is not None and revision < LEGACY:
-            return f"lists require {LEGACY}"
-        if isinstance(items, dict) and (items.get("type") == "string" or "anyOf" in items):
-            return None if "enum" in items or "anyOf" in items else "a list without choices"
-        return "a list of values other than strings"
-    if kind not in _FIELD_TYPES:
-        return f"type {str(kind)[:40]} is not allowed" if kind is not None else "no type"
-    if kind == "string" and field.get("format", "email") not in _FORMATS:
-        return f"format not allowed in forms: {str(field['format'])[:40]}"
-    return None
+    return event.violations("DATA801")
 
 
 @action.warning(
@@ -147,21 +117,22 @@ def filled(event: LintEvent) -> Iterator[Report]:
         yield Report(f"content: {breach}", given)
 
 
-@action.error(
+@shape.error(
     "DATA803",
     "action other than accept, decline or cancel",
+    page=PAGE + "#response-actions",
+    shape=True,
     invalid=_FORM % (_NAME % "") + _FILLED % '{"action":"reject"}',
 )
-def unknown_action(event: LintEvent) -> Iterator[Report]:
+def unknown_action(event: LintEvent) -> Iterable[Report]:
     """`decline` means that the user refused, `cancel` that the user dismissed the form. No other action is defined."""
-    given = event.result.get("action")
-    if isinstance(given, str) and given not in _ACTIONS:
-        yield Report(f"unknown action {given[:40]!r}", given)
+    return event.violations("DATA803")
 
 
-@form.error(
+@shape.error(
     "DATA804",
     "URL elicitation without a URL",
+    shape=True,
     page=PAGE + "#url-mode-elicitation-requests",
     since=LEGACY,
     valid=_URL % ',"url":"https://example.com/login","elicitationId":"e"',
@@ -171,17 +142,11 @@ def unknown_action(event: LintEvent) -> Iterator[Report]:
         _URL % ',"url":"https://example.com/login"',
     ),
 )
-def url(event: LintEvent) -> Iterator[Report]:
+def url(event: LintEvent) -> Iterable[Report]:
     """`mode: url` sends the user to the page at `url`. In 2025-11-25 it also requires an `elicitationId`, which
     `notifications/elicitation/complete` repeats when the user has finished there.
     """
-    for params in _elicitations(event):
-        if params.get("mode") != "url":
-            continue
-        if not re.match(r"https?://.", str(params.get("url"))):
-            yield Report(f"not a URL: {str(params.get('url'))[:80]}", params)
-        if not isinstance(params.get("elicitationId"), str) and (event.revision or "") < MODERN:
-            yield Report("no elicitationId", params)
+    return event.violations("DATA804")
 
 
 @form.warning(

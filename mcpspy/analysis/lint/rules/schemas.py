@@ -3,82 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import CALLED, LEGACY, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.rules.methods import has_capability
 from mcpspy.analysis.lint.rules.tasks import task_support
-from mcpspy.core.protocol.message import Result
 from mcpspy.core.protocol.spec import ERRORS, METHODS, MODERN, SERVER, is_known
 
 RULES: list[LintRule] = []
-
-_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "object": (dict,),
-    "list": (list,),
-    "number": (int, float),
-    "string or number": (str, int),
-    "anything": (object,),
-}
-_PHRASES = {
-    kind: kind if kind == "anything" else f"{'an' if kind == 'object' else 'a'} {kind}" for kind in _TYPES
-}
-
-PARAMS = {
-    "initialize": {"protocolVersion": "string", "capabilities": "object", "clientInfo": "object"},
-    "tools/call": {"name": "string", "arguments?": "object"},
-    "tools/list": {"cursor?": "string"},
-    "resources/list": {"cursor?": "string"},
-    "resources/templates/list": {"cursor?": "string"},
-    "prompts/list": {"cursor?": "string"},
-    "resources/read": {"uri": "string"},
-    "resources/subscribe": {"uri": "string"},
-    "resources/unsubscribe": {"uri": "string"},
-    "prompts/get": {"name": "string", "arguments?": "object"},
-    "completion/complete": {"ref": "object", "argument": "object"},
-    "logging/setLevel": {"level": "string"},
-    "subscriptions/listen": {"notifications": "object"},
-    "sampling/createMessage": {"messages": "list", "maxTokens": "number"},
-    "elicitation/create": {"message": "string"},
-    "tasks/get": {"taskId": "string"},
-    "tasks/result": {"taskId": "string"},
-    "tasks/cancel": {"taskId": "string"},
-    "notifications/message": {"level": "string", "data": "anything"},
-    "notifications/resources/updated": {"uri": "string"},
-    "notifications/progress": {"progressToken": "string or number"},
-    "notifications/elicitation/complete": {"elicitationId": "string"},
-}
-"""Method → members of params and their types. A `?` marks optional members."""
-
-RESULTS = {
-    "initialize": {"protocolVersion": "string", "capabilities": "object", "serverInfo": "object"},
-    "server/discover": {"supportedVersions": "list", "capabilities": "object"},
-    "tools/list": {"tools": "list"},
-    "tools/call": {"content": "list"},
-    "resources/list": {"resources": "list"},
-    "resources/templates/list": {"resourceTemplates": "list"},
-    "resources/read": {"contents": "list"},
-    "prompts/list": {"prompts": "list"},
-    "prompts/get": {"messages": "list"},
-    "completion/complete": {"completion": "object"},
-    "sampling/createMessage": {"role": "string", "content": "anything", "model": "string"},
-    "roots/list": {"roots": "list"},
-    "elicitation/create": {"action": "string"},
-}
-
-_Members: TypeAlias = tuple[tuple[str, str, bool], ...]
-"""Name, type, and True if the member is required."""
-
-
-def _members(members: dict[str, str]) -> _Members:
-    return tuple((name.removesuffix("?"), kind, name[-1] != "?") for name, kind in members.items())
-
-
-_PARAMS = {method: _members(members) for method, members in PARAMS.items()}
-_RESULTS = {method: _members(members) for method, members in RESULTS.items()}
 
 _CALL_FAILS = (
     '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"error":{"code":%d,"message":"no"}}'
@@ -88,15 +21,6 @@ _MODERN = "@ 2026-07-28\n"
 _ANSWERED = '> {"id":2,"method":"tools/list"}\n< {"id":2,"result":%s}'
 
 
-_LISTED = {
-    "tools/list": ("tools", ("name",)),
-    "resources/list": ("resources", ("name", "uri")),
-    "resources/templates/list": ("resourceTemplates", ("name", "uriTemplate")),
-    "prompts/list": ("prompts", ("name",)),
-    "roots/list": ("roots", ("uri",)),
-    "resources/read": ("contents", ("uri",)),
-}
-
 schema = RuleGroup(RULES, page="2025-11-25/schema", on=EventKind.RESULT)
 
 failure = RuleGroup(RULES, page="2025-11-25/server/tools#error-handling", on=EventKind.FAILURE)
@@ -104,9 +28,9 @@ failure = RuleGroup(RULES, page="2025-11-25/server/tools#error-handling", on=Eve
 
 @schema.error(
     "DATA101",
-    "params without a required member, or with a wrong type",
+    "params without a required member, or with a wrong type or value",
     on=CALLED,
-    about=tuple(_PARAMS),
+    shape=True,
     valid=(
         '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"content":[]}}',
         '> {"id":2,"method":"tools/list","params":{"cursor":"b"}}\n< {"id":2,"result":{"tools":[]}}',
@@ -118,16 +42,16 @@ failure = RuleGroup(RULES, page="2025-11-25/server/tools#error-handling", on=Eve
     ),
 )
 def params(event: LintEvent) -> Iterable[Report]:
-    """Each method defines the required and optional members of its params, and their types. Omit an optional member
-    that has no value; `null` is a value.
+    """Each method defines the required and optional members of its params, their types and values. Omit an optional
+    member that has no value; `null` is a value.
     """
-    return _breaches(event.method, "params", event.params, _PARAMS[event.method])
+    return event.violations("DATA101")
 
 
 @schema.error(
     "DATA102",
-    "result without a required member, or with a wrong type",
-    about=tuple(RESULTS),
+    "result without a required member, or with a wrong type or value",
+    shape=True,
     beyond_text=True,
     valid=(
         _ANSWERED % '{"tools":[]}',
@@ -144,18 +68,15 @@ def result(event: LintEvent) -> Iterable[Report]:
     """Each method defines the required members of its result. A tool result always requires `content`, if only an empty
     list, even with `structuredContent`.
     """
-    assert isinstance(event.what, Result)
-    if not event.has_object("result") or event.what.is_task:
-        return ()
-    if (event.revision or "") >= MODERN and event.what.result_type != "complete":
-        return ()
-    return _breaches(event.method, "result", event.result, _RESULTS[event.method])
+    return event.violations("DATA102")
 
 
 @schema.error(
     "DATA103",
-    "listed item without a name or URI",
-    about=tuple(_LISTED),
+    "listed item without a required member, or with a wrong type",
+    on=(EventKind.REQUEST, EventKind.RESULT),
+    shape=True,
+    beyond_text=True,
     valid=_ANSWERED % '{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}',
     invalid=(
         _ANSWERED % '{"tools":[{"description":"b","inputSchema":{"type":"object"}}]}',
@@ -163,17 +84,11 @@ def result(event: LintEvent) -> Iterable[Report]:
         _ANSWERED.replace("tools/list", "prompts/list") % '{"prompts":["a"]}',
     ),
 )
-def listed(event: LintEvent) -> Iterator[Report]:
-    """Clients need the name of an item, or its `uri` (`uriTemplate` of a template), to refer to it."""
-    key, required = _LISTED[event.method]
-    items = event.result.get(key)
-    for number, item in enumerate(items if isinstance(items, list) else []):
-        if not isinstance(item, dict):
-            yield Report(f"{key}/{number} is not an object", item)
-            continue
-        for name in required:
-            if not isinstance(item.get(name), str):
-                yield Report(f"{key}/{number} has no {name}", item)
+def listed(event: LintEvent) -> Iterable[Report]:
+    """Clients need the name of an item, or its `uri` (`uriTemplate` of a template), to refer to it. A wrong type of another
+    member, such as `title`, makes the SDK clients reject the whole list.
+    """
+    return event.violations("DATA103")
 
 
 @failure.error(
@@ -259,16 +174,3 @@ def reserved(event: LintEvent) -> Iterator[Report]:
     code = event.failure.code
     if code is not None and -32768 <= code <= -32100 and code not in ERRORS:
         yield Report(f"error code {code} is reserved by JSON-RPC but not defined")
-
-
-def _breaches(method: str, where: str, given: dict[str, Any], members: _Members) -> Iterator[Report]:
-    for name, kind, is_required in members:
-        if name in given:
-            if not _is(given[name], kind):
-                yield Report(f"{method}: {where}.{name} is not {_PHRASES[kind]}", given[name])
-        elif is_required:
-            yield Report(f"{method}: {where} has no {name}")
-
-
-def _is(value: Any, kind: str) -> bool:
-    return isinstance(value, _TYPES[kind]) and not (isinstance(value, bool) and kind.endswith("number"))

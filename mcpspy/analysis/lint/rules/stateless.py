@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from mcpspy.analysis.lint.event import LintEvent, is_number
+from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import RESPONSES, LintRule, Report, RuleGroup
 from mcpspy.core.protocol.message import Failure, Result, loads, meta_raw
@@ -26,7 +26,6 @@ _REFUSED = (
     '> {"id":%d,"method":"x/y"}\n< {"id":%d,"error":{"code":-32000,"message":"Server not initialized"}}'
 )
 _MODERN_ERRORS = (-32601, -32603, -32020, -32021, -32022)
-_CACHED = ("server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")  # fmt: skip
 _SUBSCRIBED = tuple(f"notifications/{what}" for what in ("tools/list_changed", "prompts/list_changed", "resources/list_changed", "resources/updated"))  # fmt: skip
 
 
@@ -63,13 +62,11 @@ question = mrtr.group(page=MRTR + "#server-requirements-basic-workflow", on=Even
         _STATED % '"io.modelcontextprotocol/clientInfo":{"name":"a","version":"1"}',
     ),
 )
-def meta(event: LintEvent) -> Iterator[Report]:
+def meta(event: LintEvent) -> Iterable[Report]:
     """Without a handshake, every request must carry its revision and the client's capabilities in `_meta`, even if
     there are none (`{}`). A server must reject a request without them (-32602).
     """
-    for key in ("protocolVersion", "clientCapabilities"):
-        if not meta_raw(event.request.body.meta, META + key):
-            yield Report(f"{event.method}: _meta has no {META}{key}")
+    return event.violations("MOD101")
 
 
 @request.info(
@@ -171,36 +168,27 @@ def client_response(event: LintEvent) -> Iterator[Report]:
     by=SERVER,
     invalid=(
         CALL
-        + '<< {"jsonrpc":"2.0","id":2,"result":{"content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"b","version":"1"}}}}'
+        + '<< {"jsonrpc":"2.0","id":2,"result":{"content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"b","version":"1"}}}}',
+        CALL + '< {"id":2,"result":{"resultType":1,"content":[]}}',
     ),
 )
-def result_type(event: LintEvent) -> Iterator[Report]:
+def result_type(event: LintEvent) -> Iterable[Report]:
     """Every result must have a `resultType`: `complete`, `input_required`, or one of an extension. Clients treat a
     missing one as `complete`, as servers of older revisions do not send it.
     """
-    assert isinstance(event.what, Result)
-    if (
-        event.is_result
-        and not event.what.body.result_type
-        and event.has_object("result")
-        and not _is_legacy(event)
-    ):
-        yield Report(f"{event.method}: the result has no resultType")
+    return event.violations("MOD201") if event.is_result and not _is_legacy(event) else ()
 
 
 @result.warning(
     "MOD202",
     "unknown resultType",
     valid=(GOOD, QUESTION),
-    invalid=(
-        CALL + '< {"id":2,"result":{"resultType":"done","content":[]}}',
-        CALL + '< {"id":2,"result":{"resultType":1,"content":[]}}',
-    ),
+    invalid=CALL + '< {"id":2,"result":{"resultType":"done","content":[]}}',
 )
 def other_type(event: LintEvent) -> Iterator[Report]:
     """Clients must treat a result with an unknown type as invalid. Only extensions may add types."""
     given = event.result.get("resultType") if event.is_result else None
-    if given is not None and given not in ("complete", "input_required", "task"):
+    if isinstance(given, str) and given not in ("complete", "input_required", "task"):
         yield Report(f"unknown resultType {str(given)[:40]!r}", given)
 
 
@@ -208,25 +196,15 @@ def other_type(event: LintEvent) -> Iterator[Report]:
     "MOD203",
     "list or resource without caching hints",
     page="2026-07-28/server/utilities/caching",
-    about=_CACHED,
+    shape=True,
     valid=_LISTED % "",
     invalid=(_LISTED % ',"ttlMs":null', _LISTED % ',"cacheScope":"all"', _LISTED % ',"ttlMs":-1'),
 )
-def hints(event: LintEvent) -> Iterator[Report]:
+def hints(event: LintEvent) -> Iterable[Report]:
     """`ttlMs` (milliseconds, at least 0) and `cacheScope` (`public` or `private`) are required in the results of lists,
     resources/read and `server/discover`. Clients and gateways cache the result accordingly.
     """
-    if not isinstance(event.what, Result) or event.what.result_type != "complete" or _is_legacy(event):
-        return
-    ttl, scope = event.result.get("ttlMs"), event.result.get("cacheScope")
-    if not is_number(ttl) or ttl < 0:
-        yield Report(f"{event.method}: ttlMs is {_shown(event, 'ttlMs')}", ttl)
-    if scope not in ("public", "private"):
-        yield Report(f"{event.method}: cacheScope is {_shown(event, 'cacheScope')}", scope)
-
-
-def _shown(event: LintEvent, name: str) -> str:
-    return f"{str(event.result[name])[:40]!r}" if name in event.result else "missing"
+    return () if _is_legacy(event) else event.violations("MOD203")
 
 
 @modern.error(
@@ -282,10 +260,9 @@ def same_id(event: LintEvent) -> Iterator[Report]:
     "empty input_required result",
     invalid=CALL + '< {"id":2,"result":{"resultType":"input_required"}}',
 )
-def empty(event: LintEvent) -> Iterator[Report]:
+def empty(event: LintEvent) -> Iterable[Report]:
     """An `input_required` result must have `inputRequests`, `requestState`, or both."""
-    if _is_question(event) and not {"inputRequests", "requestState"} & event.result.keys():
-        yield Report("input_required with neither inputRequests nor requestState")
+    return event.violations("MOD303")
 
 
 @question.error(
@@ -315,14 +292,13 @@ def undeclared(event: LintEvent) -> Iterator[Report]:
     """The only input requests are elicitation, sampling and roots, and only for a client that declared the capability
     in the same request.
     """
+    yield from event.violations("MOD305")
     requests = input_requests(event) if _is_question(event) else {}
     declared = loads(meta_raw(event.request.body.meta, META + "clientCapabilities")) if requests else None
     for key, question in requests.items():
         method = question.get("method") if isinstance(question, dict) else None
         needs = _NEEDS.get(method) if isinstance(method, str) else None
-        if needs is None:
-            yield Report(f"inputRequests/{key[:40]} has unsupported method {str(method)[:40]}", question)
-        elif isinstance(declared, dict) and needs not in declared:
+        if needs is not None and isinstance(declared, dict) and needs not in declared:
             yield Report(
                 f"inputRequests/{key[:40]} is {method}, but the client did not declare {needs}", question
             )

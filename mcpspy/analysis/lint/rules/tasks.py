@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from mcpspy.analysis.lint.event import LintEvent, is_number
+from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.state import forget
@@ -66,7 +66,7 @@ call = legacy.group(page=TASKS + "#tool-level-negotiation", on=EventKind.REQUEST
     "DATA701",
     "task without a required member",
     page=TASKS + "#task",
-    about=(*_STARTED, *_REPORTING, "tasks/list"),
+    shape=True,
     valid=(_GOOD, _NOW % (_TASK % "working").replace('"ttl"', '"ttlMs"')),
     invalid=(
         _BEGUN % '"taskId":"t","status":"working"',
@@ -75,25 +75,11 @@ call = legacy.group(page=TASKS + "#tool-level-negotiation", on=EventKind.REQUEST
         _NOW % (_TASK % "working"),
     ),
 )
-def shape(event: LintEvent) -> Iterator[Report]:
+def shape(event: LintEvent) -> Iterable[Report]:
     """A task requires `taskId`, `status` (one of five), `createdAt`, `lastUpdatedAt` and `ttl`, which is `null` for a
     task that does not expire; in 2026-07-28 it is named `ttlMs`. Clients need all of them to poll.
     """
-    lasts = "ttlMs" if (event.revision or "") >= MODERN else "ttl"
-    for task in _tasks(event):
-        if not isinstance(task, dict):
-            yield Report("task is not an object", task)
-            continue
-        for name in ("taskId", "createdAt", "lastUpdatedAt"):
-            if not isinstance(task.get(name), str):
-                yield Report(f"{name} of a task is {'missing' if name not in task else 'not a string'}", task)
-        if task.get("status") not in STATUSES:
-            yield Report(f"unknown task status: {str(task.get('status'))[:40]!r}", task)
-        lifetime = task.get(lasts, "")
-        if lifetime is not None and not is_number(lifetime):
-            yield Report(
-                f"{lasts} of a task is {'missing' if lasts not in task else 'neither number nor null'}", task
-            )
+    return event.violations("DATA701")
 
 
 @result.error(

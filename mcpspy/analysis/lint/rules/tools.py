@@ -10,6 +10,7 @@ from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.schemas import outside_references
+from mcpspy.analysis.lint.shapes import SHAPED
 from mcpspy.core.protocol.message import Result
 
 RULES: list[LintRule] = []
@@ -17,7 +18,6 @@ RULES: list[LintRule] = []
 TOOLS = "2025-11-25/server/tools"
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
-_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 LIST = '> {"id":2,"method":"tools/list"}\n< {"id":2,"result":{"tools":[%s]}}'
 GOOD = '{"name":"a","description":"b","inputSchema":{"type":"object"}}'
@@ -56,15 +56,17 @@ def _again(number: int, argument: int) -> str:
 tools_list = RuleGroup(
     RULES, page=TOOLS + "#tool", on=EventKind.RESULT, about="tools/list", valid=LIST % GOOD
 )
+tool = RuleGroup(RULES, page=TOOLS + "#tool", on=SHAPED, beyond_text=True, valid=LIST % GOOD)
 tools_call = RuleGroup(RULES, about="tools/call", valid=_GOOD)
 request = tools_call.group(page=TOOLS + "#calling-tools", on=EventKind.REQUEST)
 result = tools_call.group(on=EventKind.RESULT, beyond_text=True)
 structured_result = result.group(page=TOOLS + "#structured-content", since="2025-06-18")
 
 
-@tools_list.error(
+@tool.error(
     "DATA201",
     "invalid tool schema",
+    shape=True,
     valid=(
         LIST % GOOD,
         _with('"object"', '"object","properties":{"n":{"type":["integer","null"]}}'),
@@ -81,35 +83,32 @@ def schema(event: LintEvent) -> Iterator[Report]:
     """`inputSchema` is required. It and `outputSchema` must be JSON Schemas, of 2020-12 or the draft that `$schema`
     names. Hosts omit a tool whose schema they cannot read, and model providers reject the whole request.
     """
-    for tool in event.listed("tools"):
-        for key in ("inputSchema", "outputSchema"):
-            if key not in tool:
-                if key == "inputSchema":
-                    yield Report(f"tool {_name(tool)} has no inputSchema", tool)
-            elif not isinstance(tool[key], dict):
-                yield Report(f"{key} of {_name(tool)} is not an object", tool[key])
-            elif (why := event.state.schemas.check(tool[key]).why) is not None:
-                yield Report(f"{key} of {_name(tool)} is not a JSON Schema: {why}", tool[key])
+    invalid: tuple[str, ...] = ()
+    tools = event.result.get("tools")
+    for number, tool in enumerate(tools if isinstance(tools, list) else ()):
+        for key in ("inputSchema", "outputSchema") if isinstance(tool, dict) else ():
+            given, where = tool.get(key), f"tools/list: result.tools[{number}].{key}"
+            if isinstance(given, dict) and (why := event.state.schemas.check(given).why) is not None:
+                invalid += (where,)
+                yield Report(f"{key} of {_name(tool)} is not a JSON Schema: {why}", given)
+    yield from (report for report in event.violations("DATA201") if not report.message.startswith(invalid))
 
 
-@tools_list.error(
+@tool.error(
     "DATA202",
     "tool schema whose root is not an object",
+    shape=True,
     valid=(LIST % GOOD, "@ 2026-07-28\n" + _with("}}", '},"outputSchema":{"type":"string"}}')),
     invalid=(
         LIST % '{"name":"a","description":"b","inputSchema":{}}',
         _with("}}", '},"outputSchema":{"type":"array"}}'),
     ),
 )
-def root(event: LintEvent) -> Iterator[Report]:
+def root(event: LintEvent) -> Iterable[Report]:
     """The arguments of a tool are an object, so `inputSchema` must have `"type":"object"`; otherwise clients reject the
     list. Until 2025-11-25 the same applies to `outputSchema`.
     """
-    for tool in event.listed("tools"):
-        for key in ("inputSchema", "outputSchema") if (event.revision or "") <= LEGACY else ("inputSchema",):
-            given = tool.get(key)
-            if isinstance(given, dict) and given.get("type") != "object":
-                yield Report(f'{key} of {_name(tool)} lacks "type":"object"', given)
+    return event.violations("DATA202")
 
 
 @tools_list.warning(
@@ -168,21 +167,18 @@ def description(event: LintEvent) -> Iterator[Report]:
             yield Report(f"tool {_name(tool)} has no description", tool)
 
 
-@tools_list.warning(
+@tool.warning(
     "DATA206",
-    "tool annotation that is not a boolean",
+    "tool annotation with a wrong type",
+    shape=True,
     page="2025-11-25/schema#toolannotations",
     since="2025-03-26",
     valid=_with("}}", '},"annotations":{"readOnlyHint":true,"title":"A"}}'),
     invalid=_with("}}", '},"annotations":{"readOnlyHint":"yes"}}'),
 )
-def hints(event: LintEvent) -> Iterator[Report]:
+def hints(event: LintEvent) -> Iterable[Report]:
     """Hosts use these hints to decide whether to ask the user first. They must be booleans; "yes" is not one."""
-    for tool in event.listed("tools"):
-        given = tool.get("annotations")
-        for key in _HINTS:
-            if isinstance(given, dict) and key in given and not isinstance(given[key], bool):
-                yield Report(f"{key} of {_name(tool)} is not a boolean", given[key])
+    return event.violations("DATA206")
 
 
 @tools_list.warning(
@@ -270,10 +266,9 @@ def unstructured(event: LintEvent) -> Iterable[Report]:
     until=LEGACY,
     invalid='> {"id":3,"method":"tools/call","params":{"name":"c"}}\n< {"id":3,"result":{"content":[{"type":"text","text":"[1]"}],"structuredContent":[1]}}',
 )
-def structured(event: LintEvent) -> Iterator[Report]:
+def structured(event: LintEvent) -> Iterable[Report]:
     """Until 2025-11-25, `structuredContent` must be an object. From 2026-07-28 on it may be any JSON value."""
-    if "structuredContent" in event.result and not isinstance(event.result["structuredContent"], dict):
-        yield Report("structuredContent is not an object", event.result["structuredContent"])
+    return event.violations("DATA304")
 
 
 @structured_result.info(
@@ -293,10 +288,9 @@ def no_text(event: LintEvent) -> Iterator[Report]:
     page="2025-11-25/schema#calltoolresult",
     invalid='> {"id":3,"method":"tools/call","params":{"name":"c"}}\n< {"id":3,"result":{"content":[],"isError":"yes"}}',
 )
-def is_error(event: LintEvent) -> Iterator[Report]:
+def is_error(event: LintEvent) -> Iterable[Report]:
     """Some languages treat the string `"false"` as true."""
-    if "isError" in event.result and not isinstance(event.result["isError"], bool):
-        yield Report("isError is not a boolean", event.result["isError"])
+    return event.violations("DATA306")
 
 
 @request.warning(

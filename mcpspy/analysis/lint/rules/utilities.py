@@ -121,12 +121,9 @@ def token_in_use(event: LintEvent) -> Iterable[Report]:
         _CALL % 2 + '< {"method":"notifications/progress","params":{"progressToken":"t"}}\n' + _RESULT % 2,
     ),
 )
-def number(event: LintEvent) -> Iterator[Report]:
+def number(event: LintEvent) -> Iterable[Report]:
     """`progress` must be a number, and `total` too if present. Put text into `message`."""
-    for name in ("progress", "total"):
-        value = event.params.get(name)
-        if (value is not None or name == "progress") and not is_number(value):
-            yield Report(f"{name} is not a number", value)
+    return event.violations("LIFE305")
 
 
 @by_level.warning(
@@ -207,13 +204,14 @@ def endless(event: LintEvent) -> Iterator[Report]:
 @listing.error(
     "DATA503",
     "nextCursor that is not a string",
+    about=None,
+    shape=True,
     valid=_FIRST,
     invalid=(_PAGE % ("", ',"nextCursor":null'), _PAGE % ("", ',"nextCursor":2')),
 )
-def cursor(event: LintEvent) -> Iterator[Report]:
+def cursor(event: LintEvent) -> Iterable[Report]:
     """`nextCursor` must be a string, or be omitted. TypeScript clients reject the whole list if it is `null`."""
-    if "nextCursor" in event.result and not isinstance(event.result["nextCursor"], str):
-        yield Report("nextCursor is not a string: omit it", event.result["nextCursor"])
+    return event.violations("DATA503")
 
 
 @listing.error(
