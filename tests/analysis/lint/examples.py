@@ -137,8 +137,15 @@ class _EntryBuilder:
         self._has_get = True
         request, _ = self._headers()
         fields = {"http": GET, "stream": "1"}
-        head = {"request": {**request, "accept": "text/event-stream"}, "response": {"content-type": "text/event-stream"}}
-        yield Note(self._at, "http", {**fields, "method": "GET", "path": "/sse" if self._is_sse else "/mcp", "status": 200, **head})
+        head = {
+            "request": {**request, "accept": "text/event-stream"},
+            "response": {"content-type": "text/event-stream"},
+        }
+        yield Note(
+            self._at,
+            "http",
+            {**fields, "method": "GET", "path": "/sse" if self._is_sse else "/mcp", "status": 200, **head},
+        )
         if self._is_sse:
             yield Note(self._at, "sse", {**fields, "event": "endpoint", "data": "/messages?sessionId=s-1"})
 
@@ -180,7 +187,9 @@ class _EntryBuilder:
             **self._fields(),
             "method": request.pop(":method", "POST"),
             "path": "/messages?sessionId=s-1" if self._is_sse else "/mcp",
-            "status": int(status_text) if status_text else (200 if self._is_request and not self._is_sse else 202),
+            "status": int(status_text)
+            if status_text
+            else (200 if self._is_request and not self._is_sse else 202),
             "request": {name: value for name, value in request.items() if value is not None},
             "response": {name: value for name, value in response.items() if value is not None},
         }

@@ -2,16 +2,20 @@
 
 from mcpspy.analysis.lint.rule import LintRule
 from mcpspy.analysis.lint.rules import (
+    capabilities,
     content,
     elicitation,
     encoding,
     http,
+    http_sessions,
     jsonrpc,
     lifecycle,
+    metadata,
     methods,
     schemas,
     security,
     stateless,
+    subscriptions,
     tasks,
     tools,
     utilities,
@@ -32,16 +36,20 @@ FAMILIES = {
 RULES: tuple[LintRule, ...] = tuple(
     sorted(
         (
+            *capabilities.RULES,
             *content.RULES,
             *elicitation.RULES,
             *encoding.RULES,
             *http.RULES,
+            *http_sessions.RULES,
             *jsonrpc.RULES,
             *lifecycle.RULES,
+            *metadata.RULES,
             *methods.RULES,
             *schemas.RULES,
             *security.RULES,
             *stateless.RULES,
+            *subscriptions.RULES,
             *tasks.RULES,
             *tools.RULES,
             *utilities.RULES,
