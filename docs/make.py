@@ -1,4 +1,5 @@
-"""Generate the help in every command's page, the overview of filters, the manual page, and the token formats.
+"""Generate the help in every command's page, the overview of filters, the coverage of lint, the manual page, and the
+token formats.
 
     .venv/bin/python docs/make.py [--check]
 
@@ -27,6 +28,9 @@ from mcpspy.ui.cli.parser import HelpFormatter
 from mcpspy.ui.report.lint_docs import page as rules
 
 DOCS = Path(__file__).resolve().parent
+
+sys.path.insert(0, str(DOCS.parent))
+from docs.lint_coverage import page as coverage  # noqa: E402 - It is in this folder.
 
 FORMATS = DOCS.parent / "mcpspy" / "core" / "redact" / "formats.toml"
 
@@ -115,6 +119,7 @@ def made() -> Iterator[tuple[Path, str]]:
         page = path.read_text(encoding="utf-8")
         yield path, with_help(rules(page) if name == "lint" else page, name)
     yield DOCS / "filter.md", with_syntax((DOCS / "filter.md").read_text(encoding="utf-8"))
+    yield DOCS / "lint-coverage.md", coverage()
     yield DOCS / "mcpspy.1", manual()
     for file, text in token_formats():
         yield FORMATS.parent / file, text

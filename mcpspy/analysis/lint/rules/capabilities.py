@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlsplit
 
 from mcpspy.analysis.lint.event import LintEvent, objects
 from mcpspy.analysis.lint.finding import EventKind
@@ -22,7 +21,6 @@ from mcpspy.analysis.lint.rules.stateless import (
     is_question,
 )
 from mcpspy.analysis.lint.state import forget
-from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.core.protocol.message import Result, loads, meta_raw
 from mcpspy.core.protocol.spec import META, MODERN, SERVER
 
@@ -33,6 +31,7 @@ ELICITATION = "2025-11-25/client/elicitation"
 
 _REQUESTS = ("sampling/createMessage", "elicitation/create")
 _NEEDS = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
+_LOCAL = re.compile(r"http://(?:localhost|127\.0\.0\.1|\[::1\])[:/?]")
 _LINK = re.compile(r"https?://\S")
 
 _SAMPLE = '< {"id":7,"method":"sampling/createMessage","params":{"maxTokens":9,"messages":[%s]%s}}\n> {"id":7,"error":{"code":-1,"message":"no"}}'
@@ -195,7 +194,7 @@ def unsafe_url(event: LintEvent) -> Iterator[Report]:
     for params in requested(event, "elicitation/create"):
         if params.get("mode") == "url":
             url = str(params.get("url"))
-            if url.startswith("http:") and urlsplit(url).hostname not in LOOPBACK:
+            if url.startswith("http:") and not _LOCAL.match(url):
                 yield Report(f"URL without https: {url[:80]}", url)
         elif found := _LINK.search(f"{params.get('message')} {params.get('requestedSchema')}"):
             yield Report(f"form with a URL: {found.string[found.start() :][:60]}", params)

@@ -372,7 +372,8 @@ def status(event: LintEvent) -> Iterator[Report]:
     headers, missing capabilities and unsupported revisions (-32020, -32021, -32022).
     """
     post = event.post
-    if -32602 in post.answers and not post.posted[0].has_capabilities and post.status not in (400, 0):
+    is_complete = all(posted.has_capabilities for posted in post.posted)
+    if -32602 in post.answers and not is_complete and post.status not in (400, 0):
         yield Report(f"status {post.status} for a request without required _meta, not 400", post.status)
     for code in post.answers:
         right = {-32601: 404, -32020: 400, -32021: 400, -32022: 400}.get(code or 0)

@@ -14,8 +14,7 @@ from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import CALLED, LEGACY, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.rules.methods import has_capability
 from mcpspy.analysis.lint.state import LISTED_BY
-from mcpspy.core.jsontools import members_of
-from mcpspy.core.protocol.message import Failure, Notification, Request, Result, decoded, loads
+from mcpspy.core.protocol.message import Failure, Notification, Request, Result, decoded, loads, raw_members
 from mcpspy.core.protocol.spec import META, MODERN
 
 RULES: list[LintRule] = []
@@ -83,7 +82,7 @@ def _metas(event: LintEvent) -> Iterator[dict[str, Raw]]:
     """Yield the members of `_meta` in params or a result, and in the items of a list."""
     assert isinstance(event.what, Request | Notification | Result)
     if raw := event.what.body.meta:
-        yield members_of(raw) if bytes(raw)[:1] == b"{" else {}
+        yield raw_members(raw) if bytes(raw)[:1] == b"{" else {}
     if event.method in LISTED_BY and b'"_meta"' in event.data:
         for item in event.listed(LISTED_BY[event.method][0]):
             yield dict.fromkeys(found, Raw()) if isinstance(found := item.get("_meta"), dict) else {}

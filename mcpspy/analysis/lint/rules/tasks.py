@@ -238,13 +238,12 @@ def required(event: LintEvent) -> Iterator[Report]:
 def new_task(event: LintEvent) -> Iterator[Report]:
     """A task begins as `working`, with an id that no other task has."""
     for task in _tasks(event):
-        if isinstance(task, dict) and (
-            task.get("status") in STATUSES[1:] or task.get("taskId") in event.state.known_tasks
-        ):
-            yield Report("the new task is not working, or its id is in use", task)
         if isinstance(task, dict) and isinstance(number := task.get("taskId"), str):
-            event.state.known_tasks[number] = None
-            forget(event.state.known_tasks)
+            known = event.state.known_tasks
+            if number in known or task.get("status") in STATUSES[1:]:
+                yield Report("the new task is not working, or its id is in use", task)
+            known[number] = None
+            forget(known)
 
 
 @legacy.warning(
