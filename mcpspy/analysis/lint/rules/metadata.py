@@ -14,7 +14,7 @@ from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import CALLED, LEGACY, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.rules.methods import has_capability
 from mcpspy.analysis.lint.state import LISTED_BY
-from mcpspy.core.protocol.message import Failure, Notification, Request, Result, decoded, loads, raw_members
+from mcpspy.core.protocol.message import Failure, Request, decoded, loads, raw_members
 from mcpspy.core.protocol.spec import META, MODERN
 
 RULES: list[LintRule] = []
@@ -78,14 +78,14 @@ def _reserved(keys: tuple[str, ...], revision: str | None) -> tuple[str, ...]:
     return tuple(key for key in unknown if pattern.match(key))
 
 
-def _metas(event: LintEvent) -> Iterator[dict[str, Raw]]:
-    """Yield the members of `_meta` in params or a result, and in the items of a list."""
-    assert isinstance(event.what, Request | Notification | Result)
-    if raw := event.what.body.meta:
-        yield raw_members(raw) if bytes(raw)[:1] == b"{" else {}
+def _metas(event: LintEvent) -> list[dict[str, Raw]]:
+    """Return the members of `_meta` in params or a result, and in the items of a list."""
+    raw = event.what.body.meta  # type: ignore[union-attr]  # Of all three kinds.
+    found = [raw_members(raw)] if raw and bytes(raw)[:1] == b"{" else []
     if event.method in LISTED_BY and b'"_meta"' in event.data:
-        for item in event.listed(LISTED_BY[event.method][0]):
-            yield dict.fromkeys(found, Raw()) if isinstance(found := item.get("_meta"), dict) else {}
+        items = objects([item.get("_meta") for item in event.listed(LISTED_BY[event.method][0])])
+        found += [dict.fromkeys(item, Raw()) for item in items]
+    return found
 
 
 @meta.error(
