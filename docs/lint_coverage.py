@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Collection, Iterator
 
 from mcpspy.analysis.lint.rule import SPECIFICATION
@@ -42,7 +43,13 @@ def _lines() -> Iterator[str]:
     yield from _recalls(cases, families, lambda case: {code.rstrip("0123456789") for code in case.expected})
     yield "\n`http` is Streamable HTTP, `sse` the HTTP+SSE of 2024-11-05. A violation counts for each family with a rule for it.\n"
     open_ids = sorted({case.requirement.id for case in cases if case.is_open})
-    yield f"\nViolations of these requirements are not all found: {', '.join(open_ids) or 'none'}.\n"
+    yield (
+        "\n"
+        + textwrap.fill(
+            f"Violations of these requirements are not all found: {', '.join(open_ids) or 'none'}.", 120
+        )
+        + "\n"
+    )
     yield "\n## Requirements\n\n| requirement | | page | revisions | rules, or why not decidable |\n|---|---|---|---|---|\n"
     for row in rows:
         yield _row(row)

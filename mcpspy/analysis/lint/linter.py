@@ -58,7 +58,7 @@ def update_state(what: AnyMessage, event: LintEvent) -> None:
         elif what.method == "notifications/cancelled" and event.exchange is None:
             _cancel_stateless(what, event)
         elif what.method.endswith("/list_changed"):
-            event.state.listing(event).is_announced = True
+            event.listing.is_announced = True
             if what.method == "notifications/tools/list_changed":
                 event.state.is_listed, event.state.tools_changed_at = False, what.at
         conversation.has_notified[side] = True
@@ -101,6 +101,13 @@ def _add_request(what: Request, event: LintEvent) -> None:
         event.state.tools_changed_at = None
     if what.method == "initialize":
         conversation.initialize_sent, event.state.refused = True, 0
+
+
+def _add_page(event: LintEvent) -> None:
+    items, key = LISTED_BY[event.method]
+    names = [name for item in event.listed(items) if isinstance(name := item.get(key), str)]
+    is_last = event.result.get("nextCursor") is None
+    event.listing.add(names, is_first=not event.request.body.cursor, is_last=is_last)
 
 
 def _add_response(what: Result | Failure, event: LintEvent, request: Request) -> None:
@@ -236,7 +243,7 @@ class Linter:
         if frame.http is not None:
             self._add_to_post(what, kind, event, frame.http)
         if kind is EventKind.RESULT and method in LISTED_BY:
-            known.learn_page(event)
+            _add_page(event)
         is_checked = frame.http is None and kind is not EventKind.MALFORMED
         found = self._check(kind, event) if is_checked else self._check_message(kind, event)
         update_state(what, event)

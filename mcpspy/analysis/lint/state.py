@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Raw, Struct, field
 
@@ -17,13 +17,10 @@ from mcpspy.analysis.lint.schemas import CheckedSchema, SchemaCache
 from mcpspy.core.protocol.mcp_headers import ANNOTATION, NOTHING, ParamHeaders, param_headers
 from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result, meta_raw
 from mcpspy.core.protocol.peers import Peers
-from mcpspy.core.protocol.spec import CLIENT, META, MODERN, SERVER
+from mcpspy.core.protocol.spec import CLIENT, META, SERVER
 from mcpspy.core.redact.prefilter import Prefilter
 from mcpspy.core.redact.redactor import Redactor
 from mcpspy.core.session.exchange import Exchange
-
-if TYPE_CHECKING:
-    from mcpspy.analysis.lint.event import LintEvent
 
 MESSAGE_TYPES = ("application/json", "text/event-stream")
 
@@ -341,22 +338,13 @@ class LintState:
         self._redactor.message(data)
         return self._secrets
 
-    def listing(self, event: LintEvent) -> Listing:
-        """Return the list that a message is about; in 2026-07-28 all conversations share it."""
-        method = event.method.removeprefix("notifications/").removesuffix("_changed")
-        stream = event.conversation.stream if (event.revision or "") < MODERN else None
+    def listing(self, stream: str | None, method: str) -> Listing:
+        """Return the list of a method; `stream` is None in 2026-07-28, where all conversations share it."""
         found = self.listings.get((stream, method))
         if found is None:
             found = self.listings[stream, method] = Listing()
             forget(self.listings)
         return found
-
-    def learn_page(self, event: LintEvent) -> None:
-        """Add a page of a list."""
-        items, key = LISTED_BY[event.method]
-        names = [name for item in event.listed(items) if isinstance(name := item.get(key), str)]
-        is_last = event.result.get("nextCursor") is None
-        self.listing(event).add(names, is_first=not event.request.body.cursor, is_last=is_last)
 
     def learn_tools(self, listed: dict[str, Any], place: EntryPosition, data: bytes) -> None:
         """Add a page of tools; `data` is the message that contains it."""

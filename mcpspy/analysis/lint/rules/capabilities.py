@@ -1,4 +1,4 @@
-"""Parts of capabilities: tools and context in sampling, modes of elicitation, tasks, roots, embedded resources.
+"""Parts of capabilities: sampling, elicitation, tasks, roots, embedded resources.
 
 Until 2025-11-25 the server sends these requests; from 2026-07-28 on they are in `input_required` results.
 """

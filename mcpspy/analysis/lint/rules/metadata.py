@@ -133,7 +133,7 @@ def _extensions(capabilities: Any) -> Iterator[Report]:
 )
 def reserved_keys(event: LintEvent) -> Iterator[Report]:
     """Prefixes whose second label is `modelcontextprotocol` or `mcp` are reserved for the specification and official
-    extensions, and neither defines this key. Use a domain of your own.
+    extensions, and neither defines this key. Use another domain.
     """
     for members in _metas(event):
         for key in _reserved(tuple(members), event.revision):
@@ -191,7 +191,7 @@ def unannounced(event: LintEvent) -> Iterator[Report]:
     """The peer declared `listChanged`, so it should send `notifications/…/list_changed` when its list changes; a client
     must do so for its roots. The other side may cache the list until then.
     """
-    found, what = event.state.listing(event), event.method.partition("/")[0]
+    found, what = event.listing, event.method.partition("/")[0]
     declared = event.conversation.client_capabilities if what == "roots" else event.capabilities
     is_announced = found.was_announced or found.is_announced
     if found.is_changed and not is_announced and has_capability(declared or {}, f"{what}.listChanged"):
@@ -209,7 +209,7 @@ def unannounced(event: LintEvent) -> Iterator[Report]:
 )
 def other_order(event: LintEvent) -> Iterator[Report]:
     """The same tools should always be listed in the same order: clients and models cache the beginning of a prompt."""
-    found = event.state.listing(event)
+    found = event.listing
     if found.before not in (None, found.names) and found.is_complete and not found.is_changed:
         yield Report("the same tools in another order than before", "")
 

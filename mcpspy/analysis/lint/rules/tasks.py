@@ -333,7 +333,7 @@ def no_task(event: LintEvent) -> Iterable[Report]:
     invalid=_BEGUN % _WORKING + _GET % (3, 3, _TASK % "failed"),
 )
 def no_reason(event: LintEvent) -> Iterator[Report]:
-    """A failed task should have a `statusMessage` that says why."""
+    """A failed task should have a `statusMessage` with the reason."""
     if event.result.get("status") == "failed" and not event.result.get("statusMessage"):
         yield Report(f"task {(event.subject or '')[:60]} failed without a statusMessage")
 

@@ -176,7 +176,7 @@ def duplicate_name(event: LintEvent) -> Iterator[Report]:
     key = {"resources/list": "uri", "resources/templates/list": "uriTemplate"}.get(event.method, "name")
     names = Counter(name for item in listed_of(event) if isinstance(name := item.get(key), str))
     if event.method in LISTED_BY:
-        names.update(set(names) & set(event.state.listing(event).earlier_pages))
+        names.update(set(names) & set(event.listing.earlier_pages))
     for name, count in names.items():
         if count > 1:
             yield Report(f"{name[:80]} is listed {count} times", name)
