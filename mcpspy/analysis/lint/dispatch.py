@@ -29,7 +29,7 @@ MOST = 1000
 """Maximum entries of the table: a peer may send any method."""
 
 
-_Table: TypeAlias = dict[tuple[EventKind, str, str, str | None, bool, bool], tuple[LintRule, ...]]
+_Table: TypeAlias = dict[tuple[EventKind, str, str, str | None, bool, bool, bool], tuple[LintRule, ...]]
 
 
 @lru_cache(maxsize=4)
@@ -51,7 +51,8 @@ class RuleDispatch:
     def check(self, kind: EventKind, event: LintEvent) -> list[Finding]:
         """Return the findings of all rules that concern an event."""
         is_text = kind is EventKind.RESULT and event.method == "tools/call" and event.is_text
-        key = kind, event.method, event.side, event.revision, event.is_unusual, is_text
+        has_hosts = event.state.hosts != ()
+        key = kind, event.method, event.side, event.revision, event.is_unusual, is_text, has_hosts
         rules = self._tables.get(key)
         if rules is None:
             rules = tuple(
@@ -61,6 +62,7 @@ class RuleDispatch:
                 and rule.holds_in(event.revision)
                 and (event.is_unusual or not rule.unusual)
                 and not (is_text and rule.beyond_text)
+                and (has_hosts or rule.family != "HOST")
             )
             if len(self._tables) < MOST:
                 self._tables[key] = rules

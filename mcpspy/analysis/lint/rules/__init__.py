@@ -6,6 +6,7 @@ from mcpspy.analysis.lint.rules import (
     content,
     elicitation,
     encoding,
+    hosts,
     http,
     http_sessions,
     jsonrpc,
@@ -29,6 +30,7 @@ FAMILIES = {
     "MOD": "New in 2026-07-28",
     "SEC": "Security",
     "AGENT": "Behaviour of the model and its host",
+    "HOST": "Limits of hosts",
     "REC": "Recording",
 }
 """Prefix of a code → the subject of its rules."""
@@ -40,6 +42,7 @@ RULES: tuple[LintRule, ...] = tuple(
             *content.RULES,
             *elicitation.RULES,
             *encoding.RULES,
+            *hosts.RULES,
             *http.RULES,
             *http_sessions.RULES,
             *jsonrpc.RULES,
