@@ -1,5 +1,5 @@
-"""Generate the help in every command's page, the overview of filters, the manual page, the token formats, and the
-profiles and page of the limits of hosts.
+"""Generate the help in every command's page, the overview of filters, the coverage of lint, the manual page, the token
+formats, and the profiles and page of the limits of hosts.
 
     .venv/bin/python docs/make.py [--check]
 
@@ -29,6 +29,9 @@ from mcpspy.ui.cli.parser import HelpFormatter
 from mcpspy.ui.report.lint_docs import page as rules
 
 DOCS = Path(__file__).resolve().parent
+
+sys.path.insert(0, str(DOCS.parent))
+from docs.lint_coverage import page as coverage  # noqa: E402 - It is in this folder.
 
 FORMATS = DOCS.parent / "mcpspy" / "core" / "redact" / "formats.toml"
 
@@ -117,6 +120,7 @@ def made() -> Iterator[tuple[Path, str]]:
         page = path.read_text(encoding="utf-8")
         yield path, with_help(rules(page) if name == "lint" else page, name)
     yield DOCS / "filter.md", with_syntax((DOCS / "filter.md").read_text(encoding="utf-8"))
+    yield DOCS / "lint-coverage.md", coverage()
     yield DOCS / "mcpspy.1", manual()
     yield from profiles.made()
     for file, text in token_formats():

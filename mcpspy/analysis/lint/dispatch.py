@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 from msgspec import DecodeError, Raw
 from msgspec.json import decode
@@ -29,14 +30,21 @@ MOST = 1000
 """Maximum entries of the table: a peer may send any method."""
 
 
+_Table: TypeAlias = dict[tuple[EventKind, str, str, str | None, bool, bool, bool], tuple[LintRule, ...]]
+
+
+@lru_cache(maxsize=4)
+def _tables(_: tuple[LintRule, ...]) -> _Table:
+    """Return the table that all linters with the same rules fill."""
+    return {}
+
+
 class RuleDispatch:
     """The rules of one linter."""
 
     def __init__(self, rules: Iterable[LintRule]) -> None:
         self._rules = tuple(rules)
-        self._tables: dict[
-            tuple[EventKind, str, str, str | None, bool, bool, bool], tuple[LintRule, ...]
-        ] = {}
+        self._tables = _tables(self._rules)
         self._reported_once: set[tuple[str, str]] = set()
         self._reported_lists: set[int] = set()
         """Hashes of findings in lists: a server may list the same tools again and again."""

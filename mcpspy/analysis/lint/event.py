@@ -13,7 +13,14 @@ from msgspec.json import decode
 
 from mcpspy.analysis.lint.finding import EntryPosition, EventKind, Report
 from mcpspy.analysis.lint.shapes import LEGACY, shape_of
-from mcpspy.analysis.lint.state import ConversationState, HttpPost, LintState, ListedTool, PendingRequest
+from mcpspy.analysis.lint.state import (
+    ConversationState,
+    HttpPost,
+    LintState,
+    ListedTool,
+    Listing,
+    PendingRequest,
+)
 from mcpspy.core.protocol.message import (
     AnyMessage,
     Failure,
@@ -179,6 +186,12 @@ class LintEvent(Struct, gc=False, eq=False):
     def listed(self, name: str) -> list[dict[str, Any]]:
         """Return the objects in a list of the result."""
         return objects(self.result.get(name))
+
+    @property
+    def listing(self) -> Listing:
+        """The list that the message is about."""
+        stream = self.conversation.stream if (self.revision or "") < MODERN else None
+        return self.state.listing(stream, self.method.removeprefix("notifications/").removesuffix("_changed"))
 
     def has_object(self, name: str) -> bool:
         """Return whether this member of the message exists and is an object."""

@@ -17,6 +17,7 @@ from mcpspy.analysis.lint.rule import LEGACY, LintRule
 from mcpspy.analysis.lint.rules import RULES
 from mcpspy.analysis.lint.state import (
     ANSWERED,
+    LISTED_BY,
     ConversationState,
     HttpPost,
     LintState,
@@ -31,6 +32,7 @@ from mcpspy.core.protocol.message import (
     Notification,
     Request,
     Result,
+    decoded,
     loads,
     meta_raw,
     text,
@@ -56,8 +58,10 @@ def update_state(what: AnyMessage, event: LintEvent) -> None:
             conversation.is_initialized = True
         elif what.method == "notifications/cancelled" and event.exchange is None:
             _cancel_stateless(what, event)
-        elif what.method == "notifications/tools/list_changed":
-            event.state.is_listed, event.state.tools_changed_at = False, what.at
+        elif what.method.endswith("/list_changed"):
+            event.listing.is_announced = True
+            if what.method == "notifications/tools/list_changed":
+                event.state.is_listed, event.state.tools_changed_at = False, what.at
         conversation.has_notified[side] = True
         return
     if isinstance(what, Malformed):
@@ -91,8 +95,8 @@ def _add_request(what: Request, event: LintEvent) -> None:
     if meta := what.body.meta:
         if (token := what.progress_token) is not None:
             conversation.tokens[event.side, token] = pending
-        if meta_raw(meta, META + "logLevel"):
-            conversation.logs_requested = True
+        if level := meta_raw(meta, META + "logLevel"):
+            pending.log_level, conversation.logs_requested = str(decoded(level)), True
     conversation.add_request(what)
     if what.method == "tools/list":
         event.state.tools_changed_at = None
@@ -100,11 +104,21 @@ def _add_request(what: Request, event: LintEvent) -> None:
         conversation.initialize_sent, event.state.refused = True, 0
 
 
+def _add_page(event: LintEvent) -> None:
+    items, key = LISTED_BY[event.method]
+    names = [name for item in event.listed(items) if isinstance(name := item.get(key), str)]
+    is_last = event.result.get("nextCursor") is None
+    event.listing.add(names, is_first=not event.request.body.cursor, is_last=is_last)
+
+
 def _add_response(what: Result | Failure, event: LintEvent, request: Request) -> None:
     conversation, method = event.conversation, request.method
     if request.body.meta and (token := request.progress_token) is not None:
         conversation.tokens.pop((request.side, token), None)
     conversation.add_response(what, method)
+    if method.endswith("/list") and isinstance(following := event.result.get("nextCursor"), str):
+        event.state.cursors[following] = event.result.get("cacheScope")
+        forget(event.state.cursors)
     if isinstance(what, Failure):
         if method == "initialize":
             conversation.initialize_sent = False
@@ -237,6 +251,8 @@ class Linter:
         )
         if frame.http is not None:
             self._add_to_post(what, kind, event, frame.http)
+        if kind is EventKind.RESULT and method in LISTED_BY:
+            _add_page(event)
         is_checked = frame.http is None and kind is not EventKind.MALFORMED
         found = self._check(kind, event) if is_checked else self._check_message(kind, event)
         client = conversation.client
@@ -383,7 +399,7 @@ class Linter:
             conversation,
             post.place,
             post.number,
-            _nearest(post.revision or conversation.revision or self._known.revision),
+            _nearest(post.revision or conversation.revision or self._known.revision or _stated(post)),
             post.category(is_sse=conversation.is_sse),
             CLIENT,
             post=post,
@@ -419,6 +435,12 @@ def _requested_revision(request: Request) -> str:
     """Return the revision that `initialize` requests, at most the last one with a handshake."""
     version = params.get("protocolVersion") if isinstance(params := request.params, dict) else None
     return min(version, LEGACY) if isinstance(version, str) and version[:1].isdigit() else LEGACY
+
+
+def _stated(post: HttpPost) -> str | None:
+    """Return the revision in the header of an HTTP request, if it is one."""
+    version = post.request.get("mcp-protocol-version")
+    return version if version in REVISIONS else None
 
 
 @lru_cache(maxsize=64)  # A peer may send anything.

@@ -7,17 +7,18 @@ is a conversation. Owns the names by which rules select HTTP exchanges (`about`)
 from __future__ import annotations
 
 from collections import OrderedDict
+from functools import cache
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
 from mcpspy.analysis.lint.finding import EntryPosition, EventKind
 from mcpspy.analysis.lint.host_profiles import HostProfile
 from mcpspy.analysis.lint.schemas import CheckedSchema, SchemaCache
 from mcpspy.core.protocol.mcp_headers import ANNOTATION, NOTHING, ParamHeaders, param_headers
-from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result
+from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result, meta_raw
 from mcpspy.core.protocol.peers import Peers
-from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.protocol.spec import CLIENT, META, SERVER
 from mcpspy.core.recording.decode import Header
 from mcpspy.core.redact.prefilter import Prefilter
 from mcpspy.core.redact.redactor import Redactor
@@ -56,6 +57,8 @@ class PostedMessage(Struct, gc=False):
     subject: str | None
     revision: str | None
     """The revision in its `_meta`."""
+    has_capabilities: bool = True
+    """False for a request of 2026-07-28 without the client's capabilities."""
 
 
 class HttpPost(Struct, gc=False):
@@ -98,6 +101,17 @@ class HttpPost(Struct, gc=False):
         return next((posted.revision for posted in self.posted if posted.revision), None)
 
     @property
+    def is_answered(self) -> bool:
+        """True if each request in its body has its response."""
+        requests = sum(posted.kind is EventKind.REQUEST for posted in self.posted)
+        return 0 < requests <= len(self.answers)
+
+    @property
+    def verb(self) -> str:
+        """The HTTP method; POST until the head of the response is known."""
+        return str((self.head or {}).get("method", "POST"))
+
+    @property
     def content_type(self) -> str:
         """Media type of the response, without parameters."""
         return str(self.response.get("content-type", "")).partition(";")[0].strip().lower()
@@ -126,8 +140,10 @@ class HttpPost(Struct, gc=False):
     def add(self, what: AnyMessage, kind: EventKind, method: str, subject: str | None) -> None:
         """Add a message of its body or of its response."""
         if what.frame.side == CLIENT:
-            revision = what.revision if isinstance(what, Request) and what.body.meta else None
-            self.posted.append(PostedMessage(kind, method, subject, revision))
+            meta = what.body.meta if isinstance(what, Request) else Raw(b"")
+            revision = what.revision if isinstance(what, Request) and meta else None
+            has_capabilities = bool(meta_raw(meta, META + "clientCapabilities"))
+            self.posted.append(PostedMessage(kind, method, subject, revision, has_capabilities))
             return
         self.received += 1
         if isinstance(what, Result | Failure):
@@ -155,6 +171,8 @@ class PendingRequest(Struct, gc=False):
     """The last reported progress."""
     hung_up: str | None = None
     """The side that closed its HTTP exchange before the response."""
+    log_level: str | None = None
+    """The `logLevel` in its `_meta`."""
     is_late: bool = False
     """The client had closed the server's stdin, so it cannot respond: another rule reports that."""
 
@@ -205,6 +223,47 @@ class ListedTool(Struct):
     param_headers: ParamHeaders = NOTHING
 
 
+LISTED_BY = {"tools/list": ("tools", "name"), "prompts/list": ("prompts", "name"), "resources/list": ("resources", "uri"), "roots/list": ("roots", "uri")}  # fmt: skip
+"""Method → the member with its items, and the member that identifies an item."""
+
+
+class Listing:
+    """The names or URIs of the items in a list, over all its pages."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.earlier_pages: list[str] = []
+        self.before: list[str] | None = None
+        """Those of the listing before, if it was complete."""
+        self.is_announced = False
+        """The peer has announced a change since the first page."""
+        self.was_announced = False
+        """The peer announced a change between the two listings."""
+        self.is_complete = False
+        """The last page is known."""
+
+    def add(self, names: list[str], *, is_first: bool, is_last: bool) -> None:
+        """Add a page."""
+        if is_first:
+            self.before = self.names if self.is_complete else None
+            self.was_announced, self.is_announced, self.names = self.is_announced, False, []
+        self.earlier_pages, self.names = self.names, [*self.names, *names][:KEPT]
+        self.is_complete = is_last
+
+    @property
+    def is_changed(self) -> bool:
+        """True if it has other items than the listing before."""
+        return self.is_complete and self.before is not None and sorted(self.before) != sorted(self.names)
+
+
+class Subscription(Struct):
+    """A `subscriptions/listen` request (2026-07-28)."""
+
+    wanted: dict[str, Any]
+    """Its filter."""
+    is_acknowledged: bool = False
+
+
 class NonJsonRun:
     """Consecutive lines of one side that are not JSON."""
 
@@ -218,6 +277,9 @@ class NonJsonRun:
 
 class LintState:
     """State of one recording."""
+
+    lacks_discover = False
+    """The server has refused `server/discover`."""
 
     def __init__(self, header: Header | None) -> None:
         self.upstream = header.upstream if header is not None else None
@@ -235,6 +297,10 @@ class LintState:
         self.tools: OrderedDict[str, ListedTool] = OrderedDict()
         self.tasks: OrderedDict[str, str] = OrderedDict()
         """Task → its status."""
+        self.known_tasks: OrderedDict[str, None] = OrderedDict()
+        """Ids of the tasks that requests have begun."""
+        self.polls: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        """Task → time of its last `tasks/get`, and the seconds until the next."""
         self.is_listed = False
         """The last page of a tool listing was received."""
         self.server_capabilities: dict[str, Any] | None = None
@@ -246,12 +312,22 @@ class LintState:
         """Time of a `notifications/tools/list_changed` after the last listing."""
         self.last_call: tuple[str | None, Any, int] = None, None, 0
         """Tool and arguments of the last call, and how many calls in a row had them."""
+        self.listings: OrderedDict[tuple[str | None, str], Listing] = OrderedDict()
+        """Stream and method → the list."""
+        self.cursors: OrderedDict[str, Any] = OrderedDict()
+        """Each `nextCursor` → the `cacheScope` of its page."""
+        self.subscriptions: OrderedDict[tuple[str | None, str | None], Subscription] = OrderedDict()
+        """Stream and id → the subscription."""
+        self.elicitations: OrderedDict[str, None] = OrderedDict()
+        """Ids of URL elicitations."""
+        self.authorized: OrderedDict[str, None] = OrderedDict()
+        """Session ids that were sent with an Authorization header."""
         self.refusals: OrderedDict[str, tuple[float, float, str]] = OrderedDict()
         """Session id, or method and subject → start and end of the time in which a client must not send it, and why."""
         self.session_ids: set[str] = set()
         self.events: OrderedDict[tuple[str | None, str], int] = OrderedDict()
         """Stream and id of a server-sent event → hash of its message."""
-        self.prefilter = Prefilter()
+        self.prefilter = _prefilter()
         self._secrets: list[tuple[str, str]] = []
         self._redactor = Redactor(b"", found=lambda rule, pointer: self._secrets.append((rule, pointer)))
         self.non_json = {CLIENT: NonJsonRun(), SERVER: NonJsonRun()}
@@ -269,6 +345,14 @@ class LintState:
         self._redactor.message(data)
         return self._secrets
 
+    def listing(self, stream: str | None, method: str) -> Listing:
+        """Return the list of a method; `stream` is None in 2026-07-28, where all conversations share it."""
+        found = self.listings.get((stream, method))
+        if found is None:
+            found = self.listings[stream, method] = Listing()
+            forget(self.listings)
+        return found
+
     def learn_tools(self, listed: dict[str, Any], place: EntryPosition, data: bytes) -> None:
         """Add a page of tools; `data` is the message that contains it."""
         has_param_headers = ANNOTATION.encode() in data
@@ -285,6 +369,12 @@ class LintState:
                 )
         forget(self.tools)
         self.is_listed = listed.get("nextCursor") is None
+
+
+@cache
+def _prefilter() -> Prefilter:
+    """Return the prefilter of all recordings: its first search takes 20 ms."""
+    return Prefilter()
 
 
 def forget(kept: OrderedDict[Any, Any]) -> None:

@@ -334,16 +334,16 @@ def _body(raw: Raw) -> Body:
     try:
         return _decode_body(raw)
     except (DecodeError, RecursionError):
-        members = _members(raw)
+        members = raw_members(raw)
         return Body(**{name: members[key] for key, name in _ATTRIBUTES.items() if key in members})
 
 
 def meta_raw(meta: Raw, key: str) -> Raw:
     """Return a member of `_meta`, or of any object, not decoded; empty if it is absent."""
-    return _members(meta).get(key, _ABSENT) if bytes(meta)[:1] == b"{" else _ABSENT
+    return raw_members(meta).get(key, _ABSENT) if bytes(meta)[:1] == b"{" else _ABSENT
 
 
-def _members(raw: Raw) -> dict[str, Raw]:
+def raw_members(raw: Raw) -> dict[str, Raw]:
     """Return the members of an object that a strict parser may reject; no members if it is unreadable."""
     try:
         return members_of(raw)

@@ -2,9 +2,11 @@ r"""The notation of the rules' examples (docs/lint.md): lines of text, and the e
 
 Omitted parts are valid: members of a line, the handshake, HTTP headers.
 
-    @ 2026-07-28 http          revision (default: 2025-11-25), transport; `bare`: without a handshake
+    @ 2026-07-28 http          revision (default: 2025-11-25), transport; `bare`: without a handshake;
+                               `client={…}`, `server={…}`: other capabilities, without spaces
     > {"id":2,"method":"ping"} the client; `jsonrpc` is added, and in 2026-07-28 `_meta`
     < {"id":2,"result":{}}     the server; in 2026-07-28 `resultType` is added
+    ~ {"id":7,"method":"ping"} the server, over HTTP on the GET stream; over HTTP+SSE (`sse`) so is `<`
     << DEBUG: hello            exactly these bytes; \\x0d at the end is a CR LF, \\x04 no line ending
     = 200 {…} {…}              status, and changes to the headers of request and response
     * exit {"code":0}          a note
@@ -21,6 +23,8 @@ from mcpspy.core.protocol.spec import CLIENT, META, MODERN, SERVER
 from mcpspy.core.recording.decode import Entry, Frame, Header, Note
 
 SESSION_ID = "s-1"
+GET = 1000
+"""Number of the HTTP exchange of the GET stream."""
 UPSTREAM = "http://127.0.0.1:3001/mcp"
 
 CLIENT_CAPABILITIES: dict[str, Any] = {"roots": {"listChanged": True}, "sampling": {}, "elicitation": {}}
@@ -38,7 +42,7 @@ _CACHED = ("server/discover", "tools/list", "prompts/list", "resources/list", "r
 
 
 def header_of(text: str) -> Header:
-    transport = "http" if "http" in _head(text) else "stdio"
+    transport = "http" if {"http", "sse"} & set(_head(text)) else "stdio"
     upstream = UPSTREAM if transport == "http" else None
     return Header(
         mcpspy=1, id="0e8a3b1e", started="2026-11-21T00:00:00.000Z", transport=transport, upstream=upstream
@@ -49,9 +53,14 @@ def entries_of(text: str) -> Iterator[Entry]:
     """Yield the entries of an example; raise ValueError if a line is not in the notation."""
     words = _head(text)
     revision = next((word for word in words if word[:1] == "2"), "2025-11-25")
-    builder = _EntryBuilder(revision, is_http="http" in words)
+    declared = {"client": CLIENT_CAPABILITIES, "server": SERVER_CAPABILITIES}
+    for word in words:
+        side, _, capabilities = word.partition("=")
+        if side in declared:
+            declared[side] = json.loads(capabilities)
+    builder = _EntryBuilder(revision, words, declared["client"])
     if revision < MODERN and "bare" not in words:
-        for line in _handshake(revision):
+        for line in _handshake(revision, **declared):
             yield from builder.line(line)
     for line in text.strip().splitlines():
         if not line.lstrip().startswith("@"):
@@ -64,13 +73,9 @@ def _head(text: str) -> list[str]:
     return first[1:].split() if first.startswith("@") else []
 
 
-def _handshake(revision: str) -> Iterator[str]:
-    params = {"protocolVersion": revision, "capabilities": CLIENT_CAPABILITIES, "clientInfo": _peer("host")}
-    result = {
-        "protocolVersion": revision,
-        "capabilities": SERVER_CAPABILITIES,
-        "serverInfo": _peer("server"),
-    }
+def _handshake(revision: str, client: dict[str, Any], server: dict[str, Any]) -> Iterator[str]:
+    params = {"protocolVersion": revision, "capabilities": client, "clientInfo": _peer("host")}
+    result = {"protocolVersion": revision, "capabilities": server, "serverInfo": _peer("server")}
     yield "> " + json.dumps({"id": 0, "method": "initialize", "params": params})
     yield "< " + json.dumps({"id": 0, "result": result})
     yield '> {"method":"notifications/initialized"}'
@@ -83,9 +88,12 @@ def _peer(name: str) -> dict[str, str]:
 class _EntryBuilder:
     """Builds the entries of an example, line by line."""
 
-    def __init__(self, revision: str, *, is_http: bool) -> None:
+    def __init__(self, revision: str, words: list[str], client: dict[str, Any]) -> None:
         self._revision = revision
-        self._is_http = is_http
+        self._is_http = "http" in words or "sse" in words
+        self._is_sse = "sse" in words
+        self._client = client
+        self._has_get = False
         self._at = 0.0
         self._http = 0
         self._posted: dict[str, Any] | None = None
@@ -100,19 +108,46 @@ class _EntryBuilder:
             yield Note(self._at, kind, json.loads(fields or "{}"))
         elif mark == "=":
             yield from self._headed(rest)
-        elif mark in (">", "<", ">>", "<<"):
+        elif mark in (">", "<", "~", ">>", "<<"):
             side = CLIENT if mark[0] == ">" else SERVER
             data = self._written(side, json.loads(rest)) if len(mark) == 1 else rest.encode()
             data = _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), data) if len(mark) == 2 else data
-            yield from self._frame(side, data)
+            on_get = self._is_http and self._revision < MODERN and (mark == "~" or self._is_sse)
+            yield from self._on_get(data) if on_get and side == SERVER else self._frame(side, data)
         else:
             raise ValueError(f"not in the notation of examples: {line}")
 
     def close(self) -> Iterator[Entry]:
+        yield from self._end_post()
+        if self._has_get:
+            yield Note(self._at, "http-end", {"http": GET, "stream": "1", "hung_up": None})
+
+    def _end_post(self) -> Iterator[Entry]:
         if self._is_http and self._http:
             if not self._has_head:
                 yield from self._headed("")
             yield Note(self._at, "http-end", {**self._fields(), "hung_up": None})
+
+    def _on_get(self, data: bytes) -> Iterator[Entry]:
+        if not self._has_get:
+            yield from self._get()
+        yield Frame(self._at, SERVER, data, "1", GET, "")
+
+    def _get(self) -> Iterator[Entry]:
+        self._has_get = True
+        request, _ = self._headers()
+        fields = {"http": GET, "stream": "1"}
+        head = {
+            "request": {**request, "accept": "text/event-stream"},
+            "response": {"content-type": "text/event-stream"},
+        }
+        yield Note(
+            self._at,
+            "http",
+            {**fields, "method": "GET", "path": "/sse" if self._is_sse else "/mcp", "status": 200, **head},
+        )
+        if self._is_sse:
+            yield Note(self._at, "sse", {**fields, "event": "endpoint", "data": "/messages?sessionId=s-1"})
 
     def _frame(self, side: str, data: bytes) -> Iterator[Entry]:
         eol = "\n"
@@ -124,7 +159,7 @@ class _EntryBuilder:
             yield Frame(self._at, side, data, eol=eol)
             return
         if side == CLIENT:
-            yield from self.close()
+            yield from self._end_post() if self._has_get or not self._is_sse else self._get()
             self._http += 1
             self._has_head = False
             try:
@@ -151,8 +186,10 @@ class _EntryBuilder:
         fields = {
             **self._fields(),
             "method": request.pop(":method", "POST"),
-            "path": "/mcp",
-            "status": int(status_text) if status_text else (200 if self._is_request else 202),
+            "path": "/messages?sessionId=s-1" if self._is_sse else "/mcp",
+            "status": int(status_text)
+            if status_text
+            else (200 if self._is_request and not self._is_sse else 202),
             "request": {name: value for name, value in request.items() if value is not None},
             "response": {name: value for name, value in response.items() if value is not None},
         }
@@ -173,6 +210,8 @@ class _EntryBuilder:
             "content-type": "application/json",
         }
         response: dict[str, Any] = {"content-type": "application/json"} if self._is_request else {}
+        if self._is_sse:
+            return {"content-type": "application/json"}, {}
         if self._revision >= MODERN:
             request |= {"mcp-protocol-version": self._revision, "mcp-method": method}
             if isinstance(params, dict) and method in ("tools/call", "prompts/get", "resources/read"):
@@ -194,7 +233,7 @@ class _EntryBuilder:
                 meta = {
                     META + "protocolVersion": self._revision,
                     META + "clientInfo": _peer("host"),
-                    META + "clientCapabilities": {"elicitation": {}, "sampling": {}, "roots": {}},
+                    META + "clientCapabilities": self._client,
                 }
                 params = message.get("params", {})
                 whole["params"] = {**params, "_meta": {**meta, **params.get("_meta", {})}}

@@ -339,6 +339,7 @@ EXPLAINED = {
     "everything-sdk-auto": {"DATA706"},
     "everything-sdk-legacy": {"DATA706"},
     "everything-sdk-modern": {"LIFE108", "MOD106"},
+    "peer-sdk-auto": {"LIFE107"},
     "peer-sdk-legacy": {"LIFE107"},
 }
 

@@ -2,17 +2,21 @@
 
 from mcpspy.analysis.lint.rule import LintRule
 from mcpspy.analysis.lint.rules import (
+    capabilities,
     content,
     elicitation,
     encoding,
     hosts,
     http,
+    http_sessions,
     jsonrpc,
     lifecycle,
+    metadata,
     methods,
     schemas,
     security,
     stateless,
+    subscriptions,
     tasks,
     tools,
     utilities,
@@ -34,17 +38,21 @@ FAMILIES = {
 RULES: tuple[LintRule, ...] = tuple(
     sorted(
         (
+            *capabilities.RULES,
             *content.RULES,
             *elicitation.RULES,
             *encoding.RULES,
             *hosts.RULES,
             *http.RULES,
+            *http_sessions.RULES,
             *jsonrpc.RULES,
             *lifecycle.RULES,
+            *metadata.RULES,
             *methods.RULES,
             *schemas.RULES,
             *security.RULES,
             *stateless.RULES,
+            *subscriptions.RULES,
             *tasks.RULES,
             *tools.RULES,
             *utilities.RULES,

@@ -31,7 +31,7 @@ _NAME = '{"type":"object","properties":{"name":{"type":"string"%s}},"required":[
 _ADA = '{"action":"accept","content":{"name":"Ada"}}'
 _GOOD = _FORM % (_NAME % ',"minLength":1,"format":"email"') + _FILLED % _ADA
 _PICK = '{"type":"object","properties":{"a":%s}}'
-_URL = '< {"id":7,"method":"elicitation/create","params":{"mode":"url","message":"Log in"%s}}\n> {"id":7,"result":{"action":"accept"}}'
+_URL = '@ 2025-11-25 client={"elicitation":{"url":{}}}\n< {"id":7,"method":"elicitation/create","params":{"mode":"url","message":"Log in"%s}}\n> {"id":7,"result":{"action":"accept"}}'
 _NOW = (
     '@ 2026-07-28\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n'
     '< {"id":2,"result":{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":%s}}}}}'

@@ -35,7 +35,7 @@ message = RuleGroup(RULES, on=MESSAGES)
     "message that is not UTF-8",
     page="2025-11-25/basic/transports",
     valid='> {"id":2,"method":"ping","params":{"x":"\u00e9"}}\n< {"id":2,"result":{}}',
-    invalid='> {"id":2,"method":"ping"}\n<< {"jsonrpc":"2.0","id":2,"result":{"x":"\\xe9"}}',
+    invalid='> {"id":2,"method":"x"}\n<< {"jsonrpc":"2.0","id":2,"result":{"x":"\\xe9"}}',
 )
 def utf8(event: LintEvent) -> Iterator[Report]:
     """Messages must be UTF-8. Typical causes: a server on Windows writes text in the console's code page, or forwards
@@ -190,8 +190,8 @@ def _large(data: bytes) -> Iterator[Report]:
     "NaN, Infinity or a lone surrogate",
     page=JSON,
     invalid=(
-        '> {"id":2,"method":"ping"}\n<< {"jsonrpc":"2.0","id":2,"result":{"x":NaN}}',
-        '> {"id":2,"method":"ping"}\n<< {"jsonrpc":"2.0","id":2,"result":{"x":"\\ud800"}}',
+        '> {"id":2,"method":"x"}\n<< {"jsonrpc":"2.0","id":2,"result":{"x":NaN}}',
+        '> {"id":2,"method":"x"}\n<< {"jsonrpc":"2.0","id":2,"result":{"x":"\\ud800"}}',
     ),
 )
 def strict(event: LintEvent) -> Iterator[Report]:

@@ -1,18 +1,16 @@
-"""Streamable HTTP: headers of requests and responses, and session ids.
+"""Streamable HTTP: headers of requests and responses, and streams.
 
 An exchange is checked when it ends. The messages in it are checked by the same rules as over stdio.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from math import inf
+from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.state import (
     ANSWERED,
     MESSAGE_TYPES,
@@ -20,12 +18,11 @@ from mcpspy.analysis.lint.state import (
     NOTIFIES,
     POSTED,
     REQUESTS,
-    UNREADABLE,
-    forget,
 )
 from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.core.protocol.mcp_headers import ANNOTATION, is_mismatch, param_headers
-from mcpspy.core.protocol.spec import MODERN, error_name
+from mcpspy.core.protocol.message import Failure, Result
+from mcpspy.core.protocol.spec import MODERN, SERVER, error_name
 
 RULES: list[LintRule] = []
 
@@ -35,7 +32,6 @@ NOW = "2026-07-28/basic/transports/streamable-http#"
 VERSION, METHOD, NAME, SESSION = "mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id"
 
 _NAMED = ("tools/call", "prompts/get", "resources/read")
-_VISIBLE = re.compile(r"[\x21-\x7e]+")
 
 PING = '@ http\n> {"id":2,"method":"ping"}\n= 200 %s\n< {"id":2,"result":{}}'
 CALL = '@ 2026-07-28 http\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n= 200 %s\n< {"id":2,"result":{"content":[]}}'
@@ -48,9 +44,8 @@ _CALL = (
     _LISTED % _REGION
     + '> {"id":2,"method":"tools/call","params":{"name":"a","arguments":%s}}\n= 200 %s\n< {"id":2,"result":{"content":[]}}'
 )
-_FAIL = '@ 2026-07-28 http\n> {"id":2,"method":"%s","params":{%s}}\n= %d {} {}\n< {"id":2,"error":{"code":%d,"message":"no"}}'
-_REFUSED = '@ http\n> {"id":2,"method":"ping"}\n= %s\n> {"id":3,"method":"ping"}\n= %s'
-_HELLO = (
+_FAIL = '@ 2026-07-28 http\n> {"id":2,"method":"%s","params":{%s}}\n= %d {} {}\n< {"id":2,"error":{"code":%d,"message":"no","data":{"requiredCapabilities":{"a":{}},"supported":[],"requested":"b"}}}'
+HELLO = (
     '@ http bare\n> {"id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}\n'
     '= 200 {} %s\n< {"id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"b","version":"1"}}}'
 )
@@ -58,7 +53,6 @@ _HELLO = (
 post = RuleGroup(RULES, on=EventKind.POST)
 request = post.group(about=REQUESTS, page=HTTP + "protocol-version-header", since="2025-06-18")
 response = post.group(page=HTTP + "sending-messages-to-the-server", since="2025-03-26")
-session = post.group(page=HTTP + "session-management", until=LEGACY)
 modern = post.group(since=MODERN, about=(*POSTED, NO_MESSAGE), valid=CALL % "")
 standard = modern.group(about=REQUESTS, page=NOW + "standard-request-headers")
 parameters = modern.group(page=NOW + "custom-headers-from-tool-parameters")
@@ -67,15 +61,16 @@ parameters = modern.group(page=NOW + "custom-headers-from-tool-parameters")
 @request.error(
     "HTTP101",
     "no MCP-Protocol-Version header",
+    about=(REQUESTS, NOTIFIES),
     valid=(PING % "", '@ 2025-03-26 http\n> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}'),
     invalid=(PING % '{"mcp-protocol-version":null}', CALL % '{"mcp-protocol-version":null}'),
 )
 def version(event: LintEvent) -> Iterator[Report]:
-    """After the handshake, the client sends the negotiated revision with every request. A server that receives no such
-    header assumes 2025-03-26.
+    """After the handshake, the client sends the negotiated revision with every HTTP request. A server that receives no
+    such header assumes 2025-03-26.
     """
     sent = event.post.request
-    if VERSION not in sent:
+    if VERSION not in sent and (event.method == REQUESTS or (event.revision or "") < MODERN):
         yield Report("no MCP-Protocol-Version header", sent)
 
 
@@ -119,7 +114,11 @@ def method(event: LintEvent) -> Iterator[Report]:
     "HTTP104",
     "Mcp-Name is missing or differs from the body",
     valid=(CALL % "", (CALL % '{"mcp-name":"=?base64?w7w=?="}').replace('"name":"a"', '"name":"\u00fc"')),
-    invalid=(CALL % '{"mcp-name":null}', CALL % '{"mcp-name":"b"}'),
+    invalid=(
+        CALL % '{"mcp-name":null}',
+        CALL % '{"mcp-name":"b"}',
+        (CALL % '{"mcp-name":"\u00fc"}').replace('"name":"a"', '"name":"\u00fc"'),
+    ),
 )
 def name(event: LintEvent) -> Iterator[Report]:
     """The header repeats `name` for tools/call and prompts/get, and `uri` for resources/read, in Base64
@@ -132,8 +131,14 @@ def name(event: LintEvent) -> Iterator[Report]:
     given = post.request.get(NAME)
     if given is None:
         yield Report("no Mcp-Name header", post.request)
+    elif not _is_plain(str(given)):
+        yield Report(f"Mcp-Name is neither plain ASCII nor encoded: {str(given)[:60]}", given)
     elif _decoded(str(given)) != first.subject:
         yield Report(f"Mcp-Name is {str(given)[:60]}, the request is for {first.subject}", post.request)
+
+
+def _is_plain(value: str) -> bool:
+    return value.isascii() and value.isprintable()
 
 
 def _decoded(value: str) -> str:
@@ -151,18 +156,24 @@ def _decoded(value: str) -> str:
     "HTTP304",
     "Accept header without both types",
     page=HTTP + "sending-messages-to-the-server",
-    about=POSTED,
+    about=(*POSTED, NO_MESSAGE),
     since="2025-03-26",
     valid=(PING % "", PING % '{"accept":"*/*"}'),
     invalid=(PING % '{"accept":"application/json"}', PING % '{"accept":null}'),
 )
 def accept(event: LintEvent) -> Iterator[Report]:
     """The client must accept both `application/json` and `text/event-stream`, because the server chooses the type of
-    the response.
+    the response; in a GET `text/event-stream`.
     """
-    sent = event.post.request
+    post = event.post
+    sent = post.request
     given = str(sent.get("accept", "")).lower()
-    if "*/*" not in given and not all(kind in given for kind in MESSAGE_TYPES):
+    if event.method == NO_MESSAGE:
+        if post.verb == "GET" and post.content_type == MESSAGE_TYPES[1] not in given and "*/*" not in given:
+            yield Report(
+                f"Accept of a GET is {given[:80] or 'missing'}: it must list text/event-stream", sent
+            )
+    elif "*/*" not in given and not all(kind in given for kind in MESSAGE_TYPES):
         yield Report(f"Accept is {given[:80] or 'missing'}: it must list both types", sent)
 
 
@@ -251,12 +262,17 @@ def parameter(event: LintEvent) -> Iterator[Report]:
     and not null; a server must reject a call if its header is missing or differs (-32020).
     """
     post = event.post
-    if not post.param_headers or not isinstance((post.head or {}).get("status"), int) or post.status >= 400:
+    if not 0 < post.status < 400:
         return
-    for name, value in post.param_headers.items():
+    called = post.posted[0].subject if post.posted and post.posted[0].method == "tools/call" else None
+    if (tool := event.state.tools.get(called or "")) is not None and tool.param_headers.wrong:
+        yield Report(f"call of {called}, which clients must drop for its invalid x-mcp-header", "")
+    for name, value in (post.param_headers or {}).items():
         given = post.request.get(name.lower())
         if given is None:
             yield Report(f"no {name} header", post.request)
+        elif not _is_plain(str(given)):
+            yield Report(f"{name} is neither plain ASCII nor encoded: {str(given)[:60]}", given)
         elif is_mismatch(str(given), value):
             yield Report(f"{name} is {str(given)[:60]}, the argument is {value[:60]}", post.request)
 
@@ -299,14 +315,20 @@ def body_of_202(event: LintEvent) -> Iterator[Report]:
 @response.error(
     "HTTP303",
     "response that is neither JSON nor an event stream",
-    about=ANSWERED,
+    about=(*ANSWERED, NO_MESSAGE),
     valid=(PING % "", PING % '{} {"content-type":"application/json; charset=utf-8"}'),
     invalid=PING % '{} {"content-type":"text/html"}',
 )
 def content_type(event: LintEvent) -> Iterator[Report]:
-    """The response must be `application/json` or `text/event-stream`. Often it is a login page of a proxy instead."""
+    """The response must be `application/json` or `text/event-stream`; to a GET only the latter, or status 405. Often it
+    is a login page of a proxy instead.
+    """
     post = event.post
-    if post.status == 200 and not post.is_json:
+    is_get = event.method == NO_MESSAGE
+    asks = post.verb == "GET" and "text/event-stream" in str(post.request.get("accept"))
+    if post.status == 200 and (
+        asks and post.content_type != MESSAGE_TYPES[1] if is_get else not post.is_json
+    ):
         yield Report(f"response of type {post.content_type[:60] or '(none)'}", post.response)
 
 
@@ -319,7 +341,7 @@ def content_type(event: LintEvent) -> Iterator[Report]:
     valid=(PING % "", '@ http\n> {"id":2,"method":"ping"}\n= 404'),
     invalid=(
         '@ http\n> {"id":2,"method":"ping"}\n= 405',
-        _HELLO.replace("= 200", "= 404").partition("\n<")[0] % "{}",
+        HELLO.replace("= 200", "= 404").partition("\n<")[0] % "{}",
     ),
 )
 def no_endpoint(event: LintEvent) -> Iterator[Report]:
@@ -332,38 +354,6 @@ def no_endpoint(event: LintEvent) -> Iterator[Report]:
         yield Report(head["error"].removeprefix("mcpspy: "), head["error"])
     elif status == 405 or (status == 404 and event.post.introduces):
         yield Report(f"status {status} for a POST to {str(head.get('path'))[:80]}", "")
-
-
-@post.warning(
-    "HTTP308",
-    "request that ignores an HTTP error",
-    page=HTTP + "session-management",
-    about=(REQUESTS, NOTIFIES),
-    valid=(
-        PING % "",
-        (_REFUSED % ("404", "404")).replace("\n= 404", "\n= 200", 1),
-        _REFUSED % ("429", "429"),
-    ),
-    invalid=(_REFUSED % ("404", "404"), _REFUSED % ('429 {} {"retry-after":"30"}', "429")),
-)
-def ignored(event: LintEvent) -> Iterator[Report]:
-    """After 404 for its session id, a client must begin a new session with `initialize`. After 429 with `Retry-After`, it
-    must wait that time before it repeats the request (RFC 9110, 10.2.3).
-    """
-    post, refusals = event.post, event.state.refusals
-    session_id, first = post.request.get(SESSION), post.posted[0]
-    keys = (f"session {session_id}", f"{first.method} {first.subject or ''}".rstrip())
-    for key in keys:
-        start, end, why = refusals.get(key, (0.0, 0.0, ""))
-        if start < post.at < end:
-            yield Report(f"{first.method} {post.at - start:.1f} s after {why}", "")
-    wait = str(post.response.get("retry-after", ""))
-    if post.status == 404 and session_id is not None:
-        refusals.setdefault(keys[0], (post.answered_at, inf, "status 404 for its session id"))
-    elif post.status == 429 and wait.isdecimal() and wait.isascii():
-        why = f"status 429 with Retry-After: {wait[:9]}"
-        refusals[keys[1]] = post.answered_at, post.answered_at + int(wait[:9]), why
-    forget(refusals)
 
 
 @modern.error(
@@ -382,6 +372,9 @@ def status(event: LintEvent) -> Iterator[Report]:
     headers, missing capabilities and unsupported revisions (-32020, -32021, -32022).
     """
     post = event.post
+    is_complete = all(posted.has_capabilities for posted in post.posted)
+    if -32602 in post.answers and not is_complete and post.status not in (400, 0):
+        yield Report(f"status {post.status} for a request without required _meta, not 400", post.status)
     for code in post.answers:
         right = {-32601: 404, -32020: 400, -32021: 400, -32022: 400}.get(code or 0)
         if right is not None and post.status not in (right, 0):
@@ -413,75 +406,28 @@ def get_response(event: LintEvent) -> Iterator[Report]:
         yield Report(f"status {post.status} for {verb}, not 405")
 
 
-@post.error(
-    "HTTP401",
-    "event id reused for another event",
-    page=HTTP + "resumability-and-redelivery",
-    on=EventKind.NOTE,
-    about="event",
-    valid=PING % "",
-    invalid='* event {"id":"7"}',
+@response.error(
+    "HTTP309",
+    "message on the wrong stream",
+    on=(EventKind.REQUEST, EventKind.NOTIFICATION, EventKind.RESULT, EventKind.FAILURE),
+    by=SERVER,
+    about=None,
+    valid=(
+        PING % '{} {"content-type":"text/event-stream"}',
+        '@ http\n~ {"method":"notifications/tools/list_changed"}',
+    ),
+    invalid=PING % '{} {"content-type":"text/event-stream"}'
+    + '\n< {"method":"notifications/tools/list_changed"}',
 )
-def repeated_id(event: LintEvent) -> Iterator[Report]:
-    """An event id must be unique in a session: a client that resumes after a reused one receives the wrong messages. A
-    resumed stream may repeat the same event.
+def wrong_stream(event: LintEvent) -> Iterable[Report]:
+    """The stream of a POST ends with the response to its request. The stream of a GET contains requests and
+    notifications; a response only if the client resumes the stream of a POST there, with `Last-Event-ID`.
     """
-    yield Report(f"event id {str(event.note.fields.get('id'))[:60]} was used for another message")
-
-
-@session.error(
-    "HTTP201",
-    "session id assigned late",
-    valid=(PING % "", _HELLO % "{}", PING % '{} {"mcp-session-id":"s-1"}'),
-    invalid=PING % '{} {"mcp-session-id":"s-2"}',
-)
-def late_session_id(event: LintEvent) -> Iterator[Report]:
-    """A server assigns the session id in the response to `initialize`, and in no later response."""
-    post = event.post
-    given = post.response.get(SESSION)
-    if given is not None and post.status < 400 and not post.introduces and given != post.request.get(SESSION):
-        yield Report(f"session id that no response to initialize assigned: {str(given)[:60]}", post.response)
-
-
-@session.error(
-    "HTTP202",
-    "request without the session id",
-    about=(REQUESTS, NOTIFIES, UNREADABLE),
-    valid=(PING % "", (PING % '{"mcp-session-id":null}').replace("@ http", "@ http bare")),
-    invalid=PING % '{"mcp-session-id":null}',
-)
-def no_session_id(event: LintEvent) -> Iterator[Report]:
-    """The server assigned a session id in the response to `initialize`. The client must send it with every later
-    request; otherwise the server cannot assign the request to the session.
-    """
-    post = event.post
-    if event.state.session_ids and SESSION not in post.request and not post.introduces:
-        yield Report("no Mcp-Session-Id header, although the server assigned one", post.request)
-
-
-@session.error(
-    "HTTP203",
-    "session id with invalid characters",
-    valid=_HELLO % '{"mcp-session-id":"1868a90c-9f4e"}',
-    invalid=(_HELLO % '{"mcp-session-id":"a b"}', _HELLO % '{"mcp-session-id":""}'),
-)
-def session_id_characters(event: LintEvent) -> Iterator[Report]:
-    """A session id consists of visible ASCII characters, 0x21 to 0x7E. It should also be impossible to guess."""
-    post = event.post
-    given = post.response.get(SESSION)
-    if isinstance(given, str) and post.introduces and not _VISIBLE.fullmatch(given):
-        yield Report(f"session id {given[:60]!r} is not visible ASCII", given)
-
-
-@modern.warning(
-    "HTTP204",
-    "session id in 2026-07-28, which has no sessions",
-    page=NOW + "sending-messages",
-    once=True,
-    invalid=CALL % '{} {"mcp-session-id":"s-1"}',
-)
-def session_id_without_sessions(event: LintEvent) -> Iterator[Report]:
-    """2026-07-28 removed sessions: every request is independent, and servers assign no session ids."""
-    post = event.post
-    if SESSION in post.response and post.status < 400:
-        yield Report("Mcp-Session-Id header in a response", post.response)
+    number = event.message.frame.http
+    post = event.state.posts.get(number) if number is not None else None
+    if post is None or event.conversation.is_sse:
+        return ()
+    if isinstance(event.what, Result | Failure):
+        is_misplaced = post.verb == "GET" and "last-event-id" not in post.request
+        return [Report("response on the stream of a GET")] if is_misplaced else ()
+    return [Report(f"{event.method} after the response on the stream of a POST")] if post.is_answered else ()

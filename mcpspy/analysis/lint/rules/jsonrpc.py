@@ -210,13 +210,15 @@ def result_shape(event: LintEvent) -> Iterable[Report]:
     ),
 )
 def batch(event: LintEvent) -> Iterator[Report]:
-    """Only 2025-03-26 has JSON-RPC batches. Earlier revisions do not mention them, and 2025-06-18 removed them. The
+    """Only 2025-03-26 has JSON-RPC batches, and `initialize` is not part of one. Earlier revisions do not mention them, and 2025-06-18 removed them. The
     SDKs drop them.
     """
     if event.message.index == 0 and event.revision != "2025-03-26":
         yield Report(
             f"batch in {event.revision or 'a session of unknown revision'}", event.message.frame.data
         )
+    elif event.message.index is not None and event.method == "initialize" and event.side == CLIENT:
+        yield Report("initialize in a batch", event.message.frame.data)
 
 
 @called.warning(
@@ -387,6 +389,8 @@ def without_id(event: LintEvent) -> Iterator[Report]:
     """The id of a response names its request. Only an error may omit the id, and only if the id of the request could
     not be read.
     """
+    if _is_paired_by_post(event):
+        yield Report("response without the id of its request")
     if not _is_anonymous(event) or event.conversation.has_notified[other(event.side)]:
         return
     if not (isinstance(event.what, Failure) and event.conversation.was_malformed[other(event.side)]):
@@ -414,6 +418,16 @@ def null_id(event: LintEvent) -> Iterator[Report]:
         and event.conversation.was_malformed[other(event.side)]
     ):
         yield Report("the id of the error is null: omit it")
+
+
+def _is_paired_by_post(event: LintEvent) -> bool:
+    """Return whether a response is that of its HTTP exchange, which succeeded, and has not the id of its request."""
+    number, what = event.message.frame.http, event.what
+    post = event.state.posts.get(number) if number is not None else None
+    if post is None or post.status >= 400 or event.exchange is None:
+        return False
+    given = what.id if isinstance(what, Result | Failure) else None
+    return given in (None, "null") or (isinstance(what, Failure) and given != event.exchange.request.id)
 
 
 def _is_anonymous(event: LintEvent) -> bool:

@@ -240,7 +240,8 @@ def cancels_nothing(event: LintEvent) -> Iterator[Report]:
     """Each side cancels its own requests, by id. A cancellation may cross the response to its request. Over HTTP without
     session ids, mcpspy cannot assign it to a request.
     """
-    is_stateless = event.message.frame.stream is not None and not event.state.session_ids
+    is_sse = event.conversation.is_sse
+    is_stateless = event.message.frame.stream is not None and not (event.state.session_ids or is_sse)
     request_id = text(event.notification.body.request_id)
     if event.flaw is not None and event.exchange is None and not (is_stateless and request_id is not None):
         yield Report(
@@ -260,6 +261,36 @@ def cancels_initialize(event: LintEvent) -> Iterator[Report]:
     """A client must not cancel `initialize`. It should end the session instead."""
     if event.flaw is None and event.exchange is not None and event.exchange.request.method == "initialize":
         yield Report("cancellation of initialize")
+
+
+@rule.warning(
+    "LIFE205",
+    "ping with a result",
+    page="2025-11-25/basic/utilities/ping#behavior-requirements",
+    on=EventKind.RESULT,
+    about="ping",
+    until=LEGACY,
+    valid=PING,
+    invalid=PING.replace('"result":{}', '"result":{"pong":true}'),
+)
+def ping_result(event: LintEvent) -> Iterator[Report]:
+    """The result of a ping is an empty object."""
+    if event.result.keys() - {"_meta"}:
+        yield Report("the result of the ping is not empty")
+
+
+@exit_note.info(
+    "LIFE408",
+    "server ended by a signal before its stdin was closed",
+    about="signal",
+    valid=BYE + '* signal {"signal":"SIGTERM"}',
+    invalid='* signal {"signal":"SIGTERM"}',
+)
+def no_shutdown(event: LintEvent) -> Iterator[Report]:
+    """A client should first close the server's stdin, so that the server can end by itself, and send a signal later."""
+    signal = event.note.fields.get("signal")
+    if signal in ("SIGTERM", "SIGKILL") and event.conversation.closed_at is None and not event.state.upstream:
+        yield Report(f"{signal} before the client closed the server's stdin", "")
 
 
 @exit_note.warning(

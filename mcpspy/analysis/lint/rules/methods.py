@@ -7,7 +7,7 @@ from typing import Any
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import CALLED, LEGACY, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import CALLED, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.rules.jsonrpc import PING
 from mcpspy.analysis.lint.rules.lifecycle import INITIALIZED, LIFECYCLE
 from mcpspy.core.protocol.message import Notification, Request
@@ -151,7 +151,6 @@ def undeclared(event: LintEvent) -> Iterable[Report]:
     "notification for an undeclared capability",
     on=EventKind.NOTIFICATION,
     only=lambda _, method, side: method in _DECLARED and METHODS[method].sender == side,
-    until=LEGACY,
     valid=(
         '< {"method":"notifications/tools/list_changed"}',
         '> {"method":"notifications/roots/list_changed"}',

@@ -33,7 +33,7 @@ failure = RuleGroup(RULES, page="2025-11-25/server/tools#error-handling", on=Eve
     shape=True,
     valid=(
         '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"content":[]}}',
-        '> {"id":2,"method":"tools/list","params":{"cursor":"b"}}\n< {"id":2,"result":{"tools":[]}}',
+        '> {"id":2,"method":"tools/list","params":{}}\n< {"id":2,"result":{"tools":[]}}',
     ),
     invalid=(
         '> {"id":2,"method":"tools/call","params":{}}\n< {"id":2,"error":{"code":-32602,"message":"no"}}',
@@ -114,7 +114,7 @@ def removed(event: LintEvent) -> Iterator[Report]:
     "DATA602",
     "error code with another meaning",
     until=LEGACY,
-    valid=(_READ_FAILS % -32002, _CALL_FAILS % -32602, _CALL_FAILS % -32042),
+    valid=(_READ_FAILS % -32002, _CALL_FAILS % -32602),
     invalid=(_CALL_FAILS % -32002, "@ 2025-06-18\n" + _CALL_FAILS % -32042),
 )
 def misused(event: LintEvent) -> Iterator[Report]:
@@ -147,7 +147,10 @@ def found(event: LintEvent) -> Iterator[Report]:
     if event.failure.code != -32601 or method is None or method.needs is None:
         return
     if (
-        method.subject in ("name", "uri")
+        (
+            method.subject in ("name", "uri")
+            or event.method in ("tools/list", "prompts/list", "resources/list")
+        )
         and has_capability(event.capabilities or {}, method.needs)
         and is_known(method.name, event.revision or LEGACY)
         and not event.request.body.task

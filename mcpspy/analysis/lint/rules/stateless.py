@@ -8,8 +8,8 @@ from typing import Any
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import RESPONSES, LintRule, Report, RuleGroup
-from mcpspy.core.protocol.message import Failure, Result, loads, meta_raw
-from mcpspy.core.protocol.spec import CLIENT, META, MODERN, SERVER
+from mcpspy.core.protocol.message import Failure, Result, meta_raw
+from mcpspy.core.protocol.spec import CLIENT, META, MODERN, REVISIONS, SERVER
 
 RULES: list[LintRule] = []
 
@@ -26,7 +26,7 @@ _REFUSED = (
     '> {"id":%d,"method":"x/y"}\n< {"id":%d,"error":{"code":-32000,"message":"Server not initialized"}}'
 )
 _MODERN_ERRORS = (-32601, -32603, -32020, -32021, -32022)
-_SUBSCRIBED = tuple(f"notifications/{what}" for what in ("tools/list_changed", "prompts/list_changed", "resources/list_changed", "resources/updated"))  # fmt: skip
+_CACHED = ("server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")  # fmt: skip
 
 
 MRTR = "2026-07-28/basic/patterns/mrtr"
@@ -38,8 +38,7 @@ _QUESTION_OF = (
     + '< {"id":2,"result":{"resultType":"input_required","inputRequests":{"k":{"method":"%s","params":{%s}}}}}'
 )
 _DEPRECATED = {"sampling/createMessage": "sampling", "roots/list": "roots"}
-_NEEDS = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
-_MAY_REQUIRE_INPUT = ("tools/call", "prompts/get", "resources/read")
+MAY_REQUIRE_INPUT = ("tools/call", "prompts/get", "resources/read")
 
 modern = RuleGroup(RULES, since=MODERN, by=SERVER)
 stateless = RuleGroup(RULES, since=MODERN, valid=GOOD)
@@ -47,7 +46,7 @@ request = stateless.group(page=BASIC + "meta", on=EventKind.REQUEST, by=CLIENT)
 result = stateless.group(page=BASIC + "resulttype", on=EventKind.RESULT)
 mrtr = RuleGroup(RULES, since=MODERN, valid=QUESTION)
 retry = mrtr.group(
-    page=MRTR + "#client-requirements-basic-workflow", on=EventKind.REQUEST, about=_MAY_REQUIRE_INPUT
+    page=MRTR + "#client-requirements-basic-workflow", on=EventKind.REQUEST, about=MAY_REQUIRE_INPUT
 )
 question = mrtr.group(page=MRTR + "#server-requirements-basic-workflow", on=EventKind.RESULT)
 
@@ -163,6 +162,50 @@ def client_response(event: LintEvent) -> Iterator[Report]:
 
 
 @result.error(
+    "MOD107",
+    "request in an unknown revision accepted",
+    page="2026-07-28/basic/versioning#protocol-version-negotiation",
+    by=SERVER,
+    since="2024-11-05",
+    beyond_text=True,
+    invalid=_STATED.replace('on":"2026-07-28', 'on":"2099-01-01')
+    % '"io.modelcontextprotocol/clientInfo":{"name":"a","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}',
+)
+def unknown_revision(event: LintEvent) -> Iterable[Report]:
+    """A server rejects a request in a revision that it does not support with -32022, and lists the supported ones. No
+    specification has this revision, or it has no requests with a revision.
+    """
+    meta = event.request.body.meta
+    given = event.request.revision if meta and event.is_result else None
+    if given is None or (given in REVISIONS and given >= MODERN) or not given[:1].isdigit():
+        return ()
+    return [Report(f"{event.method} in revision {given[:40]} was accepted")]
+
+
+@result.warning(
+    "MOD108",
+    "server without server/discover",
+    page="2026-07-28/server/discover",
+    by=SERVER,
+    on=RESPONSES,
+    valid='@ 2026-07-28\n> {"id":1,"method":"server/discover"}\n< {"id":1,"error":{"code":-32601,"message":"no"}}',
+    invalid='@ 2026-07-28\n> {"id":1,"method":"server/discover"}\n< {"id":1,"error":{"code":-32601,"message":"no"}}\n'
+    + GOOD.partition("\n")[2],
+)
+def no_discover(event: LintEvent) -> Iterable[Report]:
+    """Every server of this revision must have `server/discover`. This one refused it, and then answered as in 2026-07-28."""
+    state, what = event.state, event.what
+    if isinstance(what, Failure):
+        state.lacks_discover = state.lacks_discover or (
+            event.method == "server/discover" and what.code == -32601
+        )
+    elif state.lacks_discover and event.is_result and not _is_legacy(event):
+        state.lacks_discover = False
+        return [Report("server/discover was refused as an unknown method", "")]
+    return ()
+
+
+@result.error(
     "MOD201",
     "result without resultType",
     by=SERVER,
@@ -205,24 +248,6 @@ def hints(event: LintEvent) -> Iterable[Report]:
     resources/read and `server/discover`. Clients and gateways cache the result accordingly.
     """
     return () if _is_legacy(event) else event.violations("MOD203")
-
-
-@modern.error(
-    "MOD402",
-    "notification without its subscription",
-    page="2026-07-28/basic/patterns/subscriptions",
-    on=EventKind.NOTIFICATION,
-    about=_SUBSCRIBED,
-    valid=(
-        '@ 2026-07-28\n> {"id":2,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}\n'
-        '< {"method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":2}}}'
-    ),
-    invalid='@ 2026-07-28\n> {"id":2,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}\n< {"method":"notifications/tools/list_changed"}',
-)
-def anonymous_notification(event: LintEvent) -> Iterator[Report]:
-    """List changes and updates require a subscription, and its `subscriptionId` in `_meta`."""
-    if not meta_raw(event.notification.body.meta, META + "subscriptionId"):
-        yield Report(f"{event.method}: _meta has no {META}subscriptionId")
 
 
 @retry.error(
@@ -273,42 +298,15 @@ def empty(event: LintEvent) -> Iterable[Report]:
 )
 def unsupported_request(event: LintEvent) -> Iterator[Report]:
     """Only tools/call, prompts/get and resources/read may have an `input_required` result."""
-    if _is_question(event) and event.method not in _MAY_REQUIRE_INPUT:
+    if is_question(event) and event.method not in MAY_REQUIRE_INPUT:
         yield Report(f"input_required in the result of {event.method}")
-
-
-@question.error(
-    "MOD305",
-    "input request for an undeclared capability",
-    about=_MAY_REQUIRE_INPUT,
-    invalid=(
-        QUESTION.replace(
-            '{"name":"a"}', '{"name":"a","_meta":{"io.modelcontextprotocol/clientCapabilities":{}}}', 1
-        ),
-        QUESTION.replace("elicitation/create", "tools/list"),
-    ),
-)
-def undeclared(event: LintEvent) -> Iterator[Report]:
-    """The only input requests are elicitation, sampling and roots, and only for a client that declared the capability
-    in the same request.
-    """
-    yield from event.violations("MOD305")
-    requests = input_requests(event) if _is_question(event) else {}
-    declared = loads(meta_raw(event.request.body.meta, META + "clientCapabilities")) if requests else None
-    for key, question in requests.items():
-        method = question.get("method") if isinstance(question, dict) else None
-        needs = _NEEDS.get(method) if isinstance(method, str) else None
-        if needs is not None and isinstance(declared, dict) and needs not in declared:
-            yield Report(
-                f"inputRequests/{key[:40]} is {method}, but the client did not declare {needs}", question
-            )
 
 
 @question.info(
     "LIFE112",
     "deprecated feature",
     page="2026-07-28/changelog",
-    about=_MAY_REQUIRE_INPUT,
+    about=MAY_REQUIRE_INPUT,
     once=True,
     beyond_text=True,
     valid=_QUESTION_OF
@@ -350,5 +348,5 @@ def input_requests(event: LintEvent) -> dict[str, Any]:
     return requests if isinstance(requests, dict) else {}
 
 
-def _is_question(event: LintEvent) -> bool:
+def is_question(event: LintEvent) -> bool:
     return event.is_result and isinstance(event.what, Result) and event.what.result_type == "input_required"

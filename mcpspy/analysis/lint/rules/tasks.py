@@ -9,7 +9,7 @@ from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.state import forget
-from mcpspy.core.protocol.message import Result, meta_raw
+from mcpspy.core.protocol.message import Notification, Request, Result, meta_raw
 from mcpspy.core.protocol.spec import META, MODERN
 
 RULES: list[LintRule] = []
@@ -17,7 +17,8 @@ RULES: list[LintRule] = []
 TASKS = "2025-11-25/basic/utilities/tasks"
 
 STATUSES = ("working", "input_required", "completed", "failed", "cancelled")
-_ENDS = ("completed", "failed", "cancelled")
+_ENDS = ("completed", "failed", "cancelled", "answered")
+"""Statuses that are final; `answered` is that of a task whose result was read."""
 _STARTED = ("tools/call", "sampling/createMessage", "elicitation/create")
 _REPORTING = ("tasks/get", "tasks/cancel", "notifications/tasks/status", "notifications/tasks")
 
@@ -55,6 +56,16 @@ def _tasks(event: LintEvent) -> list[Any]:
         return []
     return [event.result if (event.revision or "") >= MODERN else event.result.get("task")]
 
+
+_WORKING, _ENDED = _TASK % "working", _TASK % "completed"
+_CANCEL = '> {"id":4,"method":"tasks/cancel","params":{"taskId":"t"}}\n< {"id":4,"result":{%s}}\n'
+_CANCELS = (
+    _HELLO.replace('"tasks":{', '"tasks":{"cancel":{},') % "optional"
+    + _BEGUN.partition("taskSupport")[2].partition("\n")[2]
+)
+_INPUT = '< {"method":"notifications/tasks/status","params":{%s%s}}\n'
+_PING = '< {"id":7,"method":"elicitation/create","params":{"message":"a","requestedSchema":{"type":"object","properties":{}}%s}}\n> {"id":7,"result":{"action":"decline"}}'
+_CLIENT = _BEGUN.replace('"capabilities":{},', '"capabilities":{"elicitation":{}},', 1)
 
 task = RuleGroup(RULES, on=(EventKind.RESULT, EventKind.NOTIFICATION), since=LEGACY, beyond_text=True)
 legacy = RuleGroup(RULES, since=LEGACY, until=LEGACY, valid=_GOOD)
@@ -102,21 +113,43 @@ def unsolicited_task(event: LintEvent) -> Iterator[Report]:
     "DATA703",
     "task that changes after its end",
     page=TASKS + "#task-status-lifecycle",
-    about=(*_STARTED, *_REPORTING),
+    about=(*_STARTED, *_REPORTING, "tasks/result", "notifications/progress"),
     valid=_GOOD + _GET % (4, 4, _TASK % "completed"),
-    invalid=(_GOOD + _GET % (4, 4, _TASK % "working"), _GOOD + _GET % (4, 4, _TASK % "failed")),
+    invalid=(
+        _GOOD + _GET % (4, 4, _TASK % "working"),
+        _GOOD + _GET % (4, 4, _TASK % "failed" + ',"statusMessage":"a"'),
+    ),
 )
 def revived(event: LintEvent) -> Iterator[Report]:
-    """Completed, failed and cancelled are final. Clients stop polling a finished task and never see a later change."""
+    """Completed, failed and cancelled are final, and `tasks/result` waits for them. Clients stop polling a finished task
+    and never see a later change, or progress.
+    """
+    tasks = event.state.tasks
+    if event.method == "tasks/result" and (subject := event.subject) is not None:
+        tasks[subject] = tasks[subject] if tasks.get(subject) in _ENDS else "answered"
+    elif event.method == "notifications/progress":
+        begun = event.exchange.answer if event.exchange is not None else None
+        number = _begun(begun) if isinstance(begun, Result) and begun.is_task else None
+        if number is not None and tasks.get(number) in _ENDS:
+            yield Report(f"progress of task {number[:60]} after it was {tasks[number]}")
     for task in _tasks(event):
         if not isinstance(task, dict) or not isinstance(number := task.get("taskId"), str):
             continue
-        before, status = event.state.tasks.get(number), task.get("status")
-        if before in _ENDS and status in STATUSES and status != before:
+        before, status = tasks.get(number), task.get("status")
+        is_revived = before in _ENDS if before != "answered" else status not in _ENDS
+        if is_revived and status in STATUSES and status != before:
             yield Report(f"task {number[:60]} is {status} after it was {before}", task)
         elif status in STATUSES:
-            event.state.tasks[number] = status
-            forget(event.state.tasks)
+            tasks[number] = status
+            forget(tasks)
+
+
+def _begun(result: Result) -> str | None:
+    """Return the id of the task that a result began."""
+    whole = result.result
+    task = whole.get("task", whole) if isinstance(whole, dict) else None
+    number = task.get("taskId") if isinstance(task, dict) else None
+    return number if isinstance(number, str) else None
 
 
 @result.error(
@@ -172,6 +205,144 @@ def required(event: LintEvent) -> Iterator[Report]:
     """
     if not event.request.body.task and task_support(event) == "required" and _server_takes_tasks(event):
         yield Report(f"{event.subject} must be called as a task")
+
+
+@result.error(
+    "DATA707",
+    "new task that is not working, or has a known id",
+    page=TASKS + "#task-status-lifecycle",
+    about=_STARTED,
+    beyond_text=True,
+    invalid=(
+        _BEGUN % _ENDED,
+        _BEGUN % _WORKING
+        + _BEGUN.splitlines()[-2].replace("2", "5", 1)
+        + "\n"
+        + f'< {{"id":5,"result":{{"task":{{{_WORKING}}}}}}}',
+    ),
+)
+def new_task(event: LintEvent) -> Iterator[Report]:
+    """A task begins as `working`, with an id that no other task has."""
+    for task in _tasks(event):
+        if isinstance(task, dict) and isinstance(number := task.get("taskId"), str):
+            known = event.state.known_tasks
+            if number in known or task.get("status") in STATUSES[1:]:
+                yield Report("the new task is not working, or its id is in use", task)
+            known[number] = None
+            forget(known)
+
+
+@legacy.warning(
+    "DATA708",
+    "related-task missing, or repeated",
+    page=TASKS + "#associating-task-related-messages",
+    on=(EventKind.REQUEST, EventKind.RESULT, EventKind.NOTIFICATION),
+    about=(
+        "sampling/createMessage",
+        "elicitation/create",
+        "tasks/get",
+        "tasks/list",
+        "tasks/cancel",
+        "notifications/tasks/status",
+    ),
+    invalid=(
+        _CLIENT % _WORKING + _INPUT % (_TASK % "input_required", "") + _PING % "",
+        _BEGUN % _WORKING + _INPUT % (_WORKING, _RELATED),
+    ),
+)
+def related(event: LintEvent) -> Iterator[Report]:
+    """A request that a task needs names it in `_meta`, as `io.modelcontextprotocol/related-task`. Messages about a task
+    that have its id in their params or result do not repeat it.
+    """
+    assert isinstance(event.what, Request | Result | Notification)
+    is_named = bool(meta_raw(event.what.body.meta, META + "related-task"))
+    if event.method in ("sampling/createMessage", "elicitation/create"):
+        waits = "input_required" in event.state.tasks.values()
+        others = any(
+            not each.exchange.request.method.startswith("tasks/") for each in event.state.open.values()
+        )
+        if isinstance(event.what, Request) and waits and not is_named and not others:
+            yield Report(f"{event.method} for a task: _meta has no {META}related-task")
+    elif is_named:
+        yield Report(f"{event.method}: _meta repeats the task in {META}related-task")
+
+
+@legacy.error(
+    "DATA709",
+    "cancellation of a task that cannot succeed",
+    page=TASKS + "#task-cancellation",
+    on=(EventKind.RESULT, EventKind.NOTIFICATION),
+    about=("tasks/cancel", "notifications/cancelled"),
+    invalid=(
+        _CANCELS % _WORKING + _CANCEL % _WORKING,
+        _BEGUN % _WORKING + '> {"method":"notifications/cancelled","params":{"requestId":2}}',
+    ),
+)
+def cancelled_task(event: LintEvent) -> Iterator[Report]:
+    """A task is cancelled with `tasks/cancel`, after which its status is `cancelled`; `notifications/cancelled` has no
+    effect on it. A task that has ended cannot be cancelled: the error is -32602.
+    """
+    if event.method == "tasks/cancel":
+        before = event.state.tasks.get(event.subject or "")
+        if before in _ENDS and before != "answered":
+            yield Report(f"task {(event.subject or '')[:60]} cancelled after it was {before}")
+        elif event.result.get("status") in STATUSES[:4]:
+            yield Report(
+                f"task {(event.subject or '')[:60]} is {event.result['status']} after its cancellation"
+            )
+    elif event.exchange is not None and event.exchange.is_task:
+        yield Report("notifications/cancelled for a task")
+
+
+@result.error(
+    "DATA710",
+    "task request answered without a task",
+    page=TASKS + "#result-retrieval",
+    about="tools/call",
+    invalid=_BEGUN.replace('"task":{%s}', '"content":[%s]') % "",
+)
+def no_task(event: LintEvent) -> Iterable[Report]:
+    """A server that declares tasks for tool calls answers a call as a task with the task, not with the result."""
+    assert isinstance(event.what, Result)
+    if event.what.is_task or not event.request.body.task or not event.capabilities:
+        return ()
+    is_allowed = _server_takes_tasks(event) and task_support(event) != "forbidden"
+    return [Report(f"{event.method} as a task was answered without a task")] if is_allowed else ()
+
+
+@legacy.warning(
+    "DATA711",
+    "failed task without a statusMessage",
+    page=TASKS + "#task-execution-errors",
+    on=EventKind.RESULT,
+    about="tasks/get",
+    invalid=_BEGUN % _WORKING + _GET % (3, 3, _TASK % "failed"),
+)
+def no_reason(event: LintEvent) -> Iterator[Report]:
+    """A failed task should have a `statusMessage` with the reason."""
+    if event.result.get("status") == "failed" and not event.result.get("statusMessage"):
+        yield Report(f"task {(event.subject or '')[:60]} failed without a statusMessage")
+
+
+@legacy.warning(
+    "DATA712",
+    "task polled faster than its pollInterval",
+    page=TASKS + "#getting-tasks",
+    on=(EventKind.REQUEST, EventKind.RESULT),
+    about="tasks/get",
+    invalid=(_BEGUN % _WORKING + _GET % (3, 3, _WORKING + ',"pollInterval":9000') + _GET % (4, 4, _WORKING)),
+)
+def impatient(event: LintEvent) -> Iterator[Report]:
+    """A requester should wait `pollInterval` milliseconds before it asks for the status again."""
+    polls, task = event.state.polls, event.subject or ""
+    if isinstance(event.what, Result):
+        interval = event.result.get("pollInterval")
+        seconds = interval / 1000 if isinstance(interval, int | float) else 0.0
+        polls[task] = event.at, seconds
+        forget(polls)
+    elif task in polls and event.at - polls[task][0] < polls[task][1] * 0.9:
+        waited, interval = event.at - polls[task][0], polls[task][1]
+        yield Report(f"task {task[:60]} polled after {waited:.1f} s; its pollInterval is {interval:g} s")
 
 
 def task_support(event: LintEvent) -> str | None:

@@ -10,7 +10,7 @@ from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.rules.content import LISTS, listed_of
 from mcpspy.analysis.lint.rules.stateless import CALL, DONE
-from mcpspy.analysis.lint.state import KEPT
+from mcpspy.analysis.lint.state import KEPT, LISTED_BY
 from mcpspy.core.protocol.message import decoded, text
 from mcpspy.core.protocol.spec import MODERN, SERVER
 from mcpspy.core.session.exchange import State
@@ -172,6 +172,8 @@ def duplicate_name(event: LintEvent) -> Iterator[Report]:
     """Names (for resources: URIs) must be unique within a server. A client cannot choose between duplicates."""
     key = {"resources/list": "uri", "resources/templates/list": "uriTemplate"}.get(event.method, "name")
     names = Counter(name for item in listed_of(event) if isinstance(name := item.get(key), str))
+    if event.method in LISTED_BY:
+        names.update(set(names) & set(event.listing.earlier_pages))
     for name, count in names.items():
         if count > 1:
             yield Report(f"{name[:80]} is listed {count} times", name)

@@ -39,9 +39,12 @@ def test_a_question_whose_method_is_not_a_string_is_not_deprecated() -> None:
     assert "LIFE112" not in {found.code for found in findings(example)}
 
 
-def test_a_tool_that_clients_drop_requires_no_header() -> None:
+def test_a_call_of_a_tool_that_clients_drop_requires_no_header_but_is_reported() -> None:
     example = invalid("HTTP106")[-1]
     dropped = example.replace('"type":"integer"', '"type":"number"')
 
     assert [finding.code for finding in findings(example)] == ["HTTP106"]
-    assert [finding.code for finding in findings(dropped)] == ["HTTP105"]
+    assert [finding.message for finding in findings(dropped)] == [
+        "x-mcp-header of a: N has type number (use string, integer or boolean)",
+        "call of a, which clients must drop for its invalid x-mcp-header",
+    ]

@@ -1,0 +1,81 @@
+"""Generator of docs/lint-coverage.md: the requirements of the specification, the rules for them, and their recall."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Collection, Iterator
+
+from mcpspy.analysis.lint.rule import SPECIFICATION
+from mcpspy.core.protocol.spec import REVISIONS
+from tests.analysis.lint.corpus import TRANSPORTS, Requirement, Violation, requirements, violations
+
+ABOUT = """# Coverage of the specification
+
+`mcpspy lint` compared with the specification: every MUST, MUST NOT, SHOULD and SHOULD NOT on the pages of the five
+revisions, and the shapes of their schemas. Equal requirements of several revisions are one row. A rule finds
+violations in a recording; a requirement without rules cannot be decided from the messages, for the reason given.
+
+The rows are `tests/analysis/lint/requirements.toml`. `tests/analysis/lint/violations.toml` has violations of each
+decidable requirement, written from the specification, which are played in every revision that has it and over every
+transport; a test runs the rules on them. `docs/make.py` generates this page from both.
+"""
+
+
+def page() -> str:
+    return "".join(_lines())
+
+
+def _lines() -> Iterator[str]:
+    rows, cases = list(requirements().values()), violations()
+    decidable = [row for row in rows if row.rules]
+    yield f"{ABOUT}\n## Recall\n\n"
+    yield (
+        f"{sum(row.keywords for row in rows):,} key words are {len(rows)} requirements; {len(decidable)} of them "
+        "can be decided.\n\n"
+    )
+    yield "| | violations | found | recall |\n|---|---|---|---|\n"
+    yield _recall("all", cases)
+    yield _recall("requirements in words", [case for case in cases if not _is_shape(case)])
+    yield _recall("shapes of the schemas", [case for case in cases if _is_shape(case)])
+    yield from _recalls(cases, REVISIONS, lambda case: (case.revision,))
+    yield from _recalls(cases, TRANSPORTS, lambda case: (case.transport,))
+    families = sorted({code.rstrip("0123456789") for row in rows for code in row.rules})
+    yield from _recalls(cases, families, lambda case: {code.rstrip("0123456789") for code in case.expected})
+    yield "\n`http` is Streamable HTTP, `sse` the HTTP+SSE of 2024-11-05. A violation counts for each family with a rule for it.\n"
+    open_ids = sorted({case.requirement.id for case in cases if case.is_open})
+    yield (
+        "\n"
+        + textwrap.fill(
+            f"Violations of these requirements are not all found: {', '.join(open_ids) or 'none'}.", 120
+        )
+        + "\n"
+    )
+    yield "\n## Requirements\n\n| requirement | | page | revisions | rules, or why not decidable |\n|---|---|---|---|---|\n"
+    for row in rows:
+        yield _row(row)
+
+
+def _is_shape(case: Violation) -> bool:
+    return case.requirement.keywords == 0
+
+
+def _recalls(
+    cases: tuple[Violation, ...],
+    names: tuple[str, ...] | list[str],
+    of: Callable[[Violation], Collection[str]],
+) -> Iterator[str]:
+    for name in names:
+        yield _recall(name, [case for case in cases if name in of(case)])
+
+
+def _recall(name: str, cases: tuple[Violation, ...] | list[Violation]) -> str:
+    found = sum(not case.is_open for case in cases)
+    return f"| {name} | {len(cases):,} | {found:,} | {found / len(cases):.1%} |\n"
+
+
+def _row(row: Requirement) -> str:
+    last = row.where[-1]
+    codes = ", ".join(f"[{code}](lint.md#{code.lower()})" for code in row.rules)
+    revisions = " ".join(row.revisions) if row.revisions != REVISIONS else "all"
+    title = last.partition("/")[2] or "overview"
+    return f"| {row.text} | {row.level} | [{title}]({SPECIFICATION}{last}) | {revisions} | {codes or row.undecidable} |\n"
