@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 
 from mcpspy.analysis.lint import EntryPosition, Finding, Linter, StreamingSession
+from mcpspy.analysis.lint.examples import entries_of, header_of
 from mcpspy.analysis.lint.rule import LintRule
 from mcpspy.core.recording.decode import Note
-from tests.analysis.lint.examples import entries_of, header_of
 
 BESIDE = {
     "ENV118": {"ENV101"},  # None of its lines is JSON.
