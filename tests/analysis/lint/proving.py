@@ -10,6 +10,7 @@ from mcpspy.analysis.lint.rule import LintRule
 from mcpspy.core.recording.decode import Note
 
 BESIDE = {
+    "AGENT106": {"LIFE202"},  # The late response is one.
     "ENV118": {"ENV101"},  # None of its lines is JSON.
     "ENV208": {"ENV101"},  # It responds to a line that could not be read.
 }

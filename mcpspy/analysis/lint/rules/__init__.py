@@ -2,6 +2,7 @@
 
 from mcpspy.analysis.lint.rule import LintRule
 from mcpspy.analysis.lint.rules import (
+    agent,
     content,
     elicitation,
     encoding,
@@ -32,6 +33,7 @@ FAMILIES = {
 RULES: tuple[LintRule, ...] = tuple(
     sorted(
         (
+            *agent.RULES,
             *content.RULES,
             *elicitation.RULES,
             *encoding.RULES,
