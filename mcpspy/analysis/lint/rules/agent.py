@@ -176,22 +176,22 @@ _CERTAIN = re.compile(
 
 _LIKELY = re.compile(
     r"""(?x)\W{0,4}(?:
-    (?:Error|ERROR|Exception|Fatal|FATAL|fatal|Fatal\ error):\ (?!none\b|no\b|null\b|0\b)\S
+    (?:Error|ERROR|Exception|Fatal|FATAL|fatal|Fatal\ error):\ (?!none\b|no\ errors?\b|null\b|0\b)\S
     | (?:An?\ )?(?:[Uu]nexpected|[Ii]nternal|[Uu]nknown|[Uu]nhandled)\ (?:server\ )?(?:error|exception)\b
     | An\ (?:error|exception)\ (?:has\ )?(?:occurred|happened)\b
-    | (?:[A-Z][A-Za-z]{1,40}\.)?[A-Z][A-Za-z]{0,60}(?:Error|Exception):\ \S
+    | (?:\w{1,40}\.){0,4}[A-Z][A-Za-z]{0,60}(?:Error|Exception):\ \S
     | Failed\ to\ (?!reproduce|meet|pass)[a-z]+\b
     | (?:Unable\ to|Could\ not|Cannot|Can't|Couldn't)\ (?:connect|read|open|load|parse|fetch|resolve|access|write|create|delete|update|execute|complete|retrieve|process|authenticate|reach|start|save|send)\b
     | (?:HTTP(?:/\d(?:\.\d)?)?\ )?[45]\d\d:?\ (?:Bad\ Request|Unauthorized|Forbidden|Not\ Found|Method\ Not\ Allowed|Conflict|Unprocessable|Too\ Many\ Requests|Internal\ Server\ Error|Bad\ Gateway|Service\ Unavailable|Gateway\ Time-?out)
     | (?:Permission|Access)\ denied\b
     | (?:Connection\ (?:refused|reset|timed\ out|error) | (?:Request|Operation|Connection)\ timed\ out | Rate\ limit\ exceeded | Authentication\ failed | Unauthorized | Quota\ exceeded)\b
-    | [\w./-]{1,60}:\ (?:line\ \d{1,6}:\ )?[^:\n]{1,100}:?\ (?:command\ not\ found|No\ such\ file\ or\ directory|Permission\ denied)$
+    | [\w./-]{1,60}:\ (?:(?:line\ )?\d{1,6}:\ )?[^:\n]{1,100}:?\ (?:command\ not\ found|No\ such\ file\ or\ directory|Permission\ denied)$
     )"""
 )
 """Beginnings of messages that are failures of a tool whose results are not text of others."""
 
 _TRACE = re.compile(
-    r"""(?x)(?:(?:Error|Exception|Failed|❌)[^\n]{0,200}\n\s{0,4})?(?:
+    r"""(?x)(?:(?:Error|Exception|Failed|❌)[^\n]{0,200}:\n\s{0,4})?(?:
     Traceback\ \(most\ recent\ call\ last\):\n
     | (?:Uncaught\ |Unhandled\ exception\.\ |Exception\ in\ thread\ "[^"\n]{0,80}"\ )?[\w.$]{0,200}(?:Error|Exception)(?:\ \[\w{1,60}\])?(?::[^\n]{0,500})?\n\s{1,16}at\ \S
     | panic:\ [^\n]{1,500}\n(?:\[[^\n]{1,200}\n)?\s{0,4}goroutine\ \d+\ \[
@@ -247,7 +247,7 @@ def _is_json_failure(document: Any) -> bool:
         return True
     if document.get("success") is False or document.get("ok") is False:
         return True
-    if objects(document.get("errors")) and not rest:
+    if objects(document.get("errors")) and "data" in document:
         return True
     codes = [document.get(name) for name in ("status", "statusCode", "status_code", "code")]
     return any(
