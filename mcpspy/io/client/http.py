@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 from yarl import URL
 
-from mcpspy.core.protocol.message import Failure, Notification, Result, read_frame, text
+from mcpspy.core.protocol.message import Failure, Malformed, Notification, Result, read_frame, text
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT, SERVER
 from mcpspy.core.redact.display import redacted_url
@@ -210,14 +210,11 @@ class HttpConnection(ServerConnection):
             return  # HTTP+SSE: the response arrives on the stream.
         body = b""
         async for event in exchange.events():
-            body_state.last_id, body_state.retry = (
-                event.id or body_state.last_id,
-                event.retry or body_state.retry,
-            )
-            if event.data is not None:
-                body = event.data
-                if response.content_type in (EVENTS, "application/json"):
-                    await self._take(event.data, body_state, exchange)
+            if body_state.is_repeated(event) or event.data is None:
+                continue
+            body = event.data
+            if response.content_type in (EVENTS, "application/json") and (response.ok or _is_message(body)):
+                await self._take(body, body_state, exchange)
         if not response.ok:
             self._report_refused(exchange, body_state, body)
         elif body_state.pending and not await self._resume_stream(body_state):
@@ -284,11 +281,7 @@ class HttpConnection(ServerConnection):
                     self._report_refused(exchange, body_state, b"")
                 return None
             async for event in exchange.events():
-                body_state.last_id, body_state.retry = (
-                    event.id or body_state.last_id,
-                    event.retry or body_state.retry,
-                )
-                if event.data is not None:
+                if not body_state.is_repeated(event) and event.data is not None:
                     await self._take(event.data, body_state, exchange)
             hung_up = None
         except BodyTooLarge as error:  # Resuming would receive the same event again.
@@ -357,3 +350,12 @@ class HttpConnection(ServerConnection):
             exchange.close(None, reason(error))
         finally:
             exchange.close(None)
+
+
+def _is_message(body: bytes) -> bool:
+    """Return whether the body of an error is a JSON-RPC message; `{"error": "invalid_token"}` (RFC 6750) is not."""
+    return any(
+        not isinstance(message, Malformed)
+        and not (isinstance(message, Failure) and not bytes(message.raw_error).startswith(b"{"))
+        for message in read_frame(Frame(0.0, SERVER, body))
+    )
