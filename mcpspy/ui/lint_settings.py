@@ -1,6 +1,6 @@
-"""Settings of lint, for `mcpspy lint`, `show --lint`, the terminal UI and the pytest plugin; and files of user rules.
+"""Settings of lint, and files of user rules.
 
-The settings are the table [lint] of a project or the user, with changes for single servers. An option of the command
+`mcpspy lint`, `show --lint`, the terminal UI and the pytest plugin obey the settings. These are the table [lint] of a project or the user, with changes for single servers. An option of the command
 line replaces the same setting. A file of rules is a program, so only the command line can name it.
 """
 
@@ -156,7 +156,7 @@ def _loaded(file: str) -> list[LintRule]:
         or not all(isinstance(rule, LintRule) for rule in rules)
     ):
         raise UsageError(
-            sanitize(f"{file}: RULES is not a list of lint rules"), "see docs/lint.md, rules of your own"
+            sanitize(f"{file}: RULES is not a list of lint rules"), "see docs/lint.md, user rules"
         )
     return list(rules)
 

@@ -170,7 +170,7 @@ rule = RuleGroup(RULES, page="https://example.com/rules")
     invalid="@ bare\\n<< HELLO",
 )
 def loud(event: LintEvent):
-    """Nobody likes it."""
+    """Users complain."""
     if event.data.isupper():
         yield Report("too loud")
 
@@ -198,7 +198,7 @@ def test_the_rules_of_a_file_are_run_with_all_others(
     assert [code in printed for code in ("ENV101", "ACME101 warning: too loud", "ACME102 info: the end")] == [
         True
     ] * 3
-    assert "Nobody likes it." in printed
+    assert "Users complain." in printed
     assert main(["lint", path, *own, "--format", "sarif"]) == 1
     assert '"id": "ACME101"' in capsys.readouterr().out
     assert main(["lint", "--explain", "ACME101", *own]) == 0

@@ -1,4 +1,4 @@
-"""Behaviour of the model, its host and its tools: loops, retries, failures sent as results, unused tools.
+"""Behaviour of the model and its host: loops, retries, unused tools; and failures that look like success.
 
 Owns the signs by which the text of a tool's result is recognised as a failure. They must be at its beginning: logs and
 documentation mention errors, too.
@@ -45,20 +45,16 @@ rule = RuleGroup(RULES, page=TOOLS)
 calls = rule.group(page=TOOLS + "#calling-tools", on=EventKind.REQUEST, about="tools/call")
 
 
-class _Calls(Struct):
-    """The last two calls: tool and arguments."""
+class _Repetition(Struct):
+    """The last two calls, by tool and arguments, and the number of equal calls in a row."""
 
     last: tuple[str | None, Any] = (None, None)
     before: tuple[str | None, Any] = (None, None)
     count: int = 0
 
 
-class _EqualCalls(_Calls):
-    """How many calls in a row were equal."""
-
-
-class _Turns(_Calls):
-    """How many calls in a row were made by turns."""
+class _Turns(_Repetition):
+    """The same with the number of calls by turns."""
 
 
 @calls.info(
@@ -71,7 +67,7 @@ def repeated(event: LintEvent) -> Iterator[Report]:
     """The model calls a tool again and again with the same arguments: it polls, or does not understand the result. Say in
     the result what to do next, or return a task. Reported at the 12th call in a row.
     """
-    calls, call = event.state.memory(_EqualCalls), (event.subject, event.params.get("arguments"))
+    calls, call = event.state.memory(_Repetition), (event.subject, event.params.get("arguments"))
     calls.count = calls.count + 1 if call == calls.last else 1
     calls.last = call
     if calls.count == MANY:
@@ -234,7 +230,7 @@ def _words(name: str) -> set[str]:
 
 
 def _is_json_failure(document: Any) -> bool:
-    """Return whether an object says that something failed, and has no other content."""
+    """Return whether an object reports a failure and nothing else."""
     if not isinstance(document, dict):
         return False
     rest = document.keys() - _JSON_SIGNS - _JSON_TEXTS - _JSON_REST

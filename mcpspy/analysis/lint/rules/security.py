@@ -24,7 +24,7 @@ RULES: list[LintRule] = []
 PRACTICES = "2025-11-25/basic/security_best_practices"
 ANNOUNCED = ("tools/list", "prompts/list", "resources/list", "resources/templates/list", "initialize", "server/discover", "prompts/get", "tools/call", "resources/read")  # fmt: skip
 DEFINED = ANNOUNCED[:6]
-"""Methods whose results contain what a server says of itself and its tools."""
+"""Methods whose results describe the server and what it offers."""
 
 _INJECTIONS = re.compile(
     r"""(?ix)
@@ -278,7 +278,7 @@ def takes(event: LintEvent) -> Iterable[Report]:
     ),
 )
 def directs(event: LintEvent) -> Iterable[Report]:
-    """A definition tells the model how to use tools of others (shadowing), or to prefer this one to all others. In a host
+    """A definition makes the model use tools of others in another way (shadowing), or prefer this one to all others. In a host
     with several servers this changes what the others do. Describe only the tool itself.
     """
     return [*_matches(event, _DIRECTS)] or _foreign(event)
@@ -312,7 +312,7 @@ def _foreign(event: LintEvent) -> Iterator[Report]:
 )
 def lookalike(event: LintEvent) -> Iterator[Report]:
     """The name looks like that of another tool of the list, or of a well-known tool, or has letters of another alphabet that
-    look like Latin ones. A user who approves a call cannot tell them apart.
+    look like Latin ones. A user who approves a call cannot distinguish them.
     """
     seen: dict[str, str] = {}
     for item in (event.result.get("serverInfo"), *event.listed("tools"), *event.listed("prompts")):
