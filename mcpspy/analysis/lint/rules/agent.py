@@ -20,7 +20,7 @@ from mcpspy.analysis.lint.rule import RESPONSES, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.state import forget
 from mcpspy.core.protocol.message import Request, Result, loads
 from mcpspy.core.protocol.spec import CLIENT
-from mcpspy.core.session.exchange import State
+from mcpspy.core.session.exchange import Exchange, State
 
 RULES: list[LintRule] = []
 
@@ -156,7 +156,7 @@ _CERTAIN = re.compile(
     r"""(?x)\W{0,4}(?:
     (?:Error|ERROR):\ (?:E[A-Z]{3,14}\b|(?:[45]\d\d|HTTP|MCP|API|Request|Tool|Connection|Cannot|Could\ not|Failed\ to|Unable\ to|Access|Permission|Unauthorized|Unknown\ tool|Invalid)\b)
     | Error\ (?!handl|report|logg|check|track|monitor|mak|rais)[a-z]{3,14}ing\ [^:\n]{1,120}:\ \S
-    | E(?:NOENT|ACCES|PERM|EXIST|ISDIR|NOTDIR|CONNREFUSED|CONNRESET|TIMEDOUT|NOTFOUND|PIPE|MFILE):\ \S
+    | E(?:NOENT|AC{2}ES|PERM|EXIST|ISDIR|NOTDIR|CONNREFUSED|CONNRESET|TIMEDOUT|NOTFOUND|PIPE|MFILE):\ \S
     | MCP\ error\ -?\d+
     | Request\ failed\ with\ status\ code\ [45]\d\d
     | HTTP\ (?:[Ee]rror!?|request\ failed)[:,]?\ (?:[Ss]tatus:?\ |with\ status\ )?[45]\d\d
@@ -173,7 +173,7 @@ _CERTAIN = re.compile(
 _LIKELY = re.compile(
     r"""(?x)\W{0,4}(?:
     (?:Error|ERROR|Exception|Fatal|FATAL|fatal|Fatal\ error):\ (?!none\b|no\ errors?\b|null\b|0\b)\S
-    | (?:An?\ )?(?:[Uu]nexpected|[Ii]nternal|[Uu]nknown|[Uu]nhandled)\ (?:server\ )?(?:error|exception)\b
+    | (?:An?\ )?(?i:unexpected|internal|unknown|unhandled)\ (?:server\ )?(?:error|exception)\b
     | An\ (?:error|exception)\ (?:has\ )?(?:occurred|happened)\b
     | (?:\w{1,40}\.){0,4}[A-Z][A-Za-z]{0,60}(?:Error|Exception):\ \S
     | Failed\ to\ (?!reproduce|meet|pass)[a-z]+\b
@@ -204,16 +204,18 @@ _TRACE_END = re.compile(
 """Last lines of stack traces."""
 
 _JSON_SIGNS = frozenset(("error", "errors", "success", "ok", "status", "statusCode", "status_code", "code", "isError", "is_error"))  # fmt: skip
+_JSON_SIGN = re.compile(f'"(?:{"|".join(_JSON_SIGNS)})"')
 _JSON_TEXTS = frozenset(("error", "errors", "message", "detail", "details", "title", "reason", "error_description", "error_message"))  # fmt: skip
 _JSON_REST = frozenset(("jsonrpc", "id", "type", "path", "instance", "timestamp", "documentation_url", "doc_url", "request_id", "requestId", "trace_id", "traceId", "hint", "method", "stack", "name", "url", "retry_after", "help"))  # fmt: skip
 
 
 def is_failure(text: str, tool: str = "") -> bool:
     """Return whether the text of a result of this tool is nothing but an error message or a stack trace."""
-    head = text[: LONGEST * 10].lstrip()
+    head = text[: LONGEST * 2].lstrip()
     if head[:1] == "{":
-        found = len(text) <= LONGEST * 10 and _is_json_failure(loads(text.encode("utf-8", "replace")))
-        return found and not _words(tool) & _REPORTS
+        if len(text) > LONGEST * 2 or not _JSON_SIGN.search(head):
+            return False
+        return _is_json_failure(loads(text.encode("utf-8", "replace"))) and not _words(tool) & _REPORTS
     if _TRACE.match(head):
         last = text[-LONGEST:].rstrip().rpartition("\n")[2]
         return _TRACE_END.match(last) is not None and not _words(tool) & (_REPORTS | _QUOTES)
@@ -262,6 +264,11 @@ PAUSE = 1.0
 
 
 class _Retries(Struct):
+    """A request that failed, and its retries."""
+
+    exchange: Exchange
+    """The last of them."""
+    params: dict[str, Any]
     first: float
     failed_at: float | None
     """Time of the last failure; None while the retry is pending."""
@@ -269,10 +276,10 @@ class _Retries(Struct):
 
 
 class _FailedRequests:
-    """Requests that failed and were not sent successfully since: hash of method and params → their retries."""
+    """Method and subject → the last request of these that failed."""
 
     def __init__(self) -> None:
-        self.of: OrderedDict[int, _Retries] = OrderedDict()
+        self.of: OrderedDict[tuple[str, str | None], _Retries] = OrderedDict()
 
 
 def _of_client(kind: EventKind, _method: str, side: str) -> bool:
@@ -309,45 +316,52 @@ def hasty(event: LintEvent) -> Iterable[Report]:
     """The same request failed and was sent again at once, four times or more, each time within a second and without longer
     and longer pauses. A server that is overloaded needs these pauses, and one that refuses the request refuses it again.
     """
-    failed = event.state.memory(_FailedRequests).of
-    what = event.what
+    failed, what = event.state.memory(_FailedRequests).of, event.what
+    key = event.method, event.subject
+    retries = failed.get(key)
     if isinstance(what, Request):
-        return _retry(event, failed) if failed else ()
-    is_failure = not isinstance(what, Result) or what.is_tool_error
-    if (is_failure or failed) and event.exchange is not None:
-        key = _key(event.request)
-        if not is_failure:
-            failed.pop(key, None)
-        elif (retries := failed.get(key)) is not None:
-            retries.failed_at = event.at
-        else:
-            failed[key] = _Retries(event.request.at, event.at)
-            forget(failed)
+        return _retry(event, failed, key, retries) if retries is not None else ()
+    exchange = event.exchange
+    if exchange is None:
+        return ()
+    if isinstance(what, Result) and not what.is_tool_error:
+        if retries is not None and retries.exchange is exchange:
+            del failed[key]
+    elif retries is not None and retries.exchange is exchange:
+        retries.failed_at = event.at
+    else:
+        failed[key] = _Retries(exchange, _arguments(event.request.params), event.request.at, event.at)
+        forget(failed)
     return ()
 
 
-def _retry(event: LintEvent, failed: OrderedDict[int, _Retries]) -> Iterator[Report]:
-    retries = failed.get(key := _key(event.request))
-    if retries is None or retries.failed_at is None:  # It is pending: a parallel request.
+def _retry(
+    event: LintEvent,
+    failed: OrderedDict[tuple[str, str | None], _Retries],
+    key: tuple[str, str | None],
+    retries: _Retries,
+) -> Iterator[Report]:
+    if retries.failed_at is None or event.exchange is None:  # A retry is pending.
         return
     pause = event.at - retries.failed_at
-    retries.failed_at = None
     if pause > PAUSE or (retries.pauses and pause >= 2 * retries.pauses[0]):
         del failed[key]
-        return
-    retries.pauses.append(pause)
-    if len(retries.pauses) == RETRIES:
-        what = f"{event.method} {event.subject or ''}".strip()
-        seconds = event.at - retries.first
-        yield Report(f"{what} sent {RETRIES + 1} times within {seconds:.1f} s, although it failed each time")
+    elif _arguments(event.params) == retries.params:
+        retries.exchange, retries.failed_at = event.exchange, None
+        retries.pauses.append(pause)
+        if len(retries.pauses) == RETRIES:
+            what = f"{event.method} {event.subject or ''}".strip()
+            seconds = event.at - retries.first
+            yield Report(
+                f"{what} sent {RETRIES + 1} times within {seconds:.1f} s, although it failed each time"
+            )
 
 
-def _key(request: Request) -> int:
-    """Return a hash of a request without its id and `_meta`."""
-    params = request.params
-    if isinstance(params, dict):
-        params = {name: value for name, value in params.items() if name != "_meta"}
-    return hash((request.method, repr(params)))
+def _arguments(params: Any) -> dict[str, Any]:
+    """Return params without `_meta`."""
+    return (
+        {name: value for name, value in params.items() if name != "_meta"} if isinstance(params, dict) else {}
+    )
 
 
 ENOUGH = 20
