@@ -29,6 +29,7 @@ from mcpspy.io.client import (
 )
 from mcpspy.io.client.base import INITIALIZE_ID, INITIALIZED, with_mcpspy_id
 from mcpspy.io.client.http import HttpConnection, open_http
+from mcpspy.io.client.oauth import EXTRA, OAuthClient, OAuthOptions, is_installed
 from mcpspy.io.http.listener import stop_on_signals
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
 from mcpspy.io.stdio.lines import END, Backlog, StdoutWriter, read_lines
@@ -40,6 +41,8 @@ DRAIN = 10.0
 """Seconds to wait for responses after the host closed stdin. Hosts send SIGTERM after two."""
 
 UNAUTHORIZED, NOT_FOUND = 401, 404
+
+SIGN_IN_ADVICE = f"sign in with the extra oauth ({EXTRA}), or send a token with --bearer-env VARIABLE"
 
 MAX_QUEUED = 1 << 20
 """Bytes that may be queued for the host before the server has to wait, and for the server before the host has to."""
@@ -55,9 +58,16 @@ class BridgedRequest:
 class Bridge:
     """Forwards the messages of one host over its current connection."""
 
-    def __init__(self, address: ServerAddress, recorder: Recorder, write: Callable[[bytes], None]) -> None:
-        """Create a bridge. `write` sends a message to the host."""
+    def __init__(
+        self,
+        address: ServerAddress,
+        recorder: Recorder,
+        write: Callable[[bytes], None],
+        oauth: OAuthClient | None = None,
+    ) -> None:
+        """Create a bridge. `write` sends a message to the host; `oauth` signs in if the server requires it."""
         self._address = address
+        self._oauth = oauth
         self._recorder = recorder
         self._write = write
         self._numbers = itertools.count(1)
@@ -123,7 +133,7 @@ class Bridge:
     async def _connected(self, *, initializes: bool) -> HttpConnection:
         """Return the connection; open a new one if there is none or it has ended."""
         if self._connection is None or self._connection.ended is not None:
-            self._connection = await open_http(self._address, self._recorder, self._numbers)
+            self._connection = await open_http(self._address, self._recorder, self._numbers, self._oauth)
             self._start(self._receive(self._connection))
             if self._initialize is not None and initializes:
                 await self._begin_session(self._connection)
@@ -191,11 +201,9 @@ class Bridge:
 
     def _handle_failure(self, event: ExchangeRefused | ExchangeLost) -> None:
         why = event.why
-        if isinstance(event, ExchangeRefused) and event.status == UNAUTHORIZED:
+        if isinstance(event, ExchangeRefused) and event.status == UNAUTHORIZED and self._oauth is None:
             has_sent = any(name.lower() == "authorization" for name, _ in self._address.headers)
-            why += "; " + (
-                "the Authorization header was refused" if has_sent else "send a token: --bearer-env VARIABLE"
-            )
+            why += "; the Authorization header was refused" if has_sent else f"; {SIGN_IN_ADVICE}"
         if event.request == INITIALIZE_ID:
             self._end_handshake(why)
             return
@@ -247,6 +255,8 @@ class BridgeOptions(RecordingTarget):
         super().__init__()
         self.address = address
         self.name = name
+        self.oauth: OAuthOptions | None = OAuthOptions()
+        """None if the server's demand to sign in is only reported."""
 
 
 def run(options: BridgeOptions) -> int:
@@ -276,7 +286,10 @@ async def _serve(options: BridgeOptions) -> int:
     def update_flow() -> None:
         bridge.pause(is_full=output.waiting > MAX_QUEUED)
 
-    bridge = Bridge(options.address, recorder, write)
+    has_token = any(name.lower() == "authorization" for name, _ in options.address.headers)
+    signs_in = options.oauth is not None and not has_token and is_installed()
+    oauth = OAuthClient(options.address, options.oauth) if options.oauth is not None and signs_in else None
+    bridge = Bridge(options.address, recorder, write, oauth)
     backlog = Backlog(MAX_QUEUED)
 
     def read(line: bytes | None) -> None:

@@ -146,7 +146,7 @@ async def test_a_request_without_a_response_gets_an_error_with_the_reason(
 @pytest.mark.parametrize(
     ("headers", "advice"),
     [
-        ((), "send a token: --bearer-env VARIABLE"),
+        ((), module.SIGN_IN_ADVICE),
         ((("authorization", "Bearer x"),), "the Authorization header was refused"),
     ],
 )
