@@ -1,4 +1,4 @@
-"""Behaviour of the model and its host: loops, retries, unused tools; and failures that look like success.
+"""Behaviour of the model and its host: loops, retries, unused tools, hidden failures.
 
 Owns the signs by which the text of a tool's result is recognised as a failure. They must be at its beginning: logs and
 documentation mention errors, too.
