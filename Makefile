@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo setup environment test check lint types wheel peers recordings docs site bench fuzz keys soak clean
+.PHONY: help demo setup environment test check lint types wheel peers recordings docs site bench hostlab fuzz keys soak clean
 
 help:
 	@echo "make demo        set up, record a sample session and print it"
@@ -16,6 +16,7 @@ help:
 	@echo "make fuzz        run atheris for four minutes; FUZZ_SECONDS=3600: one hour per target"
 	@echo "make keys        send 20,000 random keys, clicks and resizes to the terminal UI"
 	@echo "make soak        run half an hour of load, kills, full disks and faults; SOAK_MINUTES=2: two minutes"
+	@echo "make hostlab     measure what real hosts show their models (Linux; about 15 minutes); HOSTS=codex: one host"
 	@echo "make bench       run the benchmarks beside other tools, about half an hour (docs/benchmarks.md)"
 
 demo: $(INSTALLED)
@@ -60,6 +61,16 @@ recordings: $(INSTALLED) peers
 bench: $(INSTALLED) peers
 	sh bench/rivals.sh $(PYTHON)
 	$(BIN)/python bench/all.py
+
+# Real hosts from npm, offline, with a scripted model: what they do with a server's tools and results. A new version of a
+# host: change it in hostlab/package.json. The install scripts put programs in place, and nothing else.
+HOSTS ?=
+hostlab: $(INSTALLED)
+	mkdir -p .hosts
+	cp hostlab/package.json .hosts/
+	cd .hosts && npm install --silent --no-audit --no-fund --no-package-lock
+	node .hosts/node_modules/@anthropic-ai/claude-code/install.cjs
+	$(BIN)/python -m hostlab.run $(HOSTS)
 
 # Linux only: atheris has no wheels for others.
 FUZZ_SECONDS ?= 60

@@ -1,4 +1,5 @@
-"""Generate the help in every command's page, the overview of filters, the manual page, and the token formats.
+"""Generate the help in every command's page, the overview of filters, the manual page, the token formats, and the
+profiles and page of the limits of hosts.
 
     .venv/bin/python docs/make.py [--check]
 
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from argparse_manpage.manpage import Manpage  # type: ignore[import-untyped]  # It has no types.
 
+from hostlab import profiles
 from mcpspy import __version__
 from mcpspy.core.query.syntax import SYNTAX
 from mcpspy.core.redact.formats import generated, read_formats
@@ -116,6 +118,7 @@ def made() -> Iterator[tuple[Path, str]]:
         yield path, with_help(rules(page) if name == "lint" else page, name)
     yield DOCS / "filter.md", with_syntax((DOCS / "filter.md").read_text(encoding="utf-8"))
     yield DOCS / "mcpspy.1", manual()
+    yield from profiles.made()
     for file, text in token_formats():
         yield FORMATS.parent / file, text
 

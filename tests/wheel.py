@@ -50,6 +50,7 @@ def main() -> None:
         assert b"forecast" in run(mcpspy, "demo", cwd=folder, MCPSPY_DIR=sessions)
         run(mcpspy, "export", "last", "-o", "page.html", cwd=folder, MCPSPY_DIR=sessions)
         assert b"forecast" in (folder / "page.html").read_bytes()
+        run(mcpspy, "lint", "last", "--select", "HOST", "--host", "all", cwd=folder, MCPSPY_DIR=sessions)
         run(mcpspy, "--help", cwd=folder)
     print(f"wheel: {wheel.name} works alone")
 

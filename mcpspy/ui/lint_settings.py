@@ -29,6 +29,8 @@ from mcpspy.analysis.lint import (
 )
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.examples import entries_of, header_of
+from mcpspy.analysis.lint.host_profiles import NAMES as HOSTS
+from mcpspy.analysis.lint.host_profiles import HostProfile, chosen
 from mcpspy.analysis.lint.rule import Check
 from mcpspy.analysis.lint.rules import FAMILIES
 from mcpspy.core.recording.decode import Note
@@ -37,7 +39,7 @@ from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.settings import config_file, project_file, table
 
 LISTS = ("select", "ignore")
-NAMES = (*LISTS, "fail-on")
+NAMES = (*LISTS, "fail-on", "hosts")
 
 CODES = "see docs/lint.md; use codes such as ENV, LIFE3, SEC201"
 
@@ -74,17 +76,25 @@ class LintSettings:
         except ValueError as error:
             raise UsageError(sanitize(f"lint: unknown rule code {error}"), CODES) from None
 
+    def hosts(self, server: str | None) -> tuple[HostProfile, ...] | None:
+        """Return the hosts whose limits are checked for a server; None to recognise the host of each session."""
+        names = self._merged(server).get("hosts")
+        return chosen(",".join(names)) if names is not None else None
+
     def of(self, server: str | None) -> tuple[tuple[LintRule, ...], Severity]:
         """Return the rules for the sessions of a server, and the severity from which they fail."""
+        merged = self._merged(server)
+        select, ignore = (self._known(merged.get(name, ())) for name in LISTS)
+        rules = selected(select, ignore, self._rules) if select or not merged.get("select") else ()
+        return rules, Severity(merged.get("fail-on", Severity.ERROR))
+
+    def _merged(self, server: str | None) -> dict[str, Any]:
         merged = dict(self._general)
         for pattern, changes in self._servers.items():
             if fnmatchcase(server or "", pattern):
                 ignored = [*merged.get("ignore", ()), *changes.get("ignore", ())]
                 merged |= {**changes, "ignore": ignored}
-        merged |= {name: value for name, value in self._options.items() if value}
-        select, ignore = (self._known(merged.get(name, ())) for name in LISTS)
-        rules = selected(select, ignore, self._rules) if select or not merged.get("select") else ()
-        return rules, Severity(merged.get("fail-on", Severity.ERROR))
+        return merged | {name: value for name, value in self._options.items() if value}
 
     def _known(self, codes: Iterable[str]) -> list[str]:
         """Return the codes, without those of rules of a file that is not loaded."""
@@ -104,6 +114,12 @@ class LintSettings:
                     selected(self._known(value), rules=self._rules)
                 except ValueError as error:
                     raise self._wrong(f"{where}.{name}: unknown rule code {error}", CODES) from None
+            elif name == "hosts":
+                try:
+                    chosen(",".join(value))
+                except (TypeError, ValueError):
+                    hint = f'write hosts = ["cursor"]; use {", ".join(HOSTS)}, all, none'
+                    raise self._wrong(f"{where}.hosts: not a list of known hosts", hint) from None
             elif value not in list(Severity):
                 raise self._wrong(f"{where}.{name}: not a severity", f"use {', '.join(Severity)}")
         return settings

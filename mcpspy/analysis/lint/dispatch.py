@@ -33,7 +33,9 @@ class RuleDispatch:
 
     def __init__(self, rules: Iterable[LintRule]) -> None:
         self._rules = tuple(rules)
-        self._tables: dict[tuple[EventKind, str, str, str | None, bool, bool], tuple[LintRule, ...]] = {}
+        self._tables: dict[
+            tuple[EventKind, str, str, str | None, bool, bool, bool], tuple[LintRule, ...]
+        ] = {}
         self._reported_once: set[tuple[str, str]] = set()
         self._reported_lists: set[int] = set()
         """Hashes of findings in lists: a server may list the same tools again and again."""
@@ -41,7 +43,8 @@ class RuleDispatch:
     def check(self, kind: EventKind, event: LintEvent) -> list[Finding]:
         """Return the findings of all rules that concern an event."""
         is_text = kind is EventKind.RESULT and event.method == "tools/call" and event.is_text
-        key = kind, event.method, event.side, event.revision, event.is_unusual, is_text
+        has_hosts = event.state.hosts != ()
+        key = kind, event.method, event.side, event.revision, event.is_unusual, is_text, has_hosts
         rules = self._tables.get(key)
         if rules is None:
             rules = tuple(
@@ -51,6 +54,7 @@ class RuleDispatch:
                 and rule.holds_in(event.revision)
                 and (event.is_unusual or not rule.unusual)
                 and not (is_text and rule.beyond_text)
+                and (has_hosts or rule.family != "HOST")
             )
             if len(self._tables) < MOST:
                 self._tables[key] = rules

@@ -12,6 +12,7 @@ from functools import lru_cache
 from mcpspy.analysis.lint.dispatch import EXCERPT, RuleDispatch
 from mcpspy.analysis.lint.event import LintEvent, is_line_limit, is_truncated, is_unusual
 from mcpspy.analysis.lint.finding import EntryPosition, EventKind, Finding
+from mcpspy.analysis.lint.host_profiles import HostProfile, profile_of_client
 from mcpspy.analysis.lint.rule import LEGACY, LintRule
 from mcpspy.analysis.lint.rules import RULES
 from mcpspy.analysis.lint.state import (
@@ -134,9 +135,17 @@ _KINDS: dict[type, EventKind] = {
 class Linter:
     """The rules, with their state of one recording."""
 
-    def __init__(self, header: Header | None = None, rules: Iterable[LintRule] = RULES) -> None:
+    def __init__(
+        self,
+        header: Header | None = None,
+        rules: Iterable[LintRule] = RULES,
+        hosts: tuple[HostProfile, ...] | None = None,
+    ) -> None:
+        """`hosts` are the hosts whose limits are checked; None for those that `clientInfo` names."""
         self._check = RuleDispatch(rules).check
-        self._known = LintState(header.upstream if header is not None else None)
+        self._known = LintState(header)
+        self._known.hosts = hosts or ()
+        self._finds_hosts = hosts is None
         self._injected: set[int] = set()
         """HTTP exchanges with messages that mcpspy injected: the peers are not responsible for them."""
 
@@ -234,7 +243,12 @@ class Linter:
             self._add_to_post(what, kind, event, frame.http)
         is_checked = frame.http is None and kind is not EventKind.MALFORMED
         found = self._check(kind, event) if is_checked else self._check_message(kind, event)
+        client = conversation.client
         update_state(what, event)
+        if conversation.client is not client and self._finds_hosts and conversation.client is not None:
+            host = profile_of_client(conversation.client.name)
+            if host is not None and host not in known.hosts:
+                known.hosts = (*known.hosts, host)
         return found
 
     def _check_message(self, kind: EventKind, event: LintEvent) -> list[Finding]:

@@ -13,11 +13,13 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 
 from mcpspy.analysis.lint.finding import EntryPosition, EventKind
+from mcpspy.analysis.lint.host_profiles import HostProfile
 from mcpspy.analysis.lint.schemas import CheckedSchema, SchemaCache
 from mcpspy.core.protocol.mcp_headers import ANNOTATION, NOTHING, ParamHeaders, param_headers
 from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result
 from mcpspy.core.protocol.peers import Peers
 from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.recording.decode import Header
 from mcpspy.core.redact.prefilter import Prefilter
 from mcpspy.core.redact.redactor import Redactor
 from mcpspy.core.session.exchange import Exchange
@@ -220,8 +222,12 @@ class NonJsonRun:
 class LintState:
     """State of one recording."""
 
-    def __init__(self, upstream: str | None) -> None:
-        self.upstream = upstream
+    def __init__(self, header: Header | None) -> None:
+        self.upstream = header.upstream if header is not None else None
+        self.server = (header.name if header is not None else None) or ""
+        """Name of the session, which is that of the server in the host's configuration."""
+        self.hosts: tuple[HostProfile, ...] = ()
+        """The hosts whose limits are checked."""
         self.conversations: OrderedDict[str | None, ConversationState] = OrderedDict()
         self.revision: str | None = None
         """The revision negotiated last, in any conversation."""

@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from mcpspy.analysis.lint import RULES, Finding, Severity
+from mcpspy.analysis.lint.host_profiles import NAMES, HostProfile, chosen
 from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
@@ -43,6 +44,7 @@ examples:
   mcpspy lint recordings/ --statistics
   mcpspy lint recordings/ --rules-file rules.py
   mcpspy lint --self-test rules.py
+  mcpspy lint last --host cursor,vscode
   mcpspy lint --explain LIFE302
 
 SESSION is a file, a folder of recordings, `last`, a session name, or the beginning of a
@@ -60,6 +62,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options = {
         "--select": ("CODES", "run only these rules: ENV, LIFE3, SEC201, ALL (default: ALL); repeatable"),
         "--ignore": ("CODES", "skip these rules; the longer of two matching codes wins; repeatable"),
+        "--host": (
+            "HOSTS",
+            f"check the limits of these hosts: {', '.join(NAMES)}, all, none (default: the host of the session)",
+        ),
         "-q --filter": ("QUERY", "report only findings on matching messages, e.g. 'tool:x since:-5m'"),
         **UNSAFE_REGEX,
         "--baseline": ("FILE", "report only findings that are not in this file of known ones"),
@@ -99,6 +105,7 @@ def main(args: argparse.Namespace) -> int:
     settings = LintSettings(
         args.config, select=args.select, ignore=args.ignore, fail_on=args.fail_on, rules=(*RULES, *own)
     )
+    hosts = _hosts(args.host)
     query = query_of(args.filter, allow_unsafe=read_unsafe_regex(args))
     baseline = Baseline(args.baseline, is_updated=args.update_baseline) if args.baseline is not None else None
     checked: dict[str, set[str]] = {}
@@ -114,7 +121,7 @@ def main(args: argparse.Namespace) -> int:
             path, server = recording.path, recording.header.name or recording.path.stem
             rules, fail_on = settings.of(server)
             checked.setdefault(server, set()).update(rule.code for rule in rules)
-            scan = LintScan(path, rules)
+            scan = LintScan(path, rules, settings.hosts(server) if hosts is None else hosts)
             findings: list[Finding] = []
             linted.append(LintedRecording(title, scan.parts, findings, server, fail_on))
             for finding in _findings(scan, path, query, report):
@@ -177,6 +184,15 @@ def _explain(code: str) -> int:
     for line, tone in explanation(rule, output.width):
         output.line(line, tone)
     return 0
+
+
+def _hosts(words: str | None) -> tuple[HostProfile, ...] | None:
+    try:
+        return chosen(words) if words is not None else None
+    except ValueError as error:
+        raise UsageError(
+            sanitize(f"--host {error}: unknown host"), f"use {', '.join(NAMES)}, all or none"
+        ) from None
 
 
 def _self_test(file: str) -> int:

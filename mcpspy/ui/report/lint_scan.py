@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mcpspy.analysis.lint import RULES, EntryPosition, Finding, Linter, LintRule, Severity, StreamingSession
+from mcpspy.analysis.lint.host_profiles import HostProfile
 from mcpspy.core.recording.decode import Header, read_entry
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Change
@@ -15,9 +16,12 @@ from mcpspy.io.recording.scan import RecordingScan
 
 
 class LintScan:
-    def __init__(self, path: Path, rules: Iterable[LintRule] = RULES) -> None:
+    def __init__(
+        self, path: Path, rules: Iterable[LintRule] = RULES, hosts: tuple[HostProfile, ...] | None = None
+    ) -> None:
         """Read the header; raise UsageError or CannotStart if that fails."""
         self._rules = rules
+        self._hosts = hosts
         recording = Recording(path)
         self._header = recording.header
         # Checked before reading: a session that ends meanwhile counts as live.
@@ -29,7 +33,7 @@ class LintScan:
     def findings(self, show: Callable[[int, int], None] = lambda _, __: None) -> Iterator[Finding]:
         """Yield the findings; `show` is called with the bytes read and the total."""
         scan, parts = self._scan, self.parts
-        session, linter = StreamingSession(self._header), Linter(self._header, self._rules)
+        session, linter = StreamingSession(self._header), Linter(self._header, self._rules, self._hosts)
         add, look = session.add, linter.add
         number = 0
         for block in scan:

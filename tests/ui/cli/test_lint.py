@@ -393,3 +393,23 @@ def test_statistics_are_a_line_per_rule_the_most_frequent_first(
     assert json.loads(capfd.readouterr().out)["statistics"] == {"ENV101": 12, "LIFE401": 1}
     assert main(["lint", path, "--statistics", "--format", "github"]) == 2
     assert "--statistics and --format github exclude each other (use text or json)" in capfd.readouterr().err
+
+
+def test_the_limits_of_the_named_hosts_are_checked(
+    make_recording: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = make_recording([("server", b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')])
+
+    main(["lint", str(path), "--select", "HOST"])
+    assert "no findings" in capsys.readouterr().out
+    main(["lint", str(path), "--select", "HOST", "--host", "cursor,vscode"])
+    out = capsys.readouterr().out
+    assert "HOST302 warning: Cursor ignores notifications/tools/list_changed (cursor/cursor#2980)" in out
+    assert "VS Code" not in out
+    main(["lint", str(path), "--select", "HOST", "--host", "none"])
+    assert "no findings" in capsys.readouterr().out
+
+
+def test_an_unknown_host_is_one_line_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lint", "--host", "cursor,netscape"]) == 2
+    assert "--host netscape: unknown host (use claude-code, " in capsys.readouterr().err

@@ -6,6 +6,7 @@ from mcpspy.analysis.lint.rules import (
     content,
     elicitation,
     encoding,
+    hosts,
     http,
     jsonrpc,
     lifecycle,
@@ -26,6 +27,7 @@ FAMILIES = {
     "MOD": "New in 2026-07-28",
     "SEC": "Security",
     "AGENT": "Behaviour of the model and its host",
+    "HOST": "Limits of hosts",
     "REC": "Recording",
 }
 """Prefix of a code → the subject of its rules."""
@@ -37,6 +39,7 @@ RULES: tuple[LintRule, ...] = tuple(
             *content.RULES,
             *elicitation.RULES,
             *encoding.RULES,
+            *hosts.RULES,
             *http.RULES,
             *jsonrpc.RULES,
             *lifecycle.RULES,
