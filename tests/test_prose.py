@@ -27,6 +27,8 @@ PAGES = sorted(
 ALLOWED: dict[tuple[str, str], str] = {
     ("docs/filter.md", "us, ms, s, m or min, h"): "the unit of microseconds",
     ("mcpspy/analysis/lint/rules/security.py", "without\\s+(?:telling|"): "a pattern of prompt injection",
+    ("mcpspy/analysis/lint/rules/security.py", "be\\s+(?:told|"): "a pattern of prompt injection",
+    ("mcpspy/analysis/lint/rules/security.py", "(?:this|our)"): "a pattern of prompt injection",
     ("tests/core/replay/test_carry_hints.py", "/result/said=session"): "a key in the test's data",
     ("tests/e2e/test_recordings.py", "/Users/somebody/notes"): "a path in the test's data",
     ("tests/io/http/test_intercepted_exchange.py", "region = us"): "a value in the test's data",

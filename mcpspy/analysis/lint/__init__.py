@@ -1,9 +1,10 @@
 """Protocol violations: rules with examples, and the linter that dispatches to them."""
 
 from mcpspy.analysis.lint.dispatch import selected
+from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EntryPosition, EventKind, Finding, Severity
 from mcpspy.analysis.lint.linter import Linter
-from mcpspy.analysis.lint.rule import LintRule
+from mcpspy.analysis.lint.rule import LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.rules import RULES
 from mcpspy.analysis.lint.streaming import StreamingSession
 
@@ -12,8 +13,11 @@ __all__ = [
     "EntryPosition",
     "EventKind",
     "Finding",
+    "LintEvent",
     "LintRule",
     "Linter",
+    "Report",
+    "RuleGroup",
     "Severity",
     "StreamingSession",
     "selected",

@@ -7,7 +7,7 @@ The longer code prefix wins, as in ruff: `--select ENV --ignore ENV1 --select EN
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -153,19 +153,21 @@ ALL = "ALL"
 """The code that selects every rule."""
 
 
-def selected(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[LintRule, ...]:
+def selected(
+    select: Iterable[str] = (), ignore: Iterable[str] = (), rules: Sequence[LintRule] = RULES
+) -> tuple[LintRule, ...]:
     """Return the selected rules, all if `select` is empty; raise ValueError with the first word that matches no code.
 
     Words may contain several codes, separated by commas.
     """
-    chosen, left_out = _codes(select), _codes(ignore)
-    return tuple(rule for rule in RULES if _longest(rule, chosen, 0) > _longest(rule, left_out, -1))
+    chosen, left_out = _codes(select, rules), _codes(ignore, rules)
+    return tuple(rule for rule in rules if _longest(rule, chosen, 0) > _longest(rule, left_out, -1))
 
 
-def _codes(words: Iterable[str]) -> list[str]:
+def _codes(words: Iterable[str], rules: Sequence[LintRule]) -> list[str]:
     codes = [code.strip().upper() for word in words for code in word.split(",") if code.strip()]
     for code in codes:
-        if code != ALL and not any(rule.code.startswith(code) for rule in RULES):
+        if code != ALL and not any(rule.code.startswith(code) for rule in rules):
             raise ValueError(code)
     return ["" if code == ALL else code for code in codes]
 

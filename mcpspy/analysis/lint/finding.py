@@ -39,6 +39,8 @@ class EventKind(StrEnum):
     """The end of an HTTP exchange, with everything it carried."""
     END = "end"
     """The end of the session; one event for each request without a response."""
+    SESSION_END = "session-end"
+    """The end of the session, once; its position is that of the last page of tools."""
 
     __hash__ = str.__hash__
 

@@ -131,6 +131,7 @@ def _add_response(what: Result | Failure, event: LintEvent, request: Request) ->
         conversation.log_level = request.subject
     elif method == "tools/list":
         event.state.learn_tools(event.result, event.place, what.data)
+        event.state.last_page = event.place, event.number, event.at
 
 
 EXPLAINS_MISSING_RESPONSES = ("LIFE403", "LIFE407")
@@ -208,7 +209,10 @@ class Linter:
                     pending=pending,
                 )
                 findings += self._check(EventKind.END, event)
-        return findings
+        place, number, at = self._known.last_page
+        conversation, revision = self._known.conversation(None), _nearest(self._known.revision)
+        end = LintEvent(Note(at, "end", {}), self._known, conversation, place, number, revision, side=SERVER)
+        return findings + self._check(EventKind.SESSION_END, end)
 
     def _add_message(self, change: Change, what: AnyMessage, place: EntryPosition) -> list[Finding]:
         known, frame, exchange = self._known, what.frame, change.exchange

@@ -7,8 +7,9 @@ is a conversation. Owns the names by which rules select HTTP exchanges (`about`)
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Raw, Struct, field
 
@@ -23,6 +24,8 @@ from mcpspy.core.recording.decode import Header
 from mcpspy.core.redact.prefilter import Prefilter
 from mcpspy.core.redact.redactor import Redactor
 from mcpspy.core.session.exchange import Exchange
+
+T = TypeVar("T")
 
 MESSAGE_TYPES = ("application/json", "text/event-stream")
 
@@ -299,8 +302,6 @@ class LintState:
         """Task → its status."""
         self.known_tasks: OrderedDict[str, None] = OrderedDict()
         """Ids of the tasks that requests have begun."""
-        self.polls: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        """Task → time of its last `tasks/get`, and the seconds until the next."""
         self.is_listed = False
         """The last page of a tool listing was received."""
         self.server_capabilities: dict[str, Any] | None = None
@@ -310,8 +311,6 @@ class LintState:
         """Number of requests of 2026-07-28 that the server refused probably because `initialize` is missing."""
         self.tools_changed_at: float | None = None
         """Time of a `notifications/tools/list_changed` after the last listing."""
-        self.last_call: tuple[str | None, Any, int] = None, None, 0
-        """Tool and arguments of the last call, and how many calls in a row had them."""
         self.listings: OrderedDict[tuple[str | None, str], Listing] = OrderedDict()
         """Stream and method → the list."""
         self.cursors: OrderedDict[str, Any] = OrderedDict()
@@ -322,6 +321,8 @@ class LintState:
         """Ids of URL elicitations."""
         self.authorized: OrderedDict[str, None] = OrderedDict()
         """Session ids that were sent with an Authorization header."""
+        self.last_page: tuple[EntryPosition, int, float] = EntryPosition(), 0, 0.0
+        """Position of the last page of tools: its entry, its change, its time."""
         self.refusals: OrderedDict[str, tuple[float, float, str]] = OrderedDict()
         """Session id, or method and subject → start and end of the time in which a client must not send it, and why."""
         self.session_ids: set[str] = set()
@@ -331,6 +332,14 @@ class LintState:
         self._secrets: list[tuple[str, str]] = []
         self._redactor = Redactor(b"", found=lambda rule, pointer: self._secrets.append((rule, pointer)))
         self.non_json = {CLIENT: NonJsonRun(), SERVER: NonJsonRun()}
+        self._memory: dict[Callable[[], Any], Any] = {}
+
+    def memory(self, factory: Callable[[], T]) -> T:
+        """Return what a rule keeps of the session, which `factory` makes when it is first needed."""
+        found: T | None = self._memory.get(factory)
+        if found is None:
+            found = self._memory[factory] = factory()
+        return found
 
     def conversation(self, stream: str | None) -> ConversationState:
         found = self.conversations.get(stream)

@@ -10,19 +10,20 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from mcpspy.analysis.lint import Finding, Severity
-from mcpspy.analysis.lint.host_profiles import NAMES, chosen
+from mcpspy.analysis.lint import RULES, Finding, Severity
+from mcpspy.analysis.lint.host_profiles import NAMES, HostProfile, chosen
 from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.arguments import query_of, recordings
-from mcpspy.ui.cli.lint_settings import LintSettings
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, read_unsafe_regex
+from mcpspy.ui.lint_settings import LintSettings, self_test, user_rules
 from mcpspy.ui.report.lint_baseline import Baseline
-from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, LintScan
+from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, LintScan, counted
 from mcpspy.ui.report.lint_text import (
     MOST,
+    TONES,
     explanation,
     finding_lines,
     hint_lines,
@@ -41,6 +42,8 @@ examples:
   mcpspy lint last --format sarif > lint.sarif
   mcpspy lint recordings/ --baseline lint-baseline.json
   mcpspy lint recordings/ --statistics
+  mcpspy lint recordings/ --rules-file rules.py
+  mcpspy lint --self-test rules.py
   mcpspy lint last --host cursor,vscode
   mcpspy lint --explain LIFE302
 
@@ -76,9 +79,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "FILE",
             "settings file (default: the project's mcpspy.toml or pyproject.toml, else the user's)",
         ),
+        "--rules-file": ("FILE", "also run the rules of this Python file, which is executed; repeatable"),
+        "--self-test": ("FILE", "run the examples of the rules in this file, and exit 1 if one fails"),
         "--explain": ("CODE", "print what a rule checks and why, with examples"),
     }
-    describe(parser, options, repeated=("--select", "--ignore"))
+    describe(parser, options, repeated=("--select", "--ignore", "--rules-file"))
     formats = ["text", "json", "sarif", "junit", "github"]
     parser.add_argument("--format", choices=formats, default="text", help="output format (default: text)")
     parser.add_argument(
@@ -90,16 +95,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
+    if args.self_test is not None:
+        return _self_test(args.self_test)
+    own = user_rules(args.rules_file)
+    RULES_BY_CODE.update((rule.code, rule) for rule in own)
     if args.explain is not None:
         return _explain(args.explain)
     _check(args)
-    settings = LintSettings(args)
-    try:
-        hosts = chosen(args.host) if args.host is not None else None
-    except ValueError as error:
-        raise UsageError(
-            sanitize(f"--host {error}: unknown host"), f"use {', '.join(NAMES)}, all or none"
-        ) from None
+    settings = LintSettings(
+        args.config, select=args.select, ignore=args.ignore, fail_on=args.fail_on, rules=(*RULES, *own)
+    )
+    hosts = _hosts(args.host)
     query = query_of(args.filter, allow_unsafe=read_unsafe_regex(args))
     baseline = Baseline(args.baseline, is_updated=args.update_baseline) if args.baseline is not None else None
     checked: dict[str, set[str]] = {}
@@ -115,7 +121,7 @@ def main(args: argparse.Namespace) -> int:
             path, server = recording.path, recording.header.name or recording.path.stem
             rules, fail_on = settings.of(server)
             checked.setdefault(server, set()).update(rule.code for rule in rules)
-            scan = LintScan(path, rules, hosts)
+            scan = LintScan(path, rules, settings.hosts(server) if hosts is None else hosts)
             findings: list[Finding] = []
             linted.append(LintedRecording(title, scan.parts, findings, server, fail_on))
             for finding in _findings(scan, path, query, report):
@@ -178,6 +184,26 @@ def _explain(code: str) -> int:
     for line, tone in explanation(rule, output.width):
         output.line(line, tone)
     return 0
+
+
+def _hosts(words: str | None) -> tuple[HostProfile, ...] | None:
+    try:
+        return chosen(words) if words is not None else None
+    except ValueError as error:
+        raise UsageError(
+            sanitize(f"--host {error}: unknown host"), f"use {', '.join(NAMES)}, all or none"
+        ) from None
+
+
+def _self_test(file: str) -> int:
+    rules = user_rules([file])
+    output, count = Output(), 0
+    for rule, example, failure in self_test(rules):
+        output.line(sanitize(f"{file}: {rule.code}, {example}: {failure}"), TONES[Severity.ERROR])
+        count += 1
+    examples = counted(sum(len(rule.valid) + len(rule.invalid) for rule in rules), "example")
+    output.line(f"{counted(len(rules), 'rule')}, {examples}: {f'{count} failed' if count else 'all passed'}")
+    return FINDINGS if count else 0
 
 
 def _findings(

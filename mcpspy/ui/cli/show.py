@@ -207,9 +207,11 @@ class _SessionPrinter:
         self._printed = 0
         self._live: LiveLinter | None = None
         if args.lint:
+            from mcpspy.ui.lint_settings import LintSettings
             from mcpspy.ui.report.lint_scan import LiveLinter
 
-            self._live = LiveLinter(recording.header)
+            rules, _ = LintSettings().of(recording.header.name or recording.path.stem)
+            self._live = LiveLinter(recording.header, rules)
         self.formatter = (
             JsonFormatter(recording.header, args.verbose) if args.format == "json" else self._text(args)
         )

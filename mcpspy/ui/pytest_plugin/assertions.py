@@ -17,6 +17,7 @@ from mcpspy.analysis.diff.options import LISTED, silencing
 from mcpspy.analysis.lint import Severity as LintSeverity
 from mcpspy.analysis.lint import selected
 from mcpspy.io.recording.reader import Recording
+from mcpspy.ui.lint_settings import LintSettings
 from mcpspy.ui.pytest_plugin.cassettes import recorded, shown_path
 from mcpspy.ui.pytest_plugin.fixture import McpRecording
 from mcpspy.ui.report.contract_text import term_lines
@@ -31,19 +32,25 @@ WIDTH = 110
 
 
 def assert_lint_clean(
-    session: SessionSource, *, ignore: Iterable[str] = (), select: Iterable[str] = (), fail_on: str = "error"
+    session: SessionSource,
+    *,
+    ignore: Iterable[str] = (),
+    select: Iterable[str] = (),
+    fail_on: str | None = None,
 ) -> None:
     """Fail if a session violates the protocol.
 
     `ignore` and `select` are rule codes or prefixes of them (docs/lint.md). Findings below the severity `fail_on`
-    (error, warning, info) are ignored.
+    (error, warning, info) are ignored. Each replaces the same setting of the project (`[tool.mcpspy.lint]`).
     """
     __tracebackhide__ = True
-    rules = selected(select, ignore)
-    least = LintSeverity(fail_on)
+    ignore, select = list(ignore), list(select)
+    selected(select, ignore)
+    settings = LintSettings(select=select, ignore=ignore, fail_on=fail_on and LintSeverity(fail_on))
     lines: list[str] = []
     count = 0
     for path in _paths(session):
+        rules, least = settings.of(Recording(path).header.name or path.stem)
         for finding in LintScan(path, rules).findings():
             if finding.severity.rank <= least.rank:
                 count += 1

@@ -56,8 +56,8 @@ class LintScan:
 
 
 class LiveLinter:
-    def __init__(self, header: Header | None) -> None:
-        self._linter = Linter(header)
+    def __init__(self, header: Header | None, rules: Iterable[LintRule] = RULES) -> None:
+        self._linter = Linter(header, rules)
         self._found: dict[int, list[Finding]] = {}
 
     def __len__(self) -> int:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import cache
 
 from mcpspy.analysis.lint import EntryPosition, Finding, Linter, StreamingSession
+from mcpspy.analysis.lint.examples import entries_of, header_of
 from mcpspy.analysis.lint.rule import LintRule
 from mcpspy.core.recording.decode import Note
-from tests.analysis.lint.examples import entries_of, header_of
 
 BESIDE = {
+    "AGENT106": {"LIFE202"},  # The late response is one.
     "ENV118": {"ENV101"},  # None of its lines is JSON.
     "ENV208": {"ENV101"},  # It responds to a line that could not be read.
 }

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from mcpspy.analysis.lint.examples import UPSTREAM, entries_of, header_of
 from mcpspy.core.recording.decode import Frame, Note
-from tests.analysis.lint.examples import UPSTREAM, entries_of, header_of
 
 
 def test_omitted_parts_of_an_example_are_valid() -> None:

@@ -2,6 +2,7 @@
 
 from mcpspy.analysis.lint.rule import LintRule
 from mcpspy.analysis.lint.rules import (
+    agent,
     capabilities,
     content,
     elicitation,
@@ -39,6 +40,7 @@ RULES: tuple[LintRule, ...] = tuple(
     sorted(
         (
             *capabilities.RULES,
+            *agent.RULES,
             *content.RULES,
             *elicitation.RULES,
             *encoding.RULES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -334,7 +335,7 @@ def no_reason(event: LintEvent) -> Iterator[Report]:
 )
 def impatient(event: LintEvent) -> Iterator[Report]:
     """A requester should wait `pollInterval` milliseconds before it asks for the status again."""
-    polls, task = event.state.polls, event.subject or ""
+    polls, task = event.state.memory(_Polls), event.subject or ""
     if isinstance(event.what, Result):
         interval = event.result.get("pollInterval")
         seconds = interval / 1000 if isinstance(interval, int | float) else 0.0
@@ -343,6 +344,10 @@ def impatient(event: LintEvent) -> Iterator[Report]:
     elif task in polls and event.at - polls[task][0] < polls[task][1] * 0.9:
         waited, interval = event.at - polls[task][0], polls[task][1]
         yield Report(f"task {task[:60]} polled after {waited:.1f} s; its pollInterval is {interval:g} s")
+
+
+class _Polls(OrderedDict[str, tuple[float, float]]):
+    """Task → time of its last `tasks/get`, and the seconds until the next."""
 
 
 def task_support(event: LintEvent) -> str | None:

@@ -42,17 +42,6 @@ _TEXT = '"content":[{"type":"text","text":"{\\"sum\\":1}"}]'
 _CHANGED = '\n< {"method":"notifications/tools/list_changed"}'
 _GOOD = _TYPED + _CALL % (f'{{{_TEXT},"structuredContent":{{"sum":1}}}}')
 
-MANY = 12
-"""Number of equal calls in a row that is reported."""
-
-
-def _again(number: int, argument: int) -> str:
-    return (
-        f'> {{"id":{number},"method":"tools/call","params":{{"name":"c","arguments":{{"n":{argument}}}}}}}\n'
-        f'< {{"id":{number},"result":{{"content":[]}}}}'
-    )
-
-
 tools_list = RuleGroup(
     RULES, page=TOOLS + "#tool", on=EventKind.RESULT, about="tools/list", valid=LIST % GOOD
 )
@@ -309,25 +298,6 @@ def unlisted(event: LintEvent) -> Iterable[Report]:
     if name is None or name in event.state.tools or not event.state.is_listed:
         return ()
     return [Report(f"tool {name[:60]} is not listed")]
-
-
-@request.info(
-    "AGENT101",
-    "same call many times in a row",
-    page=TOOLS + "#security-considerations",
-    valid="\n".join(_again(number, number % 2) for number in range(3, 19)),
-    invalid="\n".join(_again(number, 0) for number in range(3, 3 + MANY)),
-)
-def repeated(event: LintEvent) -> Iterator[Report]:
-    """The model calls a tool again and again with the same arguments: it polls, or does not understand the result. Say in
-    the result what to do next, or return a task. Reported at the 12th call in a row.
-    """
-    state, given = event.state, event.params.get("arguments")
-    name, before, count = state.last_call
-    count = count + 1 if (name, before) == (event.subject, given) else 1
-    state.last_call = event.subject, given, count
-    if count == MANY:
-        yield Report(f"{event.subject} called {count} times in a row with the same arguments", given)
 
 
 @request.info(

@@ -13,32 +13,25 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mcpspy.core.recording.decode import Header, read_entry
+from mcpspy.errors import McpspyError
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.session.loader import SessionLoader
 from mcpspy.ui.tui.session.row_filter import FilteredView
 
 if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding, Linter, StreamingSession
+    from mcpspy.ui.lint_settings import LintSettings
 
 LARGE = 1 << 17
 """Bytes from which linting a line takes longer than a slice."""
 
 
-def prepare() -> None:
-    """Import the linter. Run this in a thread: it takes longer than a slice."""
-    import jsonschema_rs  # noqa: F401 - Imported by `analysis.lint.schemas` with the first schema.
-
-    from mcpspy.analysis.lint import Linter
-
-    Linter()
-
-
 class _Source:
-    def __init__(self, header: Header) -> None:
-        from mcpspy.analysis.lint import Linter, StreamingSession
+    def __init__(self, header: Header, settings: LintSettings | None) -> None:
+        from mcpspy.analysis.lint import RULES, Linter, StreamingSession
 
         self.session: StreamingSession = StreamingSession(header)
-        self.linter: Linter = Linter(header)
+        self.linter: Linter = Linter(header, settings.of(header.name)[0] if settings is not None else RULES)
         self.rows = array("I")
         """Change number → row."""
 
@@ -48,9 +41,23 @@ class LintPass:
         """`origin` maps the number of a file to the number and the header of its recording."""
         self._model = model
         self._origin = origin
+        self._settings: LintSettings | None = None
         self._news: list[int] = []
         self._is_over = False
         self._begin()
+
+    def prepare(self) -> None:
+        """Import the linter and read its settings. Run this in a thread: it takes longer than a slice.
+
+        Raises UsageError or CannotStart for wrong settings; all rules apply then.
+        """
+        import jsonschema_rs  # noqa: F401 - Imported by `analysis.lint.schemas` with the first schema.
+
+        from mcpspy.analysis.lint import Linter
+        from mcpspy.ui.lint_settings import LintSettings
+
+        Linter()
+        self._settings = LintSettings()
 
     @property
     def is_behind(self) -> bool:
@@ -101,7 +108,7 @@ class LintPass:
         number, header = self._origin(where.part)
         source = self._sources.get(number)
         if source is None:
-            source = self._sources[number] = _Source(header)
+            source = self._sources[number] = _Source(header, self._settings)
         changes = source.session.add(read_entry(line))
         source.rows.extend(range(row, row + len(changes)))
         for change in changes:
@@ -132,15 +139,20 @@ class BackgroundTasks:
         *,
         processed: Callable[[], None],
         found: Callable[[], None],
+        report: Callable[[str], None],
     ) -> None:
-        """`processed` is called when the filter has caught up, `found` when there are findings."""
+        """`processed` is called when the filter has caught up, `found` when there are findings, and `report` with an
+        error in the settings.
+        """
         self._loader = loader
         self._view = view
         self._lint_pass = lint_pass
         self._filtered = processed
         self._found = found
+        self._report = report
         self._is_behind = asyncio.Event()
         self._is_unlinted = asyncio.Event()
+        self._is_prepared = False
         self._is_forced = False
         """True to lint a session of any length."""
 
@@ -164,8 +176,12 @@ class BackgroundTasks:
             if not self._may_lint:
                 await self._is_unlinted.wait()
                 continue
-            if not lint_pass.done:
-                await asyncio.to_thread(prepare)
+            if not lint_pass.done and not self._is_prepared:
+                self._is_prepared = True
+                try:
+                    await asyncio.to_thread(lint_pass.prepare)
+                except McpspyError as error:
+                    self._report(str(error))
             news = (
                 await asyncio.to_thread(lint_pass.advance, 0.0)
                 if lint_pass.is_large

@@ -84,7 +84,12 @@ class SessionScreen(SessionBase):
         self.view.marked = self.listing.marked
         self.filter = FilterBar()
         self.background = BackgroundTasks(
-            self.loader, self.view, self.lint_pass, processed=self._tick, found=self._findings_added
+            self.loader,
+            self.view,
+            self.lint_pass,
+            processed=self._tick,
+            found=self._findings_added,
+            report=lambda error: self.notify(error, severity="error", markup=False),
         )
         self.held_rows = HeldRows(self.loader, self.view, self.listing)
         drafts = Drafts(self)

@@ -10,6 +10,7 @@ Omitted parts are valid: members of a line, the handshake, HTTP headers.
     << DEBUG: hello            exactly these bytes; \\x0d at the end is a CR LF, \\x04 no line ending
     = 200 {…} {…}              status, and changes to the headers of request and response
     * exit {"code":0}          a note
+    + 0.1                      the following lines are 0.1 seconds apart (default: 2)
 """
 
 from __future__ import annotations
@@ -95,15 +96,18 @@ class _EntryBuilder:
         self._client = client
         self._has_get = False
         self._at = 0.0
+        self._step = 2.0
         self._http = 0
         self._posted: dict[str, Any] | None = None
         self._has_head = True
         self._methods: dict[str, str] = {}
 
     def line(self, line: str) -> Iterator[Entry]:
-        self._at += 2.0
+        self._at += self._step
         mark, _, rest = line.partition(" ")
-        if mark == "*":
+        if mark == "+":
+            self._step = float(rest)
+        elif mark == "*":
             kind, _, fields = rest.partition(" ")
             yield Note(self._at, kind, json.loads(fields or "{}"))
         elif mark == "=":

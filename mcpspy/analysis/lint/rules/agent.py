@@ -1,0 +1,468 @@
+"""Behaviour of the model and its host: loops, retries, unused tools, hidden failures.
+
+Owns the signs by which the text of a tool's result is recognised as a failure. They must be at its beginning: logs and
+documentation mention errors, too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec import Struct, field
+
+from mcpspy.analysis.lint.event import LintEvent, objects
+from mcpspy.analysis.lint.finding import EventKind
+from mcpspy.analysis.lint.rule import RESPONSES, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.state import forget
+from mcpspy.core.protocol.message import Request, Result, loads
+from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.session.exchange import Exchange, State
+
+RULES: list[LintRule] = []
+
+TOOLS = "2025-11-25/server/tools"
+
+MANY = 12
+"""Number of calls in a row, all equal or two in turns, that is reported."""
+
+
+def _call(number: int, name: str, arguments: str = "{}", text: str = "3", more: str = "") -> str:
+    result = f'{{"content":[{{"type":"text","text":{json.dumps(text)}}}]{more}}}'
+    return (
+        f'> {{"id":{number},"method":"tools/call","params":{{"name":"{name}","arguments":{arguments}}}}}\n'
+        f'< {{"id":{number},"result":{result}}}\n'
+    )
+
+
+_FAILED = ',"isError":true'
+_PATH = '{"path":"a"}'
+
+rule = RuleGroup(RULES, page=TOOLS)
+calls = rule.group(page=TOOLS + "#calling-tools", on=EventKind.REQUEST, about="tools/call")
+
+
+class _Repetition(Struct):
+    """The last two calls, by tool and arguments, and the number of equal calls in a row."""
+
+    last: tuple[str | None, Any] = (None, None)
+    before: tuple[str | None, Any] = (None, None)
+    count: int = 0
+
+
+class _Turns(_Repetition):
+    """The same with the number of calls by turns."""
+
+
+@calls.info(
+    "AGENT101",
+    "same call many times in a row",
+    valid="".join(_call(number, "c", f'{{"n":{number % 2}}}') for number in range(3, 19)),
+    invalid="".join(_call(number, "c") for number in range(3, 3 + MANY)),
+)
+def repeated(event: LintEvent) -> Iterator[Report]:
+    """The model calls a tool again and again with the same arguments: it polls, or does not understand the result. Say in
+    the result what to do next, or return a task. Reported at the 12th call in a row.
+    """
+    calls, call = event.state.memory(_Repetition), (event.subject, event.params.get("arguments"))
+    calls.count = calls.count + 1 if call == calls.last else 1
+    calls.last = call
+    if calls.count == MANY:
+        yield Report(f"{event.subject} called {MANY} times in a row with the same arguments", call[1])
+
+
+@calls.info(
+    "AGENT102",
+    "two calls by turns, many times",
+    valid=(
+        "".join(_call(number, "ab"[number % 2], f'{{"n":{number}}}') for number in range(3, 19)),
+        "".join(_call(number, "abc"[number % 3]) for number in range(3, 19)),
+    ),
+    invalid="".join(_call(number, "ab"[number % 2]) for number in range(3, 3 + MANY)),
+)
+def alternating(event: LintEvent) -> Iterator[Report]:
+    """The model calls two tools by turns, each with the same arguments every time: the result of each sends it to the other
+    one. Say in both results what to do next. Reported at the 12th call.
+    """
+    turns, call = event.state.memory(_Turns), (event.subject, event.params.get("arguments"))
+    is_turn = call == turns.before and call[0] != turns.last[0]
+    turns.count = turns.count + 1 if is_turn else 2
+    turns.before, turns.last = turns.last, call
+    if turns.count == MANY:
+        yield Report(f"{turns.before[0]} and {call[0]} called by turns, {MANY // 2} times each", call[1])
+
+
+@rule.warning(
+    "AGENT103",
+    "failure without isError",
+    page=TOOLS + "#error-handling",
+    on=EventKind.RESULT,
+    about="tools/call",
+    valid=(
+        _call(3, "open", text="Error: ENOENT: no such file or directory, open 'a'", more=_FAILED),
+        _call(3, "search_logs", text="Error: disk full\nError: disk full\nError: disk full"),
+        _call(3, "check", text='{"valid":false,"error":"line 3: a name is missing"}'),
+        _call(3, "deploy", text="Error handling: the job is started again after a failure."),
+    ),
+    invalid=(
+        _call(3, "open", text="Error: ENOENT: no such file or directory, open 'a'"),
+        _call(
+            3,
+            "sum",
+            text='Traceback (most recent call last):\n  File "a.py", line 3, in sum\n    return a / b\nZeroDivisionError: division by zero',
+        ),
+        _call(3, "get_user", text='{"message":"Not Found","status":404}', more=',"isError":false'),
+    ),
+)
+def hidden_failure(event: LintEvent) -> Iterable[Report]:
+    """The text of the result is an error message or a stack trace, but the result does not have `isError: true`. Hosts show
+    it as a success, and statistics count it as one. Most SDKs set `isError` if the handler raises an exception; a handler
+    that returns the message as text must set it itself. The text of tools that search or read is judged more carefully.
+    """
+    if not isinstance(event.what, Result) or event.what.is_tool_error:
+        return ()
+    content = objects(event.result.get("content"))
+    text = content[0].get("text") if len(content) == 1 else None
+    if not isinstance(text, str) or not is_failure(text, event.subject or ""):
+        return ()
+    return [
+        Report(
+            f"{event.subject} reports a failure without isError: {text.strip()[:60].splitlines()[0]}", text
+        )
+    ]
+
+
+LONGEST = 600
+"""Maximum characters of an error message without a stack trace."""
+
+_REPORTS = frozenset(
+    """error errors exception exceptions failure failures log logs console message messages mail email
+    emails history comment comments trace traces issue issues incident incidents alert alerts lint""".split()
+)
+"""Words in names of tools whose results are about errors."""
+
+_QUOTES = frozenset(
+    """read search find grep fetch page web url doc docs file files cat query show view content contents note
+    notes test tests explain review run exec execute shell command bash terminal""".split()
+)
+"""Words in names of tools whose results are text of others, or the output of programs."""
+
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+
+_CERTAIN = re.compile(
+    r"""(?x)\W{0,4}(?:
+    (?:Error|ERROR):\ (?:E[A-Z]{3,14}\b|(?:[45]\d\d|HTTP|MCP|API|Request|Tool|Connection|Cannot|Could\ not|Failed\ to|Unable\ to|Access|Permission|Unauthorized|Unknown\ tool|Invalid)\b)
+    | Error\ (?!handl|report|logg|check|track|monitor|mak|rais)[a-z]{3,14}ing\ [^:\n]{1,120}:\ \S
+    | E(?:NOENT|AC{2}ES|PERM|EXIST|ISDIR|NOTDIR|CONNREFUSED|CONNRESET|TIMEDOUT|NOTFOUND|PIPE|MFILE):\ \S
+    | MCP\ error\ -?\d+
+    | Request\ failed\ with\ status\ code\ [45]\d\d
+    | HTTP\ (?:[Ee]rror!?|request\ failed)[:,]?\ (?:[Ss]tatus:?\ |with\ status\ )?[45]\d\d
+    | (?:Client|Server)\ error\ '[45]\d\d\ [^'\n]{1,60}'\ for\ url
+    | Input\ validation\ error:\ \S
+    | \d{1,3}\ validation\ errors?\ for\ \w
+    | Invalid\ arguments\ for\ tool
+    | (?:Unknown\ tool:?\ \S+ | Tool\ \S{1,100}\ (?:was\ )?not\ found)\W*$
+    | Access\ denied\ -\ path\ outside
+    )"""
+)
+"""Beginnings of messages that are failures of any tool."""
+
+_LIKELY = re.compile(
+    r"""(?x)\W{0,4}(?:
+    (?:Error|ERROR|Exception|Fatal|FATAL|fatal|Fatal\ error):\ (?!none\b|no\ errors?\b|null\b|0\b)\S
+    | (?:An?\ )?(?i:unexpected|internal|unknown|unhandled)\ (?:server\ )?(?:error|exception)\b
+    | An\ (?:error|exception)\ (?:has\ )?(?:occurred|happened)\b
+    | (?:\w{1,40}\.){0,4}[A-Z][A-Za-z]{0,60}(?:Error|Exception):\ \S
+    | Failed\ to\ (?!reproduce|meet|pass)[a-z]+\b
+    | (?:Unable\ to|Could\ not|Cannot|Can't|Couldn't)\ (?:connect|read|open|load|parse|fetch|resolve|access|write|create|delete|update|execute|complete|retrieve|process|authenticate|reach|start|save|send)\b
+    | (?:HTTP(?:/\d(?:\.\d)?)?\ )?[45]\d\d:?\ (?:Bad\ Request|Unauthorized|Forbidden|Not\ Found|Method\ Not\ Allowed|Conflict|Unprocessable|Too\ Many\ Requests|Internal\ Server\ Error|Bad\ Gateway|Service\ Unavailable|Gateway\ Time-?out)
+    | (?:Permission|Access)\ denied\b
+    | (?:Connection\ (?:refused|reset|timed\ out|error) | (?:Request|Operation|Connection)\ timed\ out | Rate\ limit\ exceeded | Authentication\ failed | Unauthorized | Quota\ exceeded)\b
+    | [\w./-]{1,60}:\ (?:(?:line\ )?\d{1,6}:\ )?[^:\n]{1,100}:?\ (?:command\ not\ found|No\ such\ file\ or\ directory|Permission\ denied)$
+    )"""
+)
+"""Beginnings of messages that are failures of a tool whose results are not text of others."""
+
+_TRACE = re.compile(
+    r"""(?x)(?:(?:Error|Exception|Failed|❌)[^\n]{0,200}:\n\s{0,4})?(?:
+    Traceback\ \(most\ recent\ call\ last\):\n
+    | (?:Uncaught\ |Unhandled\ exception\.\ |Exception\ in\ thread\ "[^"\n]{0,80}"\ )?[\w.$]{0,200}(?:Error|Exception)(?:\ \[\w{1,60}\])?(?::[^\n]{0,500})?\n\s{1,16}at\ \S
+    | panic:\ [^\n]{1,500}\n(?:\[[^\n]{1,200}\n)?\s{0,4}goroutine\ \d+\ \[
+    | (?:\n?thread\ '[^'\n]{1,80}'(?:\ \(\d+\))?\ panicked\ at\ )
+    | (?:PHP\ )?Fatal\ error:\ {1,2}Uncaught\ \S
+    | [\w./-]{1,200}\.rb:\d{1,6}:in\ [`']
+    )"""
+)
+"""Beginnings of stack traces: Python; JavaScript, Java and .NET; Go; Rust; PHP; Ruby."""
+
+_TRACE_END = re.compile(
+    r"\s*(?:[A-Za-z_][\w.]{0,200}(?:: |:?$)|at |\.\.\. \d+ more|Node\.js v|[\])}]|from |exit status|thrown in|note: |\S+\.go:\d|#\d)"
+)
+"""Last lines of stack traces."""
+
+_JSON_SIGNS = frozenset(("error", "errors", "success", "ok", "status", "statusCode", "status_code", "code", "isError", "is_error"))  # fmt: skip
+_JSON_SIGN = re.compile(f'"(?:{"|".join(_JSON_SIGNS)})"')
+_JSON_TEXTS = frozenset(("error", "errors", "message", "detail", "details", "title", "reason", "error_description", "error_message"))  # fmt: skip
+_JSON_REST = frozenset(("jsonrpc", "id", "type", "path", "instance", "timestamp", "documentation_url", "doc_url", "request_id", "requestId", "trace_id", "traceId", "hint", "method", "stack", "name", "url", "retry_after", "help"))  # fmt: skip
+
+
+def is_failure(text: str, tool: str = "") -> bool:
+    """Return whether the text of a result of this tool is nothing but an error message or a stack trace."""
+    head = text[: LONGEST * 2].lstrip()
+    if head[:1] == "{":
+        if len(text) > LONGEST * 2 or not _JSON_SIGN.search(head):
+            return False
+        return _is_json_failure(loads(text.encode("utf-8", "replace"))) and not _words(tool) & _REPORTS
+    if _TRACE.match(head):
+        last = text[-LONGEST:].rstrip().rpartition("\n")[2]
+        return _TRACE_END.match(last) is not None and not _words(tool) & (_REPORTS | _QUOTES)
+    if len(text) > LONGEST:
+        return False
+    lines = text.strip().count("\n")
+    if _CERTAIN.match(head):
+        return lines <= 5 and not (words := _words(tool)) & _REPORTS and (not lines or not words & _QUOTES)
+    return _LIKELY.match(head) is not None and lines <= 5 and not _words(tool) & (_REPORTS | _QUOTES)
+
+
+def _words(name: str) -> set[str]:
+    return {word.lower() for word in _WORD.findall(name)}
+
+
+def _is_json_failure(document: Any) -> bool:
+    """Return whether an object reports a failure and nothing else."""
+    if not isinstance(document, dict):
+        return False
+    rest = document.keys() - _JSON_SIGNS - _JSON_TEXTS - _JSON_REST
+    if any(document[name] not in (None, [], {}, "") for name in rest):
+        return False
+    texts = [document.get(name) for name in _JSON_TEXTS]
+    if not any(isinstance(value, str | dict | list) and value for value in texts):
+        return False
+    if document.get("error") or document.get("isError") is True or document.get("is_error") is True:
+        return True
+    if document.get("success") is False or document.get("ok") is False:
+        return True
+    if objects(document.get("errors")) and "data" in document:
+        return True
+    codes = [document.get(name) for name in ("status", "statusCode", "status_code", "code")]
+    return any(
+        value in ("error", "failed", "fail")
+        or (isinstance(value, int | str) and str(value).isdigit() and 400 <= int(value) < 600)
+        for value in codes
+        if not isinstance(value, bool) and len(str(value)) < 10
+    )
+
+
+RETRIES = 4
+"""Number of retries that is reported."""
+
+PAUSE = 1.0
+"""Seconds: a longer pause before a retry is not reported."""
+
+
+class _Retries(Struct):
+    """A request that failed, and its retries."""
+
+    exchange: Exchange
+    """The last of them."""
+    params: dict[str, Any]
+    first: float
+    failed_at: float | None
+    """Time of the last failure; None while the retry is pending."""
+    pauses: list[float] = field(default_factory=list)
+
+
+class _FailedRequests:
+    """Method and subject → the last request of these that failed."""
+
+    def __init__(self) -> None:
+        self.of: OrderedDict[tuple[str, str | None], _Retries] = OrderedDict()
+
+
+def _of_client(kind: EventKind, _method: str, side: str) -> bool:
+    return (kind is EventKind.REQUEST) == (side == CLIENT)
+
+
+@rule.warning(
+    "AGENT104",
+    "retries without a pause",
+    page=TOOLS + "#error-handling",
+    on=(EventKind.REQUEST, *RESPONSES),
+    only=_of_client,
+    valid=(
+        "".join(_call(number, "open", _PATH, "Error", _FAILED) for number in range(3, 9)),
+        "".join(
+            f"+ {0.05 * 2**number}\n" + _call(number, "open", _PATH, "Error", _FAILED)
+            for number in range(3, 8)
+        ),
+        "+ 0.1\n"
+        + "".join(_call(number, "open", f'{{"n":{number}}}', "Error", _FAILED) for number in range(3, 9)),
+        "+ 0.1\n" + "".join(_call(number, "open", _PATH) for number in range(3, 9)),
+    ),
+    invalid=(
+        "+ 0.1\n" + "".join(_call(number, "open", _PATH, "Error", _FAILED) for number in range(3, 8)),
+        "+ 0.2\n"
+        + "".join(
+            f'> {{"id":{number},"method":"resources/read","params":{{"uri":"a:b"}}}}\n'
+            f'< {{"id":{number},"error":{{"code":-32603,"message":"busy"}}}}\n'
+            for number in range(3, 8)
+        ),
+    ),
+)
+def hasty(event: LintEvent) -> Iterable[Report]:
+    """The same request failed and was sent again at once, four times or more, each time within a second and without longer
+    and longer pauses. A server that is overloaded needs these pauses, and one that refuses the request refuses it again.
+    """
+    failed, what = event.state.memory(_FailedRequests).of, event.what
+    key = event.method, event.subject
+    retries = failed.get(key)
+    if isinstance(what, Request):
+        return _retry(event, failed, key, retries) if retries is not None else ()
+    exchange = event.exchange
+    if exchange is None:
+        return ()
+    if isinstance(what, Result) and not what.is_tool_error:
+        if retries is not None and retries.exchange is exchange:
+            del failed[key]
+    elif retries is not None and retries.exchange is exchange:
+        retries.failed_at = event.at
+    else:
+        failed[key] = _Retries(exchange, _arguments(event.request.params), event.request.at, event.at)
+        forget(failed)
+    return ()
+
+
+def _retry(
+    event: LintEvent,
+    failed: OrderedDict[tuple[str, str | None], _Retries],
+    key: tuple[str, str | None],
+    retries: _Retries,
+) -> Iterator[Report]:
+    if retries.failed_at is None or event.exchange is None:  # A retry is pending.
+        return
+    pause = event.at - retries.failed_at
+    if pause > PAUSE or (retries.pauses and pause >= 2 * retries.pauses[0]):
+        del failed[key]
+    elif _arguments(event.params) == retries.params:
+        retries.exchange, retries.failed_at = event.exchange, None
+        retries.pauses.append(pause)
+        if len(retries.pauses) == RETRIES:
+            what = f"{event.method} {event.subject or ''}".strip()
+            seconds = event.at - retries.first
+            yield Report(
+                f"{what} sent {RETRIES + 1} times within {seconds:.1f} s, although it failed each time"
+            )
+
+
+def _arguments(params: Any) -> dict[str, Any]:
+    """Return params without `_meta`."""
+    return (
+        {name: value for name, value in params.items() if name != "_meta"} if isinstance(params, dict) else {}
+    )
+
+
+ENOUGH = 20
+"""Calls of a session in which most tools should have been used."""
+
+
+class _Called:
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.count = 0
+
+
+def _unused_example(unused: int) -> str:
+    names = [chr(ord("a") + number) for number in range(unused + 2)]
+    tools = ",".join(
+        f'{{"name":"{name}","description":"b","inputSchema":{{"type":"object"}}}}' for name in names
+    )
+    listed = f'> {{"id":2,"method":"tools/list"}}\n< {{"id":2,"result":{{"tools":[{tools}]}}}}\n'
+    called = "".join(_call(number, "ab"[number % 2], f'{{"n":{number}}}') for number in range(3, 3 + ENOUGH))
+    return listed + called + '* eof {"from":"client"}\n* exit {"code":0}'
+
+
+@rule.info(
+    "AGENT105",
+    "tools that are listed and never called",
+    page=TOOLS + "#listing-tools",
+    on=(EventKind.REQUEST, EventKind.SESSION_END),
+    about=("tools/call", ""),
+    valid=_unused_example(1),
+    invalid=_unused_example(3),
+)
+def unused(event: LintEvent) -> Iterator[Report]:
+    """In a session of at least 20 calls, most of the listed tools were never called. The host sends every definition to the
+    model with each request. List fewer tools, or select them in the host. `mcpspy stats --context` shows what they cost.
+    """
+    called, tools = event.state.memory(_Called), event.state.tools
+    if isinstance(event.what, Request):
+        called.count += 1
+        if (name := event.subject) is not None and name in tools:
+            called.names.add(name)
+        return
+    rest = [name for name in tools if name not in called.names]
+    if called.count >= ENOUGH and 2 * len(rest) > len(tools):
+        names = ", ".join(name[:40] for name in rest[:5]) + (", …" if len(rest) > 5 else "")
+        yield Report(
+            f"{len(rest)} of {len(tools)} tools were never called in {called.count} calls: {names}", ""
+        )
+
+
+class _Abandoned:
+    """Cursors, tasks and states that only cancelled requests returned → the method of the request."""
+
+    def __init__(self) -> None:
+        self.values: OrderedDict[tuple[str, str], str] = OrderedDict()
+
+
+_LIST = '> {"id":2,"method":"prompts/list"}\n'
+_CANCEL = '> {"method":"notifications/cancelled","params":{"requestId":2}}\n'
+_PAGE = '< {"id":2,"result":{"prompts":[],"nextCursor":"p2"}}\n'
+_NEXT = '> {"id":3,"method":"prompts/list","params":{"cursor":"p2"}}\n< {"id":3,"result":{"prompts":[]}}'
+
+
+@rule.info(
+    "AGENT106",
+    "result of a cancelled request that is used",
+    page="2025-11-25/basic/utilities/cancellation#behavior-requirements",
+    on=(EventKind.REQUEST, EventKind.RESULT),
+    only=_of_client,
+    valid=_LIST + _PAGE + _CANCEL + _NEXT,
+    invalid=_LIST + _CANCEL + _PAGE + _NEXT,
+)
+def used_after_cancellation(event: LintEvent) -> Iterable[Report]:
+    """The client cancelled a request, and then uses what its late response contains: the cursor of the next page, a task, or
+    the `requestState`. A client should ignore a response that arrives after the cancellation. The same holds for the result
+    of a task that the client cancelled.
+    """
+    values = event.state.memory(_Abandoned).values
+    if isinstance(event.what, Request):
+        return _uses(event, values) if values else ()
+    exchange = event.exchange
+    if exchange is not None and exchange.state is State.LATE:
+        result = event.result
+        task = result.get("task")
+        given = {**result, **(task if isinstance(task, dict) else {})}
+        found = {"cursor": given.get("nextCursor"), "taskId": given.get("taskId")}
+        found["requestState"] = given.get("requestState")
+    elif event.method == "tasks/cancel" and isinstance(params := event.request.params, dict):
+        found = {"taskId": params.get("taskId")}
+    else:
+        return ()
+    values.update({(name, value): event.method for name, value in found.items() if isinstance(value, str)})
+    forget(values)
+    return ()
+
+
+def _uses(event: LintEvent, values: OrderedDict[tuple[str, str], str]) -> Iterator[Report]:
+    for name in ("cursor", "taskId", "requestState"):
+        value = event.params.get(name)
+        method = values.get((name, value)) if isinstance(value, str) else None
+        if method is not None and event.method not in ("tasks/get", "tasks/cancel"):
+            yield Report(
+                f"{event.method} with the {name} of a cancelled {method.replace('tasks/cancel', 'task')}",
+                value,
+            )
