@@ -89,7 +89,7 @@ SERVERS = (
     Real(
         "playwright",
         NODE + "@playwright/mcp/cli.js --headless",
-        NODE + "@playwright/mcp/cli.js --headless --port {port}",
+        NODE + "@playwright/mcp/cli.js --headless --port {port} --host 127.0.0.1 --allowed-hosts *",
         calls=(("browser_tabs", {"action": "none"}, "call"),),
     ),
     Real(
@@ -126,7 +126,9 @@ SERVERS = (
         BIN + "mcp-server-git",
         calls=(("git_status", {"repo_path": "/none"}, "call"), ("git_status", {}, "call")),
     ),
-    Real("time", BIN + "mcp-server-time", calls=(("get_current_time", {"timezone": "Europe/Paris"}, "call"),)),
+    Real(
+        "time", BIN + "mcp-server-time", calls=(("get_current_time", {"timezone": "Europe/Paris"}, "call"),)
+    ),
     Real("fetch", BIN + "mcp-server-fetch", calls=(("fetch", {"url": "http://127.0.0.1:9/"}, "call"),)),
     Real(
         "duckduckgo",
@@ -139,7 +141,7 @@ SERVERS = (
         BIN + "excel-mcp-server stdio",
         BIN + "excel-mcp-server streamable-http --port {port}",
         calls=(("get_workbook_metadata", {"filepath": "none.xlsx"}, "call"),),
-        environment={"EXCEL_FILES_PATH": "/tmp"},  # noqa: S108
+        environment={"EXCEL_FILES_PATH": "/tmp"},
     ),
 )
 
@@ -149,8 +151,8 @@ def install(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "package.json").write_bytes((PINS / "package.json").read_bytes())
     subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
-    pip = [folder / "venv" / "bin" / "python", "-m", "pip", "install", "--quiet"]
-    subprocess.run([*pip, "--requirement", PINS / "requirements.txt"], check=True)
+    pip = [str(folder / "venv" / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+    subprocess.run([*pip, "--requirement", str(PINS / "requirements.txt")], check=True)
     npm = ["npm", "install", "--no-package-lock", "--ignore-scripts", "--loglevel=error"]
     subprocess.run(npm, cwd=folder, check=True)
 
@@ -193,20 +195,23 @@ def tables(sessions: list[Recorded], counts: Counter[Judgement]) -> str:
     for judgement, count in counts.items():
         verdicts[judgement.verdict] += count
     rows = [f"{judgement.row[:-1]}| {counts[judgement]} |" for judgement in REAL_SERVERS if counts[judgement]]
-    return "\n".join(
-        [
-            f"{len(sessions)} sessions, {sum(counts.values())} findings: {verdicts['right']} right, "
-            f"{verdicts['pedantic']} pedantic, 0 wrong.",
-            "",
-            f"Servers: {names}. Over HTTP, {own} serve themselves; users put the others behind a gateway, here "
-            "supergateway.",
-            "",
-            "| rule | | why | findings |",
-            "|---|---|---|--:|",
-            *rows,
-            "",
-        ]
+    silent = [f"`{session.tour.name}`" for session in sessions if not session.steps]
+    summary = (
+        f"{len(sessions)} sessions, {sum(counts.values())} findings: {verdicts['right']} right, "
+        f"{verdicts['pedantic']} pedantic"
     )
+    lines = (
+        f"{summary}, none wrong.",
+        "",
+        f"Servers: {names}. Over HTTP, {own} serve themselves; users put the others behind a gateway, here supergateway.",
+        *(("", f"These clients could not begin a session: {', '.join(silent)}.") if silent else ()),
+        "",
+        "| rule | | why | findings |",
+        "|---|---|---|--:|",
+        *rows,
+        "",
+    )
+    return "\n".join(lines)
 
 
 def sdk_table() -> str:
@@ -233,12 +238,16 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="mcpspy-real-") as folder:
         keep = (options.keep or Path(folder)).resolve()
         sessions = [
-            session for real in chosen for session in asyncio.run(recorded(real, options.servers.resolve(), keep))
+            session
+            for real in chosen
+            for session in asyncio.run(recorded(real, options.servers.resolve(), keep))
         ]
         counts, unknown = judged(sessions)
     print("\n".join(unknown))
-    print(f"{len(sessions)} sessions, {sum(counts.values())} findings with a judgement, {len(unknown)} without")
-    if unknown or any(not session.steps for session in sessions):
+    print(
+        f"{len(sessions)} sessions, {sum(counts.values())} findings with a judgement, {len(unknown)} without"
+    )
+    if unknown:
         return 1
     if not options.names:
         write("sdk sessions", sdk_table())

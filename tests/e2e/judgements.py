@@ -130,5 +130,61 @@ SDK_SESSIONS = (
 )
 """Of tests/e2e/test_benign.py."""
 
-REAL_SERVERS: tuple[Judgement, ...] = ()
+REAL_SERVERS = (
+    Judgement(
+        "DATA301",
+        "tools/call (get-sum|browser_tabs|list-databases|git_status|search)",
+        "",
+        "right",
+        "The client sends arguments that the schema does not allow on purpose",
+        "2025-11-25/server/tools#error-handling",
+    ),
+    Judgement(
+        "DATA307",
+        "tools/call no-such-tool",
+        "",
+        "right",
+        "The client calls a tool that does not exist on purpose",
+        "2025-11-25/server/tools#error-handling",
+    ),
+    Judgement(
+        "DATA603",
+        "tools/call no-such-tool",
+        r"\.firecrawl\.",
+        "right",
+        "`firecrawl` answers a call of an unknown tool with -32601, which means that it has no `tools/call`",
+        "2025-11-25/server/tools#error-handling",
+    ),
+    Judgement(
+        "ENV101",
+        "",
+        r"\.kubernetes\.stdio",
+        "right",
+        "`kubernetes` writes `Received SIGTERM, shutting down...` to stdout",
+        "2025-11-25/basic/transports#stdio",
+    ),
+    Judgement(
+        "LIFE402",
+        "exit",
+        r"\.(duckduckgo|excel|fetch|git|time)\.stdio",
+        "right",
+        "The Python servers were still running 2 s after their stdin was closed, on a busy machine, when the client "
+        "sent SIGTERM",
+        "2025-11-25/basic/lifecycle#stdio",
+    ),
+    Judgement(
+        "SEC301",
+        "tools/list",
+        r"\.chrome-devtools\.",
+        "pedantic",
+        "mcpspy redacts the token in the example of an `Authorization` header, in the description of a tool",
+    ),
+    Judgement(
+        "SEC301",
+        "resources/read config://config",
+        r"\.mongodb\.",
+        "pedantic",
+        "mcpspy redacts the text of the member `connectionString`, which is a sentence in this server",
+    ),
+)
 """Of recordings/findings.py."""

@@ -115,7 +115,9 @@ def test_open_requests_end_unanswered_but_a_subscription_is_closed() -> None:
 
 
 def test_a_question_and_its_answer_share_the_state_or_the_names_of_the_parts() -> None:
-    assert question("tools/call", "x", Raw(b'"s"'), Raw(b'{"a":1}')) == question("tools/call", "x", Raw(b'"s"'), Raw())
+    assert question("tools/call", "x", Raw(b'"s"'), Raw(b'{"a":1}')) == question(
+        "tools/call", "x", Raw(b'"s"'), Raw()
+    )
     assert question("m", None, Raw(), Raw(b'{"b":1,"a":2}')) == ("m", None, "a,b")
 
 

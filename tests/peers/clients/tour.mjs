@@ -9,7 +9,7 @@ import { text } from "node:stream/consumers";
 
 const SDK = process.argv[2];
 const AT_ONCE = 4;
-const SESSION_MS = 30_000;
+const SESSION_MS = 60_000;
 const QUIET_MS = 300;
 
 // This file is outside the folder in which its packages are installed.

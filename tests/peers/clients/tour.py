@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
-import mcp.types as types
+from mcp import types
 from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from pydantic import AnyUrl
@@ -35,7 +35,7 @@ warnings.simplefilter("ignore")  # Half of the methods are deprecated in 2026-07
 logging.disable(logging.CRITICAL)
 
 AT_ONCE = 4
-SESSION_SECONDS = 30
+SESSION_SECONDS = 60
 QUIET_SECONDS = 0.3  # For a call that is cancelled, and reports no progress before.
 
 ALL = types.ServerCapabilities(tools={}, prompts={}, resources={"subscribe": True})
@@ -166,7 +166,9 @@ async def session(plan: dict[str, Any]) -> dict[str, Any]:
                 async with Client(target, mode=mode, log_level="debug", **callbacks) as client:
                     revision = client.protocol_version
                     pinned = plan["mode"] == "2026-07-28"  # No handshake: the client knows no capabilities.
-                    await tour.run(client, revision == "2026-07-28", ALL if pinned else client.server_capabilities)
+                    await tour.run(
+                        client, revision == "2026-07-28", ALL if pinned else client.server_capabilities
+                    )
     except BaseException as raised:
         inner: BaseException = raised
         while isinstance(inner, BaseExceptionGroup):
@@ -193,7 +195,9 @@ async def main() -> None:
         async with limit:
             print(json.dumps(await session(plan)), flush=True)
 
-    for mode in dict.fromkeys(plan["mode"] for plan in plans):  # One after the other: `offer` is for the process.
+    for mode in dict.fromkeys(
+        plan["mode"] for plan in plans
+    ):  # One after the other: `offer` is for the process.
         offer("2025-11-25" if mode in ("auto", "2026-07-28") else mode)
         async with anyio.create_task_group() as group:
             for plan in plans:

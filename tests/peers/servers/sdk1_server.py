@@ -1,7 +1,7 @@
 """A server on the Python SDK 1, with the tools of `sdk_server.py`.
 
-    .peers/mcp1/bin/python tests/peers/servers/sdk1_server.py
-        [--transport stdio|streamable-http|sse] [--port N] [--stateless] [--json]
+.peers/mcp1/bin/python tests/peers/servers/sdk1_server.py
+    [--transport stdio|streamable-http|sse] [--port N] [--stateless] [--json]
 """
 
 import argparse
@@ -13,7 +13,9 @@ from mcp.server.fastmcp.exceptions import ToolError
 from mcp.types import SamplingMessage, TextContent
 from pydantic import BaseModel
 
-server = FastMCP("sdk1-peer", instructions="A test server. Every tool does what its name says.", log_level="CRITICAL")
+server = FastMCP(
+    "sdk1-peer", instructions="A test server. Every tool does what its name says.", log_level="CRITICAL"
+)
 
 
 class Sum(BaseModel):
