@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -203,7 +204,12 @@ def tables(sessions: list[Recorded], counts: Counter[Judgement]) -> str:
     lines = (
         f"{summary}, none wrong.",
         "",
-        f"Servers: {names}. Over HTTP, {own} serve themselves; users put the others behind a gateway, here supergateway.",
+        *wrap(
+            f"Servers: {names}. Over HTTP, {own} serve themselves; users put the others behind a gateway, here "
+            "supergateway.",
+            120,
+            break_on_hyphens=False,
+        ),
         *(("", f"These clients could not begin a session: {', '.join(silent)}.") if silent else ()),
         "",
         "| rule | | why | findings |",

@@ -150,9 +150,10 @@ REAL_SERVERS = (
     Judgement(
         "DATA603",
         "tools/call no-such-tool",
-        r"\.firecrawl\.",
+        r"\.(firecrawl|tavily)\.",
         "right",
-        "`firecrawl` answers a call of an unknown tool with -32601, which means that it has no `tools/call`",
+        "`firecrawl` and `tavily` answer a call of an unknown tool with -32601, which means that they have no "
+        "`tools/call`",
         "2025-11-25/server/tools#error-handling",
     ),
     Judgement(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from recordings import make
-from tests.e2e.judgements import SDK_SESSIONS
+from recordings import findings, make
+from tests.e2e.judgements import REAL_SERVERS, SDK_SESSIONS
 from tests.e2e.tours import CLIENTS, EVERYTHING, PEER, Server, Tour, record
 
 if TYPE_CHECKING:
@@ -70,6 +70,14 @@ def test_there_are_more_than_100_sessions_with_every_client_server_transport_and
     assert {tour.mode for tour in every} == {*OLDER, LEGACY, MODERN, "auto"}
     assert {tour.client for tour in every} == set(CLIENTS)
     assert {tour.server.name for tour in every} == set(SERVERS)
+
+
+def test_the_page_of_expected_findings_has_the_tables_of_all_judgements() -> None:
+    page = findings.PAGE.read_text(encoding="utf-8")
+
+    assert f"<!-- sdk sessions -->\n{findings.sdk_table()}<!-- end" in page, "run recordings/findings.py"
+    assert all(each.row in page for each in REAL_SERVERS), "run recordings/findings.py"
+    assert {each.verdict for each in (*SDK_SESSIONS, *REAL_SERVERS)} <= {"right", "pedantic"}
 
 
 @pytest.mark.parametrize("server", SERVERS.values(), ids=lambda server: server.name)
