@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 
 from mcpspy.core.jsontools import one_line, replaced
 from mcpspy.core.mock import responses
@@ -28,9 +29,10 @@ from mcpspy.io.client import (
 )
 from mcpspy.io.client.base import INITIALIZE_ID, INITIALIZED, with_mcpspy_id
 from mcpspy.io.client.http import HttpConnection, open_http
+from mcpspy.io.client.oauth import EXTRA, OAuthClient, OAuthOptions, is_installed
 from mcpspy.io.http.listener import stop_on_signals
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
-from mcpspy.io.stdio.lines import END, StdoutWriter, read_lines
+from mcpspy.io.stdio.lines import END, Backlog, StdoutWriter, read_lines
 
 SUBSCRIPTION = "subscriptions/listen"
 """A request that stays open by design (2026-07-28), so the bridge does not wait for its response at the end."""
@@ -38,10 +40,12 @@ SUBSCRIPTION = "subscriptions/listen"
 DRAIN = 10.0
 """Seconds to wait for responses after the host closed stdin. Hosts send SIGTERM after two."""
 
-NOT_FOUND = 404
+UNAUTHORIZED, NOT_FOUND = 401, 404
+
+SIGN_IN_ADVICE = f"sign in with the extra oauth ({EXTRA}), or send a token with --bearer-env VARIABLE"
 
 MAX_QUEUED = 1 << 20
-"""Bytes that may be queued for the host before the server has to wait."""
+"""Bytes that may be queued for the host before the server has to wait, and for the server before the host has to."""
 
 
 class BridgedRequest:
@@ -54,9 +58,16 @@ class BridgedRequest:
 class Bridge:
     """Forwards the messages of one host over its current connection."""
 
-    def __init__(self, address: ServerAddress, recorder: Recorder, write: Callable[[bytes], None]) -> None:
-        """Create a bridge. `write` sends a message to the host."""
+    def __init__(
+        self,
+        address: ServerAddress,
+        recorder: Recorder,
+        write: Callable[[bytes], None],
+        oauth: OAuthClient | None = None,
+    ) -> None:
+        """Create a bridge. `write` sends a message to the host; `oauth` signs in if the server requires it."""
         self._address = address
+        self._oauth = oauth
         self._recorder = recorder
         self._write = write
         self._numbers = itertools.count(1)
@@ -122,7 +133,7 @@ class Bridge:
     async def _connected(self, *, initializes: bool) -> HttpConnection:
         """Return the connection; open a new one if there is none or it has ended."""
         if self._connection is None or self._connection.ended is not None:
-            self._connection = await open_http(self._address, self._recorder, self._numbers)
+            self._connection = await open_http(self._address, self._recorder, self._numbers, self._oauth)
             self._start(self._receive(self._connection))
             if self._initialize is not None and initializes:
                 await self._begin_session(self._connection)
@@ -189,17 +200,21 @@ class Bridge:
         self._write(one_line(data))
 
     def _handle_failure(self, event: ExchangeRefused | ExchangeLost) -> None:
+        why = event.why
+        if isinstance(event, ExchangeRefused) and event.status == UNAUTHORIZED and self._oauth is None:
+            has_sent = any(name.lower() == "authorization" for name, _ in self._address.headers)
+            why += "; the Authorization header was refused" if has_sent else f"; {SIGN_IN_ADVICE}"
         if event.request == INITIALIZE_ID:
-            self._end_handshake(event.why)
+            self._end_handshake(why)
             return
         request = self._pending.get(event.request or "")
         if event.request is None or request is None:
-            say(f"{self._address.shown}: {event.why}")
+            say(f"{self._address.shown}: {why}")
         elif isinstance(event, ExchangeRefused) and event.is_session_lost and self._can_renew(request):
             request.was_repeated = True
             self._start(self._renew(event.request, event))
         else:
-            self._send_error(event.request, f"{self._address.shown}: {event.why}")
+            self._send_error(event.request, f"{self._address.shown}: {why}")
 
     def _can_renew(self, request: BridgedRequest | None) -> bool:
         """Return whether a request that got a 404 can be sent again in another session."""
@@ -240,6 +255,8 @@ class BridgeOptions(RecordingTarget):
         super().__init__()
         self.address = address
         self.name = name
+        self.oauth: OAuthOptions | None = OAuthOptions()
+        """None if the server's demand to sign in is only reported."""
 
 
 def run(options: BridgeOptions) -> int:
@@ -269,9 +286,19 @@ async def _serve(options: BridgeOptions) -> int:
     def update_flow() -> None:
         bridge.pause(is_full=output.waiting > MAX_QUEUED)
 
-    bridge = Bridge(options.address, recorder, write)
-    read_lines(lambda line: loop.call_soon_threadsafe(lines.put_nowait, line))
-    forwarding = asyncio.ensure_future(_forward_lines(bridge, lines))
+    has_token = any(name.lower() == "authorization" for name, _ in options.address.headers)
+    signs_in = options.oauth is not None and not has_token and is_installed()
+    oauth = OAuthClient(options.address, options.oauth) if options.oauth is not None and signs_in else None
+    bridge = Bridge(options.address, recorder, write, oauth)
+    backlog = Backlog(MAX_QUEUED)
+
+    def read(line: bytes | None) -> None:
+        with suppress(RuntimeError):  # The loop is closed: the bridge has ended.
+            loop.call_soon_threadsafe(lines.put_nowait, line)
+        backlog.add(len(line or b""))
+
+    read_lines(read)
+    forwarding = asyncio.ensure_future(_forward_lines(bridge, lines, backlog))
     try:
         await asyncio.wait((forwarding, stopped), return_when=asyncio.FIRST_COMPLETED)
         code = stopped.result() if stopped.done() else 0
@@ -285,8 +312,9 @@ async def _serve(options: BridgeOptions) -> int:
     return code
 
 
-async def _forward_lines(bridge: Bridge, lines: asyncio.Queue[bytes | None]) -> None:
+async def _forward_lines(bridge: Bridge, lines: asyncio.Queue[bytes | None], backlog: Backlog) -> None:
     while (line := await lines.get()) is not END:
         if line.strip():
             await bridge.forward(line)
+        backlog.remove(len(line))
     await bridge.drain()

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import sys
+from asyncio.subprocess import PIPE
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from recordings import make
-from tests.e2e.test_http import received, serving
+from tests.e2e.test_http import AUTH, received, serving
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Peers
@@ -68,3 +72,44 @@ async def test_a_host_receives_the_same_as_a_direct_client_and_everything_is_rec
             assert read.header.upstream == url
             assert len(read.session.exchanges) > 1
             assert read.session.exit is not None
+
+
+BROWSER = """
+import sys, urllib.request
+assert b"You can close this page" in urllib.request.urlopen(sys.argv[1]).read()
+"""
+
+
+@pytest.mark.parametrize("options", ["", "--bound", "--undescribed"])
+async def test_a_host_without_oauth_uses_a_server_that_requires_it(options: str, peers: Peers) -> None:
+    browser = peers.folder / "browser.py"
+    browser.write_text(BROWSER, encoding="utf-8")
+    with serving("auth", f"{AUTH} {options} --port", "/mcp", peers.folder) as url:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "mcpspy", "bridge", "--upstream", url, "--no-record"),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env={
+                **os.environ,
+                "BROWSER": f"{sys.executable} {browser} %s",
+                "XDG_CONFIG_HOME": str(peers.folder),
+            },
+        )
+        lines: list[dict[str, object]] = [
+            {"id": 0, "method": "initialize", "params": INITIALIZE},
+            {"method": "notifications/initialized"},
+            {"id": 1, "method": "tools/call", "params": {"name": "scopes", "arguments": {}}},
+        ]
+        sent = b"".join(json.dumps({"jsonrpc": "2.0", **each}).encode() + b"\n" for each in lines)
+        said, complaints = await asyncio.wait_for(process.communicate(sent), 60)
+    result = json.loads(said.splitlines()[1])["result"]
+    assert result["structuredContent"] == {"result": ["tools"]}
+    assert f"signed in to {url}" in complaints.decode()
+
+
+INITIALIZE = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "host", "version": "1"},
+}

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from mcpspy.errors import CannotStart
 from mcpspy.io import bridge as module
-from mcpspy.io.bridge import Bridge
+from mcpspy.io.bridge import MAX_QUEUED, Bridge
 from mcpspy.io.client import (
     ConnectionEnded,
     ExchangeLost,
@@ -76,13 +76,13 @@ def answer(message: Any) -> ReceivedMessage:
 class World:
     """A bridge, the servers it finds one after the other, and the messages that the host reads."""
 
-    def __init__(self) -> None:
+    def __init__(self, **address: Any) -> None:
         self.servers: list[Server | CannotStart] = []
         self.found: list[Server] = []
         self.written: asyncio.Queue[Any] = asyncio.Queue()
         where = RecordingTarget()
         where.recording = False
-        self.bridge = Bridge(ServerAddress(URL), Recorder(where, {}), self.write)
+        self.bridge = Bridge(ServerAddress(URL, **address), Recorder(where, {}), self.write)
 
     def write(self, data: bytes) -> None:
         assert b"\n" not in data
@@ -141,6 +141,26 @@ async def test_a_request_without_a_response_gets_an_error_with_the_reason(
     world.servers = [Server({"tools/call": [event]})]
     said = await world.say(CALL)
     assert (said["id"], said["error"]) == (1, {"code": -32603, "message": why})
+
+
+@pytest.mark.parametrize(
+    ("headers", "advice"),
+    [
+        ((), module.SIGN_IN_ADVICE),
+        ((("authorization", "Bearer x"),), "the Authorization header was refused"),
+    ],
+)
+async def test_a_server_that_wants_a_token_is_answered_with_what_to_do(
+    headers: tuple[tuple[str, str], ...], advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(headers=headers)
+    monkeypatch.setattr(module, "open_http", world.open)
+    world.servers = [
+        Server({"tools/call": [ExchangeRefused(0.0, "1", 1, 401, "HTTP 401 Unauthorized", False)]})
+    ]
+    error = (await world.say(CALL))["error"]
+    assert error["message"] == f"mcpspy bridge: {URL}: HTTP 401 Unauthorized; {advice}"
+    await world.bridge.close()
 
 
 async def test_an_error_does_not_tell_the_host_the_secrets_of_the_url(world: World) -> None:
@@ -330,3 +350,36 @@ async def test_the_program_outlives_a_session_and_ends_with_stdin(tmp_path: Path
     recording = Recording(tmp_path / "r.jsonl")
     assert recording.state is RecordingState.ENDED
     assert recording.header.upstream == url
+
+
+async def test_a_host_waits_while_the_server_does_not_answer_its_initialize(tmp_path: Path) -> None:
+    taken = asyncio.Event()
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        await request.read()
+        taken.set()
+        await asyncio.Event().wait()
+        return web.Response()
+
+    with listening("127.0.0.1", 0, "-") as listener:
+        async with accepting(handle, listener):
+            url = origin("127.0.0.1", listener) + "/mcp"
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "mcpspy", "bridge", "--upstream", url, "--no-record"),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+            assert process.stdin is not None
+            process.stdin.write(HELLO + b"\n")
+            await asyncio.wait_for(taken.wait(), 20)
+            filler = line(method="notifications/x", params={"text": "x" * (1 << 16)}) + b"\n"
+            written, is_read = 0, True
+            while is_read and written < 100 << 20:
+                process.stdin.write(filler)
+                written += len(filler)
+                draining = asyncio.ensure_future(process.stdin.drain())
+                is_read = bool((await asyncio.wait((draining,), timeout=1))[0])
+            assert written < 8 * MAX_QUEUED
+            process.kill()
+            await process.wait()
+            await asyncio.gather(draining, return_exceptions=True)

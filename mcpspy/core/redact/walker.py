@@ -390,7 +390,7 @@ class JsonWalker:
         if not is_hit:
             return
         unescaped = UnescapedText(self._data[start:end])
-        for at, until, new, rule in self._inside(unescaped.text, is_uri=key in URIS):
+        for at, until, new, rule in self._inside(unescaped.text, is_uri=key in URIS and not self._note):
             raw = (start + unescaped.raw(at), start + unescaped.raw(until))
             self._edits.append(ByteEdit(*raw, escape(new), rule, self._reported_pointer()))
 

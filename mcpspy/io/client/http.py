@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 from yarl import URL
 
-from mcpspy.core.protocol.message import Failure, Notification, Result, read_frame, text
+from mcpspy.core.protocol.message import Failure, Malformed, Notification, Result, read_frame, text
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT, SERVER
 from mcpspy.core.redact.display import redacted_url
-from mcpspy.errors import CannotStart
+from mcpspy.errors import CannotStart, McpspyError
 from mcpspy.io.client.aiohttp_session import check_reachable, client, reason
 from mcpspy.io.client.base import (
     ConnectionEnded,
@@ -32,8 +32,10 @@ from mcpspy.io.client.base import (
 )
 from mcpspy.io.client.http_exchange import EVENTS, BodyTooLarge, ClientExchange, excerpt
 from mcpspy.io.client.http_state import SESSION, BodyState, HttpState
+from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
+    from mcpspy.io.client.oauth import OAuthClient
     from mcpspy.io.recording.recorder import Recorder
 
 LISTEN_TIMEOUT = 1.0
@@ -48,16 +50,22 @@ DELETE_TIMEOUT = 2.0
 RETRY = 1.0
 """Seconds before a stream is resumed, if the server does not specify them."""
 
+SIGN_INS = 2
+"""Number of new tokens for one request: a renewed one, and one that the user has signed in for."""
+
 ATTEMPTS = 2
 """Number of consecutive attempts to resume a stream, as in the SDKs."""
 
 
 async def open_http(
-    address: ServerAddress, recorder: Recorder | None = None, numbers: Iterator[int] | None = None
+    address: ServerAddress,
+    recorder: Recorder | None = None,
+    numbers: Iterator[int] | None = None,
+    oauth: OAuthClient | None = None,
 ) -> HttpConnection:
     """Connect to a server. Raise CannotStart if it cannot be reached or uses another transport."""
     await check_reachable(address)
-    connection = HttpConnection(address, client(address), recorder, numbers)
+    connection = HttpConnection(address, client(address), recorder, numbers, oauth)
     is_sse = address.is_sse
     if is_sse is None:
         is_sse = URL(address.url).path.rstrip("/").lower().endswith("sse")
@@ -79,8 +87,11 @@ class HttpConnection(ServerConnection):
         client: aiohttp.ClientSession,
         recorder: Recorder | None,
         numbers: Iterator[int] | None,
+        oauth: OAuthClient | None = None,
     ) -> None:
         super().__init__(address.shown, recorder)
+        self._oauth = oauth
+        self._sign_in_failure = ""
         self._url = URL(address.url)
         self._client = client
         self._numbers = numbers or itertools.count(1)
@@ -176,12 +187,51 @@ class HttpConnection(ServerConnection):
         number = next(self._numbers)
         return ClientExchange(self._recorder, number, stream or str(number), self._max_body)
 
+    async def _send(
+        self,
+        exchange: ClientExchange,
+        method: str,
+        url: URL,
+        headers: dict[str, str],
+        data: bytes | None = None,
+    ) -> ClientExchange:
+        """Send a request. If the server wants another token, get one and send the request again, in a new exchange."""
+        oauth = self._oauth
+        if oauth is None:
+            await exchange.send_request(self._client, method, url, headers, data)
+            return exchange
+        if oauth.is_expiring:
+            await self._renew_token(oauth, oauth.token, "")
+        for _ in range(SIGN_INS):
+            token = oauth.token
+            bearer = {} if token is None else {"Authorization": f"Bearer {token}"}
+            response = await exchange.send_request(self._client, method, url, headers | bearer, data)
+            challenge = response.headers.get("WWW-Authenticate", "")
+            if response.status != 401 and not (response.status == 403 and "insufficient_scope" in challenge):
+                break
+            if not await self._renew_token(oauth, token, challenge):
+                break
+            exchange.close(None)
+            exchange = self._exchange(exchange.stream)
+        else:
+            await exchange.send_request(self._client, method, url, headers | bearer, data)
+        return exchange
+
+    async def _renew_token(self, oauth: OAuthClient, refused: str | None, challenge: str) -> bool:
+        try:
+            await oauth.renew(refused, challenge)
+        except McpspyError as error:
+            self._sign_in_failure = str(error)
+            say(str(error))
+            return False
+        return True
+
     async def _post(
         self, exchange: ClientExchange, body_state: BodyState, headers: dict[str, str], data: bytes
     ) -> None:
         hung_up: str | None = CLIENT
         try:
-            await exchange.send_request(self._client, "POST", self._messages_to or self._url, headers, data)
+            exchange = await self._send(exchange, "POST", self._messages_to or self._url, headers, data)
             await self._read_response(exchange, body_state)
             hung_up = None
         except BodyTooLarge as error:
@@ -210,14 +260,11 @@ class HttpConnection(ServerConnection):
             return  # HTTP+SSE: the response arrives on the stream.
         body = b""
         async for event in exchange.events():
-            body_state.last_id, body_state.retry = (
-                event.id or body_state.last_id,
-                event.retry or body_state.retry,
-            )
-            if event.data is not None:
-                body = event.data
-                if response.content_type in (EVENTS, "application/json"):
-                    await self._take(event.data, body_state, exchange)
+            if body_state.is_repeated(event) or event.data is None:
+                continue
+            body = event.data
+            if response.content_type in (EVENTS, "application/json") and (response.ok or _is_message(body)):
+                await self._take(body, body_state, exchange)
         if not response.ok:
             self._report_refused(exchange, body_state, body)
         elif body_state.pending and not await self._resume_stream(body_state):
@@ -245,6 +292,8 @@ class HttpConnection(ServerConnection):
             is_page = exchange.response.content_type == "text/html"
             text_excerpt = f": {excerpt(body)}" if body and not is_page else ""
             why = f"HTTP {status} {exchange.response.reason or ''}".rstrip() + text_excerpt
+            if status == 401 and self._sign_in_failure:
+                why += f"; {self._sign_in_failure}"
             self._enqueue(
                 ExchangeRefused(
                     monotonic(), body_state.only_request_id, exchange.number, status, why, is_lost
@@ -275,7 +324,8 @@ class HttpConnection(ServerConnection):
             headers["Last-Event-ID"] = body_state.last_id
         hung_up: str | None = CLIENT
         try:
-            response = await exchange.send_request(self._client, "GET", self._url, headers)
+            exchange = await self._send(exchange, "GET", self._url, headers)
+            response = exchange.response
             if opened is not None:
                 opened.set()
             if not response.ok or response.content_type != EVENTS:
@@ -284,11 +334,7 @@ class HttpConnection(ServerConnection):
                     self._report_refused(exchange, body_state, b"")
                 return None
             async for event in exchange.events():
-                body_state.last_id, body_state.retry = (
-                    event.id or body_state.last_id,
-                    event.retry or body_state.retry,
-                )
-                if event.data is not None:
+                if not body_state.is_repeated(event) and event.data is not None:
                     await self._take(event.data, body_state, exchange)
             hung_up = None
         except BodyTooLarge as error:  # Resuming would receive the same event again.
@@ -329,7 +375,8 @@ class HttpConnection(ServerConnection):
         body_state, hung_up, why = BodyState([], None), CLIENT, "closed"
         try:
             headers = {**self._state.headers(None), "Accept": EVENTS}
-            response = await exchange.send_request(self._client, "GET", self._url, headers)
+            exchange = await self._send(exchange, "GET", self._url, headers)
+            response = exchange.response
             if not response.ok or response.content_type != EVENTS:
                 why = f"HTTP {response.status} {response.reason or ''}".rstrip()
                 return
@@ -357,3 +404,12 @@ class HttpConnection(ServerConnection):
             exchange.close(None, reason(error))
         finally:
             exchange.close(None)
+
+
+def _is_message(body: bytes) -> bool:
+    """Return whether the body of an error is a JSON-RPC message; `{"error": "invalid_token"}` (RFC 6750) is not."""
+    return any(
+        not isinstance(message, Malformed)
+        and not (isinstance(message, Failure) and not bytes(message.raw_error).startswith(b"{"))
+        for message in read_frame(Frame(0.0, SERVER, body))
+    )

@@ -6,12 +6,16 @@ Each message carries its own revision: requests of 2026-07-28 name it, and `init
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from mcpspy import __version__
 from mcpspy.core.protocol import mcp_headers
 from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
 from mcpspy.core.protocol.message import AnyMessage, Failure, Notification, Request, Result
 from mcpspy.core.protocol.spec import MODERN
+
+if TYPE_CHECKING:
+    from mcpspy.io.client.http_exchange import ResponsePart
 
 SESSION = "Mcp-Session-Id"
 
@@ -81,6 +85,10 @@ class HttpState:
         return {**found, **MCPSPY_HEADERS, **self._extra}
 
 
+EVENTS_KEPT = 64
+"""Events of a stream that are compared with those of the stream that resumes it."""
+
+
 class BodyState:
     """The messages of one POST; a GET has none."""
 
@@ -95,6 +103,22 @@ class BodyState:
         """Id of the event after which to resume."""
         self.retry: int | None = None
         """Milliseconds to wait before resuming, if the server specified them."""
+        self._received: dict[str, int] = {}
+        """Id → hash of the message, of the last EVENTS_KEPT events."""
+
+    def is_repeated(self, event: ResponsePart) -> bool:
+        """Note an event. Return whether it was received before, which servers do when a stream is resumed.
+
+        A server may also use one id for several events, so the message counts too.
+        """
+        self.last_id, self.retry = event.id or self.last_id, event.retry or self.retry
+        if event.id is None:
+            return False
+        before, now = self._received.pop(event.id, None), hash(event.data)
+        self._received[event.id] = now
+        if len(self._received) > EVENTS_KEPT:
+            del self._received[next(iter(self._received))]
+        return before == now
 
     @property
     def only_request_id(self) -> str | None:

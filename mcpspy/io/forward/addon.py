@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from mitmproxy import http, tls
-from mitmproxy.connection import Server
+from mitmproxy.connection import Client, Server
 from mitmproxy.proxy import layer
 
 from mcpspy.core.protocol.http_headers import is_metadata
@@ -21,7 +22,7 @@ from mcpspy.core.protocol.spec import METHODS
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT
 from mcpspy.io.forward.endpoints import HOME, EndpointRegistry, McpEndpoint
-from mcpspy.io.forward.hosts import HostSet, authorize, proxy_for, upstream_layer
+from mcpspy.io.forward.hosts import HostSet, authorize, fingerprint, proxy_for, upstream_layer
 from mcpspy.io.forward.http2 import HEADER
 from mcpspy.io.forward.mitmproxy import NonProxyRejection, is_proxy_request
 from mcpspy.io.recording.recorder import say
@@ -81,6 +82,8 @@ class InterceptionAddon:
     def __init__(self, hosts: HostSet, endpoints: EndpointRegistry) -> None:
         self._hosts = hosts
         self._endpoints = endpoints
+        self._clients: WeakKeyDictionary[Client, str] = WeakKeyDictionary()
+        """Connection → fingerprint of its client."""
         self._warned: set[str] = set()
 
     def next_layer(self, nextlayer: layer.NextLayer) -> None:
@@ -96,24 +99,28 @@ class InterceptionAddon:
     def tls_clienthello(self, data: tls.ClientHelloData) -> None:
         """Pass TLS of excluded hosts through. Choose HTTP/2 if the client offers it, as servers do."""
         name, port = _requested_server(data.context, data.client_hello.sni)
-        data.ignore_connection = not self._hosts.is_open(name, port)
+        client = fingerprint(data.client_hello, data.context.client.peername[0])
+        self._clients[data.context.client] = client
+        data.ignore_connection = not self._hosts.is_open(name, port, client)
         if HTTP2 in data.client_hello.alpn_protocols:
             data.context.client.alpn = HTTP2
 
     def tls_established_client(self, data: tls.TlsData) -> None:
-        self._hosts.trust(*_requested_server(data.context, data.context.client.sni))
+        client = data.context.client
+        self._hosts.trust(*_requested_server(data.context, client.sni), self._clients.get(client, ""))
 
     def tls_failed_client(self, data: tls.TlsData) -> None:
-        """Stop decrypting the host's TLS, so that a client that does not trust the CA can connect."""
+        """Stop decrypting the client's TLS to the host, so that it can connect although it does not trust the CA."""
         name, port = _requested_server(data.context, data.context.client.sni)
+        client = self._clients.get(data.context.client, "")
         error = data.conn.error or ""
-        if DISCONNECTED in error and not self._hosts.mark_doubted(name, port):
+        if DISCONNECTED in error and not self._hosts.mark_doubted(name, port, client):
             return  # The client may have cancelled.
-        if self._hosts.close(name, port):
+        if self._hosts.close(name, port, client):
             why = "a client does not trust mcpspy's CA (see mcpspy ca)"
             if UNTRUSTED not in error and DISCONNECTED not in error:
                 why = f"the TLS handshake with a client failed: {error!a}"
-            say(f"{name}: {why}; traffic to this host is no longer decrypted")
+            say(f"{name}: {why}; its traffic to this host is no longer decrypted")
 
     def tls_failed_server(self, data: tls.TlsData) -> None:
         """Report a host with an untrusted certificate, once."""

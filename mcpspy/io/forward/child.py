@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import shutil
 import signal
 import sys
 import tempfile
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from mcpspy.core.redact.display import redacted_url
@@ -169,6 +173,59 @@ def variables(environ: Mapping[str, str], proxy: str, bundle: str) -> dict[str, 
     return environment
 
 
+async def ignored_proxy(command: list[str], environment: Mapping[str, str]) -> str | None:
+    """Return a warning if the program is run by a Node.js whose `fetch()` takes no proxy from the environment.
+
+    That is each before 22.21, and 23 (Node.js, command-line API, `NODE_USE_ENV_PROXY`). A program that chooses its
+    proxy itself works nevertheless, so it is started.
+    """
+    node = _node_of(command[0], environment.get("PATH"))
+    version = await _node_version(node, environment) if node is not None else None
+    if version is None or version >= (24, 0) or (22, 21) <= version < (23, 0):
+        return None
+    return (
+        f"{command[0]} runs on Node.js {version[0]}.{version[1]}, whose fetch() ignores HTTPS_PROXY: its traffic may not "
+        "be recorded (use Node.js 24 or 22.21, or mcpspy http --upstream URL)"
+    )
+
+
+MAX_FIRST_LINE = 256
+"""Bytes of a script's first line that are read, as Linux does."""
+
+NODE_TIMEOUT = 5.0
+"""Seconds to wait for `node --version`."""
+
+_NODE_SCRIPT = re.compile(rb"#!.*\bnode\b")
+_NODE_VERSION = re.compile(rb"v(\d+)\.(\d+)\.")
+
+
+def _node_of(name: str, path: str | None) -> str | None:
+    """Return the file of the Node.js that runs a program; None if another runs it."""
+    program = shutil.which(name, path=path)
+    if program is None or Path(program).stem.lower() == "node":
+        return program
+    with suppress(OSError), open(program, "rb") as file:
+        if _NODE_SCRIPT.match(file.readline(MAX_FIRST_LINE)):
+            return shutil.which("node", path=path)
+    return None
+
+
+async def _node_version(program: str, environment: Mapping[str, str]) -> tuple[int, int] | None:
+    """Return the major and minor version; None if the program does not print one, as one that is not Node.js."""
+    with suppress(OSError, TimeoutError):
+        process = await asyncio.create_subprocess_exec(
+            program, "--version", env=environment, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL
+        )
+        try:
+            output, _ = await asyncio.wait_for(process.communicate(), NODE_TIMEOUT)
+        finally:
+            if process.returncode is None:
+                process.kill()
+        if found := _NODE_VERSION.match(output):
+            return int(found[1]), int(found[2])
+    return None
+
+
 def named_authorities(environ: Mapping[str, str]) -> bytes:
     """Return the CAs that a program's own environment names. Unreadable files are skipped."""
     pieces: dict[bytes, None] = {}
@@ -203,7 +260,10 @@ async def _run(options: ExecOptions) -> int:
         bundle = Path(folder) / "bundle.pem"
         bundle.write_bytes(system_authorities() + options.authorities + ca.certificate.read_bytes())
         async with forward_proxy.forwarding(options, ca) as proxy:
-            status = await run(options.command, variables(os.environ, proxy.url, os.fspath(bundle)))
+            environment = variables(os.environ, proxy.url, os.fspath(bundle))
+            if warning := await ignored_proxy(options.command, environment):
+                say(warning)
+            status = await run(options.command, environment)
     for upstream, path in proxy.recordings():
         say(f"{redacted_url(upstream)}: recorded to {path}")
     if options.recording and not proxy.recordings() and not is_start_failure(status):

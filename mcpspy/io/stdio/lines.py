@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from queue import SimpleQueue
-from threading import Thread
+from threading import Condition, Thread
 
 from mcpspy.core.framing import LineFramer
 
@@ -47,6 +47,26 @@ def read_together(put: Callable[[list[bytes] | None], object]) -> None:
         put(END)
 
     Thread(target=read, name="stdin", daemon=True).start()
+
+
+class Backlog:
+    """The bytes that one thread has read and another has not handled yet; the first waits while they are too many."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._changed = Condition()
+        self._size = 0
+
+    def add(self, size: int) -> None:
+        """Add bytes. Wait until the backlog is within its limit."""
+        with self._changed:
+            self._size += size
+            self._changed.wait_for(lambda: self._size <= self._limit)
+
+    def remove(self, size: int) -> None:
+        with self._changed:
+            self._size -= size
+            self._changed.notify_all()
 
 
 class StdoutWriter:

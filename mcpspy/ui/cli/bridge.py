@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
+from mcpspy.errors import CannotStart, UsageError
 from mcpspy.ui.cli.arguments import filled, read_endpoint, read_headers_of, shown_url, variable_of
 from mcpspy.ui.cli.options import (
     CERTIFICATES,
@@ -16,6 +18,9 @@ from mcpspy.ui.cli.options import (
     set_recording,
 )
 
+if TYPE_CHECKING:
+    from mcpspy.io.client.oauth import OAuthOptions
+
 EPILOG = """\
 examples:
   mcpspy bridge --upstream https://example.com/mcp
@@ -27,6 +32,9 @@ with the server, in every revision, and records the session. The options that en
 read environment variables, so the config's arguments contain no secrets, and no ${NAME},
 which several hosts expand themselves. A URL whose path ends in /sse uses HTTP+SSE of
 2024-11-05.
+
+If the server requires OAuth, mcpspy opens its page in a browser, or prints a code to
+enter there, and keeps the token (extra oauth).
 
 If the server is unreachable, mcpspy answers each request with an error that states the
 reason, and connects again for the next request. If the server ends the session, mcpspy
@@ -45,6 +53,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     describe_headers(parser)
     bearer = "send `Authorization: Bearer` with the value of this environment variable"
     describe(parser, {"--bearer-env": ("VARIABLE", bearer)})
+    describe(
+        parser,
+        {
+            "--oauth-client-id": ("ID", "sign in as this client (default: register one)"),
+            "--oauth-secret-env": ("VARIABLE", "the secret of that client, in this environment variable"),
+            "--oauth-scope": ("SCOPES", "scopes to ask for (default: those that the server names)"),
+            "--no-oauth": (None, "do not sign in; report that the server requires it"),
+        },
+    )
     describe(
         parser,
         {
@@ -75,5 +92,20 @@ def main(args: argparse.Namespace) -> int:
     typed = url if args.upstream is None else shown_url(args.upstream)
     address = ServerAddress(url, headers, args.cacert, args.insecure, is_sse, max_body, typed)
     options = BridgeOptions(address, args.name or upstream.host)
+    options.oauth = _oauth_options(args)
     set_recording(options, args)
     return run(options)
+
+
+def _oauth_options(args: argparse.Namespace) -> OAuthOptions | None:
+    from mcpspy.io.client.oauth import EXTRA, OAuthOptions, is_installed
+
+    given = (args.oauth_client_id, args.oauth_secret_env, args.oauth_scope)
+    if args.no_oauth or not any(given):
+        return None if args.no_oauth else OAuthOptions()
+    if not is_installed():
+        raise CannotStart("the options --oauth-… need the extra oauth", EXTRA)
+    if args.oauth_secret_env is not None and args.oauth_client_id is None:
+        raise UsageError("--oauth-secret-env: missing --oauth-client-id", "name the client of the secret")
+    secret = args.oauth_secret_env and variable_of("--oauth-secret-env", args.oauth_secret_env)
+    return OAuthOptions(args.oauth_client_id, secret, args.oauth_scope)

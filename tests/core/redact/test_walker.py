@@ -54,6 +54,18 @@ def test_members_of_a_note_are_text_except_those_of_the_format() -> None:
 
 
 @pytest.mark.parametrize(
+    "secret", [b"ghp_Ab3dEf6hIj9kLm2nOp5qRs8t", b"sk%2Dant-api03-16QmtsL4F28GzL2cEpVZzAQlxJ4SXR"]
+)
+def test_a_token_in_the_path_of_a_request_is_redacted_but_not_in_the_path_of_a_resource(
+    secret: bytes,
+) -> None:
+    data = b'{"t":0.1,"note":"http","path":"/%b/mcp","status":200}' % secret
+    assert apply(data, edits(data, note=True)) == data.replace(secret, b"#")
+    resource = b'{"method":"resources/read","params":{"uri":"docs://%b/a"}}' % secret
+    assert edits(resource) == []
+
+
+@pytest.mark.parametrize(
     "data",
     [
         b'{"password":"x"', b'{"password":"x"]', b'{"password":"x', b'{"a":password}', b'{"password":"x"}}', b'{} "secret"',

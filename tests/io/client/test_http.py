@@ -207,6 +207,40 @@ async def test_a_stream_that_ends_before_its_response_is_resumed(
     assert (exchange.state, exchange.flaws) == (State.OK, [])
 
 
+async def test_events_that_a_resumed_stream_repeats_are_received_once(site: Site, server: Server) -> None:
+    said = [
+        event(f"e{number}", method="notifications/message", params={"data": number}) for number in range(3)
+    ]
+
+    async def slow(request: web.Request) -> web.StreamResponse:
+        return await stream(request, "retry: 1\n" + said[0] + said[1])
+
+    async def resumed(request: web.Request) -> web.StreamResponse:
+        same_id = event("e1", method="notifications/message", params={"data": "another"})
+        return await stream(request, said[0] + said[1] + same_id + said[2] + event("e3", id=1, result={}))
+
+    server.more |= {"slow": slow, "GET": resumed}
+    async with site(server) as origin, await connect(ServerAddress(origin)) as connection:
+        await say(connection, id=1, method="slow")
+        received = [json.loads((await next_of(connection)).data) for _ in range(5)]
+
+    assert [each.get("params", {}).get("data") for each in received] == [0, 1, "another", 2, None]
+    assert received[-1]["result"] == {}
+
+
+async def test_the_body_of_an_error_is_a_reason_unless_it_is_a_message(site: Site, server: Server) -> None:
+    async def locked(_: web.Request) -> web.StreamResponse:
+        return web.json_response({"error": "invalid_token", "error_description": "expired"}, status=401)
+
+    server.more |= {"locked": locked}
+    async with site(server) as origin, await connect(ServerAddress(origin)) as connection:
+        await say(connection, id=1, method="locked")
+        refused = await next_of(connection)
+
+    assert (type(refused), refused.request, refused.status) == (ExchangeRefused, "1", 401)
+    assert refused.why.startswith('HTTP 401 Unauthorized: {"error": "invalid_token"')
+
+
 async def test_a_stream_that_cannot_be_resumed_is_lost(site: Site, server: Server) -> None:
     async def ends(request: web.Request) -> web.StreamResponse:
         return await stream(request, event(method="notifications/message"))

@@ -71,10 +71,11 @@ async def test_only_allowed_hosts_are_decrypted(
     assert list(spy.recorded()) == ([url] if is_open else [])
 
 
-async def test_a_client_that_distrusts_the_ca_connects_undecrypted_the_next_time(
+async def test_a_client_that_distrusts_the_ca_connects_undecrypted_the_next_time_and_others_do_not(
     spying: Spying, serving: Serving, pki: Pki, capfd: pytest.CaptureFixture[str]
 ) -> None:
     pinned = ssl.create_default_context(cafile=str(pki.authority))
+    pinned.set_ciphers("ECDHE+AESGCM")
     async with serving(pong) as server, spying() as spy:
         url = server.replace("127.0.0.1", "localhost") + "/mcp"
         with pytest.raises(aiohttp.ClientConnectorError):
@@ -86,11 +87,13 @@ async def test_a_client_that_distrusts_the_ca_connects_undecrypted_the_next_time
                     break
             except aiohttp.ClientConnectorError:
                 pass
-    assert spy.recorded() == {}
-    assert capfd.readouterr().err == (
-        "mcpspy: localhost: a client does not trust mcpspy's CA (see mcpspy ca); "
-        "traffic to this host is no longer decrypted\n"
-    )
+        assert spy.recorded() == {}
+        assert capfd.readouterr().err == (
+            "mcpspy: localhost: a client does not trust mcpspy's CA (see mcpspy ca); "
+            "its traffic to this host is no longer decrypted\n"
+        )
+        assert await spy.post(url, PING) == (200, PONG)
+    assert list(spy.recorded()) == [url]
 
 
 async def test_a_server_whose_certificate_is_not_trusted_is_named_with_the_reason(

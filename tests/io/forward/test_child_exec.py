@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mcpspy.io.forward.child import ignored_proxy
+
 if TYPE_CHECKING:
     from mcpspy.io.forward.ca import CertificateAuthority
     from tests.io.forward.conftest import Pki, Start
@@ -44,3 +46,38 @@ def test_exec_changes_only_the_environment_of_a_program(
     assert pki.authority.read_text() in report["bundle"]
     assert report["bundle"].count("BEGIN") > 10
     assert not Path(report["env"]["NODE_EXTRA_CA_CERTS"]).exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its Node.js is a shell script")
+@pytest.mark.parametrize(
+    ("version", "warned"),
+    [
+        ("v20.20.2", "20.20"),
+        ("v22.20.9", "22.20"),
+        ("v22.21.0", ""),
+        ("v23.11.0", "23.11"),
+        ("v24.0.0", ""),
+        ("bun 1", ""),
+    ],
+)
+@pytest.mark.parametrize("program", ["node", "agent", "native"])
+async def test_a_node_that_ignores_the_proxy_is_named_before_the_program_starts(
+    program: str, version: str, warned: str, tmp_path: Path
+) -> None:
+    for name, text in {
+        "node": f"#!/bin/sh\necho {version}\n",
+        "agent": "#!/usr/bin/env node\n",
+        "native": "#!/bin/sh\n",
+    }.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    line = await ignored_proxy([program, "x"], {"PATH": f"{tmp_path}"})
+    if warned and program != "native":
+        assert line is not None
+        assert line.startswith(f"{program} runs on Node.js {warned}, whose fetch() ignores HTTPS_PROXY: ")
+    else:
+        assert line is None
+
+
+async def test_a_program_that_does_not_exist_gets_no_warning(tmp_path: Path) -> None:
+    assert await ignored_proxy(["missing"], {"PATH": f"{tmp_path}"}) is None

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from queue import SimpleQueue
-from threading import Event
+from threading import Event, Thread
 
 import pytest
 
 from mcpspy.io.stdio import lines as stdio_lines
-from mcpspy.io.stdio.lines import END, StdoutWriter, read_lines
+from mcpspy.io.stdio.lines import END, Backlog, StdoutWriter, read_lines
 
 BOUND = 30.0
 """Seconds after which a wait counts as a failure."""
@@ -48,6 +48,26 @@ def test_a_stdin_that_was_never_open_is_at_its_end(
     read_lines(lines.put)
     assert lines.get(timeout=BOUND) is END
     assert pipe
+
+
+def test_a_reader_waits_while_its_backlog_is_too_large() -> None:
+    backlog, taken = Backlog(10), SimpleQueue[int]()
+
+    def read() -> None:
+        for size in (4, 6, 7, 1):
+            backlog.add(size)
+            taken.put(size)
+
+    reader = Thread(target=read, daemon=True)
+    reader.start()
+    assert [taken.get(timeout=BOUND) for _ in range(2)] == [4, 6]
+    backlog.remove(4)  # 6 and 7 remain.
+    reader.join(0.05)
+    assert taken.empty()
+    backlog.remove(6)
+    assert [taken.get(timeout=BOUND) for _ in range(2)] == [7, 1]
+    reader.join(BOUND)
+    assert not reader.is_alive()
 
 
 def test_queued_lines_are_written_in_order_before_the_end(pipe: tuple[int, int]) -> None:

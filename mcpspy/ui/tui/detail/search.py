@@ -253,7 +253,7 @@ class SearchState:
         self._finder = self._position = None
 
     def renew(self, columns: Sequence[Sequence[Section]]) -> None:
-        """Find the hits again in a text that was shown anew. The current hit stays the current one."""
+        """Find the hits again in a text that was shown again. The current hit does not change."""
         position = self._position
         self.forget()
         if self.query is not None and position is not None:

@@ -331,6 +331,18 @@ async def test_a_new_response_does_not_move_the_cursor() -> None:
         await screen.on(before)
 
 
+async def test_a_new_response_keeps_the_current_match() -> None:
+    async with reading(Document([REQUEST])) as screen:
+        screen.detail.mark_filter("text:o")
+        await screen.shows("filter 1/")
+        await screen.press("n")
+        await screen.shows("filter 2/")
+        screen.detail.show(BOTH, 1)
+        await screen.shows("response tools/call", "filter 2/")
+        await screen.press("n")
+        await screen.shows("filter 3/")
+
+
 async def test_text_of_a_peer_is_sanitized() -> None:
     evil = "\x1b]0;title\x07[bold red]x[/bold red]\u202e\u200b\x9b2J"
     raw = b'{"a":"' + evil.encode() + b'"} \xff\x00'
