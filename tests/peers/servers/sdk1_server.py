@@ -14,7 +14,7 @@ from mcp.types import SamplingMessage, TextContent
 from pydantic import BaseModel
 
 server = FastMCP(
-    "sdk1-peer", instructions="A test server. Every tool does what its name says.", log_level="CRITICAL"
+    "sdk1-peer", instructions="A test server with one tool for each feature.", log_level="CRITICAL"
 )
 
 

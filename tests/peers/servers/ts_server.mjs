@@ -21,7 +21,7 @@ function made() {
   const capabilities = { logging: {}, resources: { subscribe: true, listChanged: true } };
   const server = new McpServer(
     { name: "ts-peer", version: "1.0.0" },
-    { capabilities, instructions: "A test server. Every tool does what its name says." },
+    { capabilities, instructions: "A test server with one tool for each feature." },
   );
   if (!("subscribed" in server)) {
     server.server.setRequestHandler("resources/subscribe", () => ({}));
