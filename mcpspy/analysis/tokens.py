@@ -1,4 +1,4 @@
-"""The number of tokens in a text: an estimate without a vocabulary, exact with rs-bpe (extra `tokens`). Pure.
+"""The number of tokens in a text: an estimate, or exact with rs-bpe (extra `tokens`). Pure.
 
 A tokenizer cuts a text into words, groups of up to three digits, runs of punctuation, and white space, and looks each
 piece up in its vocabulary. The estimate counts these pieces by class and gives each class a weight: tokens per piece,
