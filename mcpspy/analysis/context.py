@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.tokens import estimated_tokens, features
+from mcpspy.analysis.tokens import count_tokens, tokenizer
 from mcpspy.core.jsontools import canonical
 from mcpspy.core.protocol.message import Result
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
@@ -46,9 +46,12 @@ WINDOWS = {
 }
 """Model → tokens of its context window. Each page was read on 2026-11-23."""
 
+DEFAULT_WINDOW = 200_000
+"""Tokens of the window for shares, if no other is named."""
+
 
 class Size(Struct, frozen=True):
-    """Bytes of a text as UTF-8, and its estimated tokens (`analysis.tokens`)."""
+    """Bytes of a text as UTF-8, and its tokens (`analysis.tokens`)."""
 
     bytes: int = 0
     tokens: int = 0
@@ -90,6 +93,8 @@ class RepeatedCall(NamedTuple):
 
 
 class ContextReport(Struct):
+    tokenizer: str
+    """`o200k`, or `estimate`."""
     sessions: int
     servers: list[str]
     start: Size
@@ -128,14 +133,20 @@ class ContextCollector:
         """By server and tool, or by "" and method."""
 
     def add(self, session: Session) -> None:
-        """Count a session. Requests that mcpspy injected do not count: no model sent them."""
+        """Count a session."""
         name = (
             session.server.name if session.server else rows.server(session.header) if session.header else ""
         )
+        self.add_exchanges(name, session.exchanges)
+
+    def add_exchanges(self, name: str, exchanges: Iterable[Exchange]) -> None:
+        """Count the exchanges of a session with a server. Requests that mcpspy injected do not count: no model sent
+        them.
+        """
         self._sessions += 1
         self._servers[name] = None
         arguments: Counter[tuple[str, str, str]] = Counter()
-        for exchange in session.exchanges:
+        for exchange in exchanges:
             request = exchange.request
             if request.side != CLIENT or request.frame.by is not None:
                 continue
@@ -189,6 +200,7 @@ class ContextCollector:
         ]
         repeated = [RepeatedCall(*key, count) for key, count in self._repeated.items()]
         return ContextReport(
+            tokenizer(),
             self._sessions,
             list(self._servers),
             total([lists["instructions"].size, lists["tools"].size]),
@@ -197,6 +209,22 @@ class ContextCollector:
             {name: cost for (server, name), cost in results.items() if not server and name in RESULTS},
             sorted(repeated, key=lambda call: (-call.calls, call)),
         )
+
+
+def summary(report: ContextReport, window: int = DEFAULT_WINDOW) -> str:
+    """Return the context cost of a session in one line; empty if no tools were listed."""
+    if not (tools := report.lists["tools"].count):
+        return ""
+    start, prefix = report.start.tokens, "about " if report.tokenizer == "estimate" else ""
+    unused = sum(tool.definition is not None and not tool.calls for tool in report.tools)
+    repeated = sum(call.calls for call in report.repeated)
+    return ", ".join(
+        [
+            f"{prefix}{start:,} tokens before the first call ({share(start, window)} of {window:,})",
+            *([f"{unused} of {tools} tools never called"] if unused else []),
+            *([f"{repeated} calls with the same arguments"] if repeated else []),
+        ]
+    )
 
 
 def read_window(text: str) -> int:
@@ -210,6 +238,12 @@ def read_window(text: str) -> int:
     ):
         raise ValueError(f"not a number of tokens, and not one of {', '.join(WINDOWS)}")
     return int(number) * unit_tokens
+
+
+def share(tokens: int, window: int) -> str:
+    """Return the share of a window as text: `0.4 %`."""
+    part = tokens / window
+    return f"{part:.1%}".replace("%", " %") if part >= 0.001 else "< 0.1 %" if part else "0 %"
 
 
 def definition(tool: dict[str, Any]) -> str:
@@ -242,7 +276,7 @@ def result_text(result: dict[str, Any]) -> tuple[str, int]:
 
 
 def size_of(text: str) -> Size:
-    return Size(len(text.encode("utf-8", "surrogatepass")), estimated_tokens(features(text)))
+    return Size(len(text.encode("utf-8", "surrogatepass")), count_tokens(text))
 
 
 def compact(value: Any) -> str:

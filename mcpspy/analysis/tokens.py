@@ -1,17 +1,20 @@
-"""An estimate of the number of tokens in a text, without a vocabulary. Pure.
+"""The number of tokens in a text: an estimate, or exact with rs-bpe (extra `tokens`). Pure.
 
 A tokenizer cuts a text into words, groups of up to three digits, runs of punctuation, and white space, and looks each
 piece up in its vocabulary. The estimate counts these pieces by class and gives each class a weight: tokens per piece,
 for the encodings o200k and cl100k (the mean of both).
 
 Measured on 2026-11-23 with gpt-tokenizer 4.0.0 (npm, o200k) and rs-bpe 0.1.0 (PyPI, cl100k; its o200k agrees with
-gpt-tokenizer on every text). The weights fit 400 definitions and results of 14 servers; each of the 176 definitions,
-and of 64 others of four more servers, is within 10 % of both. docs/stats.md has the other errors.
+gpt-tokenizer on every text). `bench/tokens.py` fits the weights to the 400 definitions and results of 14 servers in
+tests/analysis/tokens.csv; docs/stats.md has the errors.
 """
 
 from __future__ import annotations
 
+import importlib
 import re
+from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 _WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+")
@@ -19,7 +22,9 @@ _DIGITS = re.compile("[0-9]{1,3}")
 _MIXED = re.compile("[0-9][A-Za-z]|[A-Za-z][0-9]")
 _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]+")
 _PREFIX = re.compile(r"[!-/:-@\[-`{-~](?=[A-Za-z])")
-_SPACE = re.compile(r"[ \t]{2,}|[\r\n]+(?:[ \t]*[\r\n]+)*")
+_SLASH = re.compile("(?<=[A-Za-z])/(?=[A-Za-z])")
+_INDENT = re.compile(r"\t+|[ \t]{2,}")
+_LINE_END = re.compile(r"(?<![!-/:-@\[-`{-~\r\n])[\r\n]+")
 _SPACED_DIGIT = re.compile(" (?=[0-9])")
 _OTHER = re.compile("[^\x00-\x7f]+")
 
@@ -28,8 +33,8 @@ class TextFeatures(NamedTuple):
     """Counts of the pieces of a text.
 
     A capital letter begins a word: `getSum` has two. `digits` are groups of up to three; `mixed` is a letter beside a
-    digit; a prefix is punctuation directly before a letter; `spaces` are line ends and runs of two spaces or more.
-    The last four are characters: to U+024F; other alphabets; Chinese, Japanese, Korean; symbols and the rest.
+    digit; a prefix is punctuation directly before a letter; a slash is one between letters; an indent is a tab, or two
+    spaces or more. A line end counts only if no punctuation precedes it: they are one piece. The last four are characters: to U+024F; other alphabets; Chinese, Japanese, Korean; symbols and the rest.
     """
 
     words: int
@@ -40,7 +45,9 @@ class TextFeatures(NamedTuple):
     punctuation: int
     punctuation_over_2: int
     prefixes: int
-    spaces: int
+    slashes: int
+    indents: int
+    line_ends: int
     spaced_digits: int
     latin: int
     alphabetic: int
@@ -48,7 +55,10 @@ class TextFeatures(NamedTuple):
     other: int
 
 
-WEIGHTS = (0.874, 0.165, -0.245, 1.090, 0.209, 0.949, 0.120, -0.108, 0.760, 0.881, 1.629, 0.990, 0.814, 2.899)
+WEIGHTS = (
+    *(0.944, 0.065, 0.043, 0.914, 0.680, 1.143, 0.155, -0.333),
+    *(-0.317, 1.064, 0.758, 0.932, 1.046, 0.748, 0.824, 2.564),
+)
 """Tokens for each count of `TextFeatures`."""
 
 
@@ -68,7 +78,9 @@ def features(text: str) -> TextFeatures:
         len(runs),
         sum(length - 2 for length in runs if length > 2),
         len(_PREFIX.findall(text)),
-        len(_SPACE.findall(text)),
+        len(_SLASH.findall(text)),
+        len(_INDENT.findall(text)),
+        len(_LINE_END.findall(text)),
         len(_SPACED_DIGIT.findall(text)),
         latin,
         alphabetic,
@@ -82,3 +94,24 @@ def estimated_tokens(found: TextFeatures) -> int:
     if not any(found):
         return 0
     return max(round(sum(count * weight for count, weight in zip(found, WEIGHTS, strict=True))), 1)
+
+
+@cache
+def _o200k() -> Callable[[str], int] | None:
+    """Return the count of rs-bpe, which contains the vocabulary; None if it is not installed."""
+    try:
+        count: Callable[[str], int] = importlib.import_module("rs_bpe.bpe").openai.o200k_base().count
+    except ImportError:
+        return None
+    return count
+
+
+def tokenizer() -> str:
+    """Return the source of `count_tokens`: `o200k`, or `estimate` without rs-bpe."""
+    return "o200k" if _o200k() else "estimate"
+
+
+def count_tokens(text: str) -> int:
+    count = _o200k()
+    # rs-bpe rejects lone surrogates.
+    return count(text.encode("utf-8", "replace").decode()) if count else estimated_tokens(features(text))

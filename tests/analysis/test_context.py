@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from mcpspy.analysis.context import ContextCollector, ContextReport, Size, read_window, result_text, size_of
+from mcpspy.analysis.context import (
+    ContextCollector,
+    ContextReport,
+    Size,
+    read_window,
+    result_text,
+    size_of,
+    summary,
+)
 from mcpspy.core.recording.decode import read_entry
 from mcpspy.core.session.session import Session
 
@@ -145,3 +155,16 @@ def test_a_window_is_a_number_or_a_model() -> None:
     for wrong in ("", "k", "0", "-1", "1.5m", "10g", "gpt-99", "²k"):
         with pytest.raises(ValueError, match="not a number of tokens"):
             read_window(wrong)
+
+
+def test_the_summary_has_the_tokens_the_share_unused_tools_and_repeated_calls() -> None:
+    other = ADD.replace('"add"', '"sub"')
+    found = report(session(*listed(1, f"{ADD},{other}"), *called(2, "add"), *called(3, "add")))
+
+    assert re.sub(r"[\d,]+ tokens before", "N tokens before", summary(found, 1_000_000)).removeprefix(
+        "about "
+    ) == (
+        "N tokens before the first call (< 0.1 % of 1,000,000), 1 of 2 tools never called, "
+        "2 calls with the same arguments"
+    )
+    assert summary(report(session())) == ""

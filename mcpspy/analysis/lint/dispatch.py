@@ -7,6 +7,7 @@ The longer code prefix wins, as in ruff: `--select ENV --ignore ENV1 --select EN
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -16,7 +17,7 @@ from msgspec.json import decode
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind, Finding
-from mcpspy.analysis.lint.rule import LintRule
+from mcpspy.analysis.lint.rule import LintRule, Report
 from mcpspy.analysis.lint.rules import RULES
 from mcpspy.analysis.lint.rules.content import LISTS
 from mcpspy.analysis.lint.shapes import shape_codes
@@ -70,7 +71,7 @@ class RuleDispatch:
                 self._tables[key] = rules
         found: list[Finding] = []
         for rule in rules:
-            for report in rule.check(event):
+            for report in _merged(rule.check(event)):
                 if rule.once:
                     if (rule.code, event.side) in self._reported_once:
                         break
@@ -97,6 +98,19 @@ class RuleDispatch:
                     )
                 )
         return found
+
+
+def _merged(reports: Iterable[Report]) -> Iterable[Report]:
+    """Return the reports on one event; those with the same message are one, with their number."""
+    every = list(reports)
+    first = {report.message: report for report in reversed(every)} if len(every) > 1 else {}
+    if len(first) in (0, len(every)):
+        return every
+    counts = Counter(report.message for report in every)
+    return (
+        first[message]._replace(message=f"{message} ({count} times)") if count > 1 else first[message]
+        for message, count in counts.items()
+    )
 
 
 def _excerpt(value: Any, event: LintEvent) -> str:

@@ -131,8 +131,8 @@ class Correlation(Peers, ABC, Generic[P]):
         """Return a new pending request."""
 
     @abstractmethod
-    def _about(self, request: P) -> tuple[str | None, str, str | None]:
-        """Return the stream, method and subject of a request."""
+    def _about(self, request: P) -> tuple[str, str | None]:
+        """Return the method and subject of a request."""
 
     def _ended(self, over: list[P]) -> None:
         """Handle the requests that were open when the session ended, in their final state."""
@@ -193,7 +193,7 @@ class Correlation(Peers, ABC, Generic[P]):
         continues = None
         if bytes(body.request_state) or bytes(body.input_responses):
             continues = self._pairing.continued(
-                question(frame.stream, method, message.subject, body.request_state, body.input_responses)
+                question(method, message.subject, body.request_state, body.input_responses)
             )
         if method in HANDSHAKE_METHODS:  # Their responses are never plain.
             self._pairing.open_request(frame.stream, frame.side, message.id)
@@ -208,10 +208,10 @@ class Correlation(Peers, ABC, Generic[P]):
         request, flaw = self._pairing.answer(frame, message.id, event)
         if request is None:
             return UnsolicitedResponse(message, *self._pairing.explain_unsolicited(frame, message.id))
-        stream, method, subject = self._about(request)
+        method, subject = self._about(request)
         if event is Event.QUESTION and isinstance(message, Result):
             body = message.body
-            key = question(stream, method, subject, body.request_state, body.input_requests)
+            key = question(method, subject, body.request_state, body.input_requests)
             self._pairing.add_question(key, request)
         self.add_response(message, method)
         return RequestAnswered(message, request, flaw, event)

@@ -166,9 +166,9 @@ class Index(Columns, Correlation[Slot]):
             self.held_seconds[row] = None
         return Slot(row, message.method == SUBSCRIBE, (message.revision or "") >= MODERN)
 
-    def _about(self, request: Slot) -> tuple[str | None, str, str | None]:
+    def _about(self, request: Slot) -> tuple[str, str | None]:
         row, texts = request.row, self.texts
-        return texts[self.stream[row]] or None, texts[self.method[row]], texts[self.subject[row]] or None
+        return texts[self.method[row]], texts[self.subject[row]] or None
 
     def _add_message(self, change: CorrelatedEntry[Slot], message: AnyMessage) -> None:
         slot, flaw, frame = change.request, change.flaw, message.frame

@@ -32,7 +32,7 @@ LONGEST = 20
 Key = tuple[str | None, str, str]
 """Stream, sender of the request, id by value (`id_key`)."""
 
-Question = tuple[str | None, str, str | None, str]
+Question = tuple[str, str | None, str]
 """Properties that a question and the request with its answer share."""
 
 
@@ -320,17 +320,18 @@ def _drop_oldest(known: dict[Any, Any], kept: int) -> None:
         del known[key]
 
 
-def question(stream: str | None, method: str, subject: str | None, state: Raw, parts: Raw) -> Question:
+def question(method: str, subject: str | None, state: Raw, parts: Raw) -> Question:
     """Return the key that a question and its answer share: the `requestState`, else the names of the parts.
 
-    The server chose the state for this one question, whichever HTTP exchange returns it; names are not unique.
+    The server chose the state for this one question; names are not unique. The HTTP stream is not part of the key: a
+    request of 2026-07-28 has no session, so it and its retry have different streams.
     """
     shared = text(state)
     if shared is not None:
-        return None, method, subject, shared
+        return method, subject, shared
     members = loads(parts)
     shared = ",".join(sorted(members)) if isinstance(members, dict) else ""
-    return stream, method, subject, shared
+    return method, subject, shared
 
 
 def _first(waiting: list[P]) -> P:

@@ -114,9 +114,8 @@ class Session(Correlation[Exchange]):
         self.exchanges.append(exchange)
         return exchange
 
-    def _about(self, request: Exchange) -> tuple[str | None, str, str | None]:
-        message = request.request
-        return message.frame.stream, message.method, message.subject
+    def _about(self, request: Exchange) -> tuple[str, str | None]:
+        return request.request.method, request.request.subject
 
     def _changed(
         self, what: AnyMessage | Note | Damaged, exchange: Exchange | None = None, flaw: str | None = None

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec import to_builtins
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.context import ContextReport, Size, total
+from mcpspy.analysis.context import ContextReport, Size, share, total
 from mcpspy.analysis.export.markdown import code_span
 from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.terminal import cells, columns, cut
@@ -21,7 +21,11 @@ MOST = 60
 
 _SIZE = ("bytes", "tokens", "share")
 
-NOTE = "Tokens are estimates (docs/stats.md). A recording does not show what a host cut from a result."
+NOTES = {
+    "estimate": "Tokens are estimates (docs/stats.md).",
+    "o200k": "Tokens are those of o200k; other models count differently.",
+}
+CUTS = "A recording does not show what a host cut from a result."
 
 
 class _Table(NamedTuple):
@@ -41,7 +45,7 @@ def text(report: ContextReport, window: int, top: int) -> Lines:
         if len(found) > top:
             yield f"… {len(found) - top} more (--top)", rows.QUIET
     yield "", None
-    yield NOTE, rows.QUIET
+    yield f"{NOTES[report.tokenizer]} {CUTS}", rows.QUIET
 
 
 def markdown(report: ContextReport, window: int, top: int) -> Lines:
@@ -54,7 +58,7 @@ def markdown(report: ContextReport, window: int, top: int) -> Lines:
             yield f"| {' | '.join((code_span(name).replace('|', chr(92) + '|'), *numbers))} |", None
         if len(found) > top:
             yield f"\n… {len(found) - top} more", None
-    yield f"\n{NOTE}", None
+    yield f"\n{NOTES[report.tokenizer]} {CUTS}", None
 
 
 def document(report: ContextReport, window: int) -> bytes:
@@ -68,7 +72,7 @@ def _summary(report: ContextReport, window: int) -> Iterator[str]:
     servers = ", ".join(sanitize(name or "?") for name in report.servers)
     yield f"{_plural(report.sessions, 'session')} of {_plural(len(report.servers), 'server')}: {servers}"
     start = report.start
-    part = _share(start, window)
+    part = share(start.tokens, window)
     yield f"before the first call: {start.tokens:,} tokens, {rows.size(start.bytes)}, {part} of {window:,}"
 
 
@@ -77,7 +81,9 @@ def _tables(report: ContextReport, window: int) -> Iterator[_Table]:
         return sanitize(f"{server}: {name}" if len(report.servers) > 1 else name)
 
     def size(size: Size | None) -> tuple[str, ...]:
-        return (f"{size.bytes:,}", f"{size.tokens:,}", _share(size, window)) if size else ("·", "·", "·")
+        return (
+            (f"{size.bytes:,}", f"{size.tokens:,}", share(size.tokens, window)) if size else ("·", "·", "·")
+        )
 
     lists = [
         (name, f"{found.count:,}", *size(found.size)) for name, found in report.lists.items() if found.count
@@ -111,11 +117,6 @@ def _tables(report: ContextReport, window: int) -> Iterator[_Table]:
             for call in report.repeated
         ]
         yield _Table(("same arguments in one session", "calls"), repeated)
-
-
-def _share(size: Size, window: int) -> str:
-    share = size.tokens / window
-    return f"{share:.1%}".replace("%", " %") if share >= 0.001 else "< 0.1 %" if share else "0 %"
 
 
 def _plural(count: int, noun: str) -> str:

@@ -94,6 +94,16 @@ def test_a_rule_with_once_reports_once_per_side() -> None:
     ]
 
 
+def test_reports_of_one_event_with_the_same_message_are_one_finding_with_their_number() -> None:
+    def tells(_: LintEvent) -> Iterator[Report]:
+        """Because."""
+        yield from (Report(message, number) for number, message in enumerate(("a", "b", "a", "a")))
+
+    found = dispatch_of(tells).check(EventKind.NOTE, event())
+
+    assert [(finding.message, finding.excerpt) for finding in found] == [("a (3 times)", "0"), ("b", "1")]
+
+
 def test_an_excerpt_is_short_and_never_fails() -> None:
     deep: list[Any] = []
     for _ in range(100_000):
@@ -102,7 +112,7 @@ def test_an_excerpt_is_short_and_never_fails() -> None:
 
     def tells(_: LintEvent) -> Iterator[Report]:
         """Because."""
-        yield from (Report("no", excerpt) for excerpt in given)
+        yield from (Report(f"no {at}", excerpt) for at, excerpt in enumerate(given))
 
     found = dispatch_of(tells).check(EventKind.NOTE, event())
 

@@ -208,6 +208,7 @@ function setUpHead() {
     ["started", clock(facts.started, 0).replace(/\.\d+/, "") || facts.started],
     ["duration", duration(facts.lasted)],
     ["contents", `${plural(counts.messages, "message")}, ${requests}`],
+    ["context", facts.context],
     ["directory", facts.cwd],
     ["session", facts.id],
   ];

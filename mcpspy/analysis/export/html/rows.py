@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from mcpspy.analysis import rows
+from mcpspy.analysis.context import ContextCollector, summary
 from mcpspy.analysis.export.base import CARRIERS, RecordedSession, http_number
 from mcpspy.core.protocol.message import Malformed, Notification, Request
 from mcpspy.core.protocol.peers import Peers
@@ -45,6 +46,7 @@ class HtmlRows:
         self._exit: Note | None = None
         self._peers = Peers()
         self._last_at = 0.0
+        self._context = ""
         self.rows: list[list[Any]] = []
         self.starts = [0]
         """The number of the first body of each block."""
@@ -54,6 +56,12 @@ class HtmlRows:
         """Yield the bodies in blocks; rows and facts are complete afterwards."""
         changes = list(self._session.changes)
         self._last_at = max((change.what.at for change in changes), default=0.0)
+        context = ContextCollector()
+        context.add_exchanges(
+            "",
+            (change.exchange for change in changes if isinstance(change.what, Request) and change.exchange),
+        )
+        self._context = summary(context.report())
         for change in changes:
             self._count(change)
             if self._session.keep(change) and not _is_in_request_row(change):
@@ -81,6 +89,7 @@ class HtmlRows:
             "ending": ending.subject if ending is not None else "",
             "endingTone": ending.tone if ending is not None else rows.ISSUE,
             "counts": self.counts,
+            "context": self._context,
         }
 
     def _count(self, change: Change) -> None:

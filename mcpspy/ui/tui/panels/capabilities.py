@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from msgspec import DecodeError, Raw
 from msgspec.json import Decoder
 
+from mcpspy.analysis.context import definition, size_of
 from mcpspy.core.protocol.message import Result, loads, read_frame
 from mcpspy.core.recording.decode import Frame, read_entry
 from mcpspy.core.sanitize import sanitize
@@ -156,6 +157,8 @@ class Capability(NamedTuple):
     """Not sanitized."""
     data: bytes
     """The JSON of the item, as sent."""
+    tokens: int = 0
+    """Of the definition of a tool (docs/stats.md, Context cost); 0 if it is too large."""
 
 
 class PageContents(NamedTuple):
@@ -313,8 +316,10 @@ def _read_capability(raw: bytes, method: str) -> Capability:
     key = _text(value, NAMED_BY.get(method, "name"))
     about = _text(value, "description") or _text(value, "title")
     details: list[SchemaField] = []
+    tokens = 0
     if method == "tools/list":
         details = [*fields(value.get("inputSchema")), *_output(value), *_hints(value)]
+        tokens = size_of(definition(value)).tokens if len(raw) <= LARGE_ITEM else 0
     elif method == "prompts/list":
         arguments = value.get("arguments")
         details = [_argument(_dict(each)) for each in (arguments if isinstance(arguments, list) else [])]
@@ -325,12 +330,13 @@ def _read_capability(raw: bytes, method: str) -> Capability:
     return Capability(
         key=key,
         name=sanitize(name[:TEXT_WIDTH] or key[:TEXT_WIDTH] or "(no name)"),
-        type=sanitize(_text(value, "mimeType")[:TEXT_WIDTH]),
+        type=f"{tokens:,} tokens" if tokens else sanitize(_text(value, "mimeType")[:TEXT_WIDTH]),
         line=sanitize(about[:TEXT_WIDTH]),
         need=f"{needed} required" if needed else "",
         about=about,
         details=details,
         data=raw,
+        tokens=tokens,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 from textual.binding import Binding, BindingType
 
 from mcpspy.analysis import rows
+from mcpspy.analysis.context import DEFAULT_WINDOW, share
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.index import Index
 from mcpspy.ui.session_model import SessionModel
@@ -137,6 +138,8 @@ def _folded(listing: CapabilityListing, cache: FoldedRows) -> list[CapabilityRow
 
 def _heading(listing: CapabilityListing, offer: Capabilities) -> str:
     parts = [f"{len(listing.capabilities):,}", f"listed at {rows.moment(listing.at)} s"]
+    if tokens := sum(capability.tokens for capability in listing.capabilities):
+        parts.insert(1, f"{tokens:,} tokens, {share(tokens, DEFAULT_WINDOW)} of {DEFAULT_WINDOW:,}")
     if (count := offer.counts[listing.method]) > 1:
         parts.append(f"listed {count:,} times")
     if not listing.begins:
