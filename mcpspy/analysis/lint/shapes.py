@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pkgutil import get_data
@@ -211,11 +212,12 @@ class Shape(NamedTuple):
             return True
 
     def violations(self, value: dict[str, Any], method: str) -> dict[str, list[Report]]:
-        """Return the violations of a value by their codes."""
+        """Return the violations of a value by their codes, those found until it cannot be checked any further."""
         found: dict[str, list[Report]] = {}
-        for _, error in zip(range(MOST), self.validator.iter_errors(value), strict=False):
-            code, message, excerpt = _described(error, self, value)
-            found.setdefault(code, []).append(Report(f"{method}: {message}", excerpt))
+        with suppress(ValueError, RecursionError):  # As above.
+            for _, error in zip(range(MOST), self.validator.iter_errors(value), strict=False):
+                code, message, excerpt = _described(error, self, value)
+                found.setdefault(code, []).append(Report(f"{method}: {message}", excerpt))
         return found
 
 

@@ -17,10 +17,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mcpspy.analysis.lint.examples import entries_of, header_of
-
 from mcpspy.analysis.lint import RULES, Linter, StreamingSession
 from mcpspy.analysis.lint.event import LintEvent
+from mcpspy.analysis.lint.examples import entries_of, header_of
 from mcpspy.analysis.lint.finding import EventKind, Severity
 from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report
 from mcpspy.analysis.lint.shapes import KINDS, SHAPED, shape_name, shape_of, table
@@ -71,7 +70,6 @@ EXPLAINED = {
     r"rejects (2024-11-05|2025-03-26|2025-06-18) .*capabilities\.(completions|tasks|elicitation|sampling)": "The models are those of 2025-11-25.",
     r"^python 2 accepts 2026-07-28 result (tools/call|resources/read|prompts/get): (?!resultType)": "They may be an InputRequiredResult, which requires only its resultType.",
     r"serverInfo": "The SDKs check it when it is used.",
-    r"Invalid JSON: unexpected end of hex escape": "pydantic refuses lone surrogates; ENV rules report them.",
     r"rejects .* notifications/cancelled: params\.requestId": "A rule of the life cycle reports a missing requestId.",
     r"^typescript 1 rejects .*Unrecognized key": "zod checks empty results strictly; the specification allows members.",
     r"^typescript \d accepts .*: \(itself\) required content$": "zod takes an absent content for an empty list.",
@@ -93,7 +91,6 @@ EXPLAINED = {
     r"^(python|typescript) 2 accepts .*notifications\.taskIds": "The filter for tasks is of the extension.",
     r"^typescript \d accepts .*(ref|arguments\[\])\.title type": "The schemas have no title of references and arguments.",
     r"^typescript 2 rejects .*(contents|messages|content): Invalid input: expected array, received undefined": "The schemas have no input_required results.",
-    r"^typescript 2 rejects .*tasks(/\w+)?: (params\.)?(inputRequests|resultType|error|result)": "The members that a status of the extension requires are not in the tables.",
     r"^typescript 2 rejects .*inputSchema\.properties": "Any JSON Schema is allowed; DATA201 checks that it is one.",
 }
 """Pattern of disagreements → the reason."""

@@ -164,18 +164,25 @@ def tool_results(event: LintEvent) -> Iterator[Report]:
     Model providers reject other conversations.
     """
     for params in requested(event, "sampling/createMessage"):
-        used: set[Any] = set()
+        used: set[str] = set()
         for message in [*objects(params.get("messages")), {}]:
             content = message.get("content")
             blocks = objects(content if isinstance(content, list) else [content])
-            results = {str(each.get("toolUseId")) for each in blocks if each.get("type") == "tool_result"}
+            results = _ids(blocks, "tool_result", "toolUseId")
             if results and any(each.get("type") != "tool_result" for each in blocks):
                 yield Report("message with tool results and other content", message)
             elif results != used:
                 yield Report(
                     f"tool use without its result, or the reverse: {min(results ^ used)[:60]}", message
                 )
-            used = {str(each.get("id")) for each in blocks if each.get("type") == "tool_use"}
+            used = _ids(blocks, "tool_use", "id")
+
+
+def _ids(blocks: list[dict[str, Any]], kind: str, member: str) -> set[str]:
+    """Return the ids in blocks of a type, without those of the wrong type."""
+    return {
+        found for each in blocks if each.get("type") == kind and isinstance(found := each.get(member), str)
+    }
 
 
 @asked.warning(

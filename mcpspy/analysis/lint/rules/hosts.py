@@ -298,7 +298,9 @@ def _text_size(event: LintEvent) -> int:
     about="tools/call",
     beyond_text=True,
     valid=_result("cursor-vscode", '{"type":"text","text":"1"}'),
-    invalid=_result("cursor-vscode", '{"type":"resource","resource":{"uri":"file:///a","text":"1"}}'),
+    invalid=_result("cursor-vscode", '{"type":"resource","resource":{"uri":"file:///a","text":"1"}}').replace(
+        '"capabilities":{"tools"', '"capabilities":{"resources":{},"tools"'
+    ),
 )
 def not_shown(event: LintEvent) -> Iterator[Report]:
     """Return the same as text beside it."""

@@ -46,7 +46,12 @@ def parts(count: int, linted: int = 0) -> tuple[Any, FilteredView, InstantPass, 
 
 def _background(loader: Any, view: FilteredView, lint_pass: Any, said: list[str]) -> BackgroundTasks:
     return BackgroundTasks(
-        loader, view, lint_pass, processed=lambda: said.append("filtered"), found=lambda: said.append("found")
+        loader,
+        view,
+        lint_pass,
+        processed=lambda: said.append("filtered"),
+        found=lambda: said.append("found"),
+        report=said.append,
     )
 
 
