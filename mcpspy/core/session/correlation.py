@@ -272,7 +272,7 @@ class Correlation(Peers, ABC, Generic[P]):
             return None
         request = self._pairing.open_request(fields.get("stream"), str(fields.get("from")), id_text)
         # The note of a response has the same id, and the method of its request.
-        return request if request is not None and self._about(request)[1] == fields.get("method") else None
+        return request if request is not None and self._about(request)[0] == fields.get("method") else None
 
     def _take_head(self, fields: dict[str, Any]) -> None:
         status, error = fields.get("status"), fields.get("error")
