@@ -173,19 +173,5 @@ REAL_SERVERS = (
         "sent SIGTERM",
         "2025-11-25/basic/lifecycle#stdio",
     ),
-    Judgement(
-        "SEC301",
-        "tools/list",
-        r"\.chrome-devtools\.",
-        "pedantic",
-        "mcpspy redacts the token in the example of an `Authorization` header, in the description of a tool",
-    ),
-    Judgement(
-        "SEC301",
-        "resources/read config://config",
-        r"\.mongodb\.",
-        "pedantic",
-        "mcpspy redacts the text of the member `connectionString`, which is a sentence in this server",
-    ),
 )
 """Of recordings/findings.py."""

@@ -335,6 +335,8 @@ def _assigned(text: bytes, start: int, end: int, strength: int) -> SecretSpan | 
     if line := _header(text, start, name, at, quote):
         return line
     if (scheme := _SCHEME.match(text, at)) is not None:
+        if quote and patterns.is_harmless(text[at:end]):
+            return None
         at = scheme.end()
     if not quote:
         run = _RUN.match(text, at)
