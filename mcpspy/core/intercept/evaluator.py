@@ -12,6 +12,7 @@ from typing import Any
 from mcpspy.core.intercept.actions import Fields, rule_note, text_field
 from mcpspy.core.intercept.held import LiveItem, RuleDecision
 from mcpspy.core.intercept.requests import AwaitedRequest, about, answer
+from mcpspy.core.jsontools import Pointer
 from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Notification, Request, Result, loads
 from mcpspy.core.protocol.spec import MODERN
 from mcpspy.core.rules.edit import OVERSIZE, WRONG_ID, corrupted, merged, put, to_json
@@ -24,30 +25,37 @@ from mcpspy.core.rules.model import (
     DropAction,
     FailAction,
     HoldAction,
+    RepairAction,
     ReplaceAction,
     RespondAction,
     Rule,
     Rules,
     roll,
 )
+from mcpspy.core.rules.repair import repairs
 from mcpspy.core.rules.template import filled
 
 
 class RuleEvaluator:
-    """Rules of one run, with their match counts."""
+    """Rules of one run, with their match counts and the names that they have changed."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._matches = [0] * len(rules.rules)
         self._taken = [0] * len(rules.rules)
+        self._originals: dict[str, str] = {}
+        """Repaired name of a tool → its own."""
 
     def evaluate(self, message: AnyMessage, request: AwaitedRequest | None) -> RuleDecision:
         """Return the decision about a message; `request` is the request that the message responds to."""
         decision = RuleDecision()
         item = LiveItem(message, request)
         for number, rule in enumerate(self._rules.rules):
-            if _is_for(rule, message) and rule.query.matches(item) and self._takes(number, rule):
-                fields = _ACTIONS[type(rule.action)](rule.action, rule, decision, _Context(message, request))
+            if _is_for(rule, message, request) and rule.query.matches(item) and self._takes(number, rule):
+                context = _Context(message, request, self._originals)
+                fields = _ACTIONS[type(rule.action)](rule.action, rule, decision, context)
+                if fields is None:
+                    continue
                 fields = {"rule": rule.label, **about(message, request), **fields}
                 if decision.holder is None:  # A hold is noted later, when the message is held.
                     decision.notes.append(rule_note(rule.action_name, fields))
@@ -69,9 +77,12 @@ class RuleEvaluator:
         return True
 
 
-def _is_for(rule: Rule, message: AnyMessage) -> bool:
+def _is_for(rule: Rule, message: AnyMessage, request: AwaitedRequest | None) -> bool:
     """Return True if the rule's action is possible for this message."""
     action = rule.action
+    if isinstance(action, RepairAction):
+        lists = isinstance(message, Result) and request is not None and request.method == "tools/list"
+        return lists or (isinstance(message, Request) and message.method == "tools/call")
     if rule.of_requests and not isinstance(message, Request | Notification):
         return False
     if isinstance(action, RESPONDING_ACTIONS):
@@ -84,8 +95,11 @@ def _is_for(rule: Rule, message: AnyMessage) -> bool:
 class _Context:
     """A message and its request as template context, decoded on demand."""
 
-    def __init__(self, message: AnyMessage, request: AwaitedRequest | None) -> None:
+    def __init__(
+        self, message: AnyMessage, request: AwaitedRequest | None, originals: dict[str, str]
+    ) -> None:
         self.message = message
+        self.originals = originals
         self._request = request
         self._values: dict[str, Any] = {}
 
@@ -152,6 +166,24 @@ def _replace(action: ReplaceAction, _rule: Rule, decision: RuleDecision, context
     return text_field("sent", data)
 
 
+def _repair(action: RepairAction, _rule: Rule, decision: RuleDecision, context: _Context) -> Fields | None:
+    """Repair a list of tools, or restore the name in a call. Return None if that changes nothing."""
+    data = context.message.data if decision.data is None else decision.data
+    message, originals = context.message, context.originals
+    if isinstance(message, Request):
+        name = originals.get(message.subject or "")
+        changes: list[tuple[Pointer, Any]] = [] if name is None else [(("params", "name"), name)]
+    else:
+        result = context.value("message").get("result")
+        changes = list(repairs(result, action.longest_name, schemas=action.schemas, originals=originals))
+    for pointer, value in changes:
+        data = put(data, pointer, value)
+    if not changes:
+        return None
+    decision.data = data
+    return text_field("sent", data)
+
+
 def _corrupt(action: CorruptAction, _rule: Rule, decision: RuleDecision, context: _Context) -> Fields:
     data = context.message.data if decision.data is None else decision.data
     message = context.message
@@ -164,12 +196,13 @@ def _corrupt(action: CorruptAction, _rule: Rule, decision: RuleDecision, context
     return {"how": action.way, **replacement}
 
 
-_ACTIONS: dict[type, Callable[[Any, Rule, RuleDecision, _Context], Fields]] = {
+_ACTIONS: dict[type, Callable[[Any, Rule, RuleDecision, _Context], Fields | None]] = {
     DelayAction: _delay,
     DropAction: _drop,
     FailAction: _fail,
     RespondAction: _respond,
     ReplaceAction: _replace,
+    RepairAction: _repair,
     CorruptAction: _corrupt,
     DisconnectAction: _disconnect,
     HoldAction: _hold,

@@ -330,13 +330,15 @@ def _assigned(text: bytes, start: int, end: int, strength: int) -> SecretSpan | 
         value = text[at:end]
         if end < 0:
             quote = None
-        elif b"\n" in value or (b" " in value and not found["closed"] and not _SCHEME.match(value)):
+        elif (
+            patterns.is_harmless(value)
+            or b"\n" in value
+            or (b" " in value and not found["closed"] and not _SCHEME.match(value))
+        ):
             return None
     if line := _header(text, start, name, at, quote):
         return line
     if (scheme := _SCHEME.match(text, at)) is not None:
-        if quote and patterns.is_harmless(text[at:end]):
-            return None
         at = scheme.end()
     if not quote:
         run = _RUN.match(text, at)

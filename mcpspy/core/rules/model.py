@@ -67,6 +67,15 @@ class ReplaceAction:
 
 
 @dataclass(frozen=True, slots=True)
+class RepairAction:
+    """Change listed tools so that hosts accept them (`core.rules.repair`)."""
+
+    longest_name: int | None
+    """None leaves names as they are."""
+    schemas: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CorruptAction:
     """Forward an invalid message instead."""
 
@@ -90,6 +99,7 @@ Action: TypeAlias = (
     | FailAction
     | RespondAction
     | ReplaceAction
+    | RepairAction
     | CorruptAction
     | DisconnectAction
     | HoldAction
@@ -101,6 +111,7 @@ NAMES: dict[type, str] = {
     FailAction: "error",
     RespondAction: "respond",
     ReplaceAction: "replace",
+    RepairAction: "repair",
     CorruptAction: "corrupt",
     DisconnectAction: "disconnect",
     HoldAction: "hold",
@@ -110,7 +121,7 @@ NAMES: dict[type, str] = {
 RESPONDING_ACTIONS = (FailAction, RespondAction)
 """Actions that respond, and so apply to requests only."""
 
-NON_FINAL_ACTIONS = (DelayAction, ReplaceAction)
+NON_FINAL_ACTIONS = (DelayAction, ReplaceAction, RepairAction)
 """Actions after which the next rules are evaluated; all others are final."""
 
 

@@ -23,6 +23,7 @@ from mcpspy.core.query.parser import QueryError, parse
 from mcpspy.core.regex import AllowUnsafe, refuse
 from mcpspy.core.rules import model
 from mcpspy.core.rules.edit import CORRUPTIONS, OVERSIZE
+from mcpspy.core.rules.repair import LONGEST_NAME
 from mcpspy.errors import UsageError
 
 T = TypeVar("T", int, str)
@@ -37,7 +38,7 @@ DEFAULT_CODE = -32000
 
 _SETTING = re.compile(r"(times|after|seed|name)=(\S+)\s*|([0-9.]+%)\s*")
 _CODE = re.compile(r"-?[0-9]+(?=\s)")
-_BARE = ("drop", "disconnect", "hold")
+_BARE = ("drop", "disconnect", "hold", "repair")
 
 
 class RuleError(ValueError):
@@ -189,6 +190,18 @@ def _replace(value: Any) -> model.ReplaceAction:
     return model.ReplaceAction(values=tuple(values))
 
 
+def _repair(value: Any) -> model.RepairAction:
+    words = value.lower().split() if isinstance(value, str) else [] if value is True else [""]
+    numbers = [int(word) for word in words if word.isdecimal()]
+    what = {word for word in words if not word.isdecimal()}
+    if not what <= {"names", "schemas"} or len(numbers) > 1:
+        raise RuleError('repair takes true, "names", "names 50" or "schemas"', "repair")
+    if numbers and (what == {"schemas"} or not 16 <= numbers[0] <= 1000):
+        raise RuleError("repair takes 16 to 1000 as the maximum length of names", "repair")
+    longest = numbers[0] if numbers else LONGEST_NAME
+    return model.RepairAction(longest if what != {"schemas"} else None, what != {"names"})
+
+
 def _corrupt(value: Any) -> model.CorruptAction:
     if not isinstance(value, str) or not (words := value.lower().replace("_", "-").split()):
         raise RuleError(f"corrupt takes one of {', '.join(CORRUPTIONS)}", "corrupt")
@@ -235,6 +248,7 @@ _ACTIONS: dict[str, Callable[[Any], model.Action]] = {
     "error": _fail,
     "respond": lambda value: model.RespondAction(_object(value, "respond")),
     "replace": _replace,
+    "repair": _repair,
     "corrupt": _corrupt,
     "disconnect": _flag_reader("disconnect", model.DisconnectAction()),
     "hold": _flag_reader("hold", model.HoldAction()),

@@ -18,6 +18,7 @@ _DONE = {
     "respond": "answered with a result",
     "disconnect": "disconnected",
     "hold": "held",
+    "repair": "repaired",
     "inject": "sent",
     "swallowed": "late response, not forwarded",
 }

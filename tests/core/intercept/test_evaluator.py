@@ -165,3 +165,48 @@ def test_the_blanks_of_an_oversized_message_are_noted_as_a_number() -> None:
 
 def test_a_response_has_the_id_of_its_request_verbatim() -> None:
     assert answer('"1.0"', b"result", {}) == b'{"jsonrpc":"2.0","id":"1.0","result":{}}'
+
+
+LONG = "get.weather"
+LISTED = {
+    "tools": [{"name": LONG, "inputSchema": {"allOf": [{"properties": {"a": {}}}]}}, {"name": "b", "x": 1.0}]
+}
+
+
+def listed(evaluator: RuleEvaluator, method: str = "tools/list") -> RuleDecision:
+    request = message(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method}).encode())
+    assert isinstance(request, Request)
+    answer = message(json.dumps({"jsonrpc": "2.0", "id": 1, "result": LISTED}).encode(), "server")
+    return evaluator.evaluate(answer, AwaitedRequest(request, None, keep=False))
+
+
+def test_repaired_names_are_restored_in_calls() -> None:
+    evaluator = RuleEvaluator(rules(" => repair"))
+    decision = listed(evaluator)
+
+    tools = json.loads(decision.data or b"")["result"]["tools"]
+    assert tools[0]["inputSchema"] == {"type": "object", "properties": {"a": {}}, "required": []}
+    assert tools[1] == {"name": "b", "x": 1.0}
+    assert b'"x": 1.0' in (decision.data or b"")
+    assert [note.fields["action"] for note in decision.notes] == ["repair"]
+    name = tools[0]["name"]
+    assert name.startswith("get_weather_")
+    called = evaluator.evaluate(message(call(2).replace(b'"echo"', json.dumps(name).encode())), None)
+    assert json.loads(called.data or b"")["params"]["name"] == LONG
+    other = evaluator.evaluate(message(call(3)), None)
+    assert (other.data, other.notes) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("flag", "name", "schema"), [("names", "get_weather_", "allOf"), ("schemas", LONG, "type")]
+)
+def test_a_repair_may_be_of_names_or_schemas_only(flag: str, name: str, schema: str) -> None:
+    decision = listed(RuleEvaluator(rules(f" => repair {flag}")))
+    tool = json.loads(decision.data or b"")["result"]["tools"][0]
+    assert tool["name"].startswith(name)
+    assert schema in tool["inputSchema"]
+
+
+def test_only_lists_of_tools_are_repaired() -> None:
+    decision = listed(RuleEvaluator(rules(" => repair")), "resources/list")
+    assert (decision.data, decision.notes) == (None, [])
