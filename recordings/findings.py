@@ -195,7 +195,7 @@ def tables(sessions: list[Recorded], counts: Counter[Judgement]) -> str:
     verdicts: Counter[str] = Counter()
     for judgement, count in counts.items():
         verdicts[judgement.verdict] += count
-    rows = [f"{judgement.row[:-1]}| {counts[judgement]} |" for judgement in REAL_SERVERS if counts[judgement]]
+    rows = [f"{judgement.row[:-1]}| {counts[judgement]} |" for judgement in REAL_SERVERS]
     silent = [f"`{session.tour.name}`" for session in sessions if not session.steps]
     summary = (
         f"{len(sessions)} sessions, {sum(counts.values())} findings: {verdicts['right']} right, "

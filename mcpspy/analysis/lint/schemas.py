@@ -55,14 +55,14 @@ class CheckedSchema(NamedTuple):
             return None
 
     def breaches(self, value: Any) -> list[str]:
-        """Return the violations of a value, each with its JSON pointer; none if validation is not possible."""
+        """Return the violations of a value, each below its root with a JSON pointer; none if validation is not possible."""
         if self.accepts(value) is not False or self.validator is None:
             return []
         try:
             found = []
             for error in self.validator.iter_errors(value):
                 pointer = "".join(f"/{step}" for step in error.instance_path)
-                found.append(f"{pointer or '(itself)'}: {error.message}")
+                found.append(f"{pointer}: {error.message}" if pointer else error.message)
                 if len(found) == MOST:
                     break
             return found
@@ -132,7 +132,7 @@ def _check(schema: Any, written: bytes, *, formats: bool) -> CheckedSchema:
         if outside_references(schema):
             return CheckedSchema(None, None)  # DATA203 reports it.
         where = "".join(f"/{step}" for step in error.instance_path)
-        return CheckedSchema(None, f"{where or '(itself)'}: {_first_line(error)}")
+        return CheckedSchema(None, f"{where}: {_first_line(error)}" if where else _first_line(error))
     except RecursionError:
         return CheckedSchema(None, None)
     except ValueError as error:

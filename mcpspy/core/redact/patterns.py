@@ -61,7 +61,7 @@ _HARMLESS = re.compile(
     null | none | nil | undefined | true | false | yes | no | required | optional | include | omit | same-origin
     | string | number | integer | boolean | object | array | hidden | masked | disabled | enabled | unset
     | bearer | basic | digest | oauth2? | oidc | api[-_]?key | jwt | (?: bearer | basic ) [ ] (?: token | credentials? )
-    | not [ ] (?: set | configured | provided | available ) \b .*
+    | (?: not [ ] (?: set | configured | provided | available ) \b | set; [ ] ) .*
     | (?-i: \$ [A-Z_][A-Z0-9_]* | % [A-Z_][A-Z0-9_]* % )
     | \$\{ [^{}]* \} | \$\( [^()]* \) | \{\{ [^{}]* \}\} | \{ \w+ \} | < [^<>]* >
     | (?:process\.env|os\.environ|env|secrets|vars|config|settings|self|this)\b [.\[(] [\w.\[\]'"()]*

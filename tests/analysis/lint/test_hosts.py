@@ -404,6 +404,7 @@ def test_a_given_host_replaces_the_recognised_one_and_none_turns_it_off() -> Non
     assert not found(late, ())
     assert not found(late, chosen("vscode"))
     assert [finding.code for finding in found(late, chosen("vscode,cursor"))] == ["HOST302"]
+    assert len(found(late, chosen("codex,cursor"))) == 2
 
 
 def test_a_plain_tool_has_no_finding_on_any_host() -> None:

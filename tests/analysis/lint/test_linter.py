@@ -136,6 +136,21 @@ def test_once_is_once_per_side() -> None:
     assert codes(exchanges % (2, 2) + exchanges % (3, 3) + exchanges % (4, 4)) == ["ENV112"]
 
 
+def test_an_undeclared_notification_is_reported_once_for_each_method() -> None:
+    logged = '< {"method":"notifications/message","params":{"level":"info","data":"a"}}\n'
+
+    found = codes(
+        '@ server={"tools":{}}\n' + 2 * logged + 2 * '< {"method":"notifications/tools/list_changed"}\n'
+    )
+    assert found.count("LIFE107") == 2
+
+
+def test_a_tool_whose_name_is_not_a_text_is_reported() -> None:
+    listed = '> {"id":2,"method":"tools/list"}\n< {"id":2,"result":{"tools":[{"name":[],"inputSchema":{"type":"object"}}]}}'
+
+    assert "DATA103" in codes(listed)
+
+
 def test_a_stored_session_and_a_streaming_session_have_the_same_findings() -> None:
     for path in sorted(RECORDINGS.glob("*.jsonl")):
         recording = Recording(path)

@@ -297,7 +297,10 @@ def _text_size(event: LintEvent) -> int:
     on=EventKind.RESULT,
     about="tools/call",
     beyond_text=True,
-    valid=_result("cursor-vscode", '{"type":"text","text":"1"}'),
+    valid=(
+        _result("cursor-vscode", '{"type":"text","text":"1"}'),
+        _result("gemini-cli-mcp-client", '{"type":"text","text":"1"}],"structuredContent":{"a":1},"b":['),
+    ),
     invalid=_result("cursor-vscode", '{"type":"resource","resource":{"uri":"file:///a","text":"1"}}').replace(
         '"capabilities":{"tools"', '"capabilities":{"resources":{},"tools"'
     ),
@@ -305,7 +308,7 @@ def _text_size(event: LintEvent) -> int:
 def not_shown(event: LintEvent) -> Iterator[Report]:
     """Return the same as text beside it."""
     types = {str(block.get("type")) for block in event.listed("content")}
-    types |= {"structuredContent"} if "structuredContent" in event.result else set()
+    types |= {"structuredContent"} if "structuredContent" in event.result and "text" not in types else set()
     for host in event.state.hosts:
         for limit in host.of("content"):
             for word in limit.words:
@@ -336,19 +339,24 @@ def timeout(event: LintEvent) -> Iterator[Report]:
                     )
 
 
+class _Ignored(set[tuple[str, str]]):
+    """Hosts and methods that are already reported."""
+
+
 @hosts.warning(
     "HOST302",
     "notification that the host ignores",
     on=EventKind.NOTIFICATION,
     valid=_tools("claude-ai", ("a", _OBJECT)),
     invalid=_tools("cursor-vscode", ("a", _OBJECT)) + '< {"method":"notifications/tools/list_changed"}',
-    once=True,
 )
 def ignored(event: LintEvent) -> Iterator[Report]:
     """The model keeps the old list until the user reconnects the server. Do not let a tool depend on a changed list."""
+    reported = event.state.memory(_Ignored)
     for host in event.state.hosts:
         for limit in host.of("notification"):
-            if event.method in limit.words:
+            if event.method in limit.words and (host.title, event.method) not in reported:
+                reported.add((host.title, event.method))
                 yield _report(host, limit, f"ignores {event.method}")
 
 
@@ -357,13 +365,20 @@ def ignored(event: LintEvent) -> Iterator[Report]:
     "revision that the host refuses",
     on=EventKind.RESULT,
     about="initialize",
-    valid=_HELLO % ("claude-code", ""),
-    invalid=(_HELLO % ("gemini-cli-mcp-client", "")).replace("2025-06-18", "2025-11-25"),
+    valid=(
+        _HELLO % ("claude-code", ""),
+        (_HELLO % ("gemini-cli-mcp-client", "")).replace("2025-06-18", "2025-11-25"),
+    ),
+    invalid=(_HELLO % ("gemini-cli-mcp-client", "")).replace(
+        '"result":{"protocolVersion":"2025-06-18"', '"result":{"protocolVersion":"2025-11-25"'
+    ),
 )
 def refused(event: LintEvent) -> Iterator[Report]:
     """The host disconnects. Respond with the revision that it requested, if the server knows it."""
-    answered = event.result.get("protocolVersion")
+    answered, requested = event.result.get("protocolVersion"), event.request.params
+    offered = requested.get("protocolVersion") if isinstance(requested, dict) else None
     for host in event.state.hosts:
         for limit in host.of("revision"):
-            if isinstance(answered, str) and answered not in limit.words:
+            # A client that is not this host may have requested a revision that the host never does.
+            if isinstance(answered, str) and answered not in limit.words and offered in limit.words:
                 yield _report(host, limit, f"refuses the revision {answered[:40]}", answered)

@@ -146,6 +146,10 @@ def undeclared(event: LintEvent) -> Iterable[Report]:
     return [Report(f"{event.method}, but the {other(event.side)} did not declare {needs}")]
 
 
+class _Undeclared(set[str]):
+    """Methods of notifications that are already reported."""
+
+
 @declared.error(
     "LIFE107",
     "notification for an undeclared capability",
@@ -156,17 +160,19 @@ def undeclared(event: LintEvent) -> Iterable[Report]:
         '> {"method":"notifications/roots/list_changed"}',
     ),
     invalid=(
-        INITIALIZED + '< {"method":"notifications/tools/list_changed"}',
+        INITIALIZED + '< {"method":"notifications/tools/list_changed"}\n' * 2,
         INITIALIZED + '> {"method":"notifications/roots/list_changed"}',
     ),
 )
 def unannounced(event: LintEvent) -> Iterator[Report]:
     """A server must declare `listChanged`, `subscribe` or `logging`, and a client `roots.listChanged`, before it sends
-    the matching notifications. Otherwise the other side may ignore them.
+    the matching notifications. Otherwise the other side may ignore them. Reported once for each method.
     """
     declared = _client_capabilities(event) if event.side == CLIENT else event.capabilities
     path = _DECLARED[event.method]
-    if declared is not None and not has_capability(declared, ".".join(path)):
+    reported = event.state.memory(_Undeclared)
+    if declared is not None and not has_capability(declared, ".".join(path)) and event.method not in reported:
+        reported.add(event.method)
         yield Report(f"{event.method}, but the {event.side} did not declare {'.'.join(path)}")
 
 

@@ -290,7 +290,7 @@ def _foreign(event: LintEvent) -> Iterator[Report]:
     if event.method != "tools/list":
         return
     tools = event.listed("tools")
-    own = {tool.get("name") for tool in tools} | event.state.tools.keys()
+    own = {str(tool.get("name")) for tool in tools} | event.state.tools.keys()
     for tool in tools:
         description = tool.get("description")
         schema = tool.get("inputSchema")

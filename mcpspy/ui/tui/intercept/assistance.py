@@ -170,7 +170,7 @@ class Assistance:
             return [f"params/name: the server has not listed {name!r}"] if is_new else []
         value = value_at(loads(text.encode("utf-8", "surrogatepass")), ARGUMENTS)
         found = self._schemas.check(schema).breaches({} if value is ABSENT else value)
-        return [f"arguments{each.removeprefix('(itself)')}" for each in found]
+        return [f"arguments{'' if each[:1] == '/' else ': '}{each}" for each in found]
 
     def completions(self, text: str, place: Place) -> list[str]:
         """Return the names or values that fit at a place, as JSON texts."""
