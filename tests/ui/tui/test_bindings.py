@@ -11,7 +11,7 @@ import pytest
 from textual.binding import Binding
 
 from mcpspy.ui.tui.bindings import SESSION_KEYS
-from mcpspy.ui.tui.session import message_list
+from mcpspy.ui.tui.session import row_filter
 from tests.ui.conftest import CONVERSATION, Said
 
 Make = Callable[..., Path]
@@ -167,7 +167,7 @@ async def test_s_cycles_the_sort_order_and_shift_s_reverses_it(opened: Any, make
 async def test_too_many_rows_are_not_sorted(
     opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(message_list, "MOST_SORTED", 5)
+    monkeypatch.setattr(row_filter, "MOST_SORTED", 5)
     async with opened(make_recording(CALLS), size=(160, 30)) as screen:
         await screen.shows("ended: exit 0")
         await screen.press("s")
