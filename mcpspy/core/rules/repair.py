@@ -1,4 +1,4 @@
-"""Repair of the tools that a server lists, so that hosts accept them: names, and schemas whose root is not plain.
+"""Repair of the tools that a server lists, so that hosts accept them: their names and schemas.
 
 A repair changes no call: a flattened schema allows the same arguments, and a shortened name is replaced in each call
 by the original. docs/host-limits.md lists the hosts that need it.
