@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from msgspec.structs import replace
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
@@ -176,7 +177,7 @@ class DiffScreen(DismissibleScreen[int | None]):
     def action_reload(self) -> None:
         self._compared, self._trouble, self._counts = None, [], []
         self._list.titles = self._pair.titles
-        self.run_worker(self._compare(), group="compare", exclusive=True)
+        self._compare()
         self._fill()
 
     def action_copy(self) -> None:
@@ -195,6 +196,8 @@ class DiffScreen(DismissibleScreen[int | None]):
             self.app.copy_to_clipboard(text)
             self._flash_message(f"copied {size:,} bytes")
 
+    # Not run_worker(self._compare()): a coroutine whose screen is closed before it starts is never awaited.
+    @work(group="compare", exclusive=True)
     async def _compare(self) -> None:
         try:
             self._compared = compared = await self._pair.compare(self._options)
