@@ -202,8 +202,8 @@ class Bridge:
     def _handle_failure(self, event: ExchangeRefused | ExchangeLost) -> None:
         why = event.why
         if isinstance(event, ExchangeRefused) and event.status == UNAUTHORIZED and self._oauth is None:
-            has_sent = any(name.lower() == "authorization" for name, _ in self._address.headers)
-            why += "; the Authorization header was refused" if has_sent else f"; {SIGN_IN_ADVICE}"
+            is_refused = self._address.has_authorization
+            why += "; the Authorization header was refused" if is_refused else f"; {SIGN_IN_ADVICE}"
         if event.request == INITIALIZE_ID:
             self._end_handshake(why)
             return
@@ -286,9 +286,9 @@ async def _serve(options: BridgeOptions) -> int:
     def update_flow() -> None:
         bridge.pause(is_full=output.waiting > MAX_QUEUED)
 
-    has_token = any(name.lower() == "authorization" for name, _ in options.address.headers)
-    signs_in = options.oauth is not None and not has_token and is_installed()
-    oauth = OAuthClient(options.address, options.oauth) if options.oauth is not None and signs_in else None
+    oauth = None
+    if options.oauth is not None and not options.address.has_authorization and is_installed():
+        oauth = OAuthClient(options.address, options.oauth)
     bridge = Bridge(options.address, recorder, write, oauth)
     backlog = Backlog(MAX_QUEUED)
 

@@ -42,8 +42,10 @@ def flat_schema(schema: Any) -> dict[str, Any] | None:
     if ("type" in schema and not parts) or not isinstance(parts, list) or (parts and _FIXED & schema.keys()):
         return None
     flat = {"type": "object", **{name: value for name, value in schema.items() if name != "allOf"}}
+    if parts and not _has_plain_members(flat):
+        return None
     for part in parts:
-        if not isinstance(part, dict) or not part.keys() <= _MERGED or part.get("type", "object") != "object":
+        if not isinstance(part, dict) or not part.keys() <= _MERGED or not _has_plain_members(part):
             return None
         properties, required = dict(flat.get("properties", {})), list(flat.get("required", []))
         for name, value in part.get("properties", {}).items():
@@ -53,6 +55,17 @@ def flat_schema(schema: Any) -> dict[str, Any] | None:
         flat["required"] = list(dict.fromkeys([*required, *part.get("required", [])]))
         flat |= {name: part[name] for name in ("title", "description") if name in part and name not in flat}
     return flat
+
+
+def _has_plain_members(schema: dict[str, Any]) -> bool:
+    """Return whether a schema is of type `object`, with a valid form of `properties` and `required`."""
+    required = schema.get("required", [])
+    return (
+        schema.get("type", "object") == "object"
+        and isinstance(schema.get("properties", {}), dict)
+        and isinstance(required, list)
+        and all(isinstance(name, str) for name in required)
+    )
 
 
 def repairs(

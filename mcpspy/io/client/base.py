@@ -160,6 +160,11 @@ class ServerAddress(NamedTuple):
     """The URL to print, if variables of the command line were filled in."""
 
     @property
+    def has_authorization(self) -> bool:
+        """True if the headers contain Authorization."""
+        return any(name.lower() == "authorization" for name, _ in self.headers)
+
+    @property
     def shown(self) -> str:
         """Return the URL for messages, redacted."""
         return redacted_url(self.typed or self.url)

@@ -202,19 +202,17 @@ class HttpConnection(ServerConnection):
             return exchange
         if oauth.is_expiring:
             await self._renew_token(oauth, oauth.token, "")
-        for _ in range(SIGN_INS):
+        for renewals in range(SIGN_INS + 1):
             token = oauth.token
             bearer = {} if token is None else {"Authorization": f"Bearer {token}"}
             response = await exchange.send_request(self._client, method, url, headers | bearer, data)
             challenge = response.headers.get("WWW-Authenticate", "")
             if response.status != 401 and not (response.status == 403 and "insufficient_scope" in challenge):
                 break
-            if not await self._renew_token(oauth, token, challenge):
+            if renewals == SIGN_INS or not await self._renew_token(oauth, token, challenge):
                 break
             exchange.close(None)
             exchange = self._exchange(exchange.stream)
-        else:
-            await exchange.send_request(self._client, method, url, headers | bearer, data)
         return exchange
 
     async def _renew_token(self, oauth: OAuthClient, refused: str | None, challenge: str) -> bool:

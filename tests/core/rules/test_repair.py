@@ -63,6 +63,12 @@ def test_a_missing_type_is_added() -> None:
         {"allOf": [{"not": {}}]},
         {"allOf": {}},
         {"allOf": [True]},
+        {"allOf": [{"properties": []}]},
+        {"allOf": [{"required": "a"}]},
+        {"allOf": [{"required": [{}]}]},
+        {"allOf": PARTS, "properties": 1},
+        {"allOf": PARTS, "required": None},
+        {"type": ["object"], "allOf": PARTS},
         None,
     ],
 )

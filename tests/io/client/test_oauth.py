@@ -41,6 +41,8 @@ class Authority:
     def __init__(self) -> None:
         self.origin = ""
         self.valid: set[str] = set()
+        self.refused: set[str] = set()
+        """Tokens that the MCP server refuses although they are valid."""
         self.scopes: dict[str, str] = {}
         self.needs = "read"
         self.log: list[tuple[str, dict[str, str]]] = []
@@ -69,7 +71,7 @@ class Authority:
     async def mcp(self, request: web.Request, body: dict[str, Any]) -> web.StreamResponse:
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         challenge = f'Bearer resource_metadata="{self.origin}/.well-known/about", scope="{self.needs}"'
-        if token not in self.valid:
+        if token not in self.valid or token in self.refused:
             return web.json_response(
                 {"error": "invalid_token"}, status=401, headers={"WWW-Authenticate": challenge}
             )
@@ -223,6 +225,16 @@ async def test_a_server_that_refuses_every_token_is_asked_a_few_times(
     refused = await ask(authority, make_client())
     assert (type(refused), refused.status) == (ExchangeRefused, 401)
     assert authority.paths.count("/mcp") == SIGN_INS + 1
+
+
+async def test_a_request_is_sent_with_the_token_of_the_last_sign_in(
+    authority: Authority, make_client: Callable[..., OAuthClient]
+) -> None:
+    await ask(authority, make_client())
+    authority.valid.clear()
+    authority.refused.add("t2")  # That of the refresh token.
+    assert isinstance(await ask(authority, make_client()), ReceivedMessage)
+    assert authority.paths[4:] == ["/mcp", "/token", "/mcp", "/token", "/mcp"]
 
 
 class Empty(set[str]):
