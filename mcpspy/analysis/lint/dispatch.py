@@ -71,7 +71,10 @@ class RuleDispatch:
                 self._tables[key] = rules
         found: list[Finding] = []
         for rule in rules:
-            for report in _merged(rule.check(event)):
+            reports = rule.check(event)
+            if not reports or not (every := list(reports)):  # A generator is true, also if it yields nothing.
+                continue
+            for report in _merged(every) if len(every) > 1 else every:
                 if rule.once:
                     if (rule.code, event.side) in self._reported_once:
                         break
@@ -100,11 +103,10 @@ class RuleDispatch:
         return found
 
 
-def _merged(reports: Iterable[Report]) -> Iterable[Report]:
+def _merged(every: list[Report]) -> Iterable[Report]:
     """Return the reports on one event; those with the same message are one, with their number."""
-    every = list(reports)
-    first = {report.message: report for report in reversed(every)} if len(every) > 1 else {}
-    if len(first) in (0, len(every)):
+    first = {report.message: report for report in reversed(every)}
+    if len(first) == len(every):
         return every
     counts = Counter(report.message for report in every)
     return (

@@ -63,15 +63,16 @@ class _Turns(_Repetition):
     valid="".join(_call(number, "c", f'{{"n":{number % 2}}}') for number in range(3, 19)),
     invalid="".join(_call(number, "c") for number in range(3, 3 + MANY)),
 )
-def repeated(event: LintEvent) -> Iterator[Report]:
+def repeated(event: LintEvent) -> Iterable[Report]:
     """The model calls a tool again and again with the same arguments: it polls, or does not understand the result. Say in
     the result what to do next, or return a task. Reported at the 12th call in a row.
     """
     calls, call = event.state.memory(_Repetition), (event.subject, event.params.get("arguments"))
     calls.count = calls.count + 1 if call == calls.last else 1
     calls.last = call
-    if calls.count == MANY:
-        yield Report(f"{event.subject} called {MANY} times in a row with the same arguments", call[1])
+    if calls.count != MANY:
+        return ()
+    return [Report(f"{event.subject} called {MANY} times in a row with the same arguments", call[1])]
 
 
 @calls.info(
@@ -83,7 +84,7 @@ def repeated(event: LintEvent) -> Iterator[Report]:
     ),
     invalid="".join(_call(number, "ab"[number % 2]) for number in range(3, 3 + MANY)),
 )
-def alternating(event: LintEvent) -> Iterator[Report]:
+def alternating(event: LintEvent) -> Iterable[Report]:
     """The model calls two tools by turns, each with the same arguments every time: the result of each sends it to the other
     one. Say in both results what to do next. Reported at the 12th call.
     """
@@ -91,8 +92,9 @@ def alternating(event: LintEvent) -> Iterator[Report]:
     is_turn = call == turns.before and call[0] != turns.last[0]
     turns.count = turns.count + 1 if is_turn else 2
     turns.before, turns.last = turns.last, call
-    if turns.count == MANY:
-        yield Report(f"{turns.before[0]} and {call[0]} called by turns, {MANY // 2} times each", call[1])
+    if turns.count != MANY:
+        return ()
+    return [Report(f"{turns.before[0]} and {call[0]} called by turns, {MANY // 2} times each", call[1])]
 
 
 @rule.warning(
@@ -393,7 +395,7 @@ def _unused_example(unused: int) -> str:
     valid=_unused_example(1),
     invalid=_unused_example(3),
 )
-def unused(event: LintEvent) -> Iterator[Report]:
+def unused(event: LintEvent) -> Iterable[Report]:
     """In a session of at least 20 calls, most of the listed tools were never called. The host sends every definition to the
     model with each request. List fewer tools, or select them in the host. `mcpspy stats --context` shows what they cost.
     """
@@ -402,13 +404,14 @@ def unused(event: LintEvent) -> Iterator[Report]:
         called.count += 1
         if (name := event.subject) is not None and name in tools:
             called.names.add(name)
-        return
+        return ()
     rest = [name for name in tools if name not in called.names]
-    if called.count >= ENOUGH and 2 * len(rest) > len(tools):
-        names = ", ".join(name[:40] for name in rest[:5]) + (", …" if len(rest) > 5 else "")
-        yield Report(
-            f"{len(rest)} of {len(tools)} tools were never called in {called.count} calls: {names}", ""
-        )
+    if called.count < ENOUGH or 2 * len(rest) <= len(tools):
+        return ()
+    names = ", ".join(name[:40] for name in rest[:5]) + (", …" if len(rest) > 5 else "")
+    return [
+        Report(f"{len(rest)} of {len(tools)} tools were never called in {called.count} calls: {names}", "")
+    ]
 
 
 class _Abandoned:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -98,13 +98,18 @@ def _metas(event: LintEvent) -> list[dict[str, Raw]]:
     ),
     invalid=(_CALL % '"_private":1', _CALL % '"com_example/a":1', _NOW + _CALL % '"traceparent":"abc"'),
 )
-def meta_keys(event: LintEvent) -> Iterator[Report]:
+def meta_keys(event: LintEvent) -> Iterable[Report]:
     """A key is a name that begins and ends with a letter or digit, after an optional prefix: labels with dots and a
     slash, as in `com.example/name`. Names of extensions have the same syntax, with a prefix. `traceparent`,
     `tracestate` and `baggage` have the formats of the W3C (since 2026-07-28).
     """
+    metas = _metas(event)
+    return _wrong_members(event, metas) if metas or event.method == "server/discover" else ()
+
+
+def _wrong_members(event: LintEvent, metas: list[dict[str, Raw]]) -> Iterator[Report]:
     is_modern = (event.revision or "") >= MODERN
-    for members in _metas(event):
+    for members in metas:
         for key in _invalid(tuple(members)):
             yield Report(f"invalid key in _meta: {key[:80]!r}", key)
         for key in _TRACE.keys() & members.keys() if is_modern else ():
@@ -131,13 +136,15 @@ def _extensions(capabilities: Any) -> Iterator[Report]:
     valid=_CALL % '"com.example.mcp/a":1,"io.modelcontextprotocol/related-task":{"taskId":"t"}',
     invalid=_CALL % '"com.mcp.tools/a":1',
 )
-def reserved_keys(event: LintEvent) -> Iterator[Report]:
+def reserved_keys(event: LintEvent) -> Iterable[Report]:
     """Prefixes whose second label is `modelcontextprotocol` or `mcp` are reserved for the specification and official
     extensions, and neither defines this key. Use another domain.
     """
-    for members in _metas(event):
-        for key in _reserved(tuple(members), event.revision):
-            yield Report(f"key in _meta with a reserved prefix: {key[:80]}", key)
+    return [
+        Report(f"key in _meta with a reserved prefix: {key[:80]}", key)
+        for members in _metas(event)
+        for key in _reserved(tuple(members), event.revision)
+    ]
 
 
 @cursor.error(
