@@ -126,7 +126,7 @@ def test_a_session_is_recorded_where_the_options_say(
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (["--", "x", "--upstream"], None),
+        (["--no-record", "--", "x", "--upstream"], None),
         ([], "missing the server (use mcpspy replay RECORDING -- COMMAND, or --upstream URL)"),
         (["--upstream", "ftp://x", "--"], "replay: --upstream ftp://x: not a server URL"),
         (["--upstream", "http://x/", "--", "x"], "COMMAND and --upstream exclude each other"),
