@@ -74,7 +74,7 @@ class RuleDispatch:
             reports = rule.check(event)
             if not reports or not (every := list(reports)):  # A generator is true, also if it yields nothing.
                 continue
-            for report in _merged(every) if len(every) > 1 else every:
+            for report in _merged(every):
                 if rule.once:
                     if (rule.code, event.side) in self._reported_once:
                         break
