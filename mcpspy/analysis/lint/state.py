@@ -212,7 +212,7 @@ class ConversationState(Peers):
     @property
     def is_usual(self) -> bool:
         """True between the handshake and the end."""
-        return self.is_initialized and self.closed_at is None
+        return self.is_negotiated and self.is_initialized and self.closed_at is None
 
 
 class ListedTool(Struct):

@@ -88,10 +88,14 @@ def before_initialize(event: LintEvent) -> Iterator[Report]:
         + '< {"id":1,"method":"ping"}\n> {"id":1,"result":{}}\n'
         + _INITIALIZE_RESULT % _MEMBERS,
     ),
-    invalid=_INITIALIZING
-    + '> {"id":2,"method":"x/list"}\n'
-    + _INITIALIZE_RESULT % _MEMBERS
-    + '\n< {"id":2,"result":{}}',
+    invalid=tuple(
+        _INITIALIZING
+        + initialized
+        + '> {"id":2,"method":"x/list"}\n'
+        + _INITIALIZE_RESULT % _MEMBERS
+        + '\n< {"id":2,"result":{}}'
+        for initialized in ("", '> {"method":"notifications/initialized"}\n')
+    ),
 )
 def during_handshake(event: LintEvent) -> Iterator[Report]:
     """Until `initialize` has its response, a client should send only pings. Until it receives
