@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -33,6 +34,10 @@ def _messages(calls: tuple[tuple[str, dict[str, Any]], ...]) -> list[dict[str, A
 LISTING = {"jsonrpc": "2.0", "id": "tools", "method": "tools/list"}
 
 
+def _line(message: dict[str, Any]) -> bytes:
+    return json.dumps(message).encode() + b"\n"
+
+
 def _text(answer: dict[str, Any]) -> str:
     if "error" in answer:
         return str(answer["error"]["message"])
@@ -40,11 +45,21 @@ def _text(answer: dict[str, Any]) -> str:
 
 
 def call(command: list[str], *calls: tuple[str, dict[str, Any]], listing: bool = False) -> list[str]:
-    """Start a server, call its tools, list them if `listing`, close its stdin; return the texts or errors."""
-    messages = [*_messages(calls), *([LISTING] if listing else [])]
-    lines = b"".join(json.dumps(message).encode() + b"\n" for message in messages)
-    done = subprocess.run(command, input=lines, stdout=subprocess.PIPE, timeout=SECONDS)
-    answers = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
+    """Start a server, call its tools, list them if `listing`, close its stdin; return the texts or errors.
+
+    The calls are sent together, after the response to `initialize`.
+    """
+    initialize, *messages = _messages(calls) + [LISTING] * listing
+    with subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        watchdog = threading.Timer(SECONDS, server.kill)
+        watchdog.start()
+        server.stdin.write(_line(initialize))
+        first = server.stdout.readline()
+        rest, _ = server.communicate(b"".join(map(_line, messages)))
+        watchdog.cancel()
+    answers = {answer["id"]: answer for answer in map(json.loads, (first + rest).splitlines())}
     return [_text(answers[number]) for number in range(1, len(calls) + 1)]
 
 
