@@ -1,4 +1,4 @@
-"""The known causes, in the order in which they are reported: a cause comes before those that it usually brings about.
+"""The known causes, in order: a cause comes before those that it usually brings about.
 
 Signs of a cause are codes of lint rules, texts on stderr, HTTP statuses and error messages.
 """
@@ -59,7 +59,7 @@ CAUSES: dict[str, CauseKind] = {
         ("HTTP502",),
     ),
     "session-lost": CauseKind(
-        "the server no longer knows the session, and the client went on with it",
+        "the server does not know the session any more, and the client continued with it",
         "the client must send initialize again after a 404; keep the server's sessions over restarts, or make it stateless",
         ("HTTP205",),
     ),
@@ -115,7 +115,7 @@ CAUSES: dict[str, CauseKind] = {
     ),
     "schema-dropped": CauseKind(
         "the host does not offer tools of this server to its model",
-        "correct the definition as the evidence says; mcpspy lint --host all checks every host",
+        "correct the definition that the evidence quotes; mcpspy lint --host all checks every host",
         ("HOST101", "HOST102", "HOST106", "HOST107", "DATA201", "DATA202", "DATA103"),
     ),
     "capability-missing": CauseKind(
@@ -139,7 +139,7 @@ CAUSES: dict[str, CauseKind] = {
         ("LIFE108", "LIFE109"),
     ),
     "error-swallowed": CauseKind(
-        "a tool failed, but its result says that it succeeded",
+        "a tool failed, but its result reports a success",
         "set isError: true in the result, or raise an error in the handler",
         ("AGENT103", "DATA306"),
     ),
@@ -148,7 +148,7 @@ CAUSES: dict[str, CauseKind] = {
     ),
     "invalid-result": CauseKind(
         "a response has a form that clients reject",
-        "correct the result as the evidence says",
+        "correct the result that the evidence quotes",
         (
             "DATA102",
             "DATA302",
@@ -210,7 +210,7 @@ START_SIGNS = {
         r"(?i)requires[ -]python|python .{0,20}(?:or (?:newer|later|higher)|is required)|unsupported engine|requires node"
         r"|node(?:\.js)? (?:v?\d+|version).{0,30}(?:required|or (?:newer|later|higher))|the engine \"node\" is incompatible"
         r"|NODE_MODULE_VERSION|ERR_UNKNOWN_BUILTIN_MODULE|UnsupportedClassVersionError|GLIBC_\d|does not satisfy Python"
-        r"|cannot import name '\w+' from '(?:typing|asyncio|enum|collections|tomllib|datetime)|^SyntaxError: "
+        r"|cannot import name '\w+' from '(?:typing|asyncio|enum|collections|tomllib|datetime)"
         r"|No module named '(?:tomllib|distutils|imp|asyncore)'"
     ),
     "module-missing": re.compile(
@@ -221,7 +221,7 @@ START_SIGNS = {
     "configuration-missing": re.compile(
         r"(?i)(?:environment variable|env(?:ironment)? var|api[ _-]?key|token|setting|config\w*).{0,80}"
         r"(?:not set|required|missing|not found|undefined|must be)|(?:missing|required).{0,40}(?:environment variable|api[ _-]?key"
-        r"|token|config\w*)|KeyError: '[A-Z][A-Z0-9_]+'|EADDRINUSE|address already in use"
+        r"|token|config\w*)|KeyError: '[A-Z][A-Z0-9_]+'"
     ),
 }
 """Cause → lines on stderr of a server that did not start. A missing file of the server itself is a missing module."""

@@ -35,6 +35,9 @@ STDERR = 200
 LAST_SECONDS = 2.0
 """Seconds before the end of the server whose lines on stderr explain it."""
 
+PATIENCE = 1.0
+"""Seconds after which a server should have ended that got the end of stdin."""
+
 ACTIONS = ("drop", "error", "respond", "replace", "corrupt", "disconnect", "hold", "timeout")
 """Actions of rules and viewers that a peer notices."""
 
@@ -55,15 +58,17 @@ CONSEQUENCES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(AT_START[:-1], ("start-failed", *_NO_START)),
     "start-failed": _NO_START,
     **dict.fromkeys(
-        ("tls-failure", "upstream-unreachable", "wrong-endpoint", "authorization", "session-lost"),
-        ("http-error", "request-failed", "invalid-result", *_OF_CRASH),
+        ("tls-failure", "upstream-unreachable", "authorization", "session-lost"),
+        ("wrong-endpoint", "http-error", "request-failed", "invalid-result", *_OF_CRASH),
     ),
+    "wrong-endpoint": ("http-error", "request-failed", *_OF_CRASH),
     "version-mismatch": ("http-error", "request-failed", "downgrade", "crash", *_OF_CRASH),
     "mcpspy-rule": ("request-failed", "timeout", "message-cut", "stdout-noise", "http-error", *_OF_CRASH),
     "crash": _OF_CRASH,
-    "message-cut": ("stdout-noise", *_OF_CRASH),
+    "message-cut": ("stdout-noise", "timeout", *_OF_CRASH),
     "stdout-noise": ("protocol-violation",),
     "timeout": ("no-response", "orphaned-process"),
+    "no-response": ("orphaned-process",),
     "http-error": ("request-failed", *_OF_CRASH),
     "capability-missing": ("method-not-found", "request-failed"),
     "unlisted-tool": ("request-failed", "invalid-arguments"),
@@ -77,13 +82,13 @@ OF_REQUEST = ("no-response", "timeout", "crash", "stdout-noise", "message-cut", 
 """Causes, also on later lines, because of which a request has no response."""
 
 
-class Evidence(Struct, frozen=True):
+class EvidenceLine(Struct, frozen=True):
     """A line of the recording that is a sign of a cause."""
 
     line: int
     """Line of its file; the header is line 1. 0 if there is none."""
     text: str
-    """What it says, sanitized; at most `QUOTE` characters."""
+    """The sign, sanitized; at most `QUOTE` characters."""
     part: int = 1
     """Number of the session's file, from 1."""
 
@@ -94,7 +99,7 @@ class Cause(Struct, frozen=True):
     title: str
     detail: str
     """The first sign in words."""
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[EvidenceLine, ...]
     count: int
     """Number of signs, also of those that are not in `evidence`."""
     next_step: str
@@ -110,14 +115,17 @@ class _Signs:
     """The signs found so far, by cause, with what is needed to judge them at the end."""
 
     def __init__(self) -> None:
-        self.found: dict[str, list[Evidence]] = {}
+        self.found: dict[str, list[EvidenceLine]] = {}
         self.messages = self.requests = 0
         self.has_answered = False
         """The server has sent a message."""
         self.stderr: deque[tuple[float, EntryPosition, str]] = deque(maxlen=STDERR)
+        self.last = EntryPosition()
+        """Position of the last note."""
         self.asked: tuple[str, EntryPosition] | None = None
         """The revision that the client asked for."""
-        self.closed_by_client = False
+        self.closed_at: float | None = None
+        """Time at which the client closed the server's stdin."""
         self.places: dict[int, EntryPosition] = {}
         """Number of an exchange without a response → position of its request."""
         self.refused: list[tuple[str, EntryPosition, str]] = []
@@ -149,11 +157,11 @@ class _Signs:
         return tuple(_cause(code, found[code]) for code in CAUSES if code in found and code not in left_out)
 
 
-def _evidence(place: EntryPosition, text: str) -> Evidence:
-    return Evidence(place.line, sanitize(" ".join(text.split()))[:QUOTE], place.part)
+def _evidence(place: EntryPosition, text: str) -> EvidenceLine:
+    return EvidenceLine(place.line, sanitize(" ".join(text.split()))[:QUOTE], place.part)
 
 
-def _cause(code: str, signs: list[Evidence]) -> Cause:
+def _cause(code: str, signs: list[EvidenceLine]) -> Cause:
     kind = CAUSES[code]
     evidence = tuple(dict.fromkeys(signs))
     return Cause(code, kind.title, evidence[0].text, evidence[:SHOWN], len(evidence), kind.next_step)
@@ -166,6 +174,7 @@ class Explainer:
         """`hosts` are the hosts whose limits count; None for those that `clientInfo` names."""
         self._session, self._linter = StreamingSession(header), Linter(header, hosts=hosts)
         self._signs = _Signs()
+        self._is_stdio = header.transport == "stdio"
 
     def add(self, entry: Entry, place: EntryPosition) -> list[int]:
         """Add the next entry; return the numbers of the exchanges to which its messages belong."""
@@ -183,7 +192,8 @@ class Explainer:
         self._session.end()
         for finding in self._linter.end():
             _take_finding(self._signs, finding)
-        _take_end(self._signs, self._session)
+        if self._session.exit is not None and self._is_stdio:
+            _take_exit(self._signs, self._session.exit)
 
     def diagnosis(self, lines: set[int] | None = None) -> Diagnosis:
         """Return the causes: all, or those of the exchange on these lines of the first file."""
@@ -248,7 +258,7 @@ def _take_failure(signs: _Signs, what: Result | Failure, exchange: Exchange, pla
     method, text = exchange.request.method, what.text
     code = what.code if isinstance(what, Failure) else None
     words = text.lower()
-    if method == "server/discover" and code == -32601:  # The client goes on with initialize.
+    if method == "server/discover" and code == -32601:  # The client continues with initialize.
         return
     if REVISION.search(text) and code is not None:
         cause = "version-mismatch"
@@ -258,7 +268,9 @@ def _take_failure(signs: _Signs, what: Result | Failure, exchange: Exchange, pla
         cause = "timeout"
     elif method == "tools/call" and "tool" in words and ("unknown" in words or "not found" in words):
         cause = "unlisted-tool"
-    elif code == -32602 or (method == "tools/call" and "validation" in words):
+    elif code == -32602 or (
+        method == "tools/call" and ("validation" in words or "invalid arguments" in words)
+    ):
         cause = "invalid-arguments" if method == "tools/call" else "request-failed"
     else:
         cause = "request-failed"
@@ -267,11 +279,18 @@ def _take_failure(signs: _Signs, what: Result | Failure, exchange: Exchange, pla
 
 
 def _take_note(signs: _Signs, note: Note, place: EntryPosition) -> None:
-    fields = note.fields
+    fields, signs.last = note.fields, place
     if note.kind == "stderr":
         signs.stderr.append((note.at, place, note.text))
     elif note.kind == "eof" and fields.get("from") == CLIENT:
-        signs.closed_by_client = True
+        signs.closed_at = note.at
+    elif note.kind == "signal" and signs.closed_at is not None and note.at - signs.closed_at > PATIENCE:
+        waited = note.at - signs.closed_at
+        signs.add(
+            "orphaned-process",
+            place,
+            f"the server still ran {waited:.1f} s after its stdin was closed; then {fields.get('signal')}",
+        )
     elif note.kind == "error":
         text = str(fields.get("text", ""))
         is_missing = "No such file" in text or "not found" in text.lower()
@@ -317,42 +336,39 @@ def _take_finding(signs: _Signs, finding: Finding) -> None:
         if finding.severity is not Severity.ERROR:
             return
         cause = "protocol-violation"
-    if finding.code == "LIFE404" and signs.closed_by_client:  # It ended because the client wanted it to.
+    if finding.code == "LIFE404" and signs.closed_at is not None:  # It ended because the client wanted it to.
         return
     quote = f" | {finding.excerpt}" if finding.excerpt else ""
     signs.add(cause, finding.place, f"{finding.code} {finding.message}{quote}")
 
 
-def _take_end(signs: _Signs, session: StreamingSession) -> None:
+def _take_exit(signs: _Signs, note: Note) -> None:
     """Add the signs of the end: a server that did not start, or the last lines on stderr before a crash."""
-    if session.exit is None:
-        return
-    code, signal = (session.exit.fields.get(name) for name in ("code", "signal"))
-    last = [each for each in signs.stderr if each[0] >= session.exit.at - LAST_SECONDS and each[2].strip()]
+    code, signal = (note.fields.get(name) for name in ("code", "signal"))
+    last = [each for each in signs.stderr if each[0] >= note.at - LAST_SECONDS and each[2].strip()]
     if signs.has_answered:
+        if signal is not None and signs.closed_at is None:
+            signs.add("crash", signs.last, f"the server was ended by {signal}")
         if "crash" in signs.found:
             for _, place, text in last[-3:]:
                 signs.add("crash", place, f"stderr: {text}")
         return
-    if not signs.requests and code == 0:
-        return  # Nobody asked.
+    if code == 0 and not signs.requests:
+        return  # There was no request.
+    if signs.closed_at is not None and (code == 0 or signal is not None):
+        return  # The client ended it before a response.
     if any(cause in signs.found for cause in AT_START if cause != "start-failed"):
         return
     for cause, pattern in START_SIGNS.items():
-        for _, place, text in signs.stderr:
-            if pattern.search(text):
+        if found := [each for each in signs.stderr if pattern.search(each[2])]:
+            for _, place, text in found:
                 signs.add(cause, place, f"stderr: {text}")
-        if cause in signs.found:
-            break
-    else:
-        ended = f"exit code {code}" if signal is None else f"killed by {signal}"
-        cause = {NOT_FOUND: "command-not-found", NOT_EXECUTABLE: "permission-denied"}.get(
-            code, "start-failed"
-        )
-        place = last[-1][1] if last else EntryPosition()
-        signs.add(cause, place, ended)
-        for _, at, text in last[-3:]:
-            signs.add(cause, at, f"stderr: {text}")
+            return
+    by_code: dict[object, str] = {NOT_FOUND: "command-not-found", NOT_EXECUTABLE: "permission-denied"}
+    cause = by_code.get(code, "start-failed")
+    signs.add(cause, signs.last, f"exit code {code}" if signal is None else f"ended by {signal}")
+    for _, place, text in last[-3:]:
+        signs.add(cause, place, f"stderr: {text}")
 
 
 def _about(exchange: Exchange) -> str:

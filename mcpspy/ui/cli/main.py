@@ -275,7 +275,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ls": ("mcpspy.ui.cli.ls", "list recorded sessions"),
     "show": ("mcpspy.ui.cli.show", "print a session, one message per line"),
     "stats": ("mcpspy.ui.cli.stats", "print counts, latency, sizes and concurrency"),
-    "explain": ("mcpspy.ui.cli.explain", "say what went wrong in a session, and what to try next"),
+    "explain": ("mcpspy.ui.cli.explain", "name the causes of a failure, and what to try next"),
     "lint": ("mcpspy.ui.cli.lint", "check sessions for protocol violations"),
     "check": ("mcpspy.ui.cli.check", "check which tools a session calls, how often, and for how long"),
     "diff": ("mcpspy.ui.cli.diff", "compare two sessions and rate each change"),

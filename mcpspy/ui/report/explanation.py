@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.explain import Diagnosis, Evidence, Explainer
+from mcpspy.analysis.explain import Diagnosis, EvidenceLine, Explainer
 from mcpspy.analysis.lint import EntryPosition
 from mcpspy.analysis.lint.host_profiles import HostProfile
 from mcpspy.core.recording.decode import read_entry
@@ -74,7 +74,7 @@ def explanation_lines(diagnosis: Diagnosis, width: int) -> Iterator[tuple[str, s
             yield f"   {text}", rows.QUIET
 
 
-def _where(evidence: Evidence) -> str:
+def _where(evidence: EvidenceLine) -> str:
     if not evidence.line:
         return ""
     return (

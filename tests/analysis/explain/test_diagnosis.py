@@ -1,0 +1,83 @@
+"""The rank of causes, and the consequences that they leave out, in sessions of a few lines."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mcpspy.analysis.explain import CAUSES, Diagnosis, Explainer
+from mcpspy.analysis.explain.causes import BY_RULE, START_SIGNS
+from mcpspy.analysis.explain.diagnosis import CONSEQUENCES, SHOWN
+from mcpspy.analysis.lint import RULES, EntryPosition
+from mcpspy.core.recording.decode import Header, read_entry
+
+HEADER = Header(
+    mcpspy=1, id="0", started="2026-01-01T00:00:00.000Z", transport="stdio", command=["server"], name="server"
+)
+
+
+def explained(*entries: dict[str, Any]) -> Diagnosis:
+    """Return the diagnosis of a session with these lines, 0.1 s apart."""
+    explainer = Explainer(HEADER)
+    for number, entry in enumerate(entries, 2):
+        line = json.dumps({"t": number / 10, **entry}, separators=(",", ":")).encode()
+        explainer.add(read_entry(line), EntryPosition(number))
+    explainer.end()
+    return explainer.diagnosis()
+
+
+def call(number: int) -> dict[str, Any]:
+    params = {"name": "a", "arguments": {}}
+    return {
+        "from": "client",
+        "msg": {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params},
+    }
+
+
+def failed(number: int, text: str) -> dict[str, Any]:
+    result = {"content": [{"type": "text", "text": text}], "isError": True}
+    return {"from": "server", "msg": {"jsonrpc": "2.0", "id": number, "result": result}}
+
+
+def codes(diagnosis: Diagnosis) -> list[str]:
+    return [cause.code for cause in diagnosis.causes]
+
+
+def test_every_rule_that_is_a_sign_exists() -> None:
+    assert BY_RULE.keys() <= {rule.code for rule in RULES}
+
+
+def test_tables_name_known_causes() -> None:
+    assert START_SIGNS.keys() <= CAUSES.keys()
+    assert CONSEQUENCES.keys() | {each for every in CONSEQUENCES.values() for each in every} <= CAUSES.keys()
+
+
+def test_a_server_that_did_not_start_explains_the_request_without_a_response() -> None:
+    diagnosis = explained(
+        call(1),
+        {"note": "stderr", "text": "ModuleNotFoundError: No module named 'x'"},
+        {"note": "exit", "code": 1, "signal": None},
+    )
+    assert codes(diagnosis) == ["module-missing"]
+    assert diagnosis.causes[0].evidence[0].line == 3
+
+
+def test_evidence_is_bounded_and_counted() -> None:
+    entries = [each for number in range(1, 20) for each in (call(number), failed(number, f"no {number}"))]
+    (cause,) = (each for each in explained(*entries).causes if each.code == "request-failed")
+    assert len(cause.evidence) == SHOWN
+    assert cause.count == 19
+
+
+def test_evidence_has_no_control_characters_and_is_short() -> None:
+    (cause,) = (
+        each
+        for each in explained(call(1), failed(1, "\x1b[31m" + "x" * 5000)).causes
+        if each.code == "request-failed"
+    )
+    assert "\x1b" not in cause.detail
+    assert len(cause.detail) <= 200
+
+
+def test_a_session_without_messages_has_no_cause() -> None:
+    assert explained({"note": "exit", "code": 0, "signal": None}).causes == ()

@@ -1,0 +1,59 @@
+"""`explain` on recordings of servers with one fault each, of real clients, and on healthy sessions."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcpspy.analysis.explain import CAUSES
+from mcpspy.errors import UsageError
+from mcpspy.ui.report.explanation import explain, explanation_lines
+from recordings import make
+from tests.ui.report.faults.record import FAULTS, HERE
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_seeded_fault_is_the_first_cause(name: str) -> None:
+    diagnosis = explain(HERE / f"{name}.jsonl")
+    assert [cause.code for cause in diagnosis.causes] == [FAULTS[name].cause]
+    (cause,) = diagnosis.causes
+    assert cause.evidence
+    assert cause.next_step == CAUSES[cause.code].next_step
+
+
+@pytest.mark.parametrize(
+    "name", ["everything-ts-auto", "everything-ts-auto-2", "peer-ts-auto", "memory-inspector-auto"]
+)
+def test_a_healthy_session_has_no_cause(name: str) -> None:
+    diagnosis = explain(make.HERE / f"{name}.jsonl")
+    assert diagnosis.causes == ()
+    assert diagnosis.summary.startswith("nothing wrong found")
+
+
+def test_a_line_is_explained_with_the_other_lines_of_its_exchange() -> None:
+    path = make.HERE / "everything-sdk-legacy.jsonl"
+    for line in (73, 74):  # A call of a tool that does not exist, and its response.
+        (cause,) = explain(path, line=line).causes
+        assert cause.code == "unlisted-tool"
+        assert {evidence.line for evidence in cause.evidence} == {73, 74}
+    assert explain(path, line=4).causes == ()
+
+
+def test_a_request_without_a_response_is_explained_by_the_crash_after_it() -> None:
+    path = HERE / "exit-in-call.jsonl"
+    call = next(
+        number for number, line in enumerate(path.read_bytes().splitlines(), 1) if b'"tools/call"' in line
+    )
+    assert [cause.code for cause in explain(path, line=call).causes] == ["crash"]
+
+
+def test_a_line_that_does_not_exist_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="line 999"):
+        explain(HERE / "crash.jsonl", line=999)
+
+
+def test_the_text_names_the_cause_its_lines_and_the_next_step() -> None:
+    lines = [text for text, _ in explanation_lines(explain(HERE / "noise.jsonl"), 80)]
+    assert lines[0] == "1. the server writes text to stdout that is not a message (stdout-noise)"
+    assert any("Server listening on stdio" in line for line in lines)
+    assert any(line.startswith("   next: write logs to stderr") for line in lines)
+    assert max(map(len, lines[-2:])) <= 80
