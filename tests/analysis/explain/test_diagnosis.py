@@ -80,4 +80,6 @@ def test_evidence_has_no_control_characters_and_is_short() -> None:
 
 
 def test_a_session_without_messages_has_no_cause() -> None:
-    assert explained({"note": "exit", "code": 0, "signal": None}).causes == ()
+    assert (
+        explained({"note": "eof", "from": "client"}, {"note": "exit", "code": 0, "signal": None}).causes == ()
+    )
