@@ -201,22 +201,14 @@ asyncio.run(main(*map(json.loads, sys.argv[1:])))
 
 async def test_an_agent_sends_into_a_live_session_and_replays_it(tmp_path: Path, runtime: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "MCPSPY_DIR": str(tmp_path / "sessions")}
-    peer = [
-        str(make.PEERS / "venv" / "bin" / "python"),
-        str(make.CLIENTS.parent / "servers" / "sdk_server.py"),
-    ]
+    peer = [sys.executable, "-m", "mcpspy.ui.demo.weather"]
     hello = {
         "protocolVersion": "2025-11-25",
         "capabilities": {},
         "clientInfo": {"name": "host", "version": "1"},
     }
     begin = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}
-    call = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "tools/call",
-        "params": {"name": "echo", "arguments": {"text": "a"}},
-    }
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "stations"}}
     host = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "mcpspy", "run", "--name", "peer", "--", *peer),
         env=environment,
@@ -228,24 +220,17 @@ async def test_an_agent_sends_into_a_live_session_and_replays_it(tmp_path: Path,
     assert host.stdout is not None
     async with asyncio.timeout(90):
         host.stdin.write(b"".join(json.dumps(each).encode() + b"\n" for each in (begin, call)))
-        for _ in range(2):
-            await host.stdout.readline()
+        while b'"id":1' not in await host.stdout.readline():
+            pass
         allowed = ["--allow-send", "peer", "--allow-replay", " ".join(peer)]
         calls = [
-            (
-                "send",
-                {
-                    "session": "peer",
-                    "method": "tools/call",
-                    "params": {"name": "echo", "arguments": {"text": "hi"}},
-                },
-            ),
-            ("wait_for", {"filter": "tool:echo", "session": "peer", "after": 1}),
+            ("send", {"session": "peer", "method": "tools/list"}),
+            ("wait_for", {"filter": "tool:stations", "session": "peer", "after": 1}),
             ("replay", {"session": "peer"}),
         ]
         agent = await asyncio.create_subprocess_exec(
             *(
-                peer[0],
+                str(make.PEERS / "venv" / "bin" / "python"),
                 "-c",
                 CALLER,
                 json.dumps([PYTHON, "-m", "mcpspy", "mcp", *allowed]),
@@ -260,7 +245,7 @@ async def test_an_agent_sends_into_a_live_session_and_replays_it(tmp_path: Path,
     sent, waited, replayed = [json.loads(line) for line in out.splitlines()]
 
     assert (sent[0], sent[1]["ok"]) == (False, True)
-    assert '"text":"hi"' in sent[1]["recorded"]
+    assert '"name":"forecast"' in sent[1]["recorded"]
     assert waited[1]["matched"]
     assert waited[1]["live"]
     assert (replayed[0], replayed[1]["same"]) == (False, True)

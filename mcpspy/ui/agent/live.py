@@ -97,7 +97,7 @@ class SendFacts(Struct):
 
 
 async def wait_for(store: SessionStore, arguments: WaitArguments) -> AgentAnswer:
-    """Return the first matching message of a live session, which may begin while this waits."""
+    """Wait until a live session has a message that matches a filter. The session may begin meanwhile."""
     query = read_filter(arguments.filter)
     path: Path | None = None
     line, is_matched = 0, False
@@ -169,7 +169,7 @@ async def _live(store: SessionStore, name: str) -> tuple[Path, bool]:
 async def replay(
     store: SessionStore, permissions: AgentPermissions, arguments: ReplayArguments
 ) -> AgentAnswer:
-    """Send the requests of a recorded client to an allowed server, and compare."""
+    """Send the recorded requests of a client to a live server, and compare the responses."""
     server = arguments.server or (permissions.replay[0] if len(permissions.replay) == 1 else "")
     if server not in permissions.replay:
         allowed = " or ".join(map(repr, permissions.replay)) or "none"
@@ -218,7 +218,7 @@ def _value(side: dict[str, Any] | None) -> Any:
 
 
 async def send(store: SessionStore, permissions: AgentPermissions, arguments: SendArguments) -> AgentAnswer:
-    """Send a request into an allowed live session, and return the response."""
+    """Send a request to the server of a live session, and return the response."""
     header = Recording(store.path(arguments.session)).header
     if not {ALL, header.name, header.id} & {*permissions.send}:
         raise UsageError(

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -51,124 +52,74 @@ LISTED = 50
 
 
 class AgentTool(NamedTuple):
-    """A tool: `run` takes the parsed arguments; one that blocks runs in a thread."""
+    """A tool: its name and its description are those of a function."""
 
-    name: str
-    title: str
-    about: str
+    function: Callable[..., Any]
     arguments: type[Struct]
     facts: type[Struct]
     run: Callable[[Any], Awaitable[AgentAnswer]]
+    """Takes the parsed arguments."""
     acts: bool = False
     """True if it does more than read recordings."""
+    allowed: Sequence[str] = ()
+    """Servers or sessions that the user allows it for."""
+
+    def described(self) -> types.Tool:
+        title = self.function.__name__.replace("_", " ").capitalize()
+        allowed = f" Allowed: {', '.join(self.allowed)}." if self.acts else ""
+        return types.Tool(
+            name=self.function.__name__,
+            title=title,
+            description=" ".join((self.function.__doc__ or "").split()) + allowed,
+            input_schema=object_schema(self.arguments),
+            output_schema=output_schema(self.facts),
+            annotations=types.ToolAnnotations(
+                title=title,
+                read_only_hint=not self.acts,
+                destructive_hint=self.acts,
+                idempotent_hint=not self.acts,
+                open_world_hint=self.acts,
+            ),
+        )
+
+
+READING: tuple[tuple[Callable[[SessionStore, Any], AgentAnswer], type[Struct], type[Struct]], ...] = (
+    (queries.list_sessions, queries.ListArguments, queries.ListFacts),
+    (queries.find, queries.FindArguments, queries.FindFacts),
+    (queries.read, queries.ReadArguments, queries.ReadFacts),
+    (reports.lint, reports.LintArguments, reports.LintFacts),
+    (reports.stats, reports.StatsArguments, reports.StatsFacts),
+    (reports.diff, reports.DiffArguments, reports.DiffFacts),
+    (reports.export, reports.ExportArguments, reports.ExportFacts),
+)
 
 
 def tools(store: SessionStore, permissions: live.AgentPermissions) -> dict[str, AgentTool]:
     """Return the tools by name; without `replay` and `send` unless the user allows them for something."""
 
-    def reading(run: Callable[[SessionStore, Any], AgentAnswer]) -> Callable[[Any], Awaitable[AgentAnswer]]:
-        def locked(arguments: Any) -> AgentAnswer:
-            with store.lock:
-                return run(store, arguments)
+    def locked(function: Callable[[SessionStore, Any], AgentAnswer], arguments: Any) -> AgentAnswer:
+        with store.lock:
+            return function(store, arguments)
 
-        return lambda arguments: asyncio.to_thread(locked, arguments)
+    async def run_in_thread(
+        function: Callable[[SessionStore, Any], AgentAnswer], arguments: Any
+    ) -> AgentAnswer:
+        return await asyncio.to_thread(locked, function, arguments)
 
     found = [
-        AgentTool(
-            "list_sessions",
-            "List sessions",
-            "List the recorded sessions, the newest first, with state, errors and peers.",
-            queries.ListArguments,
-            queries.ListFacts,
-            reading(queries.list_sessions),
-        ),
-        AgentTool(
-            "find",
-            "Find messages",
-            "Find messages in one, several or all sessions by a filter; without one, all messages. One row per "
-            "exchange: #request→#response, time, direction, method, target, latency, outcome.",
-            queries.FindArguments,
-            queries.FindFacts,
-            reading(queries.find),
-        ),
-        AgentTool(
-            "read",
-            "Read messages",
-            "Read a message, its exchange, or several lines. Long values are shortened, with the JSON pointer to read "
-            "them by.",
-            queries.ReadArguments,
-            queries.ReadFacts,
-            reading(queries.read),
-        ),
-        AgentTool(
-            "lint",
-            "Check the protocol",
-            "Check a session for protocol violations and limits of its host: one entry per rule, with lines and a fix.",
-            reports.LintArguments,
-            reports.LintFacts,
-            reading(reports.lint),
-        ),
-        AgentTool(
-            "stats",
-            "Measure latency and sizes",
-            "Measure a session: counts, errors, latency and sizes by method and tool, the slowest requests, and those "
-            "without a response.",
-            reports.StatsArguments,
-            reports.StatsFacts,
-            reading(reports.stats),
-        ),
-        AgentTool(
-            "diff",
-            "Compare two sessions",
-            "Compare two sessions: changed tools, schemas, results and errors, the most severe first.",
-            reports.DiffArguments,
-            reports.DiffFacts,
-            reading(reports.diff),
-        ),
-        AgentTool(
-            "export",
-            "Export a session",
-            "Return a session, or its matching exchanges, as Markdown, a Mermaid diagram, CSV, JSONL, HAR or OTLP.",
-            reports.ExportArguments,
-            reports.ExportFacts,
-            reading(reports.export),
-        ),
-        AgentTool(
-            "wait_for",
-            "Wait for a message",
-            "Wait until a live session has a message that matches a filter; the session may begin meanwhile.",
-            live.WaitArguments,
-            live.WaitFacts,
-            lambda arguments: live.wait_for(store, arguments),
-        ),
+        AgentTool(function, arguments, facts, partial(run_in_thread, function))
+        for function, arguments, facts in READING
     ]
+    found.append(AgentTool(live.wait_for, live.WaitArguments, live.WaitFacts, partial(live.wait_for, store)))
     if permissions.replay:
+        run = partial(live.replay, store, permissions)
         found.append(
-            AgentTool(
-                "replay",
-                "Replay a session",
-                "Send the recorded requests of a client to a live server, and compare the responses. Allowed servers: "
-                + ", ".join(permissions.replay),
-                live.ReplayArguments,
-                live.ReplayFacts,
-                lambda arguments: live.replay(store, permissions, arguments),
-                acts=True,
-            )
+            AgentTool(live.replay, live.ReplayArguments, live.ReplayFacts, run, True, permissions.replay)
         )
     if permissions.send:
-        found.append(
-            AgentTool(
-                "send",
-                "Send a request",
-                "Send a request to the server of a live session, and return the response. Allowed sessions: "
-                + ", ".join(permissions.send),
-                live.SendArguments,
-                live.SendFacts,
-                lambda arguments: live.send(store, permissions, arguments),
-                acts=True,
-            )
-        )
-    return {tool.name: tool for tool in found}
+        run = partial(live.send, store, permissions)
+        found.append(AgentTool(live.send, live.SendArguments, live.SendFacts, run, True, permissions.send))
+    return {tool.function.__name__: tool for tool in found}
 
 
 NOT_ALLOWED = {
@@ -287,7 +238,7 @@ class AgentServer:
         )
 
     async def _list_tools(self, _context: Any, _params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_described(tool) for tool in self._tools.values()])
+        return types.ListToolsResult(tools=[tool.described() for tool in self._tools.values()])
 
     async def _call_tool(self, _context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         tool = self._tools.get(params.name)
@@ -367,7 +318,7 @@ class AgentServer:
         argument = types.PromptArgument(name="session", description="session name or id (default: last)")
         return types.ListPromptsResult(
             prompts=[
-                types.Prompt(name=name, title=title, arguments=[argument])
+                types.Prompt(name=name, title=title, description=title, arguments=[argument])
                 for name, (title, _) in PROMPTS.items()
             ]
         )
@@ -381,23 +332,6 @@ class AgentServer:
         return types.GetPromptResult(
             description=title, messages=[types.PromptMessage(role="user", content=content)]
         )
-
-
-def _described(tool: AgentTool) -> types.Tool:
-    return types.Tool(
-        name=tool.name,
-        title=tool.title,
-        description=tool.about,
-        input_schema=object_schema(tool.arguments),
-        output_schema=output_schema(tool.facts),
-        annotations=types.ToolAnnotations(
-            title=tool.title,
-            read_only_hint=not tool.acts,
-            destructive_hint=tool.acts,
-            idempotent_hint=not tool.acts,
-            open_world_hint=tool.acts,
-        ),
-    )
 
 
 def _refused(message: str) -> types.CallToolResult:

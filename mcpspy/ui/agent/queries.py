@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import orjson
@@ -100,6 +100,7 @@ class ReadFacts(Struct):
 
 
 def list_sessions(store: SessionStore, arguments: ListArguments) -> AgentAnswer:
+    """List the recorded sessions, the newest first, with state, length, errors, peers and command."""
     catalog = Catalog(store.folder)
     word = arguments.name.lower()
     found = [
@@ -141,6 +142,10 @@ def list_sessions(store: SessionStore, arguments: ListArguments) -> AgentAnswer:
 
 
 def find(store: SessionStore, arguments: FindArguments) -> AgentAnswer:
+    """Find messages in one, several or all sessions by a filter; without one, all messages.
+
+    One row per exchange: #request→#response, time, direction, method, target, latency, outcome.
+    """
     names = arguments.sessions or ["last"]
     if arguments.after and len(names) > 1:
         raise UsageError("after: only possible with one session", "name one session")
@@ -195,9 +200,7 @@ def matching(session: LoadedSession, query: Query | None, text: str) -> Iterator
 
     Notes about the transport are left out, unless they report a failure or the filter names them.
     """
-    keep = exchange_filter(query, session.session.changes)
-    if query is not None and query.is_relative_to_end:
-        query.end = session.session.last_at
+    keep = kept(session, query)
     names_notes = any(word in text for word in ("http", "note", "sse"))
     for change in session.session.changes:
         what, exchange = change.what, change.exchange
@@ -214,6 +217,13 @@ def matching(session: LoadedSession, query: Query | None, text: str) -> Iterator
             yield change
 
 
+def kept(session: LoadedSession, query: Query | None) -> Callable[[Change], bool]:
+    """Return a test of a session's changes; a filter that counts back does so from its end."""
+    if query is not None and query.is_relative_to_end:
+        query.end = session.session.last_at
+    return exchange_filter(query, session.session.changes)
+
+
 def read_filter(text: str) -> Query | None:
     """Return the parsed filter; None if it is empty. Raise UsageError with the position of the error."""
     try:
@@ -225,6 +235,10 @@ def read_filter(text: str) -> Query | None:
 
 
 def read(store: SessionStore, arguments: ReadArguments) -> AgentAnswer:
+    """Read a message, its exchange, or several lines.
+
+    Long values are shortened, with the JSON pointer to read them by.
+    """
     session = store.load(arguments.session)
     changes = list(session.changes_at(arguments.line, arguments.line + arguments.count - 1))
     if not changes:

@@ -15,11 +15,11 @@ from mcpspy.analysis.stats import StatsCollector
 from mcpspy.analysis.stats.group import GroupKind
 from mcpspy.core.protocol.message import Request
 from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.session.session import Change
 from mcpspy.errors import UsageError
 from mcpspy.ui.agent.answer import BUDGET, AgentAnswer, AnswerBlock, ShownPart, block_text
-from mcpspy.ui.agent.queries import Budget, Filter, Name, Offset, read_filter
+from mcpspy.ui.agent.queries import Budget, Filter, Name, Offset, kept, read_filter
 from mcpspy.ui.agent.sessions import SessionStore
-from mcpspy.ui.filter_items import exchange_filter
 from mcpspy.ui.lint_settings import LintSettings
 from mcpspy.ui.report.diff_text import about, body, change_heading, places
 from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan, counted, visible
@@ -100,6 +100,7 @@ class ExportFacts(Struct):
 
 
 def lint(store: SessionStore, arguments: LintArguments) -> AgentAnswer:
+    """Check a session for protocol violations and limits of its host: one entry per rule, with lines and a fix."""
     session = store.load(arguments.session)
     settings = LintSettings(select=arguments.codes)
     name = session.header.name or session.path.stem
@@ -137,28 +138,28 @@ def lint(store: SessionStore, arguments: LintArguments) -> AgentAnswer:
 
 
 def stats(store: SessionStore, arguments: StatsArguments) -> AgentAnswer:
+    """Measure a session: counts, errors, latency and sizes by method and tool.
+
+    Also lists the slowest requests, and those without a response.
+    """
     session = store.load(arguments.session)
     query = read_filter(arguments.filter)
-    if query is not None and query.is_relative_to_end:
-        query.end = session.session.last_at
+    keep = kept(session, query)
     collector = StatsCollector(session.header, query)
     count_session(session.readable, session.id, collector, is_live=session.is_live)
     totals = [collector.groups.total(side) for side in (CLIENT, SERVER)]
     p50, p95 = totals[0].took.quantiles(0.5, 0.95)
-    blocks = [
-        AnswerBlock(text) for side in (CLIENT, SERVER) for text in _groups(collector, side, arguments.sort)
-    ]
-    keep = exchange_filter(query, session.session.changes)
-    asked = [
-        change for change in session.session.changes if isinstance(change.what, Request) and keep(change)
-    ]
-    answered = [
-        change for change in asked if change.exchange is not None and change.exchange.latency is not None
-    ]
-    answered.sort(key=lambda change: change.exchange.latency or 0.0 if change.exchange else 0.0, reverse=True)
-    blocks += [AnswerBlock(f"slow: {session.row(change)}") for change in answered[:SLOWEST]]
     unanswered = [change for change in session.session.unanswered if keep(change)]
-    blocks += [AnswerBlock(f"no answer: {session.row(change)}") for change in unanswered]
+    slowest = sorted(filter(keep, session.session.changes), key=_latency, reverse=True)[:SLOWEST]
+    blocks = [
+        *(AnswerBlock(f"no answer: {session.row(change)}") for change in unanswered),
+        *(AnswerBlock(f"slow: {session.row(change)}") for change in slowest if _latency(change)),
+        *(
+            AnswerBlock(text)
+            for side in (CLIENT, SERVER)
+            for text in _groups(collector, side, arguments.sort)
+        ),
+    ]
     facts = StatsFacts(
         session.id,
         round(collector.last_at or 0.0, 3),
@@ -179,22 +180,26 @@ def stats(store: SessionStore, arguments: StatsArguments) -> AgentAnswer:
     )
 
 
+def _latency(change: Change) -> float:
+    """Return the latency of an answered request; 0 for other changes."""
+    exchange = change.exchange if isinstance(change.what, Request) else None
+    return 0.0 if exchange is None else exchange.latency or 0.0
+
+
 def _groups(collector: StatsCollector, side: str, sort: str) -> Iterator[str]:
     groups = [group for group in collector.groups.of(side, GroupKind.REQUEST) if group.count]
     for table in methods(groups, sort):
         for row in table:
             errors = f", {row.group.errors} errors" if row.group.errors else ""
             times = row.times
-            took = (
-                f", p50 {span(times.p50)}, p95 {span(times.p95)}, max {span(times.most)}"
-                if times.answers
-                else ""
-            )
+            took = f", p50 {span(times.p50)}, p95 {span(times.p95)}, max" if times.answers > 1 else ","
+            took = f"{took} {span(times.most)}" if times.answers else ""
             size = f", {row.group.back // row.group.count:,} B each"
             yield f"{'  ' * row.depth}{arrow(side)} {row.label}: {row.group.count}{errors}{took}{size}"
 
 
 def diff(store: SessionStore, arguments: DiffArguments) -> AgentAnswer:
+    """Compare two sessions: changed tools, schemas, results and errors, the most severe first."""
     old, new = store.load(arguments.old), store.load(arguments.new)
     try:
         patterns = tuple(map(ignored, arguments.ignore))
@@ -225,12 +230,10 @@ def diff(store: SessionStore, arguments: DiffArguments) -> AgentAnswer:
 
 
 def export(store: SessionStore, arguments: ExportArguments) -> AgentAnswer:
+    """Return a session, or its matching exchanges, as Markdown, a Mermaid diagram, CSV, JSONL, HAR or OTLP."""
     session = store.load(arguments.session)
-    query = read_filter(arguments.filter)
-    if query is not None and query.is_relative_to_end:
-        query.end = session.session.last_at
-    changes = session.session.changes
-    recorded = RecordedSession(session.header, session.header.name, changes, exchange_filter(query, changes))
+    keep = kept(session, read_filter(arguments.filter))
+    recorded = RecordedSession(session.header, session.header.name, session.session.changes, keep)
     text = block_text("".join(FORMATS[arguments.format].exporter()([recorded])))
 
     def more(part: ShownPart) -> str:

@@ -109,6 +109,7 @@ class SessionStore:
         self._allows_unredacted = allows_unredacted
         self._copies: tempfile.TemporaryDirectory[str] | None = None
         self._redactors: dict[Path, Redactor] = {}
+        self._gate: Redactor | None = None
         self._loaded: OrderedDict[Path, tuple[Stamps, LoadedSession]] = OrderedDict()
 
     def close(self) -> None:
@@ -160,10 +161,9 @@ class SessionStore:
         """
         if self._allows_unredacted:
             return text
-        return (
-            new_redactor()
-            .message(text.encode("utf-8", "backslashreplace"))
-            .decode("utf-8", "backslashreplace")
+        self._gate = self._gate or new_redactor()
+        return self._gate.message(text.encode("utf-8", "backslashreplace")).decode(
+            "utf-8", "backslashreplace"
         )
 
     def _readable(self, files: list[Path]) -> Path:
