@@ -182,7 +182,7 @@ def measured(host: Host) -> Json:
             SERVER, "{server}"
         ),
         "control": CONTROL["name"],
-        "outcomes": {probe: list(outcome) for probe, outcome in found.items()},
+        "outcomes": {probe: list(found[probe]) for probe in sorted(found)},
     }
 
 

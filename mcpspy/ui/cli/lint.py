@@ -105,7 +105,7 @@ def main(args: argparse.Namespace) -> int:
     settings = LintSettings(
         args.config, select=args.select, ignore=args.ignore, fail_on=args.fail_on, rules=(*RULES, *own)
     )
-    hosts = _hosts(args.host)
+    hosts = host_profiles(args.host)
     query = query_of(args.filter, allow_unsafe=read_unsafe_regex(args))
     baseline = Baseline(args.baseline, is_updated=args.update_baseline) if args.baseline is not None else None
     checked: dict[str, set[str]] = {}
@@ -186,7 +186,8 @@ def _explain(code: str) -> int:
     return 0
 
 
-def _hosts(words: str | None) -> tuple[HostProfile, ...] | None:
+def host_profiles(words: str | None) -> tuple[HostProfile, ...] | None:
+    """Return the profiles of `--host`; None without it. Raise UsageError."""
     try:
         return chosen(words) if words is not None else None
     except ValueError as error:

@@ -275,6 +275,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ls": ("mcpspy.ui.cli.ls", "list recorded sessions"),
     "show": ("mcpspy.ui.cli.show", "print a session, one message per line"),
     "stats": ("mcpspy.ui.cli.stats", "print counts, latency, sizes and concurrency"),
+    "explain": ("mcpspy.ui.cli.explain", "say what went wrong in a session, and what to try next"),
     "lint": ("mcpspy.ui.cli.lint", "check sessions for protocol violations"),
     "check": ("mcpspy.ui.cli.check", "check which tools a session calls, how often, and for how long"),
     "diff": ("mcpspy.ui.cli.diff", "compare two sessions and rate each change"),
@@ -297,7 +298,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 GROUPS: dict[str, tuple[str, ...]] = {
     "Record": ("run", "http", "exec", "bridge"),
     "Look": ("tui", "ls", "show", "stats"),
-    "Check": ("lint", "check", "diff"),
+    "Check": ("explain", "lint", "check", "diff"),
     "Play": ("replay", "mock", "send", "mcp"),
     "Hosts": ("wrap", "unwrap", "hosts"),
     "Share": ("export", "redact", "import"),

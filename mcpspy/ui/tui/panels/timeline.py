@@ -410,6 +410,8 @@ class TimelineScreen(PanelScreen[int | None]):
         return self._known[1]
 
     def _update_status(self) -> None:
+        if self.timeline.is_replaced:  # Its rows no longer exist; the next look starts over.
+            return
         timeline, window, span = self.timeline, self.window, self.window.span
         right: list[Piece] = [(f"{len(timeline):,} requests", None)]
         below: list[Piece] = []

@@ -144,6 +144,20 @@ async def test_a_replaced_file_restarts_the_timeline(monkeypatch: pytest.MonkeyP
         await shown.shows("tools/call after")
 
 
+async def test_a_key_before_the_timeline_knows_of_the_replaced_file_raises_no_exception(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(panel_screen, "TICK", 60.0)
+    lines = overlapping()
+    async with alone(TimelineScreen(lines.log)) as shown:
+        await shown.shows("3 requests")
+        lines.data.clear()
+        lines.log.begin_again(HEADER)
+        for key in ("G", "z", "Z", "+", "0"):
+            await shown.press(key)
+        await shown.shows("3 requests")
+
+
 async def test_names_of_peers_are_sanitized() -> None:
     lines = Lines()
     lines.call(1, 0.1, name="a\\u001b[31m\\u202e")

@@ -1,0 +1,62 @@
+"""`mcpspy explain`: what went wrong in a session, with evidence and the next step."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import msgspec
+
+from mcpspy.analysis.lint.host_profiles import NAMES
+from mcpspy.core.sanitize import sanitize
+from mcpspy.errors import FINDINGS
+from mcpspy.ui.cli.arguments import session_path
+from mcpspy.ui.cli.lint import host_profiles
+from mcpspy.ui.cli.options import FOLDER, describe, describe_format
+from mcpspy.ui.report.explanation import explain, explanation_lines
+from mcpspy.ui.terminal import Output
+
+EPILOG = """\
+examples:
+  mcpspy explain                    the newest session
+  mcpspy explain weather 12         the request on line 12 of the file, or the response on it
+  mcpspy explain last --format json | jq -r '.causes[0].code'
+
+Prints the causes, the most likely one first, each with the lines of the recording that
+show it and the next thing to try. A cause that another one brings about is left out.
+
+exit codes: 0 nothing wrong found; 1 causes found; 2 usage error or not a recording;
+3 file not readable
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "session",
+        metavar="SESSION",
+        nargs="?",
+        default="last",
+        help="session to explain, - for stdin (default: last)",
+    )
+    parser.add_argument(
+        "line", metavar="LINE", nargs="?", type=int, help="line of the file, as lint prints it"
+    )
+    hosts = f"explain with the limits of these hosts: {', '.join(NAMES)}, all, none (default: the host of the session)"
+    describe(parser, {"--host": ("HOSTS", hosts)})
+    describe_format(parser, "json: one object")
+    describe(parser, FOLDER)
+
+
+def main(args: argparse.Namespace) -> int:
+    path = session_path(args.session, args.dir)
+    diagnosis = explain(path, line=args.line, hosts=host_profiles(args.host))
+    if args.format == "json":
+        sys.stdout.buffer.write(
+            msgspec.json.encode({"session": str(path), **msgspec.to_builtins(diagnosis)}) + b"\n"
+        )
+    else:
+        output = Output()
+        output.line(sanitize(str(path)), None)
+        for line, tone in explanation_lines(diagnosis, output.width):
+            output.line(line, tone)
+    return FINDINGS if diagnosis.causes else 0

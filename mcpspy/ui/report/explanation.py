@@ -1,0 +1,82 @@
+"""Explain a recording, or one line of it, in its current state."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+from mcpspy.analysis import rows
+from mcpspy.analysis.explain import Diagnosis, Evidence, Explainer
+from mcpspy.analysis.lint import EntryPosition
+from mcpspy.analysis.lint.host_profiles import HostProfile
+from mcpspy.core.recording.decode import read_entry
+from mcpspy.errors import UsageError
+from mcpspy.io.recording.reader import Recording, RecordingState
+from mcpspy.io.recording.scan import RecordingScan
+
+WIDTH = 100
+"""Columns of text without a terminal."""
+
+
+def explain(
+    path: Path, *, line: int | None = None, hosts: tuple[HostProfile, ...] | None = None
+) -> Diagnosis:
+    """Return what went wrong in a session, or with the request on a line of its first file (the header is line 1).
+
+    `hosts` are the hosts whose limits count; None for those that `clientInfo` names. Raise UsageError or CannotStart.
+    """
+    recording = Recording(path)
+    is_live = (
+        recording.state is RecordingState.LIVE
+    )  # Before reading: a session that ends meanwhile counts as live.
+    explainer, scan = Explainer(recording.header, hosts), RecordingScan(path)
+    number = parts = 0
+    lines: dict[int, set[int]] = {}
+    wanted: set[int] = set()
+    for block in scan:
+        if len(scan.paths) > parts:
+            parts, number = len(scan.paths), 1
+        for data in block.lines:
+            number += 1
+            exchanges = explainer.add(read_entry(data), EntryPosition(number, parts))
+            if line is not None and parts == 1:
+                for exchange in exchanges:
+                    lines.setdefault(exchange, set()).add(number)
+                wanted |= {*exchanges} if number == line else set()
+    if line is not None and not 1 < line <= number and parts == 1:
+        raise UsageError(
+            f"line {line}: {path.name} has the lines 2 to {number}", "mcpspy lint prints numbers of lines"
+        )
+    if not is_live:
+        explainer.end()
+    return explainer.diagnosis(None if line is None else {line}.union(*(lines[number] for number in wanted)))
+
+
+def explanation_lines(diagnosis: Diagnosis, width: int) -> Iterator[tuple[str, str | None]]:
+    """Yield the lines of a diagnosis, each with its tone."""
+    if not diagnosis.causes:
+        yield diagnosis.summary, rows.OK
+    for number, cause in enumerate(diagnosis.causes, 1):
+        if number > 1:
+            yield "", None
+        yield f"{number}. {cause.title} ({cause.code})", rows.BAD if number == 1 else None
+        for evidence in cause.evidence:
+            yield f"   {_where(evidence)}{evidence.text}", None
+        if cause.count > len(cause.evidence):
+            yield f"   and {cause.count - len(cause.evidence):,} more", rows.QUIET
+        for text in textwrap.wrap(
+            f"next: {cause.next_step}",
+            (width or WIDTH) - 3,
+            subsequent_indent="      ",
+            break_long_words=False,
+        ):
+            yield f"   {text}", rows.QUIET
+
+
+def _where(evidence: Evidence) -> str:
+    if not evidence.line:
+        return ""
+    return (
+        f"line {evidence.line}: " if evidence.part == 1 else f"part {evidence.part}, line {evidence.line}: "
+    )
