@@ -33,6 +33,7 @@ CALLS: tuple[Call, ...] = (
     ("list_sessions", {}, "call"),
     ("find", {"filter": "status:error", "sessions": [SESSION]}, "call"),
     ("read", {"line": 50, "session": SESSION, "exchange": True}, "call"),
+    ("explain", {"session": SESSION}, "call"),
     ("lint", {"session": SESSION}, "call"),
     ("stats", {"session": SESSION}, "call"),
     ("diff", {"old": SESSION, "new": "peer-sdk-modern"}, "call"),
@@ -70,7 +71,7 @@ async def test_the_clients_of_the_sdks_use_it_and_lint_finds_no_error(
     assert recorded.error is None
     exchanges = [each for path in recorded.paths for each in Recording(path).session().exchanges]
     calls = [each for each in exchanges if each.request.method == "tools/call"]
-    assert [each.state for each in calls] == [State.OK] * 7 + [State.TOOL_ERROR]
+    assert [each.state for each in calls] == [State.OK] * 8 + [State.TOOL_ERROR]
     assert {each.request.method for each in exchanges} >= {
         "tools/list",
         "resources/list",

@@ -1,4 +1,4 @@
-"""The tools that judge sessions: `lint`, `stats`, `diff` and `export`."""
+"""The tools that judge sessions: `explain`, `lint`, `stats`, `diff` and `export`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from mcpspy.analysis.diff import ChangeSeverity, DiffOptions, compare
 from mcpspy.analysis.diff.options import ignored
+from mcpspy.analysis.explain import CAUSES
 from mcpspy.analysis.export import FORMATS, RecordedSession
 from mcpspy.analysis.lint import Finding, Severity
 from mcpspy.analysis.stats import StatsCollector
@@ -21,6 +22,7 @@ from mcpspy.ui.agent.answer import BUDGET, AgentAnswer, AnswerBlock, ShownPart, 
 from mcpspy.ui.agent.queries import Budget, Filter, Name, Offset, kept, read_filter
 from mcpspy.ui.agent.sessions import SessionStore
 from mcpspy.ui.lint_settings import LintSettings
+from mcpspy.ui.report import explanation
 from mcpspy.ui.report.diff_text import about, body, change_heading, places
 from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan, counted, visible
 from mcpspy.ui.report.stats_format import arrow, span
@@ -31,6 +33,18 @@ MOST_LINES_OF_A_RULE = 10
 SLOWEST = 5
 WIDE = 160
 """Characters of a value in a diff."""
+
+
+class ExplainArguments(Struct, forbid_unknown_fields=True):
+    session: Name = "last"
+    line: Annotated[int, Meta(ge=2, description="explain the exchange on this line only")] | None = None
+    max_tokens: Budget = BUDGET
+
+
+class ExplainFacts(Struct):
+    session: str
+    causes: Annotated[list[str], Meta(description="codes, the most likely cause first")]
+    lines: Annotated[list[int], Meta(description="lines that show the first cause")]
 
 
 class LintArguments(Struct, forbid_unknown_fields=True):
@@ -97,6 +111,36 @@ class ExportArguments(Struct, forbid_unknown_fields=True):
 class ExportFacts(Struct):
     session: str
     characters: int
+
+
+def explain(store: SessionStore, arguments: ExplainArguments) -> AgentAnswer:
+    """Explain what went wrong in a session, or on a line: ranked causes with evidence and the next step. Begin here."""
+    session = store.load(arguments.session)
+    causes = explanation.explain(session.readable, line=arguments.line).causes
+    blocks = []
+    for number, cause in enumerate(causes, 1):
+        signs = [
+            f"  {f'#{sign.line}' if sign.part == 1 else f'part {sign.part}, line {sign.line}'} {block_text(sign.text)}"
+            for sign in cause.evidence
+        ]
+        kind = CAUSES[cause.code]
+        more = [f"  and {cause.count - len(signs)} more"] if cause.count > len(signs) else []
+        blocks.append(
+            AnswerBlock(
+                "\n".join(
+                    [f"{number}. {kind.title} ({cause.code})", *signs, *more, f"  next: {kind.next_step}"]
+                )
+            )
+        )
+    first = f"most likely: {CAUSES[causes[0].code].title}" if causes else "nothing wrong found"
+    lines = [sign.line for sign in causes[0].evidence if sign.part == 1] if causes else []
+    return AgentAnswer(
+        f"session {session.id}: {counted(len(causes), 'cause')}; {first}",
+        ExplainFacts(session.id, [cause.code for cause in causes], lines),
+        tuple(blocks),
+        more=lambda _: "explain with a line, or a larger max_tokens",
+        sessions=[session.id],
+    )
 
 
 def lint(store: SessionStore, arguments: LintArguments) -> AgentAnswer:

@@ -32,9 +32,9 @@ examples:
   mcpspy mcp --allow-replay 'python weather.py' --allow-send weather
   mcpspy mcp --http 8931                     over HTTP; the token is printed on stderr
 
-An MCP server with the tools list_sessions, find, read, lint, stats, diff, export and wait_for;
-replay and send need the permission of the user. It speaks stdio unless --http is given.
-Secrets are redacted, also in sessions that were recorded with --no-redact; docs/mcp.md
+An MCP server with the tools list_sessions, find, read, explain, lint, stats, diff, export and
+wait_for; replay and send need the permission of the user. It speaks stdio unless --http is
+given. Secrets are redacted, also in sessions that were recorded with --no-redact; docs/mcp.md
 describes the tools, and docs/agents.md what is defended.
 
 Needs the official SDK (extra `agent`): pip install 'mcpspy[agent]'

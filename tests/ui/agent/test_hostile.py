@@ -19,10 +19,12 @@ from mcpspy.ui.agent.answer import AgentAnswer, RenderedAnswer, rendered
 from mcpspy.ui.agent.queries import FindArguments, ListArguments, ReadArguments, find, list_sessions, read
 from mcpspy.ui.agent.reports import (
     DiffArguments,
+    ExplainArguments,
     ExportArguments,
     LintArguments,
     StatsArguments,
     diff,
+    explain,
     export,
     lint,
     stats,
@@ -119,6 +121,7 @@ def hostile(
             yield read(store, ReadArguments(line, path, exchange=True, max_tokens=BUDGET))
         yield read(store, ReadArguments(2, path, count=14, max_tokens=BUDGET))
         yield read(store, ReadArguments(7, path, pointer="/result/content/0/text", max_tokens=BUDGET))
+        yield explain(store, ExplainArguments(path))
         yield lint(store, LintArguments(path))
         yield stats(store, StatsArguments(path))
         yield diff(store, DiffArguments(path, path))

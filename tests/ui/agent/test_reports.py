@@ -11,10 +11,12 @@ from mcpspy.errors import UsageError
 from mcpspy.ui.agent.answer import AgentAnswer, rendered
 from mcpspy.ui.agent.reports import (
     DiffArguments,
+    ExplainArguments,
     ExportArguments,
     LintArguments,
     StatsArguments,
     diff,
+    explain,
     export,
     lint,
     stats,
@@ -33,6 +35,26 @@ def store() -> Iterator[SessionStore]:
 
 def texts(answer: AgentAnswer) -> list[str]:
     return [block.text for block in answer.blocks]
+
+
+def test_explain_ranks_causes_with_lines_and_the_next_step(store: SessionStore) -> None:
+    answer = explain(store, ExplainArguments("everything-sdk-modern"))
+    first = texts(answer)[0].splitlines()
+
+    assert answer.summary.startswith("session 0fc001d6: 3 causes; most likely: ")
+    assert answer.facts.causes[0] == "version-mismatch"  # type: ignore[attr-defined]
+    assert answer.facts.lines[0] == 4  # type: ignore[attr-defined]
+    assert first[0].startswith("1. ")
+    assert first[0].endswith("(version-mismatch)")
+    assert first[1].startswith("  #4 ")
+    assert first[-1].startswith("  next: ")
+
+
+def test_explain_of_a_session_without_failures_is_one_line(store: SessionStore) -> None:
+    answer = explain(store, ExplainArguments("peer-ts-auto"))
+
+    assert answer.summary.endswith(": 0 causes; nothing wrong found")
+    assert texts(answer) == []
 
 
 def test_lint_has_one_entry_per_rule_with_lines_and_a_fix(store: SessionStore) -> None:
