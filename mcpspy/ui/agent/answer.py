@@ -144,7 +144,7 @@ def rendered(answer: AgentAnswer, budget: int, gate: Callable[[str], str]) -> Re
 
 
 def _fitting(blocks: Iterable[AnswerBlock], total: int, room: int) -> tuple[list[AnswerBlock], bool]:
-    """Return the first blocks that fit into the room, and whether the last one is cut, which only a first one is."""
+    """Return the first blocks that fit into the room, and whether a first one is cut because it does not."""
     shown: list[AnswerBlock] = []
     for number, block in enumerate(blocks, 1):
         room_here = room if number == total else room - HINT

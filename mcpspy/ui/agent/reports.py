@@ -114,7 +114,10 @@ class ExportFacts(Struct):
 
 
 def explain(store: SessionStore, arguments: ExplainArguments) -> AgentAnswer:
-    """Explain what went wrong in a session, or on a line: ranked causes with evidence and the next step. Begin here."""
+    """Explain what went wrong in a session, or on a line. Begin here.
+
+    Returns ranked causes, each with the lines that show it and the next step.
+    """
     session = store.load(arguments.session)
     causes = explanation.explain(session.readable, line=arguments.line).causes
     blocks = []
@@ -144,7 +147,10 @@ def explain(store: SessionStore, arguments: ExplainArguments) -> AgentAnswer:
 
 
 def lint(store: SessionStore, arguments: LintArguments) -> AgentAnswer:
-    """Check a session for protocol violations and limits of its host: one entry per rule, with lines and a fix."""
+    """Check a session for protocol violations and limits of its host.
+
+    One entry per rule, with lines and a fix.
+    """
     session = store.load(arguments.session)
     settings = LintSettings(select=arguments.codes)
     name = session.header.name or session.path.stem
@@ -274,7 +280,7 @@ def diff(store: SessionStore, arguments: DiffArguments) -> AgentAnswer:
 
 
 def export(store: SessionStore, arguments: ExportArguments) -> AgentAnswer:
-    """Return a session, or its matching exchanges, as Markdown, a Mermaid diagram, CSV, JSONL, HAR or OTLP."""
+    """Return a session, or its matching exchanges, as Markdown, Mermaid, CSV, JSONL, HAR or OTLP."""
     session = store.load(arguments.session)
     keep = kept(session, read_filter(arguments.filter))
     recorded = RecordedSession(session.header, session.header.name, session.session.changes, keep)
