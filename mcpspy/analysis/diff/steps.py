@@ -98,7 +98,7 @@ class SessionSteps:
         self._result_lines: dict[int, int] = {}
         """Exchange → line of its response."""
         self._pages: dict[tuple[str, str, str], RequestStep] = {}
-        lines = _lines(session)
+        lines = change_lines(session)
         for change, line in zip(session.changes, lines, strict=True):
             exchange = change.exchange
             if isinstance(change.what, Result | Failure) and exchange is not None:
@@ -196,7 +196,7 @@ def step_of(exchange: Exchange, position: ChangePosition) -> RequestStep:
     return step
 
 
-def _lines(session: Session) -> list[int]:
+def change_lines(session: Session) -> list[int]:
     """Return the line of each change: messages of a batch share one."""
     lines, line, frame = [], 1, None
     for change in session.changes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from contextlib import closing
 from pathlib import Path
 
 from mcpspy.analysis.stats import StatsCollector
@@ -16,8 +15,9 @@ from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.arguments import counted_back, query_of, recordings, title_of
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, describe_format, read_unsafe_regex
 from mcpspy.ui.report.stats_format import GLYPHS, BarStyle, CountedSession
+from mcpspy.ui.report.stats_scan import count_session
 from mcpspy.ui.report.stats_table import SORTS, TableStyle
-from mcpspy.ui.terminal import Output, scanned, warn_incomplete
+from mcpspy.ui.terminal import Output, warn_incomplete
 
 EPILOG = """\
 examples:
@@ -159,16 +159,7 @@ def _counted(path: Path, title: str, query: Query | None, top: int) -> CountedSe
     # Before the read: a session that ends during the read counts as live.
     is_live = recording.state is RecordingState.LIVE
     counted_back(query, path, recording.header)
-    stats = StatsCollector(recording.header, query, top)
-    parts: list[Path] = []
-    with closing(scanned(path, is_live=is_live)) as blocks:
-        for block in blocks:
-            if block.path not in parts:
-                parts.append(block.path)
-                stats.begin_part()
-            stats.add_lines(block.lines)
-    stats.finish(is_over=not is_live)
-    return CountedSession(sanitize(title), stats, is_live, tuple(map(str, parts)))
+    return count_session(path, sanitize(title), StatsCollector(recording.header, query, top), is_live=is_live)
 
 
 def _can_print(glyphs: str) -> bool:

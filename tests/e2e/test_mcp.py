@@ -1,0 +1,253 @@
+"""`mcpspy mcp` with the clients of the official SDKs: over stdio, recorded by mcpspy itself, and over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mcpspy.analysis.lint import Severity
+from mcpspy.core.protocol.message import Result
+from mcpspy.core.session.exchange import State
+from mcpspy.io.recording.reader import Recording
+from recordings import make
+from tests.e2e.tours import Call, Server, Tour, record
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+ROOT = Path(__file__).parents[2]
+PYTHON = str(make.PEERS / "mcp2" / "bin" / "python")
+"""An environment that has mcpspy's dependencies and the SDK, which the development environment cannot have."""
+
+SESSION = "peer-sdk-legacy"
+CALLS: tuple[Call, ...] = (
+    ("list_sessions", {}, "call"),
+    ("find", {"filter": "status:error", "sessions": [SESSION]}, "call"),
+    ("read", {"line": 50, "session": SESSION, "exchange": True}, "call"),
+    ("explain", {"session": SESSION}, "call"),
+    ("lint", {"session": SESSION}, "call"),
+    ("stats", {"session": SESSION}, "call"),
+    ("diff", {"old": SESSION, "new": "peer-sdk-modern"}, "call"),
+    ("export", {"format": "mermaid", "session": SESSION}, "call"),
+    ("read", {"line": "x"}, "call"),
+)
+SERVER = Server(
+    "mcpspy-mcp",
+    (PYTHON, "-m", "mcpspy", "mcp", "--dir", str(ROOT / "recordings")),
+    environment={"PYTHONPATH": str(ROOT)},
+    calls=CALLS,
+)
+
+
+@pytest.fixture(autouse=True)
+def _peers() -> None:
+    if not Path(PYTHON).exists():
+        pytest.fail("the peers are not installed: run make peers", pytrace=False)
+
+
+@pytest.mark.parametrize(
+    ("client", "mode"),
+    [
+        ("python-2", "2026-07-28"),
+        ("python-1", "2025-11-25"),
+        ("typescript-2", "2026-07-28"),
+        ("typescript-1", "auto"),
+    ],
+)
+async def test_the_clients_of_the_sdks_use_it_and_lint_finds_no_error(
+    client: str, mode: str, tmp_path: Path
+) -> None:
+    (recorded,) = await record(SERVER, [Tour(client, SERVER, mode)], tmp_path)
+
+    assert recorded.error is None
+    exchanges = [each for path in recorded.paths for each in Recording(path).session().exchanges]
+    calls = [each for each in exchanges if each.request.method == "tools/call"]
+    assert [each.state for each in calls] == [State.OK] * 8 + [State.TOOL_ERROR]
+    assert {each.request.method for each in exchanges} >= {
+        "tools/list",
+        "resources/list",
+        "prompts/list",
+    }
+    assert [each.code for each in recorded.findings() if each.severity is Severity.ERROR] == []
+    found = calls[1].answer
+    assert isinstance(found, Result)
+    assert b"<recorded " in found.data
+    assert b'"mcpspy/provenance"' in found.data
+
+
+@asynccontextmanager
+async def serving(folder: Path) -> AsyncIterator[str]:
+    """Start `mcpspy mcp --http`, with the token `correct`, and yield its URL."""
+    process = await asyncio.create_subprocess_exec(
+        *(
+            PYTHON,
+            "-m",
+            "mcpspy",
+            "mcp",
+            "--http",
+            "0",
+            "--token-env",
+            "TOKEN",
+            "--dir",
+            str(ROOT / "recordings"),
+        ),
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TOKEN": "correct"},
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        assert process.stderr is not None
+        line = (await process.stderr.readline()).decode()
+        (url,) = re.findall(r"serving (http://127\.0\.0\.1:\d+/mcp), ", line)
+        assert "correct" not in line
+        yield url
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        await process.communicate()
+
+
+CLIENT = """\
+import asyncio, json, sys
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+async def main(url):
+    for mode in ("legacy", "auto"):
+        http = httpx2.AsyncClient(headers={"Authorization": "Bearer correct"})
+        async with Client(streamable_http_client(url, http_client=http), mode=mode) as client:
+            found = await client.call_tool("find", {"filter": "status:error", "sessions": ["peer-sdk-legacy"]})
+            line = await client.read_resource("mcpspy://ba42897e/50")
+            prompt = await client.get_prompt("debug-this-server", {"session": "weather"})
+            print(json.dumps([
+                client.protocol_version, found.structured_content["matches"], line.contents[0].text,
+                prompt.messages[0].content.text,
+            ]))
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+async def test_over_http_the_token_host_and_origin_are_checked_and_both_eras_are_served(
+    tmp_path: Path,
+) -> None:
+    async with asyncio.timeout(90), serving(tmp_path) as url:
+        refused = [
+            await status(url),
+            await status(url, Authorization="Bearer wrong"),
+            await status(url, Authorization="Bearer correct", Host="evil.example"),
+            await status(url, Authorization="Bearer correct", Origin="https://evil.example"),
+        ]
+        process = await asyncio.create_subprocess_exec(
+            *(str(make.PEERS / "venv" / "bin" / "python"), "-c", CLIENT, url), stdout=asyncio.subprocess.PIPE
+        )
+        out, _ = await process.communicate()
+
+    assert refused == [401, 401, 421, 403]
+    answers: list[list[Any]] = [json.loads(line) for line in out.splitlines()]
+    assert [answer[:2] for answer in answers] == [["2025-11-25", 6], ["2026-07-28", 6]]
+    assert all("there is no note named none" in answer[2] for answer in answers)
+    assert all("session weather" in answer[3] for answer in answers)
+
+
+async def status(url: str, **headers: str) -> int:
+    """Return the HTTP status of a POST, sent without a library that would correct the headers."""
+    port = int(url.rsplit(":", 1)[1].partition("/")[0])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    fields = {
+        "Host": f"127.0.0.1:{port}",
+        "Content-Type": "application/json",
+        "Content-Length": "2",
+        **headers,
+    }
+    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    writer.write(f"POST /mcp HTTP/1.1\r\n{head}\r\n{{}}".encode())
+    line = await reader.readline()
+    writer.close()
+    return int(line.split()[1])
+
+
+CALLER = """\
+import asyncio, json, os, sys
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+async def main(command, calls):
+    server = StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ))
+    updated = asyncio.Event()
+    async def heard(message):
+        if getattr(message, "method", "") == "notifications/resources/updated":
+            updated.set()
+    async with stdio_client(server) as (read, write), ClientSession(read, write, message_handler=heard) as session:
+        await session.initialize()
+        await session.subscribe_resource("mcpspy://peer")
+        for name, arguments in calls:
+            result = await session.call_tool(name, arguments)
+            print(json.dumps([result.is_error, result.structured_content, result.content[0].text]), flush=True)
+        await updated.wait()
+
+asyncio.run(main(*map(json.loads, sys.argv[1:])))
+"""
+
+
+async def test_an_agent_sends_into_a_live_session_and_replays_it(tmp_path: Path, runtime: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "MCPSPY_DIR": str(tmp_path / "sessions")}
+    peer = [sys.executable, "-m", "mcpspy.ui.demo.weather"]
+    hello = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "host", "version": "1"},
+    }
+    begin = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "stations"}}
+    host = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "mcpspy", "run", "--name", "peer", "--", *peer),
+        env=environment,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    assert host.stdin is not None
+    assert host.stdout is not None
+    async with asyncio.timeout(90):
+        host.stdin.write(b"".join(json.dumps(each).encode() + b"\n" for each in (begin, call)))
+        while b'"id":1' not in await host.stdout.readline():
+            pass
+        allowed = ["--allow-send", "peer", "--allow-replay", " ".join(peer)]
+        calls = [
+            ("send", {"session": "peer", "method": "tools/list"}),
+            ("wait_for", {"filter": "tool:stations", "session": "peer", "after": 1}),
+            ("replay", {"session": "peer"}),
+        ]
+        agent = await asyncio.create_subprocess_exec(
+            *(
+                str(make.PEERS / "venv" / "bin" / "python"),
+                "-c",
+                CALLER,
+                json.dumps([PYTHON, "-m", "mcpspy", "mcp", *allowed]),
+                json.dumps(calls),
+            ),
+            env=environment,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        out, _ = await agent.communicate()
+        host.stdin.close()
+        await host.wait()
+    sent, waited, replayed = [json.loads(line) for line in out.splitlines()]
+
+    assert (sent[0], sent[1]["ok"]) == (False, True)
+    assert '"name":"forecast"' in sent[1]["recorded"]
+    assert waited[1]["matched"]
+    assert waited[1]["live"]
+    assert (replayed[0], replayed[1]["same"]) == (False, True)
+    assert len(list((tmp_path / "sessions").glob("*.jsonl"))) == 2

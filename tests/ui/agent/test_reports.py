@@ -1,0 +1,131 @@
+"""`lint`, `stats`, `diff` and `export`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mcpspy.errors import UsageError
+from mcpspy.ui.agent.answer import AgentAnswer, rendered
+from mcpspy.ui.agent.reports import (
+    DiffArguments,
+    ExplainArguments,
+    ExportArguments,
+    LintArguments,
+    StatsArguments,
+    diff,
+    explain,
+    export,
+    lint,
+    stats,
+)
+from mcpspy.ui.agent.sessions import SessionStore
+
+RECORDINGS = Path(__file__).parents[3] / "recordings"
+
+
+@pytest.fixture
+def store() -> Iterator[SessionStore]:
+    store = SessionStore(str(RECORDINGS))
+    yield store
+    store.close()
+
+
+def texts(answer: AgentAnswer) -> list[str]:
+    return [block.text for block in answer.blocks]
+
+
+def test_explain_ranks_causes_with_lines_and_the_next_step(store: SessionStore) -> None:
+    answer = explain(store, ExplainArguments("everything-sdk-modern"))
+    first = texts(answer)[0].splitlines()
+
+    assert answer.summary.startswith("session 0fc001d6: 3 causes; most likely: ")
+    assert answer.facts.causes[0] == "version-mismatch"  # type: ignore[attr-defined]
+    assert answer.facts.lines[0] == 4  # type: ignore[attr-defined]
+    assert first[0].startswith("1. ")
+    assert first[0].endswith("(version-mismatch)")
+    assert first[1].startswith("  #4 ")
+    assert first[-1].startswith("  next: ")
+
+
+def test_explain_of_a_session_without_failures_is_one_line(store: SessionStore) -> None:
+    answer = explain(store, ExplainArguments("peer-ts-auto"))
+
+    assert answer.summary.endswith(": 0 causes; nothing wrong found")
+    assert texts(answer) == []
+
+
+def test_lint_has_one_entry_per_rule_with_lines_and_a_fix(store: SessionStore) -> None:
+    answer = lint(store, LintArguments("everything-sdk-modern"))
+    first = texts(answer)[0].splitlines()
+
+    assert answer.summary == "lint of session 0fc001d6: 5 errors, 9 warnings, 0 infos; one entry per rule"
+    assert first[0].startswith("LIFE108 error, #58 #60 #63 #66: logging/setLevel was removed")
+    assert first[2].startswith("  fix: ")
+    assert answer.facts.codes[0] == "LIFE108"  # type: ignore[attr-defined]
+
+
+def test_lint_can_be_limited_to_rules(store: SessionStore) -> None:
+    (text,) = texts(lint(store, LintArguments("everything-sdk-modern", codes=["MOD"])))
+
+    assert text.startswith("MOD106 error, #4: ")
+
+
+def test_stats_count_and_name_the_slowest_requests(store: SessionStore) -> None:
+    answer = stats(store, StatsArguments("peer-sdk-legacy"))
+    lines = texts(answer)
+
+    assert answer.summary.startswith(
+        "session ba42897e: 29 requests in 0.934 s, 6 errors, 0 unanswered, latency p50 "
+    )
+    assert any(line.startswith("  → echo: 3, p50 1.13ms, p95 1.58ms, max 1.58ms") for line in lines)
+    assert (
+        next(line for line in lines if line.startswith("slow: "))
+        == "slow: #2→4 0.001s → initialize 532.0 ms ok"
+    )
+
+
+def test_stats_obey_a_filter_and_an_order(store: SessionStore) -> None:
+    lines = texts(stats(store, StatsArguments("peer-sdk-legacy", "method:tools/call -tool:slow", "errors")))
+
+    tables = [line for line in lines if "→ " in line[:4]]
+    assert tables[0].startswith("→ tools/call: 14, 4 errors")
+    assert tables[1].startswith("  → fail: 2, 2 errors")
+    assert lines.index(tables[0]) == 5
+    assert not any("initialize" in line for line in lines)
+
+
+def test_sessions_that_are_the_same_have_no_changes(store: SessionStore) -> None:
+    answer = diff(store, DiffArguments("everything-sdk-legacy", "everything-sdk-auto"))
+
+    assert answer.summary.startswith("same: session 6471b16b → b5d36025, 0 breaking")
+    assert texts(answer) == []
+
+
+def test_changes_between_sessions_have_lines_and_the_most_severe_are_first(store: SessionStore) -> None:
+    answer = diff(store, DiffArguments("peer-sdk-legacy", "peer-sdk-modern"))
+    first = texts(answer)[0].splitlines()
+
+    assert not answer.facts.same  # type: ignore[attr-defined]
+    assert "line " in first[0]
+    severities = [text.split()[0] for text in texts(answer)]
+    assert severities == sorted(severities, key=["breaking", "different", "note"].index)
+
+
+def test_an_invalid_pattern_is_reported(store: SessionStore) -> None:
+    with pytest.raises(UsageError, match="ignore: "):
+        diff(store, DiffArguments("peer-sdk-legacy", "peer-sdk-modern", ignore=["/time"]))
+
+
+@pytest.mark.parametrize("form", ["markdown", "mermaid", "csv", "jsonl", "har", "otlp"])
+def test_an_export_continues_at_an_offset(store: SessionStore, form: str) -> None:
+    arguments = ExportArguments(form, "peer-sdk-legacy", "method:tools/call")  # type: ignore[arg-type]
+    (whole,) = texts(export(store, arguments))
+    first = rendered(export(store, arguments), 250, store.gated)
+    offset = int(first.structured["omitted"].partition("offset=")[2].partition(" ")[0])
+    arguments.offset = offset
+
+    assert whole.startswith("\n".join(first.structured["recorded"].split("\n")[1:-1]))
+    assert texts(export(store, arguments)) == [whole[offset:]]
