@@ -1,4 +1,4 @@
-"""Drift of a server's tools over many sessions: which definition changed when, for whom, and with which errors.
+"""Drift of a server's tools over many sessions: the changes, with their clients and errors.
 
 Listings are compared per client: a server may offer different tools to different clients. The same change met by
 several clients is one change.
@@ -20,7 +20,7 @@ from mcpspy.analysis.diff.volatile import Tolerance
 from mcpspy.core.jsontools import pointer_text
 
 
-class ListedTool(NamedTuple):
+class ToolDefinition(NamedTuple):
     """A row of the table `tools`, with the version of the server."""
 
     session: str
@@ -48,7 +48,7 @@ class ToolDrift(Struct, kw_only=True):
 
     tool: str
     time: str
-    """When a client first met it."""
+    """The time at which a client first met it."""
     session: str
     versions: tuple[str, str]
     """The server's version before and after."""
@@ -64,14 +64,14 @@ class ToolDrift(Struct, kw_only=True):
         return min((change.severity for change in self.changes), key=lambda severity: severity.rank)
 
 
-Definitions = dict[str, ListedTool]
+Definitions = dict[str, ToolDefinition]
 """Tool → its row."""
 
 Transition = tuple[str, str | None, str | None]
 """Tool, and the digests of its old and its new definition; None: not listed."""
 
 
-def drift(listed: Iterable[ListedTool], calls: Mapping[tuple[str, str], CallOutcomes]) -> list[ToolDrift]:
+def drift(listed: Iterable[ToolDefinition], calls: Mapping[tuple[str, str], CallOutcomes]) -> list[ToolDrift]:
     """Return the changes in the order of time. `listed` is in the order of time; `calls` are by session and tool."""
     found: dict[Transition, ToolDrift] = {}
     outcomes: dict[tuple[str, str | None], CallOutcomes] = {}
@@ -94,7 +94,7 @@ def drift(listed: Iterable[ListedTool], calls: Mapping[tuple[str, str], CallOutc
     return sorted(found.values(), key=attrgetter("time"))
 
 
-def _states(state: Definitions, rows: Iterable[ListedTool]) -> Iterable[Definitions]:
+def _states(state: Definitions, rows: Iterable[ToolDefinition]) -> Iterable[Definitions]:
     """Yield the definitions before each change within a session, and at its end. A listing may have several pages."""
     state = dict(state)
     for row in rows:
@@ -131,7 +131,7 @@ def _compare(
         found[key].clients.setdefault(client, here.time)
 
 
-def _changes(old: ListedTool | None, new: ListedTool | None) -> list[DiffChange]:
+def _changes(old: ToolDefinition | None, new: ToolDefinition | None) -> list[DiffChange]:
     """Return the changes of a tool; pointers begin in its definition."""
     before, now = (
         {} if each is None or each.definition is None else {each.name: orjson.loads(each.definition)}

@@ -1,11 +1,11 @@
-"""The tables of the lake and their columns, without a file format: names, types, and what each column means.
+"""The tables of the lake and their columns: names, types and meanings.
 
 docs/lake.md is the specification. A new column raises `VERSION`; readers accept older versions.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 VERSION = 1
 """Version of the tables. A lake with a higher one is refused."""
@@ -16,15 +16,34 @@ TIME = "timestamp"
 TEXTS, BYTES = "text[]", "binary"
 
 
-class Column(NamedTuple):
+Row = tuple[Any, ...]
+"""The values of a table's columns, in their order. Times are microseconds since 1970."""
+
+UNKNOWN = "unknown"
+"""Name of a server that has none."""
+
+
+class StoredRecording(NamedTuple):
+    """Properties of a recording that are not in its session."""
+
+    key: str
+    digest: str
+    uri: str
+    size: int
+    """Bytes of all of its files."""
+    state: str
+    is_redacted: bool
+
+
+class LakeColumn(NamedTuple):
     name: str
     type: str
     about: str
 
 
-def _columns(text: str) -> tuple[Column, ...]:
+def _columns(text: str) -> tuple[LakeColumn, ...]:
     """Return the columns of lines `name type meaning`."""
-    return tuple(Column(*line.split(maxsplit=2)) for line in text.strip().splitlines())
+    return tuple(LakeColumn(*line.split(maxsplit=2)) for line in text.strip().splitlines())
 
 
 PARTITIONS = _columns("""
@@ -33,7 +52,7 @@ server  text  name of the server: as it introduced itself, else that of the reco
 """)
 """Columns in the names of folders: `day=2026-11-23/server=weather`, percent-encoded."""
 
-TABLES: dict[str, tuple[Column, ...]] = {
+TABLES: dict[str, tuple[LakeColumn, ...]] = {
     "exchanges": _columns("""
 session         text       key of the session
 n               int64      number of the exchange in its session, from 0, in the order of the requests
@@ -141,7 +160,7 @@ findings        int64      number of rows in the table findings
 notes           int64      number of rows in the table notes
 """),
 }
-"""Table → columns. `sessions` is last: its row says that all other rows of the session are there."""
+"""Table → columns. `sessions` is last: its row guarantees all other rows of the session."""
 
 DETAILS = tuple(table for table in TABLES if table != "sessions")
 """The tables whose rows a session counts."""

@@ -1,4 +1,4 @@
-"""The rows of a session in the tables of the lake. The values are those of the other exports where they exist."""
+"""The rows of a session in the tables of the lake, with the values of the other exports."""
 
 from __future__ import annotations
 
@@ -6,38 +6,20 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.context import compact, definition, size_of
 from mcpspy.analysis.export.base import WallClock, dumps, exchange_flaws
 from mcpspy.analysis.export.columns import SessionColumns, milliseconds
 from mcpspy.analysis.export.otlp.spans import trace_context
-from mcpspy.analysis.lake.schema import DETAILS
+from mcpspy.analysis.lake.schema import DETAILS, UNKNOWN, Row, StoredRecording
 from mcpspy.analysis.lint import Finding
 from mcpspy.core.jsontools import canonical_bytes
 from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result
 from mcpspy.core.protocol.peers import Peer
 from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.session.session import Session
-
-Row = tuple[Any, ...]
-"""The values of a table's columns, in their order. Times are microseconds since 1970."""
-
-UNKNOWN = "unknown"
-"""Name of a server that has none."""
-
-
-class StoredRecording(NamedTuple):
-    """Properties of a recording that are not in its session."""
-
-    key: str
-    digest: str
-    uri: str
-    size: int
-    """Bytes of all of its files."""
-    state: str
-    is_redacted: bool
 
 
 class SessionTables:

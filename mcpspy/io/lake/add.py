@@ -16,14 +16,12 @@ from contextlib import suppress
 from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import msgspec
 from msgspec import structs
 
-from mcpspy.analysis.lake.schema import TABLES
-from mcpspy.analysis.lake.tables import SessionTables, StoredRecording
-from mcpspy.analysis.lint import EntryPosition, Finding, Linter
+from mcpspy.analysis.lake.schema import TABLES, StoredRecording
 from mcpspy.core.recording.decode import Header, read_entry
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
@@ -35,6 +33,9 @@ from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import RedactionOptions, redactor
 from mcpspy.io.recording.scan import RecordingScan, no_collection, opened
 from mcpspy.io.settings import config_file, slug
+
+if TYPE_CHECKING:
+    from mcpspy.analysis.lint import Finding
 
 CHUNK = 1 << 20
 """Bytes per read for a digest."""
@@ -209,6 +210,10 @@ def _end_with_parent() -> None:
 
 def convert(conversion: _Conversion) -> None:
     """Write the files of a session; the row in `sessions` comes last. Raise McpspyError or OSError."""
+    from mcpspy.analysis.lake.tables import (
+        SessionTables,
+    )  # With the lint rules 150 ms, if there is anything new.
+
     lake, stored = Lake(conversion.lake), conversion.stored
     with no_collection():
         session, findings = _read(conversion)
@@ -220,6 +225,8 @@ def convert(conversion: _Conversion) -> None:
 
 def _read(conversion: _Conversion) -> tuple[Session, list[Finding]]:
     """Return the redacted session of a recording, and what lint finds in it."""
+    from mcpspy.analysis.lint import EntryPosition, Linter
+
     scan = RecordingScan(conversion.path)
     redacting = redactor(conversion.redaction, lambda _: None, key=conversion.placeholder_key)
     header = read_header_of(conversion.path)

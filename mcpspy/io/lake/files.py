@@ -1,4 +1,4 @@
-"""The files of a lake: `TABLE/day=2026-11-23/server=NAME/SESSION.parquet`, a marker, and temporary files.
+"""The files of a lake: `TABLE/day=2026-11-23/server=NAME/SESSION.parquet`, and a marker.
 
 A file is written in `_tmp` and renamed, so a name always refers to a complete file. Other engines skip names that
 begin with an underscore. Only one process changes a lake at a time; it holds a lock, which ends with the process.
@@ -22,8 +22,7 @@ import msgspec
 import orjson
 from msgspec import Struct
 
-from mcpspy.analysis.lake.schema import BYTES, TABLES, TEXTS, TIME, VERSION
-from mcpspy.analysis.lake.tables import UNKNOWN, Row
+from mcpspy.analysis.lake.schema import BYTES, TABLES, TEXTS, TIME, UNKNOWN, VERSION, Row
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.cache_file import replace_own
@@ -225,6 +224,7 @@ class Lake:
 def parquet_writer(path: Path, table: str) -> Any:
     import pyarrow.parquet as pq
 
+    path.touch(mode=0o600)
     names = [column.name for column in TABLES[table] if column.name not in _VERBATIM]
     return pq.ParquetWriter(
         path,

@@ -1,4 +1,4 @@
-"""SQL over a lake by DuckDB: the tables as views, in a connection that reads no other file and loads no extension.
+"""SQL over a lake by DuckDB. A connection reads no other file and loads no extension.
 
 Without a lake, the sessions of a folder are converted into a lake in that folder, which follows the folder.
 """

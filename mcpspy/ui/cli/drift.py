@@ -8,7 +8,7 @@ import sys
 import orjson
 
 from mcpspy.analysis.diff import ChangeSeverity
-from mcpspy.analysis.drift import CallOutcomes, ListedTool, drift
+from mcpspy.analysis.drift import CallOutcomes, ToolDefinition, drift
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.ui.cli.options import describe_format
@@ -57,7 +57,7 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError(
             sanitize(f"--server {args.server}: not in {args.lake}"), sanitize(f"servers: {known}")
         )
-    listed = [ListedTool(*row) for row in connection.run(_LISTED, [args.server]).fetchall()]
+    listed = [ToolDefinition(*row) for row in connection.run(_LISTED, [args.server]).fetchall()]
     calls = {
         (session, tool): CallOutcomes(*counts)
         for session, tool, *counts in connection.run(_CALLS, [args.server]).fetchall()

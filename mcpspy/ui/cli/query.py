@@ -113,7 +113,7 @@ def _write(args: argparse.Namespace, pieces: Iterator[str] | Iterator[bytes]) ->
 
 def _json(_: list[str], found: Iterable[dict[str, Any]]) -> Iterator[bytes]:
     for row in found:
-        yield orjson.dumps(row, default=_text_of, option=orjson.OPT_APPEND_NEWLINE)
+        yield orjson.dumps(row, default=_text_of, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z)
 
 
 def _csv(names: list[str], found: Iterable[dict[str, Any]]) -> Iterator[bytes]:
