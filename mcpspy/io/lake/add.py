@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
 from contextlib import suppress
 from functools import partial
 from multiprocessing import get_context, parent_process
@@ -91,6 +92,10 @@ def add(
                 result()
                 inputs.add(conversion)
                 added += 1
+            except BrokenExecutor:
+                raise CannotStart(
+                    "a worker process was killed", "run it again, with fewer --workers"
+                ) from None
             except (McpspyError, OSError) as error:
                 failures.append(_failure(conversion.path, error))
             show(count, len(ended))
@@ -108,8 +113,12 @@ def _converted(
             yield conversion, partial(convert, conversion)
         return
     futures = {executor.submit(convert, conversion): conversion for conversion in conversions}
-    for future in as_completed(futures):
-        yield futures[future], future.result
+    try:
+        for future in as_completed(futures):
+            yield futures[future], future.result
+    finally:
+        for future in futures:
+            future.cancel()
 
 
 def _conversions(
@@ -198,6 +207,7 @@ def pool(workers: int) -> ProcessPoolExecutor:
 
 def _end_with_parent() -> None:
     """Workers hold both ends of their queue, so they would wait for ever for a parent that was killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C interrupts the parent, which cancels their tasks.
     parent = parent_process()
 
     def wait() -> None:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
 
@@ -120,7 +120,7 @@ class Lake:
             return cls.opened(folder)
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if any(folder.iterdir()):
+            if any(not path.name.startswith(MARKER) for path in folder.iterdir()):
                 raise UsageError(f"{sanitize(str(folder))}: not a lake, and not empty", "use a new folder")
             replace_own(folder / MARKER, [orjson.dumps({"mcpspy_lake": VERSION}), b"\n"])
         except OSError as error:
@@ -158,7 +158,19 @@ class Lake:
 
     def finish_compaction(self) -> None:
         """Replace the inputs in the journal by their merged file: rows may be missing meanwhile, never doubled."""
-        journal = msgspec.json.decode((self.folder / JOURNAL).read_bytes(), type=CompactionJournal)
+        try:
+            journal = msgspec.json.decode((self.folder / JOURNAL).read_bytes(), type=CompactionJournal)
+            for name in (journal.merged, journal.output, *journal.inputs):
+                if (
+                    PurePath(name).is_absolute()
+                    or ".." in PurePath(name).parts
+                    or not name.endswith(".parquet")
+                ):
+                    raise ValueError("it names a file that is not of this lake")
+        except ValueError as error:
+            raise CannotStart(
+                sanitize(f"{self.folder / JOURNAL}: {error}"), "delete it, and run lake verify"
+            ) from None
         merged = self.folder / journal.merged
         if merged.exists():
             for name in journal.inputs:
@@ -170,15 +182,17 @@ class Lake:
         return sorted(self.folder.glob(f"{table}/day=*/server=*/*.parquet"))
 
     def keys(self) -> set[str]:
-        """Return the keys of all sessions: from names, and from compacted files."""
-        import pyarrow.parquet as pq
-
+        """Return the keys of all sessions: from names, and from compacted files. Raise CannotStart."""
         found: set[str] = set()
         for path in self.files("sessions"):
             if path.name.startswith(COMPACTED):
-                found.update(
-                    pq.read_table(path, columns=["session"], partitioning=None)["session"].to_pylist()
-                )
+                try:
+                    found.update(checked(path, "sessions")["session"].to_pylist())
+                except (OSError, ValueError) as error:
+                    reason = str(error).splitlines()[0]
+                    raise CannotStart(
+                        sanitize(f"{path}: {reason}"), "mcpspy lake verify checks the files"
+                    ) from None
             else:
                 found.add(path.stem)
         return found
@@ -234,6 +248,17 @@ def parquet_writer(path: Path, table: str) -> Any:
         write_statistics=names,
         write_page_checksum=True,
     )
+
+
+def checked(path: Path, table: str) -> Any:
+    """Return the rows of a file; raise ValueError or OSError if it is damaged, or of another schema."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        schema, wanted = file.schema_arrow, arrow_schema(table)
+        if not schema.equals(wanted) or dict(schema.metadata or {}) != wanted.metadata:
+            raise ValueError("its columns are not those of this version of mcpspy")
+        return file.read()
 
 
 def partition(day: str, server: str) -> str:

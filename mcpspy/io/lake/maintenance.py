@@ -7,14 +7,14 @@ import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from mcpspy.analysis.lake.schema import DETAILS, TABLES
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
-from mcpspy.io.lake.files import COMPACTED, JOURNAL, CompactionJournal, Lake, arrow_schema
+from mcpspy.io.lake.files import COMPACTED, JOURNAL, CompactionJournal, Lake, checked, parquet_writer
 from mcpspy.io.recording.cache_file import replace_own
 
 TARGET = 256 << 20
@@ -42,7 +42,7 @@ def verify(lake: Lake) -> LakeCheck:
         for path in lake.files(table):
             files, size = files + 1, size + path.stat().st_size
             try:
-                for row in _checked(path, table).select(columns).to_pylist():
+                for row in checked(path, table).select(columns).to_pylist():
                     key = row.pop("session")
                     counts[table][key] += 1
                     if table == "sessions":
@@ -62,17 +62,6 @@ def verify(lake: Lake) -> LakeCheck:
                 problems.append(f"session {key}: {found} rows in {table}, not {expected[key][table]}")
     rows = sum(each.total() for each in counts.values())
     return LakeCheck(len(expected), rows, files, size, problems)
-
-
-def _checked(path: Path, table: str) -> Any:
-    """Return the rows of a file; raise ValueError or OSError if it is damaged, or of another schema."""
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
-        schema, wanted = file.schema_arrow, arrow_schema(table)
-        if not schema.equals(wanted) or dict(schema.metadata or {}) != wanted.metadata:
-            raise ValueError("its columns are not those of this version of mcpspy")
-        return file.read()
 
 
 def compact(lake: Lake, target: int = TARGET) -> tuple[int, int]:
@@ -107,14 +96,12 @@ def _groups(files: list[Path], target: int) -> Iterator[list[Path]]:
 
 
 def _merge(lake: Lake, table: str, group: list[Path]) -> None:
-    from mcpspy.io.lake.files import parquet_writer
-
     name = f"{COMPACTED}{hashlib.sha256('/'.join(path.name for path in group).encode()).hexdigest()[:16]}.parquet"
     merged = lake.temporary(name)
     try:
         with parquet_writer(merged, table) as writer:
             for path in group:
-                writer.write_table(_checked(path, table))
+                writer.write_table(checked(path, table))
         journal = CompactionJournal(
             str(merged.relative_to(lake.folder)),
             str(group[0].with_name(name).relative_to(lake.folder)),

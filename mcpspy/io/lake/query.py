@@ -6,6 +6,7 @@ Without a lake, the sessions of a folder are converted into a lake in that folde
 from __future__ import annotations
 
 from collections.abc import Iterator
+from glob import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,14 +72,15 @@ class LakeConnection:
             ":memory:", config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
         )
         root = lake.folder.absolute().as_posix()
-        self.run(f"SET allowed_directories = [{_quoted(root + '/')}]")
+        # DuckDB checks the pattern of a view, then each file that it finds.
+        self.run(f"SET allowed_directories = [{_quoted(root + '/')}, {_quoted(escape(root) + '/')}]")
         self.run("SET enable_external_access = false")
         self.run("SET TimeZone = 'UTC'")
         for table, columns in TABLES.items():
             names = ", ".join(f'"{column.name}"' for column in (*PARTITIONS, *columns))
             if lake.files(table):
                 source = (
-                    f"FROM read_parquet({_quoted(f'{root}/{table}/*/*/*.parquet')}, hive_partitioning = true,"
+                    f"FROM read_parquet({_quoted(f'{escape(root)}/{table}/*/*/*.parquet')}, hive_partitioning = true,"
                     " hive_types = {'day': DATE, 'server': VARCHAR}, union_by_name = true)"
                 )
             else:
@@ -88,7 +90,10 @@ class LakeConnection:
         self.run("SET lock_configuration = true")
 
     def run(self, sql: str, parameters: object = None) -> Any:
-        return self._connection.execute(sql, parameters)
+        try:
+            return self._connection.execute(sql, parameters)
+        except self._duckdb.Error as error:
+            raise _unreadable(error) from None
 
     def query(self, sql: str) -> Results:
         """Return the results of one statement that only reads. Raise UsageError with DuckDB's reason."""
@@ -107,9 +112,11 @@ class LakeConnection:
         try:
             yield from reader
         except (self._duckdb.Error, OSError) as error:
-            raise CannotStart(
-                f"query: {sanitize(_reason(str(error)))}", "mcpspy lake verify checks the files"
-            ) from None
+            raise _unreadable(error) from None
+
+
+def _unreadable(error: Exception) -> CannotStart:
+    return CannotStart(sanitize(_reason(str(error))), "mcpspy lake verify checks the files")
 
 
 def _reason(text: str) -> str:

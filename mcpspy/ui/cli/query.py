@@ -8,6 +8,7 @@ import io
 import sys
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -113,7 +114,7 @@ def _write(args: argparse.Namespace, pieces: Iterator[str] | Iterator[bytes]) ->
 
 def _json(_: list[str], found: Iterable[dict[str, Any]]) -> Iterator[bytes]:
     for row in found:
-        yield orjson.dumps(row, default=_text_of, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z)
+        yield orjson.dumps(row, default=_plain, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z)
 
 
 def _csv(names: list[str], found: Iterable[dict[str, Any]]) -> Iterator[bytes]:
@@ -137,11 +138,18 @@ def _text(names: list[str], found: Iterable[dict[str, Any]]) -> Iterator[str]:
     table = [[sanitize(_text_of(value)) for value in row] for row in (names, *values)]
     widths = [min(max(map(cells, column)), LONGEST) for column in zip(*table, strict=True)]
     for place in range(len(names)):
-        if values and all(isinstance(row[place], int | float | None) for row in values):
+        if values and all(isinstance(row[place], int | float | Decimal | None) for row in values):
             widths[place] *= -1
     for row in table:
         yield columns(row[:-1], widths[:-1]) + "  " * (len(row) > 1) + pad(row[-1], min(widths[-1], 0)) + "\n"
     yield f"({len(values):,} row{'s' * (len(values) != 1)})\n"
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that orjson can write: DuckDB's sums are decimals."""
+    if isinstance(value, Decimal) and abs(value) < 1 << 63:
+        return float(value) if value % 1 else int(value)
+    return _text_of(value)
 
 
 def _text_of(value: Any) -> str:

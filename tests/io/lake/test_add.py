@@ -6,12 +6,14 @@ import json
 import signal
 import subprocess
 import sys
+from concurrent.futures import BrokenExecutor, Executor, Future
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mcpspy.errors import CannotStart
 from mcpspy.io.lake import add as module
 from mcpspy.io.lake.add import add, pool
 from mcpspy.io.lake.files import INPUTS, Lake
@@ -165,6 +167,24 @@ def test_all_parts_of_a_session_are_one_session(tmp_path: Path) -> None:
     assert result.added == 1
     (row,) = content(lake)["exchanges"]
     assert "'status': 'ok'" in row
+
+
+def test_a_damaged_compacted_file_is_one_line(lake: Lake, found: list[Summary]) -> None:
+    (first, *_) = lake.files("sessions")
+    first.rename(first.with_name("compacted-1.parquet")).write_bytes(b"half")
+    with pytest.raises(CannotStart, match="mcpspy lake verify checks the files"):
+        filled(lake.folder, found)
+
+
+def test_a_killed_worker_ends_the_run_with_one_line(found: list[Summary], tmp_path: Path) -> None:
+    class Broken(Executor):
+        def submit(self, *_: Any, **__: Any) -> Future[Any]:
+            future: Future[Any] = Future()
+            future.set_exception(BrokenExecutor())
+            return future
+
+    with pytest.raises(CannotStart, match="a worker process was killed"):
+        filled(tmp_path / "lake", found, executor=Broken())
 
 
 @POSIX

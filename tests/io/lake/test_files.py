@@ -97,12 +97,33 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_compaction_that_was_killed_is_finished(tmp_path: Path, deleted: int, is_renamed: bool) -> None:
     lake = Lake.created(tmp_path / "lake")
     (tmp_path / "lake" / "_tmp").mkdir()
-    inputs = [lake.folder / name for name in ("a", "b")]
+    inputs = [lake.folder / name for name in ("a.parquet", "b.parquet")]
     for path in inputs[deleted:] if not is_renamed else ():
         path.write_text("row")
-    (lake.folder / ("out" if is_renamed else "_tmp/merged")).write_text("row row")
-    journal = CompactionJournal("_tmp/merged", "out", ["a", "b"])
+    (lake.folder / ("out.parquet" if is_renamed else "_tmp/merged.parquet")).write_text("row row")
+    journal = CompactionJournal("_tmp/merged.parquet", "out.parquet", ["a.parquet", "b.parquet"])
     (lake.folder / JOURNAL).write_bytes(msgspec.json.encode(journal))
     with lake.exclusive():
         assert not any(path.exists() for path in (*inputs, lake.folder / JOURNAL))
-        assert (lake.folder / "out").read_text() == "row row"
+        assert (lake.folder / "out.parquet").read_text() == "row row"
+
+
+@pytest.mark.parametrize("name", ["../letter.parquet", "/letter.parquet", "letter.txt"])
+def test_a_journal_from_elsewhere_deletes_no_other_file(lake: Lake, tmp_path: Path, name: str) -> None:
+    others = [tmp_path / "letter.parquet", lake.folder / "letter.txt"]
+    for path in (*others, lake.folder / "_tmp" / "m.parquet"):
+        path.write_text("x")
+    journal = CompactionJournal("_tmp/m.parquet", "out.parquet", [name])
+    (lake.folder / JOURNAL).write_bytes(msgspec.json.encode(journal))
+    with pytest.raises(CannotStart, match="it names a file that is not of this lake"), lake.exclusive():
+        pass
+    assert all(path.exists() for path in others)
+    (lake.folder / JOURNAL).write_bytes(b"{")
+    with pytest.raises(CannotStart, match=r"truncated.*delete it, and run lake verify"), lake.exclusive():
+        pass
+
+
+def test_a_marker_that_was_half_written_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / f"{MARKER}.0123456789abcdef").write_bytes(b'{"mcp')
+
+    assert Lake.created(tmp_path).keys() == set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from mcpspy.analysis.export import RecordedSession
 from mcpspy.analysis.export.jsonl import export
 from mcpspy.analysis.lake.queries import QUERIES
 from mcpspy.analysis.lake.schema import PARTITIONS, TABLES
-from mcpspy.errors import UsageError
+from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.lake.files import Lake
 from mcpspy.io.lake.query import LakeConnection, lake_of
 from mcpspy.io.recording.reader import Recording, delete
@@ -219,6 +220,21 @@ def test_a_folder_without_sessions_is_neither(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="neither a lake nor a folder with sessions"):
         lake_of(str(tmp_path))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1 and not much more than that, but no footer"])
+def test_a_damaged_file_is_one_line(lake: Lake, data: bytes) -> None:
+    for path in lake.files("notes"):
+        path.write_bytes(data)
+    with pytest.raises(CannotStart, match=r"mcpspy lake verify checks the files") as error:
+        answer(LakeConnection(lake), "SELECT count(*) FROM notes")
+    assert "\n" not in str(error.value)
+
+
+def test_a_lake_may_have_any_path(whole: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(whole, tmp_path / "it's a [lake]*?")
+
+    assert answer(LakeConnection(Lake(folder)), "SELECT count(*) FROM sessions") == [(12,)]
 
 
 def test_a_lake_is_read_as_it_is(lake: Lake, found: list[Summary]) -> None:

@@ -164,6 +164,13 @@ def test_results_are_json_lines_csv_and_parquet(
     assert lines[0]["time"].endswith("Z")
 
 
+def test_sums_are_numbers_in_json(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sql = "SELECT sum(n) AS n, sum(n) / 4.0 AS m, 1.5::DECIMAL(3, 1) AS d FROM exchanges WHERE n = 1"
+    (line,) = run(capsys, "query", sql, "--lake", made / "lake", "--format", "json")[1].splitlines()
+
+    assert json.loads(line) == {"n": 12, "m": 3.0, "d": 1.5}
+
+
 def test_an_existing_file_is_not_overwritten(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
