@@ -11,13 +11,13 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-import orjson
 from msgspec import Struct, field
 
 from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, DiffChange
 from mcpspy.analysis.diff.listings import LISTINGS, compare_listed
 from mcpspy.analysis.diff.volatile import Tolerance
 from mcpspy.core.jsontools import pointer_text
+from mcpspy.core.protocol.message import loads
 
 
 class ToolDefinition(NamedTuple):
@@ -134,7 +134,7 @@ def _compare(
 def _changes(old: ToolDefinition | None, new: ToolDefinition | None) -> list[DiffChange]:
     """Return the changes of a tool; pointers begin in its definition."""
     before, now = (
-        {} if each is None or each.definition is None else {each.name: orjson.loads(each.definition)}
+        {} if each is None or each.definition is None else {each.name: loads(each.definition.encode())}
         for each in (old, new)
     )
     return [

@@ -83,6 +83,18 @@ def test_a_tool_that_disappears_within_a_session_is_lost() -> None:
     assert [each.tool for each in drift(rows, {})] == ["a"]
 
 
+def test_a_definition_with_a_lone_surrogate_or_a_long_integer_is_compared() -> None:
+    texts = [
+        '{"name":"echo","title":"\\ud800"}',
+        '{"name":"echo","inputSchema":{"minimum":123456789012345678901}}',
+    ]
+    rows = [
+        ToolDefinition(str(at), f"day {at}", "c", "", "echo", text, text) for at, text in enumerate(texts)
+    ]
+
+    assert [each.tool for each in drift(rows, {})] == ["echo"]
+
+
 def test_calls_count_before_and_after_by_the_definition_of_their_session() -> None:
     rows = [listed("1", schema=OPEN), listed("2", schema=OPEN), listed("3", schema=STRICT)]
     calls = {

@@ -160,12 +160,8 @@ class Lake:
         """Replace the inputs in the journal by their merged file: rows may be missing meanwhile, never doubled."""
         try:
             journal = msgspec.json.decode((self.folder / JOURNAL).read_bytes(), type=CompactionJournal)
-            for name in (journal.merged, journal.output, *journal.inputs):
-                if (
-                    PurePath(name).is_absolute()
-                    or ".." in PurePath(name).parts
-                    or not name.endswith(".parquet")
-                ):
+            for path in map(PurePath, (journal.merged, journal.output, *journal.inputs)):
+                if path.is_absolute() or ".." in path.parts or path.suffix != ".parquet":
                     raise ValueError("it names a file that is not of this lake")
         except ValueError as error:
             raise CannotStart(
@@ -202,37 +198,18 @@ class Lake:
         import pyarrow as pa
 
         schema, rows = arrow_schema(table), iter(rows)
-        with self.writing(table, partition, name) as writer:
-            while batch := list(islice(rows, ROWS)):
-                arrays = [
-                    pa.array(values, type=field.type)
-                    for values, field in zip(zip(*batch, strict=True), schema, strict=True)
-                ]
-                writer(pa.table(arrays, schema=schema))
-
-    @contextmanager
-    def writing(self, table: str, partition: str, name: str) -> Iterator[Any]:
-        """Yield a function that appends a pyarrow table; the file appears at the end, if it has rows."""
         path = self.folder / table / partition / name
-        aside = self.temporary(f"{table}-{os.getpid()}-{name}")
-        writer: Any = None
-
-        def append(rows: Any) -> None:
-            nonlocal writer
-            writer = writer or parquet_writer(aside, table)
-            writer.write_table(rows, row_group_size=ROWS)
-
-        try:
-            yield append
-        finally:
-            if writer is not None:
-                writer.close()
-        if writer is not None:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            aside.replace(path)
-
-    def temporary(self, name: str) -> Path:
-        return self.folder / TEMPORARY / name
+        aside = self.folder / TEMPORARY / f"{table}-{os.getpid()}-{name}"
+        if not (batch := [*islice(rows, ROWS)]):
+            return
+        with parquet_writer(aside, table) as writer:
+            while batch:
+                columns = zip(zip(*batch, strict=True), schema, strict=True)
+                arrays = [pa.array(values, type=field.type) for values, field in columns]
+                writer.write_table(pa.table(arrays, schema=schema), row_group_size=ROWS)
+                batch = [*islice(rows, ROWS)]
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        aside.replace(path)
 
 
 def parquet_writer(path: Path, table: str) -> Any:

@@ -14,7 +14,15 @@ import msgspec
 from mcpspy.analysis.lake.schema import DETAILS, TABLES
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
-from mcpspy.io.lake.files import COMPACTED, JOURNAL, CompactionJournal, Lake, checked, parquet_writer
+from mcpspy.io.lake.files import (
+    COMPACTED,
+    JOURNAL,
+    TEMPORARY,
+    CompactionJournal,
+    Lake,
+    checked,
+    parquet_writer,
+)
 from mcpspy.io.recording.cache_file import replace_own
 
 TARGET = 256 << 20
@@ -97,7 +105,7 @@ def _groups(files: list[Path], target: int) -> Iterator[list[Path]]:
 
 def _merge(lake: Lake, table: str, group: list[Path]) -> None:
     name = f"{COMPACTED}{hashlib.sha256('/'.join(path.name for path in group).encode()).hexdigest()[:16]}.parquet"
-    merged = lake.temporary(name)
+    merged = lake.folder / TEMPORARY / name
     try:
         with parquet_writer(merged, table) as writer:
             for path in group:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-import orjson
-
 from mcpspy.analysis.diff import ChangeSeverity
 from mcpspy.analysis.drift import CallOutcomes, ToolDefinition, drift
+from mcpspy.analysis.export.base import dumps
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.ui.cli.options import describe_format
@@ -64,8 +63,7 @@ def main(args: argparse.Namespace) -> int:
     }
     found = drift(listed, calls)
     if args.format == "json":
-        document = report.document(args.server, found, sessions)
-        sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE))
+        sys.stdout.write(dumps(report.document(args.server, found, sessions)) + "\n")
     elif args.format == "markdown":
         for line in report.markdown(args.server, found, sessions):
             sys.stdout.write(line + "\n")

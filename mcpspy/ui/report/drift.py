@@ -18,7 +18,7 @@ def verdict(server: str, found: Sequence[ToolDrift], sessions: int) -> str:
     """Return the summary: `weather: 2 changes of tools, 1 breaking, in 12 sessions`."""
     breaking = sum(each.severity is ChangeSeverity.BREAKING for each in found)
     changes = f"{len(found)} change{'s' * (len(found) != 1)} of tools" if found else "no change of a tool"
-    return f"{sanitize(server)}: {changes}{f', {breaking} breaking' if breaking else ''}, in {_counted(sessions)}"
+    return f"{sanitize(server)}: {changes}{f', {breaking} breaking' if breaking else ''}, in {sessions} session{'s' * (sessions != 1)}"
 
 
 def text(
@@ -32,7 +32,7 @@ def text(
         )
         for change in each.changes:
             yield f"  {diff_text.change_heading(change, beside=each.severity)}", None
-            if each.changes and UNSET not in (change.old, change.new):
+            if UNSET not in (change.old, change.new):
                 for mark, line in diff_text.body(change, (width or diff_text.WIDE) - 6):
                     yield f"    {mark} {line}", None
         yield f"  met by {_clients(each)}", None
@@ -45,7 +45,7 @@ def markdown(server: str, found: Sequence[ToolDrift], sessions: int) -> Iterator
     yield f"### mcpspy drift: {span(verdict(server, found, sessions))}"
     for each in found:
         yield ""
-        yield f"**{each.severity}** {each.time[:19]} {span(diff_text.short(each.tool))}{_versions(each)}"
+        yield f"**{each.severity}** {each.time[:19]} {span(diff_text.short(each.tool) + _versions(each))}"
         yield f"met by {span(_clients(each))}; errors {_rate(each.before)} before, {_rate(each.after)} after"
         yield ""
         lines = [diff_text.change_heading(change, beside=each.severity) for change in each.changes]
@@ -95,7 +95,3 @@ def _rate(outcomes: CallOutcomes) -> str:
     if not outcomes.calls:
         return "no calls"
     return f"{outcomes.errors / outcomes.calls:.1%} of {outcomes.calls:,} calls"
-
-
-def _counted(sessions: int) -> str:
-    return f"{sessions} session{'s' * (sessions != 1)}"

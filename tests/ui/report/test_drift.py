@@ -47,7 +47,7 @@ def test_without_a_change_the_summary_says_so() -> None:
 def test_text_of_peers_is_not_markup() -> None:
     report = "\n".join(markdown("weather @team", found(), 2))
 
-    assert "``e`cho``" in report
+    assert "``e`cho  (1.0 → 2.0)``" in report
     outside = report.split("```text")[0].replace(
         "`weather @team: 1 change of tools, 1 breaking, in 2 sessions`", ""
     )
