@@ -21,7 +21,7 @@ from mcpspy.errors import UsageError
 from mcpspy.io.lake.files import require
 from mcpspy.io.recording.atomic import save
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format
-from mcpspy.ui.terminal import Output, cells, columns, pad
+from mcpspy.ui.terminal import Output, cells, columns
 
 if TYPE_CHECKING:
     from mcpspy.io.lake.query import LakeConnection, Results
@@ -141,7 +141,7 @@ def _text(names: list[str], found: Iterable[dict[str, Any]]) -> Iterator[str]:
         if values and all(isinstance(row[place], int | float | Decimal | None) for row in values):
             widths[place] *= -1
     for row in table:
-        yield columns(row[:-1], widths[:-1]) + "  " * (len(row) > 1) + pad(row[-1], min(widths[-1], 0)) + "\n"
+        yield columns(row, [*widths[:-1], min(widths[-1], 0)]) + "\n"
     yield f"({len(values):,} row{'s' * (len(values) != 1)})\n"
 
 

@@ -171,6 +171,17 @@ def test_sums_are_numbers_in_json(made: Path, capsys: pytest.CaptureFixture[str]
     assert json.loads(line) == {"n": 12, "m": 3.0, "d": 1.5}
 
 
+def test_columns_are_aligned(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sql = "SELECT 'größe' AS a, 12 AS n, 'x' AS b UNION ALL SELECT 'a', 3, 'y' ORDER BY n DESC"
+
+    assert run(capsys, "query", sql, "--lake", made / "lake")[1].splitlines() == [
+        "a       n  b",
+        "größe  12  x",
+        "a       3  y",
+        "(2 rows)",
+    ]
+
+
 def test_an_existing_file_is_not_overwritten(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
