@@ -123,7 +123,7 @@ def test_a_journal_from_elsewhere_deletes_no_other_file(lake: Lake, tmp_path: Pa
         pass
 
 
-def test_a_marker_that_was_half_written_is_no_obstacle(tmp_path: Path) -> None:
+def test_a_lake_is_created_beside_a_marker_that_was_half_written(tmp_path: Path) -> None:
     (tmp_path / f"{MARKER}.0123456789abcdef").write_bytes(b'{"mcp')
 
     assert Lake.created(tmp_path).keys() == set()

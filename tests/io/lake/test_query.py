@@ -153,6 +153,18 @@ def test_partitions_have_the_names_of_servers_and_days(connection: LakeConnectio
     assert answer(connection, "SELECT count(*) FROM sessions WHERE day <> started::DATE") == [(0,)]
 
 
+def test_another_engine_reads_the_lake(connection: LakeConnection, whole: Path) -> None:
+    import pyarrow.dataset
+
+    dataset = pyarrow.dataset.dataset(whole / "exchanges", format="parquet", partitioning="hive")
+    found = Counter(
+        (row["server"], row["day"]) for row in dataset.to_table(columns=["server", "day"]).to_pylist()
+    )
+
+    sql = "SELECT server, day::VARCHAR, count(*) FROM exchanges GROUP BY ALL ORDER BY ALL"
+    assert sorted((*key, count) for key, count in found.items()) == answer(connection, sql)
+
+
 @pytest.mark.parametrize(
     "sql",
     [
