@@ -266,7 +266,7 @@ def _uri(path: Path) -> str:
 def _failure(path: Path, error: McpspyError | OSError) -> str:
     if isinstance(error, McpspyError):
         return sanitize(str(error))
-    return sanitize(f"{error.filename or path}: {error.strerror}")
+    return sanitize(f"{error.filename or path}: {error.strerror or error}")
 
 
 def _secret() -> bytes:

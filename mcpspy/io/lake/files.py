@@ -129,25 +129,26 @@ class Lake:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Keep other processes from changing the lake; first finish what a killed one left. Raises CannotStart."""
+        """Keep other processes from changing the lake; first finish what a killed one left.
+
+        Raises CannotStart, also for any OSError meanwhile.
+        """
+        shown, fd = sanitize(str(self.folder)), -1
         try:
             fd = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise CannotStart(
-                f"{sanitize(str(self.folder))}: {error.strerror}", "check the permissions"
-            ) from None
-        try:
             if sys.platform != "win32":
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._recover()
             yield
         except BlockingIOError:
+            raise CannotStart(f"{shown}: another mcpspy is changing this lake", "try again later") from None
+        except OSError as error:
             raise CannotStart(
-                f"{sanitize(str(self.folder))}: another mcpspy is changing this lake",
-                "try again when it has ended",
+                f"{shown}: {error.strerror or error}", "run it again when this is solved"
             ) from None
         finally:
-            os.close(fd)
+            if fd >= 0:
+                os.close(fd)
 
     def _recover(self) -> None:
         """Finish an interrupted compaction, and delete temporary files."""

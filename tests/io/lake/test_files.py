@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -67,6 +68,12 @@ def test_only_one_process_changes_a_lake(lake: Lake) -> None:
         pass
     with lake.exclusive():
         pass
+
+
+def test_a_failure_of_the_disk_is_one_line(lake: Lake) -> None:
+    with pytest.raises(CannotStart) as error, lake.exclusive():
+        raise OSError(errno.EROFS, "Read-only file system")
+    assert str(error.value) == f"{lake.folder}: Read-only file system (run it again when this is solved)"
 
 
 @pytest.mark.parametrize(
