@@ -36,7 +36,7 @@ IO_LEVELS = (
     ("settings", "manifest"),
     ("session_name",),
     ("recording",),
-    ("interception", "control", "hosts", "importing"),
+    ("interception", "control", "hosts", "importing", "lake"),
     ("stdio",),
     ("client",),
     ("http", "replay", "otlp_sender"),

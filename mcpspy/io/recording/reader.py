@@ -7,6 +7,7 @@ files whose own headers belong to it, and never a file that is still being writt
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -27,6 +28,10 @@ HEAD = 1 << 16
 
 TAIL = 1 << 14
 """Bytes at the end of a recording in which a summary looks for the exit."""
+
+
+LAKE_CACHE = ".mcpspy-lake"
+"""Name of the folder with the sessions as tables, for `mcpspy query`; it may have the content of any of them."""
 
 
 class RecordingState(StrEnum):
@@ -204,6 +209,7 @@ def delete(summary: Summary, files: list[Path] | None = None) -> None:
         except OSError as error:
             raise CannotStart(f"cannot delete {path}: {error.strerror}") from None
     index_cache.remove(first)
+    shutil.rmtree(first.parent / LAKE_CACHE, ignore_errors=True)
 
 
 class _Part(NamedTuple):

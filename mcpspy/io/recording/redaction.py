@@ -47,18 +47,22 @@ class RedactionOptions:
 
 
 def redactor(
-    options: RedactionOptions, say: Callable[[str], None], found: Found | None = None
+    options: RedactionOptions,
+    say: Callable[[str], None],
+    found: Found | None = None,
+    *,
+    key: bytes | None = None,
 ) -> Redactor | None:
     """Return the redactor of a recording, or None if redaction is off. `say` reports what cannot be honoured.
 
-    Raises UsageError or CannotStart.
+    `key` is that of the placeholders, a random one by default. Raises UsageError or CannotStart.
     """
     if options.off:
         return None
     from mcpspy.core.redact.redactor import Redactor
 
     rules = _rules(options, say)
-    return Redactor(os.urandom(32), rules, found)
+    return Redactor(key or os.urandom(32), rules, found)
 
 
 def display_rules(options: RedactionOptions) -> RedactionRules | None:

@@ -1,0 +1,1 @@
+"""Sessions as tables: the columns of the lake, the rows of a session, and saved queries."""

@@ -1,0 +1,166 @@
+"""The tables of the lake and their columns: names, types and meanings.
+
+docs/lake.md is the specification. A new column raises `VERSION`; readers accept older versions.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+VERSION = 1
+"""Version of the tables. A lake with a higher one is refused."""
+
+TEXT, WHOLE, NUMBER, BOOL = "text", "int64", "double", "bool"
+TIME = "timestamp"
+"""Microseconds since 1970, UTC."""
+TEXTS, BYTES = "text[]", "binary"
+
+
+Row = tuple[Any, ...]
+"""The values of a table's columns, in their order. Times are microseconds since 1970."""
+
+UNKNOWN = "unknown"
+"""Name of a server that has none."""
+
+
+class StoredRecording(NamedTuple):
+    """Properties of a recording that are not in its session."""
+
+    key: str
+    digest: str
+    uri: str
+    size: int
+    """Bytes of all of its files."""
+    state: str
+    is_redacted: bool
+
+
+class LakeColumn(NamedTuple):
+    name: str
+    type: str
+    about: str
+
+
+def _columns(text: str) -> tuple[LakeColumn, ...]:
+    """Return the columns of lines `name type meaning`."""
+    return tuple(LakeColumn(*line.split(maxsplit=2)) for line in text.strip().splitlines())
+
+
+PARTITIONS = _columns("""
+day     date  UTC day on which the session started
+server  text  name of the server: as it introduced itself, else that of the recording
+""")
+"""Columns in the names of folders: `day=2026-11-23/server=weather`, percent-encoded."""
+
+TABLES: dict[str, tuple[LakeColumn, ...]] = {
+    "exchanges": _columns("""
+session         text       key of the session
+n               int64      number of the exchange in its session, from 0, in the order of the requests
+place           int64      place of the request among the session's messages and notes
+time            timestamp  when the request was received
+stream          text       HTTP: the stream of the request; null on stdio
+side            text       sender of the request: client or server
+client          text       name and version of the client
+method          text       JSON-RPC method
+target          text       tool, prompt, resource or other subject of the request
+id              text       JSON-RPC id, as JSON
+status          text       ok, tool error, error, input required, cancelled, answered late, no answer, …
+code            int64      JSON-RPC error code
+error           text       message of the error, or the first 1,000 characters of a tool error
+latency_ms      double     from request to response, without the time for which mcpspy held the request
+held_ms         double     time for which mcpspy held or delayed the request
+request_bytes   int64      size of the request
+response_bytes  int64      size of the response; null without one
+progress        int64      number of progress notifications
+continues       int64      n of the exchange whose question this request answers (2026-07-28)
+trace_id        text       trace id of the request's traceparent (W3C Trace Context)
+injected        bool       true if mcpspy sent the request itself
+issues          text[]     protocol issues of the request and the response
+effects         text[]     what rules and viewers of mcpspy did to the messages
+request         text       the request, verbatim; null if it is not UTF-8
+response        text       the response, verbatim; null without one, or if it is not UTF-8
+request_raw     binary     the request, if it is not UTF-8
+response_raw    binary     the response, if it is not UTF-8
+"""),
+    "messages": _columns("""
+session      text       key of the session
+place        int64      place among the session's messages and notes, from 0: the order on the wire
+time         timestamp  when the message was received
+stream       text       HTTP: its stream; null on stdio
+side         text       sender: client or server
+kind         text       notification, request, result, error or malformed
+method       text       method, or that of the answered request
+target       text       subject of the message, or of the answered request
+id           text       JSON-RPC id of a response, as JSON
+n            int64      exchange that the message is about (progress, cancellation, late response)
+bytes        int64      size of the message
+issues       text[]     protocol issues
+message      text       the message, verbatim; null if it is not UTF-8
+message_raw  binary     the message, if it is not UTF-8
+"""),
+    "tools": _columns("""
+session     text       key of the session
+n           int64      exchange whose result listed the tool
+time        timestamp  when the result was received
+client      text       name and version of the client
+name        text       name of the tool
+digest      text       SHA-256 of the definition as canonical JSON; null: the tool is no longer listed
+definition  text       the definition as compact JSON
+bytes       int64      size of name, description and input schema, as a host sends them to a model
+tokens      int64      tokens of the same text (docs/stats.md)
+"""),
+    "findings": _columns("""
+session   text       key of the session
+place     int64      place of the message or note
+n         int64      exchange of the message
+time      timestamp  when it was received
+line      int64      line of the recording's file; the header is line 1
+part      int64      number of the recording's file, from 1
+code      text       code of the lint rule (docs/lint.md)
+severity  text       error, warning or info
+side      text       sender of the message; null for a note
+about     text       method and subject of the message, or kind of the note
+message   text       the violation in one line
+excerpt   text       the offending part
+"""),
+    "notes": _columns("""
+session  text       key of the session
+place    int64      place among the session's messages and notes
+time     timestamp  when it happened; null for a damaged line
+kind     text       stderr, exit, http, rule, lost, … (docs/format.md); damaged: a line that is not an entry
+text     text       the note in words
+fields   text       the fields of the note, as JSON
+"""),
+    "sessions": _columns("""
+session         text       key of the session in all tables: its id and the start of its digest
+id              text       id of the session, as in mcpspy ls
+digest          text       SHA-256 of the recording's files; keyed if the recording was not redacted
+uri             text       the recording: file://HOST/PATH
+bytes           int64      size of the recording's files
+name            text       name of the session
+transport       text       stdio or http
+command         text       command or URL of the server, redacted
+client          text       name of the client; the first one if there are several
+client_version  text       its version
+server_version  text       version of the server
+revision        text       protocol revision that both sides accepted
+started         timestamp  start of the session
+ended           timestamp  time of the last entry
+state           text       ended, or died: mcpspy was killed before the end
+exit_code       int64      exit code of the server
+exit_signal     text       signal that ended the server
+redacted        bool       true if secrets were redacted when the session was recorded or added
+total_messages  int64      number of messages of both sides
+errors          int64      number of failed requests, and errors without a request
+unanswered      int64      number of requests without a response at the end
+exchanges       int64      number of rows in the table exchanges
+messages        int64      number of rows in the table messages
+tools           int64      number of rows in the table tools
+findings        int64      number of rows in the table findings
+notes           int64      number of rows in the table notes
+"""),
+}
+"""Table → columns. `sessions` is last: its row guarantees all other rows of the session."""
+
+DETAILS = tuple(table for table in TABLES if table != "sessions")
+"""The tables whose rows a session counts."""

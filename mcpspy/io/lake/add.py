@@ -1,0 +1,281 @@
+"""Add recordings to a lake: each session once, redacted, in this process or by an executor.
+
+The key of a session is the digest of its recording, so adding it again changes nothing. The files of a session are
+deterministic: a process that was killed leaves complete files, and the next one writes the missing ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
+from contextlib import suppress
+from functools import partial
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import msgspec
+from msgspec import structs
+
+from mcpspy.analysis.lake.schema import TABLES, StoredRecording
+from mcpspy.core.recording.decode import Header, read_entry
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.session import Session
+from mcpspy.errors import CannotStart, McpspyError
+from mcpspy.io.lake.files import INPUTS, Lake, partition
+from mcpspy.io.recording.cache_file import FileStamp, replace_own
+from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of
+from mcpspy.io.recording.recorder import say
+from mcpspy.io.recording.redaction import RedactionOptions, redactor
+from mcpspy.io.recording.scan import RecordingScan, no_collection, opened
+from mcpspy.io.settings import config_file, slug
+
+if TYPE_CHECKING:
+    from mcpspy.analysis.lint import Finding
+
+CHUNK = 1 << 20
+"""Bytes per read for a digest."""
+
+
+class AddResult(NamedTuple):
+    added: int
+    present: int
+    """Sessions that the lake had already."""
+    live: int
+    """Sessions that have not ended, which are not added."""
+    failures: list[str]
+    keys: set[str]
+    """Keys of all sessions that have ended."""
+
+
+class _Conversion(NamedTuple):
+    """A recording to add. Can be pickled."""
+
+    lake: Path
+    path: Path
+    stored: StoredRecording
+    redaction: RedactionOptions
+    placeholder_key: bytes
+
+
+class _Input(NamedTuple):
+    """A recording that was added: the stamps of its files, and its digest."""
+
+    stamps: list[FileStamp]
+    digest: str
+
+
+def add(
+    lake: Lake,
+    found: Sequence[Summary],
+    redaction: RedactionOptions,
+    executor: Executor | None = None,
+    show: Callable[[int, int], None] = lambda _, __: None,
+) -> AddResult:
+    """Add the sessions that have ended; `show` is called with the number of processed sessions, and of all.
+
+    The executor gets one task per session. A session that cannot be read is a failure; the others are added.
+    """
+    redactor(redaction, say)  # Report invalid options once, before the first session.
+    ended = [summary for summary in found if summary.state is not RecordingState.LIVE]
+    failures: list[str] = []
+    added = 0
+    with lake.exclusive(), _Inputs(lake) as inputs:
+        new = _conversions(lake, ended, inputs, redaction, failures)
+        for count, (conversion, result) in enumerate(_converted(new, executor), 1):
+            try:
+                result()
+                inputs.add(conversion)
+                added += 1
+            except BrokenExecutor:
+                raise CannotStart(
+                    "a worker process was killed", "run it again, with fewer --workers"
+                ) from None
+            except (McpspyError, OSError) as error:
+                failures.append(_failure(conversion.path, error))
+            show(count, len(ended))
+    return AddResult(
+        added, len(ended) - added - len(failures), len(found) - len(ended), failures, inputs.keys
+    )
+
+
+def _converted(
+    conversions: Iterable[_Conversion], executor: Executor | None
+) -> Iterator[tuple[_Conversion, Callable[[], None]]]:
+    """Yield each conversion with a function that waits for its end and raises its error."""
+    if executor is None:
+        for conversion in conversions:
+            yield conversion, partial(convert, conversion)
+        return
+    futures = {executor.submit(convert, conversion): conversion for conversion in conversions}
+    try:
+        for future in as_completed(futures):
+            yield futures[future], future.result
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _conversions(
+    lake: Lake,
+    ended: Iterable[Summary],
+    inputs: _Inputs,
+    redaction: RedactionOptions,
+    failures: list[str],
+) -> Iterator[_Conversion]:
+    """Yield the recordings that are not in the lake; add those that cannot be read to `failures`."""
+    secret, present = _secret(), lake.keys()
+    for summary in ended:
+        try:
+            files = [summary.path, *(summary.path.with_name(name) for name in summary.parts)]
+            source = inputs.source(files, secret, summary.header)
+        except (McpspyError, OSError) as error:
+            failures.append(_failure(summary.path, error))
+            continue
+        key = f"{slug(summary.header.id)}-{source.digest[:16]}"
+        inputs.keys.add(key)
+        if key not in present:
+            present.add(key)
+            stored = StoredRecording(
+                key,
+                source.digest,
+                _uri(summary.path),
+                sum(stamp.size for stamp in source.stamps),
+                str(summary.state),
+                not redaction.off or bool(summary.header.redacted),
+            )
+            own = hashlib.blake2b(source.digest.encode(), key=secret).digest()
+            yield _Conversion(lake.folder, summary.path, stored, redaction, own)
+
+
+class _Inputs:
+    """The recordings that were added before, in a file of the lake. It only saves reading them again."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._path = lake.folder / INPUTS
+        self._known: dict[str, _Input] = {}
+        decode = msgspec.json.Decoder(tuple[str, list[FileStamp], str]).decode
+        for line in self._path.read_bytes().splitlines() if self._path.exists() else ():
+            with suppress(ValueError):  # Another process was killed while it wrote the line.
+                uri, stamps, digest = decode(line)
+                self._known[uri] = _Input(stamps, digest)
+        self._sources: dict[str, _Input] = {}
+        self.keys: set[str] = set()
+        """Keys of the sessions of this run."""
+
+    def __enter__(self) -> Self:
+        self._file = self._path.open("ab")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def source(self, files: list[Path], secret: bytes, header: Header) -> _Input:
+        """Return stamps and digest of a recording; read its files if they are not known. Raise McpspyError or OSError.
+
+        The digest of a recording that may contain secrets has a key: it would confirm guesses of them.
+        """
+        stamps = [FileStamp.of(path) for path in files if path.exists()]
+        uri = _uri(files[0])
+        known = self._known.get(uri)
+        if known is None or known.stamps != stamps:
+            digest = hashlib.sha256(b"" if header.redacted else secret)
+            for path in files[: len(stamps)]:
+                with opened(path) as file:
+                    for chunk in iter(partial(file.read, CHUNK), b""):
+                        digest.update(chunk)
+            known = _Input(stamps, digest.hexdigest())
+        self._sources[uri] = known
+        return known
+
+    def add(self, conversion: _Conversion) -> None:
+        """Remember a recording that is in the lake now."""
+        uri = conversion.stored.uri
+        self._file.write(msgspec.json.encode((uri, *self._sources[uri])) + b"\n")
+        self._file.flush()
+
+
+def pool(workers: int) -> ProcessPoolExecutor:
+    """Return an executor of N processes, which end with this one, however it ends."""
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_end_with_parent)
+
+
+def _end_with_parent() -> None:
+    """Workers hold both ends of their queue, so they would wait for ever for a parent that was killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C interrupts the parent, which cancels their tasks.
+    parent = parent_process()
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def convert(conversion: _Conversion) -> None:
+    """Write the files of a session; the row in `sessions` comes last. Raise McpspyError or OSError."""
+    from mcpspy.analysis.lake.tables import (
+        SessionTables,
+    )  # With the lint rules 150 ms, if there is anything new.
+
+    lake, stored = Lake(conversion.lake), conversion.stored
+    with no_collection():
+        session, findings = _read(conversion)
+        tables = SessionTables(session, findings, stored)
+        where = partition(tables.day, tables.server)
+        for table in TABLES:
+            lake.put(table, where, f"{stored.key}.parquet", tables.rows(table))
+
+
+def _read(conversion: _Conversion) -> tuple[Session, list[Finding]]:
+    """Return the redacted session of a recording, and what lint finds in it."""
+    from mcpspy.analysis.lint import EntryPosition, Linter
+
+    scan = RecordingScan(conversion.path)
+    redacting = redactor(conversion.redaction, lambda _: None, key=conversion.placeholder_key)
+    header = read_header_of(conversion.path)
+    if redacting is not None:
+        header = Header(**redacting.header(structs.asdict(header)))  # type: ignore[arg-type]  # The same keys.
+    session, linter = Session(header), Linter(header)
+    findings: list[Finding] = []
+    number = parts = 0
+    for block in scan:
+        if len(scan.paths) > parts:
+            parts, number = len(scan.paths), 1
+        lines = block.lines
+        if redacting is not None and lines:
+            lines = redacting.lines(b"\n".join([*lines, b""])).split(b"\n")[:-1]
+        for line in lines:
+            number += 1
+            for change in session.add(read_entry(line)):
+                findings += linter.add(change, EntryPosition(number, parts))
+    session.end()
+    return session, [*findings, *linter.end()]
+
+
+def _uri(path: Path) -> str:
+    return path.absolute().as_uri().replace("file://", f"file://{socket.gethostname()}", 1)
+
+
+def _failure(path: Path, error: McpspyError | OSError) -> str:
+    if isinstance(error, McpspyError):
+        return sanitize(str(error))
+    return sanitize(f"{error.filename or path}: {error.strerror or error}")
+
+
+def _secret() -> bytes:
+    """Return the user's key for placeholders and digests; create it if needed. It never leaves this machine."""
+    path = Path(config_file()).parent / "lake.key"
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            replace_own(path, [os.urandom(32)])
+        return path.read_bytes()[:64]
+    except OSError as error:
+        raise CannotStart(f"{sanitize(str(path))}: {error.strerror}", "check the permissions") from None

@@ -1,0 +1,74 @@
+"""`mcpspy drift`: when the tools of a server changed, and for whom."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from mcpspy.analysis.diff import ChangeSeverity
+from mcpspy.analysis.drift import CallOutcomes, ToolDefinition, drift
+from mcpspy.analysis.export.base import dumps
+from mcpspy.core.sanitize import sanitize
+from mcpspy.errors import FINDINGS, UsageError
+from mcpspy.ui.cli.options import describe_format
+from mcpspy.ui.terminal import Output
+
+EPILOG = """\
+examples:
+  mcpspy drift ~/lake --server weather
+  mcpspy drift recordings/ --server weather --format markdown
+
+Compares the tools that each client was shown with those of its session before, and
+rates each change as mcpspy diff does. Without a lake, LAKE is a folder of recordings;
+--server is the name in the column server of mcpspy query (docs/lake.md).
+
+exit codes: 0; 1 a change is breaking; 2 usage error or unknown server; 3 duckdb or
+pyarrow not installed, or a file not readable
+"""
+
+_LISTED = """
+SELECT t.session, strftime(t.time, '%Y-%m-%d %H:%M:%S.%g'), coalesce(t.client, 'unknown client'),
+  coalesce(s.server_version, ''), t.name, t.digest, t.definition
+FROM tools t JOIN sessions s USING (session) WHERE t.server = ?
+ORDER BY s.started, t.session, t.client, t.time, t.n, t.name"""
+
+_CALLS = """
+SELECT session, target, count(*), count(*) FILTER (status IN ('error', 'tool error', 'refused'))
+FROM exchanges WHERE server = ? AND method = 'tools/call' AND target IS NOT NULL GROUP BY ALL"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("lake", metavar="LAKE", help="a lake, or a folder of recordings")
+    parser.add_argument("--server", metavar="NAME", required=True, help="name of the server")
+    describe_format(parser, "json: one object; markdown: for a pull request", choices=("json", "markdown"))
+
+
+def main(args: argparse.Namespace) -> int:
+    from mcpspy.ui.cli.query import connected
+    from mcpspy.ui.report import drift as report
+
+    connection = connected("drift", args.lake)
+    counts = dict(
+        connection.run("SELECT server, count(*) FROM sessions GROUP BY ALL ORDER BY ALL").fetchall()
+    )
+    if (sessions := counts.get(args.server)) is None:
+        known = ", ".join(list(counts)[:20]) or "none"
+        raise UsageError(
+            sanitize(f"--server {args.server}: not in {args.lake}"), sanitize(f"servers: {known}")
+        )
+    listed = [ToolDefinition(*row) for row in connection.run(_LISTED, [args.server]).fetchall()]
+    calls = {
+        (session, tool): CallOutcomes(*counts)
+        for session, tool, *counts in connection.run(_CALLS, [args.server]).fetchall()
+    }
+    found = drift(listed, calls)
+    if args.format == "json":
+        sys.stdout.write(dumps(report.document(args.server, found, sessions)) + "\n")
+    elif args.format == "markdown":
+        for line in report.markdown(args.server, found, sessions):
+            sys.stdout.write(line + "\n")
+    else:
+        output = Output()
+        for line, tone in report.text(args.server, found, sessions, output.width):
+            output.line(line, tone)
+    return FINDINGS if any(each.severity is ChangeSeverity.BREAKING for each in found) else 0

@@ -1,0 +1,164 @@
+"""`mcpspy lake`: sessions as Parquet files, for SQL."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from mcpspy.analysis import rows
+from mcpspy.core.query.sessions import read_age
+from mcpspy.core.sanitize import sanitize
+from mcpspy.errors import FINDINGS, CannotStart, UsageError
+from mcpspy.io.lake.files import Lake, require
+from mcpspy.io.recording.catalog import sessions
+from mcpspy.io.recording.reader import Summary, read_header_of, summarize
+from mcpspy.ui.cli.arguments import is_folder, session_path
+from mcpspy.ui.cli.options import FOLDER, describe, describe_format, describe_redaction, read_redaction
+from mcpspy.ui.terminal import Output, ProgressBar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+ACTIONS = ("add", "verify", "compact", "rm")
+
+EPILOG = """\
+examples:
+  mcpspy lake add ~/lake ~/.local/share/mcpspy/sessions --workers 4
+  mcpspy lake add ~/lake last weather.jsonl
+  mcpspy lake compact ~/lake           merge the files of each day and server
+  mcpspy lake verify ~/lake            read every file, and compare the counts
+  mcpspy lake rm ~/lake --older-than 90d
+  mcpspy query top-tools --lake ~/lake
+
+LAKE is a folder of Parquet files (docs/lake.md). SESSION is a file, a folder of
+recordings, `last`, a session name, or the beginning of a session id. Sessions that are
+in the lake are not added again, and live sessions only when they have ended.
+
+exit codes: 0; 1 verify found a problem; 2 usage error; 3 pyarrow not installed, or a
+session or a file of the lake not readable or not writable
+"""
+
+TAKES_OPTIONS_ANYWHERE = True
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", metavar="ACTION", choices=ACTIONS, help=f"one of {', '.join(ACTIONS)}")
+    parser.add_argument("lake", metavar="LAKE", help="the folder of the lake; add creates it")
+    parser.add_argument("sessions", metavar="SESSION", nargs="*", help="add: sessions and folders to add")
+    parser.add_argument(
+        "--workers", metavar="N", type=_workers, default=1, help="add: number of processes (default: 1)"
+    )
+    describe(parser, {"--older-than": ("AGE", "rm: delete days that ended longer ago than this: 30d, 12w")})
+    describe_format(parser, "json: one object")
+    describe(parser, FOLDER)
+    describe_redaction(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    action: str = args.action
+    if (action == "add") != bool(args.sessions):
+        raise UsageError(
+            "lake add: missing SESSION" if action == "add" else f"lake {action}: takes no SESSION",
+            "see mcpspy lake --help",
+        )
+    if (action == "rm") != (args.older_than is not None):
+        raise UsageError(
+            "lake rm: missing --older-than" if action == "rm" else "--older-than: only possible with rm"
+        )
+    require("pyarrow", "lake")
+    folder = Path(args.lake).expanduser()
+    lake = Lake.created(folder) if action == "add" else Lake.opened(folder)
+    document, text, code = {"add": _add, "verify": _verify, "compact": _compact, "rm": _remove}[action](
+        lake, args
+    )
+    if args.format == "json":
+        sys.stdout.buffer.write(
+            orjson.dumps({"lake": str(folder), **document}, option=orjson.OPT_APPEND_NEWLINE)
+        )
+    else:
+        Output().line(sanitize(f"{folder}: {text}"))
+    return code
+
+
+def _add(lake: Lake, args: argparse.Namespace) -> tuple[dict[str, Any], str, int]:
+    from mcpspy.io.lake.add import add, pool
+
+    found = _summaries(args.sessions, args.dir)
+    with ExitStack() as stack:
+        executor: Executor | None = stack.enter_context(pool(args.workers)) if args.workers > 1 else None
+        progress = stack.enter_context(ProgressBar("sessions"))
+        result = add(lake, found, read_redaction(args), executor, progress.show)
+    for failure in result.failures:
+        sys.stderr.write(f"mcpspy: lake: {failure}\n")
+    text = f"{counted(result.added, 'session')} added, {result.present} present"
+    if result.live:
+        text += f", {result.live} live and not added"
+    document = {
+        "added": result.added,
+        "present": result.present,
+        "live": result.live,
+        "failures": result.failures,
+    }
+    return document, text, CannotStart.exit_code if result.failures else 0
+
+
+def _summaries(names: list[str], folder: str | None) -> list[Summary]:
+    """Return the sessions on the command line, each once; those of a folder oldest first."""
+    found: dict[Path, Summary] = {}
+    for name in names:
+        if is_folder(name, folder):
+            named = [*reversed(sessions(name, entries=False))]
+        else:
+            path = session_path(name, folder)
+            named = [summarize(path, read_header_of(path), counts=False)]
+        found.update({summary.path.absolute(): summary for summary in named})
+    return [*found.values()]
+
+
+def _verify(lake: Lake, _: argparse.Namespace) -> tuple[dict[str, Any], str, int]:
+    from mcpspy.io.lake.maintenance import verify
+
+    result = verify(lake)
+    for problem in result.problems:
+        sys.stderr.write(f"mcpspy: lake: {problem}\n")
+    text = f"{counted(result.sessions, 'session')}, {counted(result.rows, 'row')}"
+    text += f" in {counted(result.files, 'file')} ({rows.size(result.size)}B), "
+    text += counted(len(result.problems), "problem") if result.problems else "no problems"
+    return result._asdict(), text, FINDINGS if result.problems else 0
+
+
+def _compact(lake: Lake, _: argparse.Namespace) -> tuple[dict[str, Any], str, int]:
+    from mcpspy.io.lake.maintenance import compact
+
+    before, after = compact(lake)
+    return {"files_before": before, "files": after}, f"{counted(before, 'file')} merged into {after:,}", 0
+
+
+def _remove(lake: Lake, args: argparse.Namespace) -> tuple[dict[str, Any], str, int]:
+    from mcpspy.io.lake.maintenance import remove_before
+
+    age = read_age(args.older_than)
+    if not age:
+        raise UsageError(sanitize(f"--older-than {args.older_than}: not an age"), "use 30d or 12w")
+    try:
+        first = (datetime.now(UTC) - timedelta(seconds=age)).date().isoformat()
+    except OverflowError:
+        first = ""
+    days = remove_before(lake, first)
+    return {"days": days, "before": first}, f"{counted(days, 'day')} before {first} deleted", 0
+
+
+def counted(number: int, noun: str) -> str:
+    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _workers(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) <= 1024):
+        raise argparse.ArgumentTypeError(f"{text}: not a number of processes (use 1 to 1024)")
+    return int(text)

@@ -1,0 +1,171 @@
+"""`mcpspy query`: SQL over many sessions."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import sys
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from mcpspy.analysis.export.csv import cell
+from mcpspy.analysis.lake.queries import QUERIES
+from mcpspy.analysis.lake.schema import PARTITIONS, TABLES
+from mcpspy.core.sanitize import sanitize
+from mcpspy.errors import UsageError
+from mcpspy.io.lake.files import require
+from mcpspy.io.recording.atomic import save
+from mcpspy.ui.cli.options import FOLDER, describe, describe_format
+from mcpspy.ui.terminal import Output, cells, columns
+
+if TYPE_CHECKING:
+    from mcpspy.io.lake.query import LakeConnection, Results
+
+EPILOG = """\
+examples:
+  mcpspy query top-tools --lake ~/lake
+  mcpspy query "SELECT target, count(*) FROM exchanges WHERE status = 'error' GROUP BY ALL"
+  mcpspy query "FROM exchanges WHERE server = 'weather'" --lake ~/lake --format parquet -o weather.parquet
+  mcpspy query --schema
+
+saved queries:
+SAVED
+SQL is one SELECT statement in DuckDB's dialect. It can read the tables of the lake, and no
+other file. Without --lake it reads the ended sessions of the sessions folder, which are
+converted once. docs/lake.md describes the tables.
+
+exit codes: 0; 2 usage error or invalid SQL; 3 duckdb or pyarrow not installed, or a file
+not readable or not writable
+""".replace("SAVED", "".join(f"  {name:14}{query.about}\n" for name, query in QUERIES.items()))
+
+LONGEST = 60
+"""Maximum columns of a cell, except in the last column."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "sql", metavar="SQL", nargs="?", help="a SELECT statement, or the name of a saved query"
+    )
+    options = {
+        "--lake": ("LAKE", "the lake to read (default: the sessions folder)"),
+        "--schema": (None, "print the tables and their columns"),
+        "-o --output": ("FILE", "write to this new file"),
+    }
+    describe(parser, options)
+    about = "json: one object per line; csv: RFC 4180; parquet: with --output"
+    describe_format(parser, about, choices=("json", "csv", "parquet"))
+    describe(parser, FOLDER)
+
+
+def main(args: argparse.Namespace) -> int:
+    if args.schema == (args.sql is not None):
+        raise UsageError(
+            "query: missing SQL" if args.sql is None else "query: SQL and --schema exclude each other"
+        )
+    if args.format == "parquet" and args.output is None:
+        raise UsageError("--format parquet: missing --output", "use -o FILE")
+    if args.schema:
+        if args.format != "text":
+            raise UsageError("--schema: only as text", "leave out --format")
+        return _write(args, _schema())
+    saved = QUERIES.get(args.sql)
+    results = connected("query", args.lake or args.dir).query(args.sql if saved is None else saved.sql)
+    if args.format == "parquet":
+        return _write(args, _parquet(results))
+    found = (row for batch in results.batches for row in batch.to_pylist())
+    if args.format == "text":
+        return _write(args, _text(results.schema.names, found))
+    return _write(args, (_json if args.format == "json" else _csv)(results.schema.names, found))
+
+
+def connected(command: str, path: str | None) -> LakeConnection:
+    """Return a connection to a lake, or to the sessions of a folder; report sessions that are not in it."""
+    for package in ("pyarrow", "duckdb"):
+        require(package, command)
+    from mcpspy.io.lake.query import LakeConnection, lake_of
+
+    lake, result = lake_of(path)
+    for failure in result.failures if result is not None else ():
+        sys.stderr.write(f"mcpspy: {command}: {failure}\n")
+    if result is not None and result.live:
+        sys.stderr.write(
+            f"mcpspy: {command}: {result.live} live session{'s' * (result.live != 1)} not included\n"
+        )
+    return LakeConnection(lake)
+
+
+def _write(args: argparse.Namespace, pieces: Iterator[str] | Iterator[bytes]) -> int:
+    if args.output is not None:
+        save(args.output, pieces)
+        return 0
+    output = Output(width=None if args.format == "text" else 0)
+    for piece in pieces:
+        if isinstance(piece, bytes):
+            sys.stdout.buffer.write(piece)
+        else:
+            output.line(piece.removesuffix("\n"))
+    return 0
+
+
+def _json(_: list[str], found: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+    for row in found:
+        yield orjson.dumps(row, default=_plain, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z)
+
+
+def _csv(names: list[str], found: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+    for row in (names, *(row.values() for row in found)):
+        line = io.StringIO()
+        csv.writer(line).writerow(cell(_text_of(value)) for value in row)
+        yield line.getvalue().encode()
+
+
+def _parquet(results: Results) -> Iterator[bytes]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    buffer = io.BytesIO()
+    pq.write_table(pa.Table.from_batches(results.batches, results.schema), buffer, compression="zstd")
+    yield buffer.getvalue()
+
+
+def _text(names: list[str], found: Iterable[dict[str, Any]]) -> Iterator[str]:
+    values = [[*row.values()] for row in found]
+    table = [[sanitize(_text_of(value)) for value in row] for row in (names, *values)]
+    widths = [min(max(map(cells, column)), LONGEST) for column in zip(*table, strict=True)]
+    for place in range(len(names)):
+        if values and all(isinstance(row[place], int | float | Decimal | None) for row in values):
+            widths[place] *= -1
+    for row in table:
+        yield columns(row, [*widths[:-1], min(widths[-1], 0)]) + "\n"
+    yield f"({len(values):,} row{'s' * (len(values) != 1)})\n"
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that orjson can write: DuckDB's sums are decimals."""
+    if isinstance(value, Decimal) and abs(value) < 1 << 63:
+        return float(value) if value % 1 else int(value)
+    return _text_of(value)
+
+
+def _text_of(value: Any) -> str:
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}.{value.microsecond // 1000:03}"
+    return (
+        value.decode("utf-8", "backslashreplace")
+        if isinstance(value, bytes)
+        else str(value)
+        if value is not None
+        else ""
+    )
+
+
+def _schema() -> Iterator[str]:
+    for table, described in TABLES.items():
+        yield f"{table}\n"
+        for column in (*PARTITIONS, *described):
+            yield f"  {column.name:16}{column.type:11}{column.about}\n"

@@ -1,0 +1,97 @@
+"""The drift of a server's tools as text, Markdown and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec import UNSET
+
+from mcpspy.analysis.diff import ChangeSeverity
+from mcpspy.analysis.drift import CallOutcomes, ToolDrift
+from mcpspy.core.sanitize import sanitize
+from mcpspy.ui.report import diff_text
+from mcpspy.ui.report.diff_markdown import fence, span
+
+
+def verdict(server: str, found: Sequence[ToolDrift], sessions: int) -> str:
+    """Return the summary: `weather: 2 changes of tools, 1 breaking, in 12 sessions`."""
+    breaking = sum(each.severity is ChangeSeverity.BREAKING for each in found)
+    changes = f"{len(found)} change{'s' * (len(found) != 1)} of tools" if found else "no change of a tool"
+    return f"{sanitize(server)}: {changes}{f', {breaking} breaking' if breaking else ''}, in {sessions} session{'s' * (sessions != 1)}"
+
+
+def text(
+    server: str, found: Sequence[ToolDrift], sessions: int, width: int
+) -> Iterator[tuple[str, str | None]]:
+    """Yield the lines of the report with their tones."""
+    for each in found:
+        yield (
+            f"{each.severity:10} {each.time[:19]}  {diff_text.short(each.tool)}{_versions(each)}",
+            diff_text.TONES[each.severity],
+        )
+        for change in each.changes:
+            yield f"  {diff_text.change_heading(change, beside=each.severity)}", None
+            if UNSET not in (change.old, change.new):
+                for mark, line in diff_text.body(change, (width or diff_text.WIDE) - 6):
+                    yield f"    {mark} {line}", None
+        yield f"  met by {_clients(each)}", None
+        yield f"  errors {_rate(each.before)} before, {_rate(each.after)} after", None
+    yield verdict(server, found, sessions), None
+
+
+def markdown(server: str, found: Sequence[ToolDrift], sessions: int) -> Iterator[str]:
+    """Yield the lines of the report."""
+    yield f"### mcpspy drift: {span(verdict(server, found, sessions))}"
+    for each in found:
+        yield ""
+        yield f"**{each.severity}** {each.time[:19]} {span(diff_text.short(each.tool) + _versions(each))}"
+        yield f"met by {span(_clients(each))}; errors {_rate(each.before)} before, {_rate(each.after)} after"
+        yield ""
+        lines = [diff_text.change_heading(change, beside=each.severity) for change in each.changes]
+        yield from fence(lines, "text").splitlines()
+
+
+def document(server: str, found: Sequence[ToolDrift], sessions: int) -> dict[str, Any]:
+    return {
+        "server": server,
+        "sessions": sessions,
+        "changes": [
+            {
+                "severity": str(each.severity),
+                "time": each.time,
+                "tool": each.tool,
+                "session": each.session,
+                "versions": each.versions,
+                "clients": each.clients,
+                "before": {"calls": each.before.calls, "errors": each.before.errors},
+                "after": {"calls": each.after.calls, "errors": each.after.errors},
+                "changes": [
+                    {
+                        "severity": str(change.severity),
+                        "pointer": change.pointer,
+                        "why": change.why,
+                        **({} if change.old is UNSET else {"old": change.old}),
+                        **({} if change.new is UNSET else {"new": change.new}),
+                    }
+                    for change in each.changes
+                ],
+            }
+            for each in found
+        ],
+    }
+
+
+def _versions(each: ToolDrift) -> str:
+    old, new = map(sanitize, each.versions)
+    return f"  ({old} {diff_text.ARROW} {new})" if old != new else ""
+
+
+def _clients(each: ToolDrift) -> str:
+    return ", ".join(f"{sanitize(client)} ({time[:10]})" for client, time in each.clients.items())
+
+
+def _rate(outcomes: CallOutcomes) -> str:
+    if not outcomes.calls:
+        return "no calls"
+    return f"{outcomes.errors / outcomes.calls:.1%} of {outcomes.calls:,} calls"

@@ -1,0 +1,42 @@
+"""Folders of generated recordings, and the content of a lake as values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bench.many_sessions import write_sessions
+from mcpspy.analysis.lake.schema import TABLES
+from mcpspy.io.lake.add import AddResult, add
+from mcpspy.io.lake.files import Lake
+from mcpspy.io.recording.catalog import sessions
+from mcpspy.io.recording.reader import Summary
+from mcpspy.io.recording.redaction import RedactionOptions
+
+
+def summaries(folder: Path) -> list[Summary]:
+    return list(sessions(str(folder), entries=False))
+
+
+def generated(folder: Path, count: int, messages: int) -> list[Summary]:
+    write_sessions(folder, count, messages)
+    return summaries(folder)
+
+
+def filled(folder: Path, found: list[Summary], **options: Any) -> tuple[Lake, AddResult]:
+    lake = Lake.created(folder)
+    return lake, add(lake, found, RedactionOptions(), **options)
+
+
+def content(lake: Lake) -> dict[str, list[str]]:
+    """Return all rows, sorted, with their partitions."""
+    import pyarrow.parquet as pq
+
+    return {
+        table: sorted(
+            f"{path.parent.relative_to(lake.folder)} {row}"
+            for path in lake.files(table)
+            for row in pq.ParquetFile(path).read().to_pylist()
+        )
+        for table in TABLES
+    }

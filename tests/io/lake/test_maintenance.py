@@ -1,0 +1,129 @@
+"""Check, merge and delete the files of a lake."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mcpspy.errors import CannotStart
+from mcpspy.io.lake.files import JOURNAL, Lake
+from mcpspy.io.lake.maintenance import compact, remove_before, verify
+from tests.io.lake.lakes import content, filled, summaries
+
+if TYPE_CHECKING:
+    from mcpspy.io.recording.reader import Summary
+
+
+def test_a_whole_lake_has_no_problems(lake: Lake) -> None:
+    result = verify(lake)
+
+    assert result.problems == []
+    assert result.sessions == 12
+    assert result.rows == sum(map(len, content(lake).values()))
+
+
+@pytest.fixture
+def same_day(found: list[Summary], tmp_path: Path) -> list[Summary]:
+    """Four sessions of the same server and day."""
+    folder = tmp_path / "same-day"
+    folder.mkdir()
+    for number in range(4):
+        text = found[0].path.read_text(encoding="utf-8")
+        (folder / f"{number}.jsonl").write_text(
+            text.replace('"id":"0', f'"id":"{number}a', 1), encoding="utf-8"
+        )
+    return summaries(folder)
+
+
+def test_compaction_changes_no_row_and_no_answer_of_add(same_day: list[Summary], tmp_path: Path) -> None:
+    lake, _ = filled(tmp_path / "lake", same_day)
+    before = content(lake)
+
+    assert compact(lake) == (24, 6)
+    assert content(lake) == before
+    assert verify(lake).problems == []
+    assert filled(lake.folder, same_day)[1][:2] == (0, 4)
+    assert compact(lake) == (6, 6)
+
+
+def test_a_session_that_was_added_twice_is_found(lake: Lake) -> None:
+    (first, *_) = lake.files("sessions")
+    shutil.copy(first, first.with_name("copy.parquet"))
+
+    assert verify(lake).problems == [f"session {first.stem}: added 2 times"]
+
+
+def test_large_files_are_not_merged(same_day: list[Summary], tmp_path: Path) -> None:
+    lake, _ = filled(tmp_path / "lake", same_day)
+
+    assert compact(lake, target=10) == (24, 24)
+
+
+@pytest.mark.parametrize("table", ["exchanges", "tools"])
+def test_missing_rows_are_found(lake: Lake, table: str) -> None:
+    (first, *_) = lake.files(table)
+    count = pq.read_metadata(first).num_rows
+    first.unlink()
+
+    assert verify(lake).problems == [f"session {first.stem}: 0 rows in {table}, not {count}"]
+
+
+def test_rows_without_their_session_are_found(lake: Lake) -> None:
+    (first, *_) = lake.files("sessions")
+    first.unlink()
+
+    problems = verify(lake).problems
+    assert problems
+    assert all(f"session {first.stem}: " in problem and "add it again" in problem for problem in problems)
+
+
+def test_a_damaged_file_is_found_and_not_compacted(lake: Lake) -> None:
+    (first, *_) = lake.files("exchanges")
+    data = bytearray(first.read_bytes())
+    data[len(data) // 3] ^= 0xFF
+    first.write_bytes(data)
+    shutil.copy(first, first.with_name("0-copy.parquet"))
+    before = {path: path.read_bytes() for path in lake.folder.rglob("*.parquet")}
+
+    assert any(str(first.relative_to(lake.folder)) in problem for problem in verify(lake).problems)
+    with pytest.raises(CannotStart, match="mcpspy lake verify checks the files"):
+        compact(lake)
+    assert first.exists()
+    assert {path: path.read_bytes() for path in lake.files("exchanges")}.items() <= before.items()
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1", b"not parquet at all, and longer than a footer"])
+def test_half_a_file_is_found(lake: Lake, data: bytes) -> None:
+    (first, *_) = lake.files("notes")
+    first.write_bytes(data)
+
+    assert any(str(first.relative_to(lake.folder)) in problem for problem in verify(lake).problems)
+
+
+def test_a_file_of_another_program_is_found(lake: Lake) -> None:
+    (first, *_) = lake.files("notes")
+    pq.write_table(pa.table({"a": [1]}), first.with_name("other.parquet"))
+
+    assert any("its columns are not those of this version" in problem for problem in verify(lake).problems)
+
+
+def test_an_interrupted_compaction_is_reported(lake: Lake) -> None:
+    (lake.folder / JOURNAL).write_bytes(b"{}")
+
+    assert verify(lake).problems == ["an interrupted compaction: run mcpspy lake compact"]
+
+
+def test_days_before_a_day_are_deleted_from_all_tables(lake: Lake, found: list[Summary]) -> None:
+    days = sorted({path.parent.parent.name.removeprefix("day=") for path in lake.files("sessions")})
+    deleted = remove_before(lake, days[5])
+
+    assert deleted == 5
+    left = {path.parent.parent.name for path in lake.folder.rglob("*.parquet")}
+    assert left == {f"day={day}" for day in days[5:]}
+    assert verify(lake).problems == []
+    assert filled(lake.folder, found)[1][:2] == (5, 7)

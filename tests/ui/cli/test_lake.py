@@ -1,0 +1,255 @@
+"""`mcpspy lake`, `mcpspy query` and `mcpspy drift` on one lake: output and exit codes."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from bench.many_sessions import write_sessions
+from mcpspy.io.lake import files
+from mcpspy.ui.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `recordings` and their `lake`."""
+    folder = tmp_path_factory.mktemp("lake")
+    write_sessions(folder / "recordings", 12, 360)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+        assert main(["lake", "add", str(folder / "lake"), str(folder / "recordings")]) == 0
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _settings(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(made / "config"))
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main([str(each) for each in arguments])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def test_adding_again_reports_what_is_present(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lake = made / "lake"
+    assert run(capsys, "lake", "add", lake, made / "recordings") == (
+        0,
+        f"{lake}: 0 sessions added, 12 present\n",
+        "",
+    )
+    code, out, _ = run(
+        capsys, "lake", "add", lake, made / "recordings" / "session-00000.jsonl", "--format", "json"
+    )
+    assert (code, json.loads(out)) == (
+        0,
+        {"lake": str(lake), "added": 0, "present": 1, "live": 0, "failures": []},
+    )
+
+
+def test_a_session_that_cannot_be_added_is_reported(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_sessions(tmp_path / "more", 2, 20)
+    (made / "lake" / "_inputs.jsonl").touch()
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files.Lake, "put", fail)
+    code, out, err = run(capsys, "lake", "add", tmp_path / "lake", tmp_path / "more")
+    assert code == 3
+    assert out.endswith("0 sessions added, 0 present\n")
+    assert err.count("No space left on device") == 2
+
+
+def test_verify_compact_and_rm(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lake = tmp_path / "lake"
+    assert run(capsys, "lake", "add", lake, made / "recordings")[0] == 0
+    code, out, err = run(capsys, "lake", "verify", lake)
+    assert (code, err) == (0, "")
+    assert out.startswith(f"{lake}: 12 sessions, ")
+    assert out.endswith("no problems\n")
+    assert run(capsys, "lake", "compact", lake)[0] == 0
+    next(lake.glob("tools/*/*/*.parquet")).unlink()
+    code, out, err = run(capsys, "lake", "verify", lake, "--format", "json")
+    assert (code, len(json.loads(out)["problems"]), err.count("\n")) == (1, 1, 1)
+    days = {path.name.removeprefix("day=") for path in lake.glob("*/day=*")}
+    code, out, err = run(capsys, "lake", "rm", lake, "--older-than", "1d", "--format", "json")
+    removed = json.loads(out)
+    assert (code, err) == (0, "")
+    assert removed["days"] == sum(day < removed["before"] for day in days)
+    assert {path.name[4:] for path in lake.glob("*/day=*")} == {
+        day for day in days if day >= removed["before"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["lake", "add", "x"], "lake add: missing SESSION (see mcpspy lake --help)"),
+        (["lake", "verify", "x", "y"], "lake verify: takes no SESSION (see mcpspy lake --help)"),
+        (
+            ["lake", "verify", "/nowhere"],
+            "/nowhere: not a lake (create one with mcpspy lake add LAKE SESSION)",
+        ),
+        (["lake", "rm", "x"], "lake rm: missing --older-than"),
+        (["lake", "compact", "x", "--older-than", "1d"], "lake: --older-than: only possible with rm"),
+        (["lake", "fill", "x"], "lake: ACTION fill: not one of add, verify, compact, rm"),
+        (["query"], "query: missing SQL"),
+        (["query", "SELECT 1", "--schema"], "query: SQL and --schema exclude each other"),
+        (
+            ["query", "SELECT 1", "--format", "parquet"],
+            "query: --format parquet: missing --output (use -o FILE)",
+        ),
+        (["query", "--schema", "--format", "csv"], "query: --schema: only as text (leave out --format)"),
+        (["drift", "x"], "drift: missing --server (see mcpspy drift --help)"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(
+    arguments: list[str], error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, *arguments) == (2, "", f"mcpspy: {error}\n")
+
+
+@pytest.mark.parametrize(
+    "command", [["lake", "verify", "x"], ["query", "drift"], ["drift", "x", "--server", "y"]]
+)
+def test_a_missing_package_is_one_line(
+    command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "find_spec", lambda name: None)
+
+    assert run(capsys, *command) == (
+        3,
+        "",
+        f"mcpspy: {command[0]} needs pyarrow, which is not installed (pip install 'mcpspy[lake]')\n",
+    )
+
+
+SQL = "SELECT server, n, time, latency_ms, issues, status FROM exchanges WHERE n = 2 ORDER BY time, session LIMIT 2"
+
+
+def test_results_are_a_table(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "query", SQL, "--lake", made / "lake")
+    head, first, second, count = out.splitlines()
+
+    assert (code, err) == (0, "")
+    assert head.split() == ["server", "n", "time", "latency_ms", "issues", "status"]
+    assert first.split()[:3] == ["weather", "2", "2026-10-01"]
+    assert first.index("2026") == head.index("time") == second.index("2026")
+    assert count == "(2 rows)"
+
+
+def test_results_are_json_lines_csv_and_parquet(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = ("--lake", made / "lake", "--format")
+    lines = [json.loads(line) for line in run(capsys, "query", SQL, *lake, "json")[1].splitlines()]
+    cells = list(csv.DictReader(run(capsys, "query", SQL, *lake, "csv")[1].splitlines()))
+    assert run(capsys, "query", SQL, *lake, "parquet", "-o", tmp_path / "out.parquet") == (0, "", "")
+    table = pq.read_table(tmp_path / "out.parquet").to_pylist()
+
+    assert [row["latency_ms"] for row in lines] == [row["latency_ms"] for row in table]
+    assert [row["latency_ms"] for row in lines] == [float(row["latency_ms"]) for row in cells]
+    assert [row["server"] for row in cells] == [row["server"] for row in table]
+    assert lines[0]["issues"] == []
+    assert lines[0]["time"].startswith("2026-10-01T00:00:")
+    assert lines[0]["time"].endswith("Z")
+
+
+def test_sums_are_numbers_in_json(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sql = "SELECT sum(n) AS n, sum(n) / 4.0 AS m, 1.5::DECIMAL(3, 1) AS d FROM exchanges WHERE n = 1"
+    (line,) = run(capsys, "query", sql, "--lake", made / "lake", "--format", "json")[1].splitlines()
+
+    assert json.loads(line) == {"n": 12, "m": 3.0, "d": 1.5}
+
+
+def test_columns_are_aligned(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sql = "SELECT 'größe' AS a, 12 AS n, 'x' AS b UNION ALL SELECT 'a', 3, 'y' ORDER BY n DESC"
+
+    assert run(capsys, "query", sql, "--lake", made / "lake")[1].splitlines() == [
+        "a       n  b",
+        "größe  12  x",
+        "a       3  y",
+        "(2 rows)",
+    ]
+
+
+def test_an_existing_file_is_not_overwritten(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out").write_text("x")
+    code, _, err = run(
+        capsys, "query", SQL, "--lake", made / "lake", "--format", "csv", "-o", tmp_path / "out"
+    )
+
+    assert (code, "file exists" in err) == (2, True)
+    assert (tmp_path / "out").read_text() == "x"
+
+
+def test_a_formula_in_a_cell_is_text(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "query", "SELECT '=1+1' AS a", "--lake", made / "lake", "--format", "csv")[1]
+
+    assert out == "a\r\n'=1+1\r\n"
+
+
+def test_control_characters_do_not_reach_the_terminal(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "query", "SELECT chr(27) || '[2J' AS a, 'x' AS b", "--lake", made / "lake")[1]
+
+    assert "\x1b" not in out
+
+
+def test_the_schema_lists_every_table(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "query", "--schema")
+
+    assert code == 0
+    tables = [line for line in out.splitlines() if not line.startswith(" ")]
+    assert tables == ["exchanges", "messages", "tools", "findings", "notes", "sessions"]
+
+
+def test_a_folder_of_sessions_needs_no_lake(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(
+        capsys,
+        "query",
+        "SELECT count(*) AS c FROM sessions",
+        "--dir",
+        made / "recordings",
+        "--format",
+        "json",
+    )
+
+    assert (code, out) == (0, '{"c":12}\n')
+
+
+def test_drift_lists_breaking_changes_of_a_server(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "drift", made / "lake", "--server", "weather", "--format", "json")
+    changes = json.loads(out)["changes"]
+
+    assert code == 1
+    assert {change["tool"] for change in changes} <= {"search", "sum"}
+    assert any(change["severity"] == "breaking" for change in changes)
+    assert (
+        run(capsys, "drift", made / "lake", "--server", "weather")[1].splitlines()[-1].startswith("weather: ")
+    )
+    assert run(capsys, "drift", made / "lake", "--server", "weather", "--format", "markdown")[1].startswith(
+        "### "
+    )
+
+
+def test_drift_of_an_unknown_server_names_the_known_ones(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run(capsys, "drift", made / "lake", "--server", "weathr")
+
+    assert code == 2
+    assert err == (
+        f"mcpspy: drift: --server weathr: not in {made / 'lake'}"
+        " (servers: datenbank-größe, files/local, issues, weather)\n"
+    )
