@@ -141,8 +141,8 @@ def requests(data: bytes) -> tuple[list[Request], bool]:
                 body += bytes(event.data)
             elif isinstance(event, h11.EndOfMessage):
                 found.append(Request(method, target, body))
-                # A server that keeps the connection has to answer before it reads the next request.
-                parser.send(h11.Response(status_code=200, headers=[("Content-Length", "0")]))
+                # A server has to answer before it reads the next request; not with success, which accepts CONNECT.
+                parser.send(h11.Response(status_code=404, headers=[("Content-Length", "0")]))
                 parser.send(h11.EndOfMessage())
                 if parser.our_state is not h11.DONE:
                     return found, False
