@@ -6,6 +6,7 @@ every wait is bounded by `SECONDS`.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -83,15 +84,19 @@ class Proxy(NamedTuple):
         """Return the complete lines of the recording after its header."""
         return [json.loads(line) for line in self.recording.read_bytes().split(b"\n")[1:-1]]
 
-    def bodies(self) -> list[tuple[int, str]]:
-        """Return the number of the exchange, and the text, of everything recorded from clients."""
+    def bodies(self) -> list[bytes]:
+        """Return everything recorded from clients; of messages, the value as JSON."""
+        payloads = {
+            "msg": lambda value: json.dumps(value).encode(),
+            "raw": str.encode,
+            "b64": base64.b64decode,
+        }
         return [
-            (
-                entry["http"],
-                json.dumps(entry["msg"]) if "msg" in entry else str(entry.get("raw", entry.get("b64"))),
-            )
+            payloads[kind](entry[kind])
             for entry in self.entries()
             if entry.get("from") == "client"
+            for kind in payloads
+            if kind in entry
         ]
 
     def notes(self, kind: str) -> list[dict[str, Any]]:
@@ -125,6 +130,12 @@ class Request(NamedTuple):
     method: str
     target: str
     body: bytes
+    run: bytes
+    """The value of the header `X-Run`, or nothing: it connects what arrives with what was sent."""
+
+    @property
+    def path(self) -> str:
+        return self.target.partition("?")[0]
 
 
 def requests(data: bytes) -> tuple[list[Request], bool]:
@@ -137,10 +148,11 @@ def requests(data: bytes) -> tuple[list[Request], bool]:
             event = parser.next_event()
             if isinstance(event, h11.Request):
                 method, target, body = event.method.decode(), event.target.decode(), b""
+                run = dict(event.headers).get(b"x-run", b"")
             elif isinstance(event, h11.Data):
                 body += bytes(event.data)
             elif isinstance(event, h11.EndOfMessage):
-                found.append(Request(method, target, body))
+                found.append(Request(method, target, body, run))
                 # A server has to answer before it reads the next request; not with success, which accepts CONNECT.
                 parser.send(h11.Response(status_code=404, headers=[("Content-Length", "0")]))
                 parser.send(h11.EndOfMessage())
