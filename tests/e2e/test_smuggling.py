@@ -176,7 +176,7 @@ DEFECTS = {
     "CONNECT": "forwarded like any other method",
     "foreign Host in the target": "forwarded: only the Host header is checked, and the target's host is dropped",
 }
-"""What `REFUSED` lists and mcpspy forwards, nevertheless in the one meaning that it records."""
+"""Rows of `REFUSED` that mcpspy forwards, nevertheless in the one meaning that it records."""
 
 
 class Server:
@@ -358,7 +358,7 @@ def mutated(draw: st.DrawFn) -> tuple[bytes, list[int]]:
     return data, sorted(draw(st.lists(st.integers(1, max(1, len(data) - 1)), max_size=4)))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(mutated())
 def test_any_bytes_in_any_pieces_keep_their_meaning_or_are_refused(
     wire: Wire, given: tuple[bytes, list[int]]
