@@ -32,7 +32,6 @@ def test_a_server_conforms_through_mcpspy_as_it_does_directly(name: str, passed:
     [
         ("sse-retry", "2025-11-25", "client-sse-last-event-id"),
         ("auth/scope-step-up", "2025-11-25", "scope-step-up-escalation"),
-        ("http-standard-headers", "2026-07-28", "sep-2243-client-includes-standard-headers"),
     ],
 )
 def test_a_client_conforms_through_mcpspy(scenario: str, revision: str, check: str, tmp_path: Path) -> None:
