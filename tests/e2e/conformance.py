@@ -134,27 +134,29 @@ def mcpspy() -> str:
     return shutil.which("mcpspy", path=os.path.dirname(sys.executable)) or "mcpspy"
 
 
-def both(run: Run, server: str, client: str, folder: Path) -> tuple[Outcome, Outcome]:
-    """Return the outcome of a run, direct and through mcpspy."""
-    if run.mode == "client":
-        return suite(run, client, folder / "direct"), through(run, client, folder)
-    port = free_port()
+@contextmanager
+def both_ways(server: str, folder: Path) -> Iterator[tuple[str, str]]:
+    """Run a server, and mcpspy in front of it; yield the URL of each."""
+    port, between = free_port(), free_port()
     with serving(shlex.split(server.format(port=port)), port, folder / "server.log") as origin:
-        direct = suite(run, f"{origin}/mcp", folder / "direct")
-        between = free_port()
-        record = str(folder / "session.jsonl")
-        proxy = (
-            mcpspy(),
-            "http",
+        options = (
             "--upstream",
             f"{origin}/mcp",
             "--listen",
             str(between),
             "--record",
-            record,
+            str(folder / "r.jsonl"),
         )
-        with serving(proxy, between, folder / "proxy.log") as own:
-            return direct, suite(run, f"{own}/mcp", folder / "through")
+        with serving((mcpspy(), "http", *options), between, folder / "proxy.log") as own:
+            yield f"{origin}/mcp", f"{own}/mcp"
+
+
+def both(run: Run, server: str, client: str, folder: Path) -> tuple[Outcome, Outcome]:
+    """Return the outcome of a run, direct and through mcpspy."""
+    if run.mode == "client":
+        return suite(run, client, folder / "direct"), through(run, client, folder)
+    with both_ways(server, folder) as (direct, proxied):
+        return suite(run, direct, folder / "direct"), suite(run, proxied, folder / "through")
 
 
 def through(run: Run, client: str, folder: Path) -> Outcome:
