@@ -275,8 +275,8 @@ def start(report: Report, size: Size) -> None:
 
 
 def _add_starts(report: Report, best: Mapping[str, list[float]], megabytes: float, *, is_long: bool) -> None:
-    most = 2 if is_long else 0.25
-    for transport, besides in (("stdio", [OTHER]), ("HTTP", [AIOHTTP])):
+    for transport, besides, short in (("stdio", [OTHER], 0.25), ("HTTP", [AIOHTTP], 0.15)):
+        most = 2 if is_long else short
         what = f"{megabytes:.0f} MB on {transport}"
         for at, (until, others, bar) in enumerate(
             (
