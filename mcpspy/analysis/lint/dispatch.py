@@ -17,7 +17,7 @@ from msgspec.json import decode
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind, Finding
-from mcpspy.analysis.lint.rule import LintRule, Report
+from mcpspy.analysis.lint.rule import Check, LintRule, Report
 from mcpspy.analysis.lint.rules import RULES
 from mcpspy.analysis.lint.rules.content import LISTS
 from mcpspy.analysis.lint.shapes import shape_codes
@@ -27,11 +27,16 @@ from mcpspy.core.recording.decode import Note
 EXCERPT = 200
 """Maximum characters of an excerpt."""
 
+# Reading a member of an Enum runs Python code; reading a name does not.
+_RESULT, _MALFORMED = EventKind.RESULT, EventKind.MALFORMED
+
 MOST = 1000
 """Maximum entries of the table: a peer may send any method."""
 
 
-_Table: TypeAlias = dict[tuple[EventKind, str, str, str | None, bool, bool, bool], tuple[LintRule, ...]]
+_Table: TypeAlias = dict[
+    tuple[EventKind, str, str, str | None, bool, bool, bool], tuple[tuple[Check, LintRule], ...]
+]
 
 
 @lru_cache(maxsize=4)
@@ -52,13 +57,13 @@ class RuleDispatch:
 
     def check(self, kind: EventKind, event: LintEvent) -> list[Finding]:
         """Return the findings of all rules that concern an event."""
-        is_text = kind is EventKind.RESULT and event.method == "tools/call" and event.is_text
+        is_text = kind is _RESULT and event.method == "tools/call" and event.is_text
         has_hosts = event.state.hosts != ()
         key = kind, event.method, event.side, event.revision, event.is_unusual, is_text, has_hosts
         rules = self._tables.get(key)
         if rules is None:
             rules = tuple(
-                rule
+                (rule.check, rule)
                 for rule in self._rules
                 if rule.concerns(kind, event.method, event.side)
                 and rule.holds_in(event.revision)
@@ -70,8 +75,8 @@ class RuleDispatch:
             if len(self._tables) < MOST:
                 self._tables[key] = rules
         found: list[Finding] = []
-        for rule in rules:
-            reports = rule.check(event)
+        for check, rule in rules:
+            reports = check(event)
             if not reports or not (every := list(reports)):  # A generator is true, also if it yields nothing.
                 continue
             for report in _merged(every):
@@ -80,7 +85,7 @@ class RuleDispatch:
                         break
                     self._reported_once.add((rule.code, event.side))
                 excerpt = _excerpt(report.excerpt, event)
-                if kind is EventKind.RESULT and event.method in LISTS:
+                if kind is _RESULT and event.method in LISTS:
                     listed = hash((rule.code, report.message, excerpt))
                     if listed in self._reported_lists:
                         continue
@@ -97,7 +102,7 @@ class RuleDispatch:
                         event.at,
                         event.side,
                         f"{event.method} {event.subject or ''}".strip(),
-                        report.excerpt is None and kind is not EventKind.MALFORMED,
+                        report.excerpt is None and kind is not _MALFORMED,
                     )
                 )
         return found

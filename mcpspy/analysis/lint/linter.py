@@ -22,9 +22,8 @@ from mcpspy.analysis.lint.state import (
     HttpPost,
     LintState,
     PendingRequest,
-    forget,
 )
-from mcpspy.core.protocol.mcp_headers import argument_headers
+from mcpspy.analysis.lint.updates import add_page, add_to_post, update_state
 from mcpspy.core.protocol.message import (
     AnyMessage,
     Failure,
@@ -32,110 +31,20 @@ from mcpspy.core.protocol.message import (
     Notification,
     Request,
     Result,
-    decoded,
     loads,
-    meta_raw,
-    text,
 )
-from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
-from mcpspy.core.protocol.spec import CLIENT, META, MODERN, REVISIONS, SERVER, other
+from mcpspy.core.protocol.spec import CLIENT, MODERN, REVISIONS, SERVER
 from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.session.correlation import REPEATED_EVENT
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.request_table import NO_ID
 from mcpspy.core.session.session import Change
 
-
-def update_state(what: AnyMessage, event: LintEvent) -> None:
-    """Update the state of the conversation from a message that the rules have checked."""
-    conversation, side = event.conversation, event.side
-    if isinstance(what, Request):
-        _add_request(what, event)
-        conversation.has_notified[side] = False
-        return
-    if isinstance(what, Notification):
-        if what.method == "notifications/initialized":
-            conversation.is_initialized = True
-        elif what.method == "notifications/cancelled" and event.exchange is None:
-            _cancel_stateless(what, event)
-        elif what.method.endswith("/list_changed"):
-            event.listing.is_announced = True
-            if what.method == "notifications/tools/list_changed":
-                event.state.is_listed, event.state.tools_changed_at = False, what.at
-        conversation.has_notified[side] = True
-        return
-    if isinstance(what, Malformed):
-        conversation.was_malformed[side] = True
-    else:
-        if isinstance(what, Failure) and what.id is None:
-            conversation.was_malformed[other(side)] = False
-        if event.pending is not None:
-            _add_response(what, event, event.pending.exchange.request)
-    conversation.has_notified[side] = conversation.has_notified[other(side)] = False
-
-
-def _cancel_stateless(what: Notification, event: LintEvent) -> None:
-    """Forget the request that a cancellation names: without session ids, each POST is a conversation."""
-    named = what.side, text(what.body.request_id)
-    if what.frame.http is not None and not event.state.session_ids:
-        for key, pending in list(event.state.open.items()):
-            if (pending.exchange.request.side, pending.exchange.request.id) == named:
-                del event.state.open[key]
-
-
-def _add_request(what: Request, event: LintEvent) -> None:
-    conversation = event.conversation
-    assert event.exchange is not None
-    pending = PendingRequest(
-        event.exchange, conversation, event.place, event.number, event.revision, event.subject
-    )
-    event.state.open[id(event.exchange)] = pending
-    is_legacy = event.revision is not None and event.revision < MODERN
-    pending.is_late = is_legacy and event.side == SERVER and conversation.closed_at is not None
-    if meta := what.body.meta:
-        if (token := what.progress_token) is not None:
-            conversation.tokens[event.side, token] = pending
-        if level := meta_raw(meta, META + "logLevel"):
-            pending.log_level, conversation.logs_requested = str(decoded(level)), True
-    conversation.add_request(what)
-    if what.method == "tools/list":
-        event.state.tools_changed_at = None
-    if what.method == "initialize":
-        conversation.initialize_sent, event.state.refused = True, 0
-
-
-def _add_page(event: LintEvent) -> None:
-    items, key = LISTED_BY[event.method]
-    names = [name for item in event.listed(items) if isinstance(name := item.get(key), str)]
-    is_last = event.result.get("nextCursor") is None
-    event.listing.add(names, is_first=not event.request.body.cursor, is_last=is_last)
-
-
-def _add_response(what: Result | Failure, event: LintEvent, request: Request) -> None:
-    conversation, method = event.conversation, request.method
-    if request.body.meta and (token := request.progress_token) is not None:
-        conversation.tokens.pop((request.side, token), None)
-    conversation.add_response(what, method)
-    if method.endswith("/list") and isinstance(following := event.result.get("nextCursor"), str):
-        event.state.cursors[following] = event.result.get("cacheScope")
-        forget(event.state.cursors)
-    if isinstance(what, Failure):
-        if method == "initialize":
-            conversation.initialize_sent = False
-    elif method in HANDSHAKE_METHODS:
-        conversation.has_capabilities = True
-        event.state.server_capabilities = conversation.server_capabilities
-        event.state.revision = conversation.revision or event.state.revision
-        conversation.is_negotiated = conversation.is_negotiated or method == "initialize"
-    elif method == "logging/setLevel":
-        conversation.log_level = request.subject
-    elif method == "tools/list":
-        event.state.learn_tools(event.result, event.place, what.data)
-        event.state.last_page = event.place, event.number, event.at
-
-
 EXPLAINS_MISSING_RESPONSES = ("LIFE403", "LIFE407")
 """Errors about the end of a server; their findings count the requests without a response."""
+
+# Reading a member of an Enum runs Python code; reading a name does not.
+_RESULT, _MALFORMED = EventKind.RESULT, EventKind.MALFORMED
 
 _KINDS: dict[type, EventKind] = {
     Request: EventKind.REQUEST,
@@ -254,10 +163,10 @@ class Linter:
             is_unusual=not conversation.is_usual or is_unusual(what, change.flaw),
         )
         if frame.http is not None:
-            self._add_to_post(what, kind, event, frame.http)
-        if kind is EventKind.RESULT and method in LISTED_BY:
-            _add_page(event)
-        is_checked = frame.http is None and kind is not EventKind.MALFORMED
+            add_to_post(what, kind, event, frame.http)
+        if kind is _RESULT and method in LISTED_BY:
+            add_page(event)
+        is_checked = frame.http is None and kind is not _MALFORMED
         found = self._check(kind, event) if is_checked else self._check_message(kind, event)
         client = conversation.client
         update_state(what, event)
@@ -271,7 +180,7 @@ class Linter:
         """Check a message that may not be one: the body of an HTTP error, or part of a message that was cut."""
         what = event.message
         post = self._known.posts.get(what.frame.http) if what.frame.http is not None else None
-        if kind is not EventKind.MALFORMED:
+        if kind is not _MALFORMED:
             is_error = post is not None and post.status >= 400 and event.side == SERVER
             is_json_rpc = not (what.flaws or event.flaw == NO_ID)
             return self._check(kind, event) if is_json_rpc or not is_error else []
@@ -319,29 +228,6 @@ class Linter:
         for key in named or (waiting if len(waiting) == 1 else ()):
             del opened[key]
 
-    def _add_to_post(self, what: AnyMessage, kind: EventKind, event: LintEvent, number: int) -> None:
-        """Add a message to its HTTP exchange."""
-        frame = what.frame
-        if frame.event_id is not None:
-            events = self._known.events
-            events[frame.stream, frame.event_id] = hash(what.data)
-            forget(events)
-        subject = what.subject if isinstance(what, Request | Notification) else None
-        post = self._post(number, event.place, event.number, what.at)
-        post.add(what, kind, event.method, subject)
-        if kind is EventKind.REQUEST and event.method == "tools/call" and (tool := event.tool) is not None:
-            declared = tool.param_headers
-            if declared.headers and not declared.wrong:
-                post.param_headers = argument_headers(declared.headers, event.params.get("arguments"))
-
-    def _post(self, number: int, place: EntryPosition, change: int, at: float) -> HttpPost:
-        posts = self._known.posts
-        post = posts.get(number)
-        if post is None:
-            post = posts[number] = HttpPost(place, change, at, [], [])
-            forget(posts)
-        return post
-
     def _check_repeated(self, change: Change, what: AnyMessage, place: EntryPosition) -> list[Finding]:
         """Check a repeated server-sent event: a resumed stream repeats it unchanged."""
         frame = what.frame
@@ -370,7 +256,7 @@ class Linter:
             if change.exchange is not None:  # Refused, or cancelled by disconnecting: there is no response.
                 self._known.open.pop(id(change.exchange), None)
             if kind == "http":
-                post = self._post(number, place, change.number, note.at)
+                post = self._known.post(number, place, change.number, note.at)
                 post.head, post.answered_at = fields, note.at
             else:
                 hung_up = fields.get("hung_up")

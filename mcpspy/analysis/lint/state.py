@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from functools import cache
 from typing import Any, TypeVar
 
 from msgspec import Raw, Struct, field
@@ -21,7 +20,6 @@ from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result, m
 from mcpspy.core.protocol.peers import Peers
 from mcpspy.core.protocol.spec import CLIENT, META, SERVER
 from mcpspy.core.recording.decode import Header
-from mcpspy.core.redact.prefilter import Prefilter
 from mcpspy.core.redact.redactor import Redactor
 from mcpspy.core.session.exchange import Exchange
 
@@ -328,7 +326,6 @@ class LintState:
         self.session_ids: set[str] = set()
         self.events: OrderedDict[tuple[str | None, str], int] = OrderedDict()
         """Stream and id of a server-sent event → hash of its message."""
-        self.prefilter = _prefilter()
         self._secrets: list[tuple[str, str]] = []
         self._redactor = Redactor(b"", found=lambda rule, pointer: self._secrets.append((rule, pointer)))
         self.non_json = {CLIENT: NonJsonRun(), SERVER: NonJsonRun()}
@@ -346,6 +343,14 @@ class LintState:
         if found is None:
             found = self.conversations[stream] = ConversationState(stream)
             forget(self.conversations)
+        return found
+
+    def post(self, number: int, place: EntryPosition, change: int, at: float) -> HttpPost:
+        """Return an HTTP exchange; these are the position and time of its first entry."""
+        found = self.posts.get(number)
+        if found is None:
+            found = self.posts[number] = HttpPost(place, change, at, [], [])
+            forget(self.posts)
         return found
 
     def secrets_in(self, data: bytes) -> list[tuple[str, str]]:
@@ -378,12 +383,6 @@ class LintState:
                 )
         forget(self.tools)
         self.is_listed = listed.get("nextCursor") is None
-
-
-@cache
-def _prefilter() -> Prefilter:
-    """Return the prefilter of all recordings: its first search takes 20 ms."""
-    return Prefilter()
 
 
 def forget(kept: OrderedDict[Any, Any]) -> None:

@@ -198,8 +198,11 @@ class StatsCollector(Correlation[StatsCall]):
             call.data = message.data
         return call
 
-    def _about(self, request: StatsCall) -> tuple[str, str | None]:
-        return request.method, request.subject or None
+    def _method_of(self, request: StatsCall) -> str:
+        return request.method
+
+    def _subject_of(self, request: StatsCall) -> str | None:
+        return request.subject or None
 
     def _add_message(self, change: CorrelatedEntry[StatsCall], message: AnyMessage) -> None:
         kind = "repeated" if isinstance(change, RepeatedEvent) else _KINDS[type(message)]

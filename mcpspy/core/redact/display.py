@@ -46,10 +46,10 @@ def redacted_text(text: str, argv: Iterable[str] = ()) -> str:
 
 def _is_suspect(text: str) -> bool:
     """Return False if a text certainly contains no secret. `mcpspy run` prints lines without the rules then."""
-    from mcpspy.core.redact.prefilter import Prefilter
+    from mcpspy.core.redact.prefilter import builtin_prefilter
     from mcpspy.core.redact.redactor import is_suspect_command
 
-    return is_suspect_command(text.encode("utf-8", "surrogatepass"), Prefilter())
+    return is_suspect_command(text.encode("utf-8", "surrogatepass"), builtin_prefilter())
 
 
 @lru_cache(maxsize=4)

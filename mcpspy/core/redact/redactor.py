@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
 
-from mcpspy.core.redact.prefilter import AT_SIGN, B64, Prefilter
+from mcpspy.core.redact.prefilter import AT_SIGN, B64, builtin_prefilter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Value
     from mcpspy.core.redact.blocks import KeyBlocks
     from mcpspy.core.redact.config import RedactionRules
-    from mcpspy.core.redact.prefilter import Hit
+    from mcpspy.core.redact.prefilter import Hit, Prefilter
     from mcpspy.core.redact.walker import ByteEdit
 
     Found = Callable[[str, str], None]
@@ -42,7 +42,7 @@ class Redactor:
         self._key = key
         self._custom_rules = rules
         self._found = found
-        self._prefilter = rules.prefilter if rules is not None else Prefilter()
+        self._prefilter = rules.prefilter if rules is not None else builtin_prefilter()
         self._find = self._prefilter.find
         self._is_thorough = rules is not None and rules.is_thorough
         self._blocks: KeyBlocks | None = None

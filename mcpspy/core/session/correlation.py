@@ -131,8 +131,12 @@ class Correlation(Peers, ABC, Generic[P]):
         """Return a new pending request."""
 
     @abstractmethod
-    def _about(self, request: P) -> tuple[str, str | None]:
-        """Return the method and subject of a request."""
+    def _method_of(self, request: P) -> str:
+        """Return the method of a request."""
+
+    @abstractmethod
+    def _subject_of(self, request: P) -> str | None:
+        """Return the subject of a request."""
 
     def _ended(self, over: list[P]) -> None:
         """Handle the requests that were open when the session ended, in their final state."""
@@ -208,9 +212,9 @@ class Correlation(Peers, ABC, Generic[P]):
         request, flaw = self._pairing.answer(frame, message.id, event)
         if request is None:
             return UnsolicitedResponse(message, *self._pairing.explain_unsolicited(frame, message.id))
-        method, subject = self._about(request)
+        method = self._method_of(request)
         if event is Event.QUESTION and isinstance(message, Result):
-            body = message.body
+            body, subject = message.body, self._subject_of(request)
             key = question(method, subject, body.request_state, body.input_requests)
             self._pairing.add_question(key, request)
         self.add_response(message, method)
@@ -272,7 +276,7 @@ class Correlation(Peers, ABC, Generic[P]):
             return None
         request = self._pairing.open_request(fields.get("stream"), str(fields.get("from")), id_text)
         # The note of a response has the same id, and the method of its request.
-        return request if request is not None and self._about(request)[0] == fields.get("method") else None
+        return request if request is not None and self._method_of(request) == fields.get("method") else None
 
     def _take_head(self, fields: dict[str, Any]) -> None:
         status, error = fields.get("status"), fields.get("error")

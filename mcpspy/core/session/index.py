@@ -166,9 +166,11 @@ class Index(Columns, Correlation[Slot]):
             self.held_seconds[row] = None
         return Slot(row, message.method == SUBSCRIBE, (message.revision or "") >= MODERN)
 
-    def _about(self, request: Slot) -> tuple[str, str | None]:
-        row, texts = request.row, self.texts
-        return texts[self.method[row]], texts[self.subject[row]] or None
+    def _method_of(self, request: Slot) -> str:
+        return self.texts[self.method[request.row]]
+
+    def _subject_of(self, request: Slot) -> str | None:
+        return self.texts[self.subject[request.row]] or None
 
     def _add_message(self, change: CorrelatedEntry[Slot], message: AnyMessage) -> None:
         slot, flaw, frame = change.request, change.flaw, message.frame

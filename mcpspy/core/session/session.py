@@ -114,8 +114,11 @@ class Session(Correlation[Exchange]):
         self.exchanges.append(exchange)
         return exchange
 
-    def _about(self, request: Exchange) -> tuple[str, str | None]:
-        return request.request.method, request.request.subject
+    def _method_of(self, request: Exchange) -> str:
+        return request.request.method
+
+    def _subject_of(self, request: Exchange) -> str | None:
+        return request.request.subject
 
     def _changed(
         self, what: AnyMessage | Note | Damaged, exchange: Exchange | None = None, flaw: str | None = None

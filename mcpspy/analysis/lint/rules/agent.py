@@ -24,6 +24,8 @@ from mcpspy.core.session.exchange import Exchange, State
 
 RULES: list[LintRule] = []
 
+_LATE = State.LATE  # Reading a member of an Enum runs Python code; reading a name does not.
+
 TOOLS = "2025-11-25/server/tools"
 
 MANY = 12
@@ -200,6 +202,9 @@ _TRACE = re.compile(
 )
 """Beginnings of stack traces: Python; JavaScript, Java and .NET; Go; Rust; PHP; Ruby."""
 
+_IN_TRACES = ("Traceback", "Error", "Exception", "panic", "Uncaught", ".rb:")
+"""Each stack trace contains one of these; most texts contain none."""
+
 _TRACE_END = re.compile(
     r"\s*(?:[A-Za-z_][\w.]{0,200}(?:: |:?$)|at |\.\.\. \d+ more|Node\.js v|[\])}]|from |exit status|thrown in|note: |\S+\.go:\d|#\d)"
 )
@@ -218,15 +223,16 @@ def is_failure(text: str, tool: str = "") -> bool:
         if len(text) > LONGEST * 2 or not _JSON_SIGN.search(head):
             return False
         return _is_json_failure(loads(text.encode("utf-8", "replace"))) and not _words(tool) & _REPORTS
-    if _TRACE.match(head):
+    if any(map(head.__contains__, _IN_TRACES)) and _TRACE.match(head):
         last = text[-LONGEST:].rstrip().rpartition("\n")[2]
         return _TRACE_END.match(last) is not None and not _words(tool) & (_REPORTS | _QUOTES)
     if len(text) > LONGEST:
         return False
-    lines = text.strip().count("\n")
+    if (lines := text.strip().count("\n")) > 5:
+        return False
     if _CERTAIN.match(head):
-        return lines <= 5 and not (words := _words(tool)) & _REPORTS and (not lines or not words & _QUOTES)
-    return _LIKELY.match(head) is not None and lines <= 5 and not _words(tool) & (_REPORTS | _QUOTES)
+        return not (words := _words(tool)) & _REPORTS and (not lines or not words & _QUOTES)
+    return _LIKELY.match(head) is not None and not _words(tool) & (_REPORTS | _QUOTES)
 
 
 def _words(name: str) -> set[str]:
@@ -319,6 +325,8 @@ def hasty(event: LintEvent) -> Iterable[Report]:
     and longer pauses. A server that is overloaded needs these pauses, and one that refuses the request refuses it again.
     """
     failed, what = event.state.memory(_FailedRequests).of, event.what
+    if not failed and (isinstance(what, Request) or (isinstance(what, Result) and not what.is_tool_error)):
+        return ()
     key = event.method, event.subject
     retries = failed.get(key)
     if isinstance(what, Request):
@@ -445,7 +453,7 @@ def used_after_cancellation(event: LintEvent) -> Iterable[Report]:
     if isinstance(event.what, Request):
         return _uses(event, values) if values else ()
     exchange = event.exchange
-    if exchange is not None and exchange.state is State.LATE:
+    if exchange is not None and exchange.state is _LATE:
         result = event.result
         task = result.get("task")
         given = {**result, **(task if isinstance(task, dict) else {})}

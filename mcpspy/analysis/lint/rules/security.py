@@ -450,7 +450,7 @@ def secret(event: LintEvent) -> Iterable[Report]:
     repeat the value.
     """
     data = event.data
-    if event.state.prefilter.hits(data) and (found := event.state.secrets_in(data)):
+    if found := event.state.secrets_in(data):
         return [Report(f"{name} at {pointer or 'the message'}", "") for name, pointer in found[:3]]
     return [Report("redacted secret", "")] if _find_redacted(data) else ()
 

@@ -1,0 +1,126 @@
+"""Updates of the state that rules share, from the messages that they have checked, in wire order."""
+
+from __future__ import annotations
+
+from mcpspy.analysis.lint.event import LintEvent
+from mcpspy.analysis.lint.finding import EventKind
+from mcpspy.analysis.lint.state import LISTED_BY, PendingRequest, forget
+from mcpspy.core.protocol.mcp_headers import argument_headers
+from mcpspy.core.protocol.message import (
+    AnyMessage,
+    Failure,
+    Malformed,
+    Notification,
+    Request,
+    Result,
+    decoded,
+    meta_raw,
+    text,
+)
+from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
+from mcpspy.core.protocol.spec import META, MODERN, SERVER, other
+
+
+def update_state(what: AnyMessage, event: LintEvent) -> None:
+    """Update the state of the conversation from a message that the rules have checked."""
+    conversation, side = event.conversation, event.side
+    if isinstance(what, Request):
+        _add_request(what, event)
+        conversation.has_notified[side] = False
+        return
+    if isinstance(what, Notification):
+        if what.method == "notifications/initialized":
+            conversation.is_initialized = True
+        elif what.method == "notifications/cancelled" and event.exchange is None:
+            _cancel_stateless(what, event)
+        elif what.method.endswith("/list_changed"):
+            event.listing.is_announced = True
+            if what.method == "notifications/tools/list_changed":
+                event.state.is_listed, event.state.tools_changed_at = False, what.at
+        conversation.has_notified[side] = True
+        return
+    if isinstance(what, Malformed):
+        conversation.was_malformed[side] = True
+    else:
+        if isinstance(what, Failure) and what.id is None:
+            conversation.was_malformed[other(side)] = False
+        if event.pending is not None:
+            _add_response(what, event, event.pending.exchange.request)
+    conversation.has_notified[side] = conversation.has_notified[other(side)] = False
+
+
+def _cancel_stateless(what: Notification, event: LintEvent) -> None:
+    """Forget the request that a cancellation names: without session ids, each POST is a conversation."""
+    named = what.side, text(what.body.request_id)
+    if what.frame.http is not None and not event.state.session_ids:
+        for key, pending in list(event.state.open.items()):
+            if (pending.exchange.request.side, pending.exchange.request.id) == named:
+                del event.state.open[key]
+
+
+def _add_request(what: Request, event: LintEvent) -> None:
+    conversation = event.conversation
+    assert event.exchange is not None
+    pending = PendingRequest(
+        event.exchange, conversation, event.place, event.number, event.revision, event.subject
+    )
+    event.state.open[id(event.exchange)] = pending
+    is_legacy = event.revision is not None and event.revision < MODERN
+    pending.is_late = is_legacy and event.side == SERVER and conversation.closed_at is not None
+    if meta := what.body.meta:
+        if (token := what.progress_token) is not None:
+            conversation.tokens[event.side, token] = pending
+        if level := meta_raw(meta, META + "logLevel"):
+            pending.log_level, conversation.logs_requested = str(decoded(level)), True
+    conversation.add_request(what)
+    if what.method == "tools/list":
+        event.state.tools_changed_at = None
+    if what.method == "initialize":
+        conversation.initialize_sent, event.state.refused = True, 0
+
+
+def add_page(event: LintEvent) -> None:
+    """Add a page of a list; the rules that check it compare it with the pages before."""
+    items, key = LISTED_BY[event.method]
+    names = [name for item in event.listed(items) if isinstance(name := item.get(key), str)]
+    is_last = event.result.get("nextCursor") is None
+    event.listing.add(names, is_first=not event.request.body.cursor, is_last=is_last)
+
+
+def _add_response(what: Result | Failure, event: LintEvent, request: Request) -> None:
+    conversation, method = event.conversation, request.method
+    if request.body.meta and (token := request.progress_token) is not None:
+        conversation.tokens.pop((request.side, token), None)
+    conversation.add_response(what, method)
+    if method.endswith("/list") and isinstance(following := event.result.get("nextCursor"), str):
+        event.state.cursors[following] = event.result.get("cacheScope")
+        forget(event.state.cursors)
+    if isinstance(what, Failure):
+        if method == "initialize":
+            conversation.initialize_sent = False
+    elif method in HANDSHAKE_METHODS:
+        conversation.has_capabilities = True
+        event.state.server_capabilities = conversation.server_capabilities
+        event.state.revision = conversation.revision or event.state.revision
+        conversation.is_negotiated = conversation.is_negotiated or method == "initialize"
+    elif method == "logging/setLevel":
+        conversation.log_level = request.subject
+    elif method == "tools/list":
+        event.state.learn_tools(event.result, event.place, what.data)
+        event.state.last_page = event.place, event.number, event.at
+
+
+def add_to_post(what: AnyMessage, kind: EventKind, event: LintEvent, number: int) -> None:
+    """Add a message to its HTTP exchange."""
+    frame = what.frame
+    if frame.event_id is not None:
+        events = event.state.events
+        events[frame.stream, frame.event_id] = hash(what.data)
+        forget(events)
+    subject = what.subject if isinstance(what, Request | Notification) else None
+    post = event.state.post(number, event.place, event.number, what.at)
+    post.add(what, kind, event.method, subject)
+    if kind is EventKind.REQUEST and event.method == "tools/call" and (tool := event.tool) is not None:
+        declared = tool.param_headers
+        if declared.headers and not declared.wrong:
+            post.param_headers = argument_headers(declared.headers, event.params.get("arguments"))
