@@ -25,7 +25,8 @@ from mcpspy.io.client import (
     ServerConnection,
 )
 from mcpspy.io.client.base import INITIALIZE_ID
-from mcpspy.io.http.listener import accepting, listening, origin
+from mcpspy.io.http.aiohttp_server import accepting
+from mcpspy.io.http.listener import listening, origin
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
 

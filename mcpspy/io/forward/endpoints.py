@@ -24,8 +24,9 @@ from mcpspy.core.protocol.http_headers import Upstream, is_metadata
 from mcpspy.core.redact.display import redacted_url
 from mcpspy.io.client.aiohttp_session import environment_proxy, reason, trust
 from mcpspy.io.forward.http2 import Http2Upstream
+from mcpspy.io.http.aiohttp_server import accepting
 from mcpspy.io.http.context import ExchangeContext, SessionScopes
-from mcpspy.io.http.listener import accepting, listening
+from mcpspy.io.http.listener import listening
 from mcpspy.io.http.proxy import HttpOptions, HttpProxy, recording, running_proxy
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
 

@@ -19,11 +19,12 @@ from mcpspy.core.protocol.http_headers import LOOPBACK, Upstream, recorded_heade
 from mcpspy.core.recording.capped_body import MAX_BODY
 from mcpspy.core.redact.display import REDACTED, redacted_url
 from mcpspy.io.client.aiohttp_session import open_session, trust
+from mcpspy.io.http.aiohttp_server import accepting
 from mcpspy.io.http.context import ExchangeContext
 from mcpspy.io.http.exchange import ADDED, HttpExchange, json_error
 from mcpspy.io.http.injected_request import InjectedRequest
 from mcpspy.io.http.interception import HttpInterception
-from mcpspy.io.http.listener import accepting, listening, origin, stop_on_signals
+from mcpspy.io.http.listener import listening, origin, stop_on_signals
 from mcpspy.io.interception import InterceptionOptions
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
 from mcpspy.io.recording.redaction import display_rules

@@ -12,9 +12,7 @@ import secrets
 import socket
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
-from urllib.parse import urlsplit
-
-from aiohttp import hdrs, web
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from mcpspy.core.mock import responses
 from mcpspy.core.mock.clients import ClientRegistry
@@ -27,7 +25,8 @@ from mcpspy.core.protocol.mcp_headers import VERSION, mismatch
 from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Request, meta_raw, read_frame
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, REVISIONS
 from mcpspy.core.recording.decode import Frame
-from mcpspy.io.http.listener import accepting, origin, stop_on_signals
+from mcpspy.io.http.listener import origin, stop_on_signals
+from mcpspy.io.http.server import HttpRequest, Response, accepting
 from mcpspy.io.mock import http_client
 from mcpspy.io.mock.http_client import EVENTS, ClientStream, MockClient, priming_event, write_stream
 from mcpspy.io.mock.upstream import RealServer
@@ -60,7 +59,7 @@ SERVER_ERROR = -32000
 
 
 class ParsedPost(NamedTuple):
-    request: web.BaseRequest
+    request: HttpRequest
     body: bytes
     messages: Sequence[AnyMessage]
 
@@ -75,7 +74,7 @@ class ParsedPost(NamedTuple):
 
     def takes(self, kind: str) -> bool:
         """Return whether the client accepts this content type. Without `Accept`, it accepts all."""
-        accept = self.request.headers.get(hdrs.ACCEPT, "*/*").lower()
+        accept = self.request.headers.get("Accept", "*/*").lower()
         return kind in accept or "*/*" in accept or f"{kind.partition('/')[0]}/*" in accept
 
 
@@ -84,17 +83,17 @@ class HttpRefusal(Exception):  # noqa: N818 - the name reads well at every raise
 
     def __init__(self, status: int, why: str, code: int = SERVER_ERROR, **headers: str) -> None:
         super().__init__(why)
-        self.response = web.Response(
+        self.response = Response(
             status=status, body=responses.error(b"null", code, why), content_type=JSON, headers=headers
         )
 
 
-async def read_post(request: web.BaseRequest) -> ParsedPost:
+async def read_post(request: HttpRequest) -> ParsedPost:
     """Read the messages of a body. Raise HttpRefusal."""
-    if JSON not in request.headers.get(hdrs.CONTENT_TYPE, "").lower():
+    if JSON not in request.headers.get("Content-Type", "").lower():
         raise HttpRefusal(415, f"Content-Type must be {JSON}")
     pieces, size = [], 0
-    async for piece in request.content.iter_any():
+    async for piece in request.chunks():
         pieces.append(piece)
         size += len(piece)
         if size > LARGEST:
@@ -149,37 +148,36 @@ class Mock:
             self._end(client)
         await asyncio.gather(*self._ending)
 
-    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def handle(self, request: HttpRequest) -> Response | None:
         headers = request.headers
         try:
-            why = rejection_reason(headers.get(hdrs.HOST), headers.get(hdrs.ORIGIN), self._allowed)
+            why = rejection_reason(headers.get("Host"), headers.get("Origin"), self._allowed)
             if why is not None:
                 raise HttpRefusal(403, why)
             self._expect_more()
-            if request.path == SSE:
+            path = unquote(request.target.partition("?")[0])
+            if path == SSE:
                 return await self._sse(request)
-            if request.path == MESSAGES:
+            if path == MESSAGES:
                 return await self._message(request)
-            if request.path not in (self.path, ENDPOINT, "/"):
-                raise HttpRefusal(404, f"no endpoint at {request.path}: use {self.path}")
-            if request.method == hdrs.METH_POST:
+            if path not in (self.path, ENDPOINT, "/"):
+                raise HttpRefusal(404, f"no endpoint at {path}: use {self.path}")
+            if request.method == "POST":
                 return await self._post(await read_post(request))
             if self._recordings.is_modern and not self._recordings.handshakes("initialize"):
                 raise HttpRefusal(405, "this server accepts only POST", Allow="POST")
-            if request.method == hdrs.METH_GET:
+            if request.method == "GET":
                 return await self._get(request, self._client(request))
-            if request.method == hdrs.METH_DELETE:
+            if request.method == "DELETE":
                 client = self._client(request)
                 del self._sessions[headers[SESSION]]
                 self._end(client)
-                return web.Response()
+                return Response()
             raise HttpRefusal(405, f"MCP does not use {request.method}", Allow="GET, POST, DELETE")
         except HttpRefusal as refused:
             return refused.response
-        except ConnectionError:  # The client disconnected in the middle of a stream.
-            return web.Response()
 
-    async def _post(self, post: ParsedPost) -> web.StreamResponse:
+    async def _post(self, post: ParsedPost) -> Response | None:
         if not (post.takes(JSON) or post.takes(EVENTS)):
             raise HttpRefusal(406, f"Accept must name {JSON} and {EVENTS}")
         named_version = post.request.headers.get(VERSION)
@@ -195,7 +193,7 @@ class Mock:
         if named_version == MODERN and self._is_modern and SESSION not in post.request.headers:
             if post.ids or any(not hasattr(message, "method") for message in post.messages):
                 raise HttpRefusal(400, f"not a request, or _meta lacks {META}protocolVersion", INVALID_PARAMS)
-            return web.Response(status=202)
+            return Response(status=202)
         client = self._client(post.request)
         if message is None and client.session.revision not in BATCHES:
             raise HttpRefusal(
@@ -203,7 +201,7 @@ class Mock:
             )
         return await self._answer(post, client, client.post(post.body, post.ids, post.messages))
 
-    async def _begin(self, post: ParsedPost) -> web.StreamResponse:
+    async def _begin(self, post: ParsedPost) -> Response | None:
         """Handle `initialize`, which opens a session if it succeeds."""
         client, name = self._new(), secrets.token_hex(16)
         stream = client.post(post.body, post.ids, post.messages)
@@ -219,7 +217,7 @@ class Mock:
             self._end(self._sessions.pop(next(iter(self._sessions))))
         return await self._answer(post, client, stream, {SESSION: name})
 
-    async def _single(self, post: ParsedPost, message: Request) -> web.StreamResponse:
+    async def _single(self, post: ParsedPost, message: Request) -> Response | None:
         """Handle a request of 2026-07-28, which has no session."""
         if not self._is_modern and not self._recordings.is_whole:
             await self._is_read.wait()  # The recording may contain modern messages only at its end.
@@ -229,13 +227,12 @@ class Mock:
         if (why := mismatch(post.request.headers, message)) is not None:
             raise HttpRefusal(400, why, HEADER_MISMATCH)
         name = bytes(meta_raw(message.body.meta, META + "clientInfo")).decode("utf-8", "replace")
-        name += post.request.headers.get(hdrs.USER_AGENT, "")
-        connection = post.request.transport and post.request.transport.get_extra_info("peername")
+        name += post.request.headers.get("User-Agent", "")
         is_new = message.method == "server/discover"
-        client = self._registry.find(name, message.id, connection, is_new=is_new)
+        client = self._registry.find(name, message.id, post.request.peer, is_new=is_new)
         if client is None:
             client = self._new()
-            for forgotten in self._registry.add(client, name, message.id, connection):
+            for forgotten in self._registry.add(client, name, message.id, post.request.peer):
                 self._end(forgotten)
         return await self._answer(
             post, client, client.post(post.body, post.ids, post.messages), is_modern=True
@@ -249,9 +246,9 @@ class Mock:
         headers: dict[str, str] | None = None,
         *,
         is_modern: bool = False,
-    ) -> web.StreamResponse:
+    ) -> Response | None:
         if not post.ids and not stream.messages:
-            return web.Response(status=202, headers=headers)
+            return Response(status=202, headers=headers)
         try:
             while not stream.is_over and not (post.takes(EVENTS) and (stream.messages or not is_modern)):
                 # Until its first message, a modern stream may still become an error with a status.
@@ -266,51 +263,55 @@ class Mock:
                 data = [message.data for message in answers]
                 body = data[0] if post.only is not None else b"[" + b",".join(data) + b"]"
                 status = _status(answers[0], is_modern=is_modern) if post.only is not None else 200
-                return web.Response(status=status, body=body, content_type=JSON, headers=headers)
+                return Response(status=status, body=body, content_type=JSON, headers=headers)
             preface = b"" if is_modern else priming_event(client, stream)
-            return await write_stream(post.request, stream, 0, preface, headers, is_numbered=not is_modern)
+            await write_stream(post.request, stream, 0, preface, headers, is_numbered=not is_modern)
+            return None
         except (asyncio.CancelledError, ConnectionError):
             if is_modern and not stream.is_over:
                 client.hang_up(post.ids)
             raise
 
-    async def _get(self, request: web.BaseRequest, client: MockClient) -> web.StreamResponse:
+    async def _get(self, request: HttpRequest, client: MockClient) -> Response | None:
         """Open the stream of messages that belong to no request, or resume a stream that was lost."""
-        if EVENTS not in request.headers.get(hdrs.ACCEPT, ""):
+        if EVENTS not in request.headers.get("Accept", ""):
             raise HttpRefusal(406, f"Accept must name {EVENTS}")
         last = request.headers.get("Last-Event-ID")
         if last is None:
             if client.general.reader is not None:
                 raise HttpRefusal(409, "this session already has a GET stream")
-            return await write_stream(request, client.general, 0, priming_event(client, client.general))
+            await write_stream(request, client.general, 0, priming_event(client, client.general))
+            return None
         stream = client.stream_of(int(last)) if last.isascii() and last.isdigit() else None
         if stream is None:
             raise HttpRefusal(400, f"event {last} is unknown or no longer stored")
-        return await write_stream(request, stream, int(last))
+        await write_stream(request, stream, int(last))
+        return None
 
-    async def _sse(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _sse(self, request: HttpRequest) -> Response | None:
         """Serve the stream of 2024-11-05, which carries all messages for one client."""
-        if request.method != hdrs.METH_GET:
+        if request.method != "GET":
             raise HttpRefusal(405, f"{SSE} accepts only GET", Allow="GET")
         client, name = self._new(one_stream=True), secrets.token_hex(16)
         self._sessions[name] = client
         preface = f"event: endpoint\ndata: {MESSAGES}?session_id={name}\n\n".encode()
         try:
-            return await write_stream(request, client.general, 0, preface, is_numbered=False)
+            await write_stream(request, client.general, 0, preface, is_numbered=False)
+            return None
         finally:
             self._sessions.pop(name, None)
             self._end(client)
 
-    async def _message(self, request: web.BaseRequest) -> web.Response:
+    async def _message(self, request: HttpRequest) -> Response:
         """Handle a message of a client whose stream is `/sse`."""
-        if request.method != hdrs.METH_POST:
+        if request.method != "POST":
             raise HttpRefusal(405, f"{MESSAGES} accepts only POST", Allow="POST")
-        client = self._sessions.get(request.query.get("session_id", ""))
+        client = self._sessions.get(parse_qs(request.target.partition("?")[2]).get("session_id", [""])[0])
         if client is None:
             raise HttpRefusal(404, "Session not found", SESSION_NOT_FOUND)
         post = await read_post(request)
         client.post(post.body, [], post.messages)
-        return web.Response(status=202, text="Accepted")
+        return Response(202, b"Accepted", "text/plain; charset=utf-8")
 
     @property
     def _is_modern(self) -> bool:
@@ -337,7 +338,7 @@ class Mock:
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
 
-    def _client(self, request: web.BaseRequest) -> MockClient:
+    def _client(self, request: HttpRequest) -> MockClient:
         name = request.headers.get(SESSION)
         if name is None:
             raise HttpRefusal(400, f"Bad Request: {SESSION} is missing; a session begins with initialize")

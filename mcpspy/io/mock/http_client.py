@@ -12,10 +12,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import islice, takewhile
 
-from aiohttp import hdrs, web
-
 from mcpspy.core.mock.session import MockSession, Outgoing
 from mcpspy.core.protocol.message import AnyMessage
+from mcpspy.io.http.server import HttpRequest
 from mcpspy.io.mock.upstream import RealServer, RealServerConnection
 
 EVENTS = "text/event-stream"
@@ -198,39 +197,35 @@ class MockClient:
 
 
 async def write_stream(
-    request: web.BaseRequest,
+    request: HttpRequest,
     stream: ClientStream,
     last: int,
     preface: bytes = b"",
     headers: dict[str, str] | None = None,
     *,
     is_numbered: bool = True,
-) -> web.StreamResponse:
+) -> None:
     """Send the messages of a stream after number `last`, until it ends or another response takes it over."""
-    response = web.StreamResponse(
-        headers={hdrs.CONTENT_TYPE: EVENTS, hdrs.CACHE_CONTROL: "no-cache", **(headers or {})}
-    )
     reader = stream.take_over()
     try:
-        await response.prepare(request)
+        request.start(200, {"Content-Type": EVENTS, "Cache-Control": "no-cache", **(headers or {})}.items())
         if preface:
-            await response.write(preface)
+            await request.write(preface)
         while stream.reader is reader:
             new = stream.after(last)
             if new:
                 last = new[-1][0]
                 written = [_event(number if is_numbered else None, message) for number, message in new]
-                await response.write(b"".join(written))
+                await request.write(b"".join(written))
                 stream.trim()
             elif stream.is_over:
                 break
             elif not await stream.more(KEEPALIVE_SECONDS):
-                await response.write(b": keepalive\n\n")
-        await response.write_eof()
+                await request.write(b": keepalive\n\n")
+        request.finish()
     finally:
         if stream.reader is reader:
             stream.reader = None
-    return response
 
 
 def priming_event(client: MockClient, stream: ClientStream) -> bytes:

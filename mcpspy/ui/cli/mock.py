@@ -175,7 +175,7 @@ def _serve_http(
 ) -> list[Selector]:
     option, text = ("--listen", args.listen) if args.http is None else ("--http", args.http)
     host, port = listen_address(option, text)
-    # Not at the top: on stdio the mock does not wait for aiohttp.
+    # Not at the top: on stdio the mock does not wait for asyncio.
     import asyncio
 
     from mcpspy.io.http.listener import listening

@@ -25,8 +25,9 @@ from mcpspy.core.redact.display import redacted_url
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
 from mcpspy.io.client import ServerAddress, ServerCommand
-from mcpspy.io.http.listener import accepting, listening, origin
+from mcpspy.io.http.listener import listening, origin
 from mcpspy.io.http.proxy import HttpOptions, proxying
+from mcpspy.io.http.server import accepting
 from mcpspy.io.mock.http import SSE, Mock
 from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.mock.upstream import RealServer

@@ -8,10 +8,10 @@ import signal
 
 import aiohttp
 import pytest
-from aiohttp import web
 
 from mcpspy.errors import CannotStart
-from mcpspy.io.http.listener import accepting, listening, origin, stop_on_signals
+from mcpspy.io.http.listener import listening, origin, stop_on_signals
+from mcpspy.io.http.server import HttpRequest, accepting
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -39,7 +39,7 @@ async def test_a_request_under_way_at_the_end_is_cancelled_and_the_port_is_free(
     monkeypatch.setattr("mcpspy.io.http.listener.GRACE", 0.01)
     arrived, ended = asyncio.Event(), asyncio.Event()
 
-    async def never(_request: web.BaseRequest) -> web.StreamResponse:
+    async def never(_request: HttpRequest) -> None:
         arrived.set()
         try:
             await asyncio.Event().wait()

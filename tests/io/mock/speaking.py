@@ -12,7 +12,8 @@ import aiohttp
 
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.session import MockOptions
-from mcpspy.io.http.listener import accepting, listening, origin
+from mcpspy.io.http.listener import listening, origin
+from mcpspy.io.http.server import accepting
 from mcpspy.io.mock.http import Mock
 from tests.core.mock.talking import VERSION, Talk, modern
 

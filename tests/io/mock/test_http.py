@@ -17,7 +17,8 @@ from mcpspy.core.mock.session import MockOptions
 from mcpspy.core.mock.store import InteractionStore
 from mcpspy.core.protocol.message import AnyMessage
 from mcpspy.io.client import ServerCommand
-from mcpspy.io.http.listener import accepting, listening, origin
+from mcpspy.io.http.listener import listening, origin
+from mcpspy.io.http.server import accepting
 from mcpspy.io.mock import http
 from mcpspy.io.mock.http import Mock
 from mcpspy.io.mock.http_client import ClientStream, MockClient

@@ -1,0 +1,375 @@
+"""An HTTP/1.1 server on `asyncio.Protocol` and llhttp.
+
+Handles heads, framing, flow control and the end of connections. llhttp is strict: it refuses what two parsers may
+read in two ways (a body with two lengths, lines that end in LF alone, continued lines). Requests of one connection
+are handled one after the other. A client that hangs up cancels the handler. Sources: RFC 9110 (semantics) and RFC 9112 (messages, 6: bodies, 9: connections).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import cast
+
+import httptools
+from multidict import CIMultiDict
+
+from mcpspy.io.http import listener as listeners
+from mcpspy.io.recording.recorder import say
+
+MAX_HEAD = 1 << 17
+"""Maximum size of a head in bytes. Tokens are long, and a proxy should not refuse them."""
+
+BUFFERED = 1 << 18
+"""Bytes of a body that wait for their reader, above which the sender is paused."""
+
+_REASONS = {status.value: status.phrase for status in HTTPStatus}
+
+
+class BodyStream:
+    """A body that is read while it arrives."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._is_paused = False
+        self._error: Exception | None = None
+        self._waiting: asyncio.Future[None] | None = None
+        self.is_over = False
+        """True once the last byte has arrived, or the sender has hung up."""
+
+    def feed(self, piece: bytes) -> None:
+        self._pieces.append(piece)
+        self._size += len(piece)
+        if self._size > BUFFERED and not self._is_paused:
+            self._is_paused = True
+            self._transport.pause_reading()
+        self._wake()
+
+    def end(self, error: Exception | None = None) -> None:
+        """Take the end; with an error if the sender hung up before it."""
+        if not self.is_over:
+            self.is_over, self._error = True, error
+            self._wake()
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the pieces that have arrived. Raises the error that ended the body."""
+        while True:
+            if self._pieces:
+                pieces, self._pieces, self._size = self._pieces, [], 0
+                if self._is_paused:
+                    self._is_paused = False
+                    self._transport.resume_reading()
+                yield pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            elif self.is_over:
+                if self._error is not None:
+                    raise self._error
+                return
+            else:
+                self._waiting = asyncio.get_running_loop().create_future()
+                await self._waiting
+
+    def _wake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+
+class HttpRequest:
+    """The head of a request, its body, and the response to it."""
+
+    def __init__(
+        self, connection: DownstreamConnection, method: str, target: str, headers: CIMultiDict[str]
+    ) -> None:
+        self.method = method
+        self.target = target
+        """The target as it was sent, except that an absolute one has lost its scheme and host (RFC 9112, 3.2.2)."""
+        self.headers = headers
+        self.body = BodyStream(connection.transport)
+        self.keeps_alive = False
+        self.has_started = False
+        """True once the head of the response is sent."""
+        self._connection = connection
+        self._is_chunked = False
+        self._has_body = True
+
+    @property
+    def peer(self) -> object:
+        """Return the address of the client."""
+        return self._connection.transport.get_extra_info("peername")
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the body as it arrives, after `100 Continue` for a client that waits for it."""
+        if self.headers.get("Expect", "").lower() == "100-continue" and not self.body.is_over:
+            self._connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        return self.body.chunks()
+
+    def start(self, status: int, headers: Iterable[tuple[str, str]], body: bytes | None = None) -> None:
+        """Send the head of the response, with the whole body if that is given."""
+        version = self._connection.version
+        names = dict(headers)
+        self._has_body = self.method != "HEAD" and status >= 200 and status not in (204, 304)
+        if body is not None:
+            names["Content-Length"] = str(len(body))
+        elif self._has_body and version == "1.1":
+            self._is_chunked = True
+            names["Transfer-Encoding"] = "chunked"
+        elif self._has_body:
+            self.keeps_alive = False
+        if not self.keeps_alive:
+            names["Connection"] = "close"
+        elif version == "1.0":
+            names["Connection"] = "keep-alive"
+        names["Date"] = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime())
+        lines = [f"HTTP/1.1 {status} {_REASONS.get(status, '')}"]
+        lines += [f"{name}: {value}" for name, value in names.items()]
+        head = "\r\n".join((*lines, "", "")).encode("utf-8", "surrogateescape")
+        self.has_started = True
+        self._connection.transport.write(head + body if body and self._has_body else head)
+
+    async def write(self, data: bytes) -> None:
+        """Send a part of the body. Raises ConnectionResetError if the client has hung up."""
+        if data and self._has_body:
+            self._connection.transport.write(
+                b"%x\r\n%b\r\n" % (len(data), data) if self._is_chunked else data
+            )
+        await self._connection.drain()
+
+    def finish(self) -> None:
+        """Send the end of the body."""
+        if self._is_chunked:
+            self._connection.transport.write(b"0\r\n\r\n")
+
+
+class Response:
+    """A response whose body is known."""
+
+    def __init__(
+        self,
+        status: int = 200,
+        body: bytes = b"",
+        content_type: str | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        self.status = status
+        self.body = body
+        self.headers = dict(headers or {})
+        if content_type is not None:
+            self.headers["Content-Type"] = content_type
+
+
+Handler = Callable[[HttpRequest], Awaitable[Response | None]]
+"""Returns a response, or None after it has sent one itself, from `HttpRequest.start` to its end."""
+
+
+class DownstreamConnection(asyncio.Protocol):
+    """A connection of a client, and the requests on it that have no response yet."""
+
+    transport: asyncio.Transport
+    version = "1.1"
+    """The version of the last request."""
+
+    def __init__(self, handler: Handler, open_ones: set[DownstreamConnection]) -> None:
+        self._handler = handler
+        self._open_ones = open_ones
+        self._parser = httptools.HttpRequestParser(self)
+        self._target = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._head_size = 0
+        self._is_in_head = False
+        self._requests: deque[HttpRequest] = deque()
+        self._receiving: HttpRequest | None = None
+        self.task: asyncio.Task[None] | None = None
+        """The handling of the first request."""
+        self._writable: asyncio.Future[None] | None = None
+        self._is_refusing = False
+        self._is_lost = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+        self._open_ones.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._is_lost = True
+        self._open_ones.discard(self)
+        self.resume_writing()
+        for request in self._requests:
+            request.body.end(ConnectionResetError("the client hung up"))
+        if self.task is not None:
+            self.task.cancel()
+
+    def pause_writing(self) -> None:
+        self._writable = asyncio.get_running_loop().create_future()
+
+    def resume_writing(self) -> None:
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        self._writable = None
+
+    async def drain(self) -> None:
+        """Wait until the client has read enough. Raises ConnectionResetError if it has hung up."""
+        if self._writable is not None:
+            await asyncio.shield(self._writable)
+        if self._is_lost or self.transport.is_closing():
+            raise ConnectionResetError("the client hung up")
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_refusing:
+            return
+        try:
+            while data:
+                try:
+                    self._parser.feed_data(data)
+                    break
+                except httptools.HttpParserUpgrade as upgrade:
+                    data = b"" if self._is_refusing else self._without_upgrade() + data[upgrade.args[0] :]
+        except httptools.HttpParserCallbackError as error:
+            raise error.__context__ or error from None
+        except httptools.HttpParserError as error:
+            self._refuse(400, f"not HTTP/1.1: {error}")
+            return
+        if self._is_in_head:  # A part of a line is in no header yet.
+            self._head_size += len(data)
+            if self._head_size > 4 * MAX_HEAD:
+                self._refuse_long_head()
+
+    def on_message_begin(self) -> None:
+        self._target, self._headers, self._head_size = b"", [], 0
+        self._receiving, self._is_in_head = None, True
+
+    def on_url(self, url: bytes) -> None:
+        self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers.append((name, value))
+        self._head_size += len(name) + len(value)
+
+    def on_headers_complete(self) -> None:
+        if self._is_refusing:
+            return
+        self._is_in_head = False
+        if self._head_size + len(self._target) > MAX_HEAD:
+            self._refuse_long_head()
+            return
+        if self._parser.should_upgrade() and self._parser.get_method() != b"CONNECT":
+            return
+        headers = CIMultiDict((_text(name), _text(value)) for name, value in self._headers)
+        method, target, self.version = (
+            self._parser.get_method().decode(),
+            _text(self._target),
+            self._parser.get_http_version(),
+        )
+        if method == "CONNECT":
+            self._refuse(405, "CONNECT is for forward proxies")
+            return
+        if len(headers.getall("Host", ())) > 1:
+            self._refuse(400, "there is more than one Host")
+            return
+        if not target.startswith(("/", "*")):
+            target = "/" + target.partition("://")[2].partition("/")[2]
+        request = self._receiving = HttpRequest(self, method, target, headers)
+        request.keeps_alive = self._parser.should_keep_alive()
+        self._requests.append(request)
+        if len(self._requests) == 1:
+            self._start()
+        else:
+            self.transport.pause_reading()
+
+    def on_body(self, piece: bytes) -> None:
+        if self._receiving is not None and self._receiving in self._requests:
+            self._receiving.body.feed(piece)
+
+    def on_message_complete(self) -> None:
+        if self._receiving is not None:
+            self._receiving.body.end()
+            if self._receiving not in self._requests and not self._receiving.keeps_alive:
+                self.transport.close()
+
+    def _without_upgrade(self) -> bytes:
+        """Return the head again without its offer to upgrade, which a server may ignore (RFC 9110, 7.8)."""
+        lines = [b"%b %b HTTP/1.1" % (self._parser.get_method(), self._target)]
+        lines += [b"%b: %b" % header for header in self._headers if header[0].lower() != b"upgrade"]
+        self._parser = httptools.HttpRequestParser(self)
+        return b"\r\n".join((*lines, b"", b""))
+
+    def _start(self) -> None:
+        self.task = asyncio.ensure_future(self._handle(self._requests[0]))
+
+    async def _handle(self, request: HttpRequest) -> None:
+        try:
+            response = await self._handler(request)
+            if response is not None:
+                request.start(response.status, response.headers.items(), response.body)
+        except ConnectionError:  # The client hung up.
+            self.transport.abort()
+        except Exception as error:
+            say(f"a bug in mcpspy: {type(error).__name__}: {str(error)!a}")
+            if request.has_started:
+                self.transport.abort()
+            else:
+                request.start(500, (), b"")
+        except asyncio.CancelledError:
+            self.transport.abort()
+            raise
+        self.task = None
+        self._requests.popleft()
+        if not request.keeps_alive and request.body.is_over:
+            self.transport.close()
+        elif self._requests and not self._is_lost:
+            self._start()
+            if len(self._requests) == 1:
+                self.transport.resume_reading()
+
+    def _refuse_long_head(self) -> None:
+        self._refuse(431, f"the head of the request exceeds {MAX_HEAD} bytes")
+
+    def _refuse(self, status: int, why: str) -> None:
+        """Refuse a request that cannot be read, and those after it."""
+        self._is_refusing = True
+        for request in self._requests:
+            request.body.end(ConnectionResetError(why))
+        if self._requests:  # A response to this one would be taken for that of an earlier request.
+            self.transport.abort()
+            return
+        body = f"{status} {_REASONS[status]}: {why}\n".encode()
+        head = f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        head += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        self.transport.write(head.encode() + body)
+        self.transport.close()
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "surrogateescape")
+
+
+@asynccontextmanager
+async def accepting(handler: Handler, listener: socket.socket) -> AsyncIterator[None]:
+    """Serve requests with a handler while the context is open. A client that hangs up cancels the handler."""
+    open_ones: set[DownstreamConnection] = set()
+    server = await asyncio.get_running_loop().create_server(
+        lambda: DownstreamConnection(handler, open_ones), sock=listener, backlog=1024
+    )
+    try:
+        yield
+    finally:
+        server.close()
+        await _wait(open_ones)
+        for connection in open_ones:
+            if connection.task is not None:
+                connection.task.cancel()
+        await _wait(open_ones)
+        for connection in tuple(open_ones):
+            connection.transport.abort()
+        await asyncio.sleep(0)  # The transports close in the next iteration of the loop.
+
+
+async def _wait(connections: Iterable[DownstreamConnection]) -> None:
+    """Wait for the current handlers, not longer than the grace period."""
+    tasks = [connection.task for connection in connections if connection.task is not None]
+    if tasks:
+        await asyncio.wait(tasks, timeout=listeners.GRACE)
