@@ -108,12 +108,10 @@ class OAuthTracker:
         path = target.partition("?")[0]
         if (known := self._steps.get(path)) is not None:
             return known
-        for name, step in _WELL_KNOWN.items():
-            if f"/.well-known/{name}" in path:
-                return step
-        return _USUAL.get(path.rpartition("/")[2])
+        return _well_known(path) or _USUAL.get(path.rpartition("/")[2])
 
     def is_metadata(self, target: str) -> bool:
+        """Return whether a path is that of metadata about the server or its authorization server."""
         return self.step(target) in (RESOURCE, SERVER)
 
     def learn(self, headers: Iterable[tuple[str, str]]) -> dict[str, Any]:
@@ -154,6 +152,7 @@ class OAuthTracker:
         for name in names:
             if name in document:
                 changed[name] = self._rewritten_value(document[name], proxy_origin)
+        self._sent_resource = changed.get("resource") != document.get("resource") or self._sent_resource
         facts = self._facts(target, changed, proxy_origin, is_resource=is_resource)
         return (body if changed == document else orjson.dumps(changed)), facts
 
@@ -167,7 +166,6 @@ class OAuthTracker:
     ) -> dict[str, Any]:
         facts: dict[str, Any] = {"names": sorted(document)}
         if is_resource:
-            self._sent_resource = not self.keeps_resource
             servers = document.get("authorization_servers")
             facts |= {"resource": document.get("resource"), "servers": servers, "address": proxy_origin}
             if self.keeps_resource:
@@ -226,6 +224,15 @@ class OAuthTracker:
                 if not self._has_hinted:
                     self.hint, self._has_hinted = HINT, True
         return fields
+
+
+def is_well_known(target: str) -> bool:
+    """Return whether metadata is usually served at a path."""
+    return _well_known(target) is not None
+
+
+def _well_known(path: str) -> str | None:
+    return next((step for name, step in _WELL_KNOWN.items() if f"/.well-known/{name}" in path), None)
 
 
 def _object(body: bytes) -> dict[str, Any] | None:

@@ -119,7 +119,7 @@ def test_the_first_request_after_the_token_ends_the_flow_and_another_challenge_b
     assert tracker.step_fields(call, 200, {}) is None
     first = {"flow": 1, "step": "challenge", "status": 401, "authorized": False}
     assert tracker.step_fields(call, 401, {}) == first
-    tracker.rewritten(RESOURCE, b"{}", PROXY)
+    rewritten(tracker, RESOURCE, {"resource": f"{SERVER}/mcp"})
     follow(tracker, (RESOURCE, 200), ("/register", 201), ("/authorize", 302), ("/token", 200))
     authorized = request("/mcp", is_mcp=True, Authorization="Bearer a")
     last = tracker.step_fields(authorized, 401, {})
@@ -142,7 +142,7 @@ def test_no_hint_is_given_if_the_audience_is_not_the_reason(
     tracker = OAuthTracker(SERVER)
     tracker.step_fields(request("/mcp", is_mcp=True), 401, {})
     if reads_metadata:
-        tracker.rewritten(RESOURCE, b"{}", PROXY)
+        rewritten(tracker, RESOURCE, {"resource": f"{SERVER}/mcp"})
     follow(tracker, ("/token", 200))
     authorized = request("/mcp", is_mcp=True, Authorization="Bearer a")
     last = tracker.step_fields(authorized, status, {"error": error} if error else {})
