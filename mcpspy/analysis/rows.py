@@ -321,6 +321,15 @@ def _http_end(note: Note) -> NoteText:
     return subject, "", BAD if side == SERVER else QUIET
 
 
+def _oauth(note: Note) -> NoteText:
+    fields, status = note.fields, note.fields.get("status")
+    chain = fields.get("chain")
+    steps = " → ".join(map(str, chain)) if isinstance(chain, list) else fields.get("step")
+    is_refused = isinstance(status, int) and status >= 400
+    outcome = f"HTTP {status}" + (f"; {fields['hint']}" if "hint" in fields else "")
+    return f"OAuth {fields.get('flow')}: {steps}", outcome, BAD if is_refused else QUIET
+
+
 def _sse(note: Note) -> NoteText:
     named = {"event": "event", "id": "id", "retry": "retry in ms", "data": "data"}
     parts = (f"{word} {note.fields[key]}" for key, word in named.items() if note.fields.get(key))
@@ -353,6 +362,7 @@ _NOTES: dict[str, Callable[[Note], NoteText]] = {
     "http": _http,
     "http-end": _http_end,
     "sse": _sse,
+    "oauth": _oauth,
     RULE: lambda note: (about(note.fields), words(note.fields), ISSUE),
     "rules": _rules,
     "part": lambda note: (f"continues in {note.fields.get('next')}", "", QUIET),

@@ -180,11 +180,12 @@ class Peers:
 
     @asynccontextmanager
     async def proxied(
-        self, upstream: str, listen: str = ":0", folder: str = "recorded"
+        self, upstream: str, listen: str = ":0", folder: str = "recorded", *options: str, said: str = ""
     ) -> AsyncIterator[str]:
-        """Run `mcpspy http` in front of a URL, recording into a folder. Yield the proxy's URL."""
+        """Run `mcpspy http` in front of a URL, recording into a folder. Yield the proxy's URL. `said` is what it prints after the URL."""
         process = await asyncio.create_subprocess_exec(
             *("mcpspy", "http", "--upstream", upstream, "--listen", listen, "--record", f"{folder}/r.jsonl"),
+            *options,
             cwd=self.folder,
             env=self._environment,
             stdin=asyncio.subprocess.DEVNULL,
@@ -200,7 +201,7 @@ class Peers:
                 yield ready[1]
                 process.terminate()
                 _, rest = await process.communicate()
-            assert (rest.decode(), process.returncode) == ("", 0)
+            assert (rest.decode(), process.returncode) == (said, 0)
         finally:
             if process.returncode is None:
                 process.kill()

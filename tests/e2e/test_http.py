@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import json
 import os
 import re
 import signal
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from mcpspy.core.protocol.oauth import HINT
 from mcpspy.core.session.exchange import State
 from recordings import make
 
@@ -378,12 +380,43 @@ async def test_a_client_that_knows_only_the_address_of_mcpspy_is_authorized(
     assert not re.search("bearer [a-z0-9_-]{20}", text, re.IGNORECASE)
 
 
+@pytest.mark.parametrize("keeps_resource", [False, True])
+async def test_the_steps_of_an_authorization_are_one_flow_without_a_secret(
+    keeps_resource: bool, peers: Peers, guarded: dict[str, str], tmp_path: Path
+) -> None:
+    secrets = tmp_path / "secrets.json"
+    options = ("--keep-resource",) if keeps_resource else ()
+    flags = "--any-resource" if keeps_resource else ""
+    server = guarded["bound" if keeps_resource else "described"]
+    async with peers.proxied(server, ":0", "recorded", *options) as through_mcpspy:
+        played = await peers.play(f"oauth.py --secrets {secrets} {flags}", through_mcpspy)
+    assert (played.complaints, played.code) == ("", 0)
+    (read,) = await peers.recorded("recorded")
+    assert read.notes("oauth")[-1].fields["chain"] == [
+        "challenge 401",
+        "resource metadata 200",
+        "server metadata 200",
+        "registration 201",
+        "authorize 302",
+        "token 200",
+        "retry 200",
+    ]
+    text = read.path.read_text()
+    values = json.loads(secrets.read_text())
+    assert {"code", "state", "code_challenge", "code_verifier", "client_secret", "access_token"} <= set(
+        values
+    )
+    assert [name for name, value in values.items() if value in text] == []
+
+
 async def test_a_server_with_bound_tokens_must_know_the_address_of_mcpspy(
     peers: Peers, guarded: dict[str, str], tmp_path: Path
 ) -> None:
-    async with peers.proxied(guarded["bound"]) as through_mcpspy:
+    async with peers.proxied(guarded["bound"], said=f"mcpspy: {HINT}\n") as through_mcpspy:
         refused = await peers.play("oauth.py", through_mcpspy)
     assert refused.code == 1
+    (read,) = await peers.recorded("recorded")
+    assert [note.fields["hint"] for note in read.notes("oauth") if "hint" in note.fields] == [HINT, HINT]
     port = free_port()
     command = f"{AUTH} --bound --public-url http://127.0.0.1:{port} --port"
     with serving("public", command, "/mcp", tmp_path) as url:

@@ -1,9 +1,8 @@
-"""HTTP headers, origins and server metadata in a proxy on a developer's machine.
+"""HTTP headers and origins in a proxy on a developer's machine.
 
 The module selects the headers that are forwarded or recorded, rejects requests from other machines, and rewrites
 URLs that would make a client bypass the proxy. Sources: RFC 9110, 7.6.1 (hop-by-hop); MCP basic/transports,
-all revisions (headers; the DNS-rebinding warning); RFC 9728, 3.3 and 5.1, and RFC 8414, 3.3 (metadata must name the
-URL that the client uses).
+all revisions (headers; the DNS-rebinding warning); RFC 9728, 5.1 (the URL of the metadata).
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 from urllib.parse import urlsplit
-
-import orjson
 
 Headers = list[tuple[str, str]]
 
@@ -31,17 +28,9 @@ RECORDED = frozenset(
 )
 """Headers that are recorded, like all headers that start with `mcp-`."""
 
-METADATA = {
-    "/.well-known/oauth-protected-resource": "resource",
-    "/.well-known/oauth-authorization-server": "issuer",
-    "/.well-known/openid-configuration": "issuer",
-}
-"""Path of a metadata document → its member with the server's URL, which must be the URL that the client uses."""
-
 _METADATA_URL = re.compile(r'(\bresource_metadata=")([^"]*)')
 
-_CODE = re.compile("([?&#](?:code|access_token|id_token)=)[^&#]*")
-"""Credentials in the URL to which an authorization server redirects a browser."""
+_QUERY_VALUE = re.compile(r"([?&#;][^=&#;]*=)[^&#;]+")
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -112,27 +101,15 @@ def _rewritten_value(name: str, value: str, origin: str, proxy_origin: str) -> s
     return value
 
 
-def is_metadata(target: str) -> bool:
-    return any(path in target for path in METADATA)
-
-
-def rewritten_metadata(target: str, body: bytes, origin: str, proxy_origin: str) -> bytes:
-    """Return a metadata document with the proxy's URL; the same bytes if no URL needs rewriting."""
-    try:
-        document = orjson.loads(body)
-    except ValueError:
-        return body
-    name = next(member for path, member in METADATA.items() if path in target)
-    value = document.get(name) if isinstance(document, dict) else None
-    if not isinstance(value, str) or rewritten_url(value, origin, proxy_origin) == value:
-        return body
-    return orjson.dumps({**document, name: rewritten_url(value, origin, proxy_origin)})
-
-
 def rewritten_url(url: str, origin: str, proxy_origin: str) -> str:
     """Return the URL with the server's origin replaced by the proxy's; other URLs unchanged."""
     rest = url.removeprefix(origin)
     return proxy_origin + rest if rest != url and (not rest or rest[0] in "/?#") else url
+
+
+def names_only(url: str) -> str:
+    """Return a URL without the values of its query and fragment, which may be codes, tokens or states."""
+    return _QUERY_VALUE.sub(rf"\1{REDACTED}", url)
 
 
 def recorded_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -143,7 +120,7 @@ def recorded_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
         if lower in SECRET:
             recorded[lower] = REDACTED
         elif lower == "location":
-            recorded[lower] = _CODE.sub(rf"\1{REDACTED}", value)
+            recorded[lower] = names_only(value)
         elif lower in RECORDED or lower.startswith("mcp-"):
             recorded[lower] = f"{recorded[lower]}, {value}" if lower in recorded else value
     return recorded

@@ -16,8 +16,8 @@ from mitmproxy import http, tls
 from mitmproxy.connection import Client, Server
 from mitmproxy.proxy import layer
 
-from mcpspy.core.protocol.http_headers import is_metadata
 from mcpspy.core.protocol.message import Notification, Request, read_frame
+from mcpspy.core.protocol.oauth import is_well_known
 from mcpspy.core.protocol.spec import METHODS
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT
@@ -57,7 +57,7 @@ class DetectionVerdict(Enum):
 
 def by_head(method: str, target: str, headers: Mapping[str, str]) -> DetectionVerdict:
     """Classify a request by method, path and headers (names in any case)."""
-    if is_metadata(target):  # Clients request metadata with MCP headers too.
+    if is_well_known(target):  # Clients request metadata with MCP headers too.
         return DetectionVerdict.OTHER
     if SESSION in headers:
         return DetectionVerdict.MCP

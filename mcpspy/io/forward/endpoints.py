@@ -20,7 +20,8 @@ import aiohttp
 from aiohttp import web
 from yarl import URL
 
-from mcpspy.core.protocol.http_headers import Upstream, is_metadata
+from mcpspy.core.protocol.http_headers import Upstream
+from mcpspy.core.protocol.oauth import is_well_known
 from mcpspy.core.redact.display import redacted_url
 from mcpspy.io.client.aiohttp_session import environment_proxy, reason, trust
 from mcpspy.io.forward.http2 import Http2Upstream
@@ -154,7 +155,7 @@ class EndpointRegistry:
         for endpoint in here:
             if endpoint.streams.is_endpoint(target):
                 return endpoint
-        if here and is_metadata(target):
+        if here and is_well_known(target):
             # If there are several, the path of the metadata ends with the path of its endpoint (RFC 9728, 3.1).
             path = target.partition("?")[0]
             return next((known for known in here if path.endswith(known.upstream.path)), here[0])

@@ -20,6 +20,7 @@ from yarl import URL
 from mcpspy.core.protocol import mcp_headers
 from mcpspy.core.protocol.http_headers import rewritten_url
 from mcpspy.core.protocol.mcp_headers import LIST
+from mcpspy.core.protocol.oauth import OAuthTracker
 from mcpspy.core.recording import encode
 from mcpspy.core.recording.capped_body import MAX_BODY
 
@@ -113,6 +114,7 @@ class ExchangeContext:
         self.recorder = recorder
         self.client = client
         self.streams = SessionScopes(upstream.path)
+        self.oauth = OAuthTracker(upstream.origin)
         self.is_stopping = False
         self.max_body = MAX_BODY
         """Bytes of a decoded body, or of an event, above which it is not recorded."""

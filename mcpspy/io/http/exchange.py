@@ -19,13 +19,12 @@ from multidict import CIMultiDict
 from mcpspy.core.compression import BodyDecoder
 from mcpspy.core.framing import collect
 from mcpspy.core.protocol.http_headers import (
-    is_metadata,
     recorded_headers,
     request_headers,
     response_headers,
-    rewritten_metadata,
 )
 from mcpspy.core.protocol.message import Request, read_frame
+from mcpspy.core.protocol.oauth import FORM_LIMIT, OAuthRequest
 from mcpspy.core.recording.capped_body import CappedBody, CappedStream
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER, SseEncoder
@@ -41,6 +40,7 @@ from mcpspy.io.http.intercepted_exchange import (
 )
 from mcpspy.io.http.routes import Route
 from mcpspy.io.interception import is_message
+from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
     from mcpspy.core.framing import Pieces, SseEvent
@@ -95,7 +95,12 @@ class HttpExchange:
         """A request above the limit, until its note is written."""
         self._intercepted: InterceptedExchange | None = None
         self._waiting_task: asyncio.Task[Any] | None = None
+        self._form = b""
+        """The beginning of the body of a request that is not a message."""
+        self._facts: dict[str, Any] = {}
+        """Facts of the response, for the note of its OAuth step."""
         self._has_head = False
+        self._status: int | None = None
         self._is_over = False
 
     async def run(self) -> web.StreamResponse:
@@ -134,7 +139,7 @@ class HttpExchange:
         if not request.body_exists:
             return None
         if not (head.is_mcp and request.method == hdrs.METH_POST):
-            return request.content.iter_any()
+            return self._with_form(request.content.iter_any())
         is_session = SESSION in request.headers or head.is_address
         self._interception.routes.add_post(
             Route(head.stream, head.target, request.headers, head.public_origin, is_session)
@@ -163,6 +168,12 @@ class HttpExchange:
             return _iterate(pieces)
         self._request_body = b"".join(pieces)
         return self._request_body
+
+    async def _with_form(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Yield the chunks of a body, and keep its beginning."""
+        async for chunk in chunks:
+            self._form += chunk[: FORM_LIMIT - len(self._form)]
+            yield chunk
 
     async def _rest_of_request(
         self, pieces: Pieces, chunks: AsyncIterator[bytes], body: CappedBody
@@ -209,17 +220,19 @@ class HttpExchange:
         if session is not None and response.ok:
             context.streams.bind(session, head.stream)
         self._end_session(response)
+        self._facts = context.oauth.learn(response.headers.items())
         await self._record_head(response.status, recorded_headers(response.headers.items()))
         if not response.content.is_eof():
             # Most servers send a short response in two packets: let the loop read the second one if it has arrived.
             await asyncio.sleep(0)
         headers = response_headers(response.headers.items(), context.upstream, head.public_origin)
+        headers = context.oauth.response_headers(head.target, headers, head.public_origin)
         kind = response.content_type if head.is_mcp and request.method != hdrs.METH_HEAD else ""
         if kind in (EVENTS, JSON) and self._interception.is_on and self._intercepted is None:
             self._intercept()
         proxied = ProxiedResponse(response, headers)
         try:
-            if request.method == hdrs.METH_GET and response.ok and is_metadata(head.target):
+            if request.method == hdrs.METH_GET and response.ok and context.oauth.is_metadata(head.target):
                 return await self._forward_metadata(response, proxied)
             await self._forward_body(response, proxied, kind)
             # Recorded before the last byte is forwarded, because some clients stop reading early.
@@ -341,8 +354,8 @@ class HttpExchange:
             if len(body) > METADATA_LIMIT:
                 break
         else:
-            body = rewritten_metadata(
-                self._head.target, body, self._context.upstream.origin, self._head.public_origin
+            body, self._facts = self._context.oauth.rewritten(
+                self._head.target, body, self._head.public_origin
             )
             proxied.content_length = len(body)
         await proxied.prepare(self._request)
@@ -490,7 +503,9 @@ class HttpExchange:
         fields: dict[str, Value] = {
             **self._head.fields,
             "method": request.method,
-            "path": self._head.target,
+            "path": self._head.target
+            if self._head.is_mcp
+            else self._context.oauth.recorded(self._head.target),
             "status": status,
             "asked_at": round(self._started_at, 6),
             "request": recorded_headers(request.headers.items()),
@@ -499,6 +514,7 @@ class HttpExchange:
         }
         await self._context.note("http", fields)
         self._has_head = True
+        self._status = status
 
     async def _end(self, hung_up: str | None) -> None:
         if self._is_over:
@@ -506,8 +522,19 @@ class HttpExchange:
         if not self._has_head:
             await self._record_head(None, {})
         await self._record_oversized(torn=True)
+        await self._record_oauth_step()
         await self._context.note("http-end", {**self._head.fields, "hung_up": hung_up})
         self._is_over = True
+
+    async def _record_oauth_step(self) -> None:
+        head, oauth = self._head, self._context.oauth
+        request = OAuthRequest(head.target, self._request.headers, self._form, is_mcp=head.is_mcp)
+        fields = None if self._status is None else oauth.step_fields(request, self._status, self._facts)
+        if fields is not None:
+            await self._context.note("oauth", {**head.fields, **fields})
+        if oauth.hint is not None:
+            say(oauth.hint)
+            oauth.hint = None
 
 
 def json_error(status: int, request_id: str | None, line: str) -> web.Response:

@@ -49,6 +49,8 @@ class HttpOptions(RecordingTarget):
         self.allowed_hosts: list[str] = []
         self.cacert: str | None = None
         self.insecure = False
+        self.keep_resource = False
+        """True if the metadata's `resource` stays the server's own URL."""
         self.max_body = MAX_BODY
         self.interception = InterceptionOptions()
 
@@ -59,6 +61,7 @@ class HttpProxy(Generic[Context_co]):
     def __init__(self, context: Context_co, options: HttpOptions) -> None:
         self.context = context
         context.max_body = options.max_body
+        context.oauth.keeps_resource = options.keep_resource
         self.interception = HttpInterception(
             context, options.interception, options.name or options.upstream.host, InjectedRequest
         )

@@ -63,6 +63,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     configure_hosts(parser, "--forward: ")
     allow_host = {"--allow-host": ("NAME", "--upstream: also accept requests whose Host is NAME; repeatable")}
     describe(parser, allow_host, repeated=allow_host)
+    keep = "--upstream: keep the server's own URL as `resource` in its OAuth metadata"
+    describe(parser, {"--keep-resource": (None, keep)})
     configure_traffic(parser)
 
 
@@ -97,12 +99,17 @@ def main(args: argparse.Namespace) -> int:
 
     options = HttpOptions(upstream, host, port)
     options.allowed_hosts = args.allow_host
+    options.keep_resource = args.keep_resource
     take_traffic(options, args)
     _warn(host, redacted_url(args.upstream))
     return run(options)
 
 
 def _forward(args: argparse.Namespace, host: str, port: int) -> int:
+    if args.keep_resource:
+        raise UsageError(
+            "http: --keep-resource requires --upstream", "with --forward, no metadata is rewritten"
+        )
     if args.allow_host:
         raise UsageError(
             "http: --allow-host requires --upstream", "with --forward, use --allow GLOB to decrypt a host"

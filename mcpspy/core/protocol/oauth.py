@@ -1,0 +1,243 @@
+"""OAuth between a client, a proxy and the server: its steps by name, and metadata with the proxy's addresses.
+
+Values that clients send are never kept: only the names of their parameters. Sources: MCP basic/authorization, all
+revisions since 2025-03-26; RFC 9728, 3 and 5.1; RFC 8414, 3; RFC 7591, 3; RFC 8707, 2; RFC 9207, 2; RFC 7636, 4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+import orjson
+
+from mcpspy.core.protocol.http_headers import LOOPBACK, Headers, names_only, rewritten_url
+
+CHALLENGE, RESOURCE, SERVER, REGISTRATION = (
+    "challenge",
+    "resource metadata",
+    "server metadata",
+    "registration",
+)
+AUTHORIZE, TOKEN, RETRY = "authorize", "token", "retry"
+
+_WELL_KNOWN = {
+    "oauth-protected-resource": RESOURCE,
+    "oauth-authorization-server": SERVER,
+    "openid-configuration": SERVER,
+}
+_ENDPOINTS = {
+    "authorization_endpoint": AUTHORIZE,
+    "token_endpoint": TOKEN,
+    "registration_endpoint": REGISTRATION,
+    "introspection_endpoint": "introspection",
+    "revocation_endpoint": "revocation",
+    "device_authorization_endpoint": "device authorization",
+    "pushed_authorization_request_endpoint": "pushed authorization",
+}
+"""Member of the authorization server's metadata → the step at that URL."""
+
+_USUAL = {
+    "authorize": AUTHORIZE,
+    "token": TOKEN,
+    "register": REGISTRATION,
+    "introspect": "introspection",
+    "revoke": "revocation",
+}
+"""Last segment of a path → the step at it, for servers without metadata (2025-03-26)."""
+
+_NAMED = re.compile(r'\bresource_metadata="([^"]*)"')
+_ERROR = re.compile(r'\berror="([a-z_]{1,40})"')
+_ISSUER = re.compile(r"([?&#]iss=)([^&#]*)")
+
+FORM_LIMIT = 1 << 16
+"""Maximum bytes of a request's body in which names of parameters are looked for."""
+
+MAX_STEPS = 32
+"""Maximum steps of a flow in the recording; a client that retries forever adds none."""
+
+HINT = (
+    "the server refused a token that was issued for the address of mcpspy: if it checks the audience, start the client "
+    "with `mcpspy exec -- COMMAND`, or use --keep-resource"
+)
+
+Step = tuple[str, int]
+
+
+class OAuthRequest:
+    """A request that may be a step of a flow."""
+
+    def __init__(self, target: str, headers: Mapping[str, str], form: bytes, *, is_mcp: bool) -> None:
+        """`form` is the beginning of the body, at most FORM_LIMIT bytes."""
+        self.target = target
+        self.headers = headers
+        self.is_mcp = is_mcp
+        self._form = form
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the parameters in its query, form or JSON object."""
+        names = {name for name, _ in parse_qsl(self.target.partition("?")[2], keep_blank_values=True)}
+        if self._form[:1] == b"{":
+            return sorted(names | set(_object(self._form) or ()))
+        form = parse_qsl(self._form.decode("utf-8", "replace"), keep_blank_values=True)
+        return sorted(names | {name for name, _ in form})
+
+
+class OAuthTracker:
+    """The authorization of one server's clients: known URLs, and the steps of the current flow."""
+
+    def __init__(self, origin: str) -> None:
+        self._origin = origin
+        self.keeps_resource = False
+        """True if `resource` in the metadata stays the server's own URL."""
+        self._steps: dict[str, str] = {}
+        """Path → the step at it, from challenges and metadata."""
+        self._flow = 0
+        self._chain: list[Step] = []
+        self._sent_resource = False
+        """The current flow's client has read metadata with the proxy's address as the resource."""
+        self.hint: str | None = None
+        """The next step towards a server that refuses the token, until it was printed."""
+        self._has_hinted = False
+
+    def step(self, target: str) -> str | None:
+        """Return the step at a path; None for any other path."""
+        path = target.partition("?")[0]
+        if (known := self._steps.get(path)) is not None:
+            return known
+        return _well_known(path) or _USUAL.get(path.rpartition("/")[2])
+
+    def is_metadata(self, target: str) -> bool:
+        """Return whether a path is that of metadata about the server or its authorization server."""
+        return self.step(target) in (RESOURCE, SERVER)
+
+    def learn(self, headers: Iterable[tuple[str, str]]) -> dict[str, Any]:
+        """Remember the URL of the metadata that a challenge names. Return its `error` for the recording."""
+        facts: dict[str, Any] = {}
+        for name, value in headers:
+            if name.lower() == "www-authenticate":
+                for url in _NAMED.findall(value):
+                    self._learn_url(url, RESOURCE)
+                if (error := _ERROR.search(value)) is not None:
+                    facts["error"] = error[1]
+        return facts
+
+    def _learn_url(self, url: object, step: str) -> None:
+        if isinstance(url, str) and (path := rewritten_url(url, self._origin, "")) != url:
+            self._steps[path.partition("?")[0] or "/"] = step
+
+    def rewritten(self, target: str, body: bytes, proxy_origin: str) -> tuple[bytes, dict[str, Any]]:
+        """Return a metadata document with the proxy's addresses, and what the recording says about it.
+
+        An authorization server on the server's own origin gets the proxy's address too. Its sign-in pages keep theirs,
+        whose cookies they need, unless cookies are shared (loopback) or the response must name the issuer (RFC 9207).
+        """
+        document = _object(body)
+        if document is None:
+            return body, {"unreadable": True}
+        is_resource = self.step(target) == RESOURCE
+        changed = dict(document)
+        if is_resource:
+            names = ["authorization_servers", *([] if self.keeps_resource else ["resource"])]
+        else:
+            for name, step in _ENDPOINTS.items():
+                self._learn_url(document.get(name), step)
+            names = ["issuer", *(name for name in _ENDPOINTS if name != "authorization_endpoint")]
+            names_issuer = document.get("authorization_response_iss_parameter_supported") is True
+            if names_issuer or urlsplit(self._origin).hostname in LOOPBACK:
+                names.append("authorization_endpoint")
+        for name in names:
+            if name in document:
+                changed[name] = self._rewritten_value(document[name], proxy_origin)
+        self._sent_resource = changed.get("resource") != document.get("resource") or self._sent_resource
+        facts = self._facts(target, changed, proxy_origin, is_resource=is_resource)
+        return (body if changed == document else orjson.dumps(changed)), facts
+
+    def _rewritten_value(self, value: Any, proxy_origin: str) -> Any:
+        if isinstance(value, list):
+            return [self._rewritten_value(item, proxy_origin) for item in value]
+        return rewritten_url(value, self._origin, proxy_origin) if isinstance(value, str) else value
+
+    def _facts(
+        self, target: str, document: Mapping[str, Any], proxy_origin: str, *, is_resource: bool
+    ) -> dict[str, Any]:
+        facts: dict[str, Any] = {"names": sorted(document)}
+        if is_resource:
+            servers = document.get("authorization_servers")
+            facts |= {"resource": document.get("resource"), "servers": servers, "address": proxy_origin}
+            if self.keeps_resource:
+                facts["kept"] = True
+            return facts
+        path = re.sub(r"/\.well-known/[^/]*", "", target.partition("?")[0])
+        methods = document.get("code_challenge_methods_supported")
+        return facts | {"issuer": document.get("issuer"), "address": proxy_origin + path, "pkce": methods}
+
+    def response_headers(self, target: str, headers: Headers, proxy_origin: str) -> Headers:
+        """Return the headers of a response; `iss` of an authorization response is the issuer that the client knows."""
+        if self.step(target) != AUTHORIZE:
+            return headers
+
+        def replaced(found: re.Match[str]) -> str:
+            changed = rewritten_url(unquote(found[2]), self._origin, proxy_origin)
+            return found[0] if changed == unquote(found[2]) else found[1] + quote(changed, safe="")
+
+        return [
+            (name, _ISSUER.sub(replaced, value) if name.lower() == "location" else value)
+            for name, value in headers
+        ]
+
+    def recorded(self, target: str) -> str:
+        """Return a path as it is recorded: an OAuth endpoint without the values of its query."""
+        return target if self.step(target) is None else names_only(target)
+
+    def step_fields(
+        self, request: OAuthRequest, status: int, facts: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
+        """Add the step that an exchange was to the flow. Return the fields of its note; None if it was no step."""
+        if not request.is_mcp:
+            step = self.step(request.target)
+            if step is None:
+                return None
+            return self._record(step, status, {"names": request.names, **facts})
+        has_token = "authorization" in {name.lower() for name in request.headers}
+        is_issued = any(name == TOKEN and code < 400 for name, code in self._chain)
+        if is_issued and self._chain[-1][0] != RETRY and (has_token or status == 401):
+            return self._record(RETRY, status, {"authorized": has_token, **facts})
+        return self._record(CHALLENGE, status, {"authorized": has_token, **facts}) if status == 401 else None
+
+    def _record(self, step: str, status: int, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """Add a step to the flow. Return the fields of its note."""
+        is_last = bool(self._chain) and self._chain[-1] == (step, status)
+        if not self._chain or (step == CHALLENGE and any(name in (TOKEN, RETRY) for name, _ in self._chain)):
+            self._flow, self._chain, self._sent_resource = self._flow + 1, [], False
+        if not is_last and len(self._chain) < MAX_STEPS:
+            self._chain.append((step, status))
+        fields: dict[str, Any] = {"flow": self._flow, "step": step, "status": status, **facts}
+        if step == RETRY:
+            fields["chain"] = [f"{name} {code}" for name, code in self._chain]
+            is_scope = facts.get("error") == "insufficient_scope"
+            if status in (401, 403) and self._sent_resource and facts["authorized"] and not is_scope:
+                fields["hint"] = HINT
+                if not self._has_hinted:
+                    self.hint, self._has_hinted = HINT, True
+        return fields
+
+
+def is_well_known(target: str) -> bool:
+    """Return whether metadata is usually served at a path."""
+    return _well_known(target) is not None
+
+
+def _well_known(path: str) -> str | None:
+    return next((step for name, step in _WELL_KNOWN.items() if f"/.well-known/{name}" in path), None)
+
+
+def _object(body: bytes) -> dict[str, Any] | None:
+    try:
+        document = orjson.loads(body)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None
