@@ -56,7 +56,7 @@ CAUSES: dict[str, CauseKind] = {
         "the server refused the request for lack of authorization",
         "sign in again or send a valid token; a server that checks the audience of tokens needs mcpspy exec instead of"
         " mcpspy http",
-        ("HTTP502",),
+        ("HTTP502", "AUTH101", "AUTH102", "AUTH103", "AUTH201", "AUTH203", "AUTH204"),
     ),
     "session-lost": CauseKind(
         "the server does not know the session any more, and the client continued with it",

@@ -1,4 +1,4 @@
-"""OAuth between a client, a proxy and the server: its steps by name, and metadata with the proxy's addresses.
+"""OAuth through a proxy: its steps by name, and metadata with the proxy's addresses.
 
 Values that clients send are never kept: only the names of their parameters. Sources: MCP basic/authorization, all
 revisions since 2025-03-26; RFC 9728, 3 and 5.1; RFC 8414, 3; RFC 7591, 3; RFC 8707, 2; RFC 9207, 2; RFC 7636, 4.
@@ -130,7 +130,7 @@ class OAuthTracker:
             self._steps[path.partition("?")[0] or "/"] = step
 
     def rewritten(self, target: str, body: bytes, proxy_origin: str) -> tuple[bytes, dict[str, Any]]:
-        """Return a metadata document with the proxy's addresses, and what the recording says about it.
+        """Return a metadata document with the proxy's addresses, and its facts for the recording.
 
         An authorization server on the server's own origin gets the proxy's address too. Its sign-in pages keep theirs,
         whose cookies they need, unless cookies are shared (loopback) or the response must name the issuer (RFC 9207).
@@ -196,7 +196,7 @@ class OAuthTracker:
     def step_fields(
         self, request: OAuthRequest, status: int, facts: Mapping[str, Any]
     ) -> dict[str, Any] | None:
-        """Add the step that an exchange was to the flow. Return the fields of its note; None if it was no step."""
+        """Add the step that an exchange was to the flow. Return the fields of its note; None if it is not a step."""
         if not request.is_mcp:
             step = self.step(request.target)
             if step is None:

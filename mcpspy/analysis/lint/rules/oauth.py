@@ -6,7 +6,6 @@ not known: the rules hold in all revisions.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.lint.event import LintEvent
@@ -24,8 +23,6 @@ _TOKEN = _STEP % (TOKEN, 200, '"names":[%s]')
 _PROXY = "http://127.0.0.1:8808"
 _RESOURCE = _STEP % (RESOURCE, 200, '"resource":"%s","address":"' + _PROXY + '"')
 _SERVER = _STEP % (SERVER, 200, '"issuer":"%s","address":"' + _PROXY + '","pkce":%s')
-_GET = '@ http\n* http {"http":1,"stream":"1","method":"GET","path":"%s","status":200,"request":{},"response":{}}'
-_TOKEN_IN_QUERY = re.compile(r"[?&]access_token=")
 
 step = RuleGroup(RULES, on=EventKind.NOTE, about="oauth")
 
@@ -156,18 +153,3 @@ def without_token(event: LintEvent) -> Iterator[Report]:
     """A client must send its token in the `Authorization` header of every request."""
     if event.note.fields.get("step") == RETRY and event.note.fields.get("authorized") is False:
         yield Report("request after the token was issued has no Authorization header")
-
-
-@step.error(
-    "AUTH205",
-    "token in the query",
-    page="2025-11-25/basic/authorization#token-requirements",
-    about="http",
-    valid=_GET % "/mcp?a=b",
-    invalid=_GET % "/mcp?access_token=[redacted]",
-)
-def token_in_query(event: LintEvent) -> Iterator[Report]:
-    """An access token must not be in the query of a URL, which logs and proxies keep."""
-    path = str(event.note.fields.get("path"))
-    if _TOKEN_IN_QUERY.search(path):
-        yield Report("access_token in the query", path)
