@@ -15,7 +15,7 @@ from mcpspy.errors import UsageError
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.arguments import counted_back, query_of, recordings, title_of
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, describe_format, read_unsafe_regex
-from mcpspy.ui.report.stats_format import GLYPHS, BarStyle, CountedSession
+from mcpspy.ui.report.stats_format import GLYPHS, BarStyle, CountedSession, counted_session
 from mcpspy.ui.report.stats_table import SORTS, TableStyle
 from mcpspy.ui.terminal import Output, scanned, warn_incomplete
 
@@ -154,21 +154,14 @@ def _count(text: str) -> int:
 
 
 def _counted(path: Path, title: str, query: Query | None, top: int) -> CountedSession:
-    """Return the current statistics of a session."""
+    """Return the current statistics of a session, and show the progress of reading it."""
     recording = Recording(path)
     # Before the read: a session that ends during the read counts as live.
     is_live = recording.state is RecordingState.LIVE
     counted_back(query, path, recording.header)
     stats = StatsCollector(recording.header, query, top)
-    parts: list[Path] = []
     with closing(scanned(path, is_live=is_live)) as blocks:
-        for block in blocks:
-            if block.path not in parts:
-                parts.append(block.path)
-                stats.begin_part()
-            stats.add_lines(block.lines)
-    stats.finish(is_over=not is_live)
-    return CountedSession(sanitize(title), stats, is_live, tuple(map(str, parts)))
+        return counted_session(title, blocks, stats, is_live=is_live)
 
 
 def _can_print(glyphs: str) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from mcpspy.analysis import rows
@@ -10,6 +11,7 @@ from mcpspy.analysis.stats import MessageGroup, StatsCollector
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import State
+from mcpspy.io.recording.scan import LineBlock
 
 
 class CountedSession(NamedTuple):
@@ -17,6 +19,20 @@ class CountedSession(NamedTuple):
     stats: StatsCollector
     is_live: bool
     paths: tuple[str, ...]
+
+
+def counted_session(
+    title: str, blocks: Iterable[LineBlock], stats: StatsCollector, *, is_live: bool
+) -> CountedSession:
+    """Count the lines of a session. `is_live` is its state before the first block was read."""
+    parts: list[Path] = []
+    for block in blocks:
+        if block.path not in parts:
+            parts.append(block.path)
+            stats.begin_part()
+        stats.add_lines(block.lines)
+    stats.finish(is_over=not is_live)
+    return CountedSession(sanitize(title), stats, is_live, tuple(map(str, parts)))
 
 
 def span(seconds: float) -> str:
