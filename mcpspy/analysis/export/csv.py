@@ -35,9 +35,8 @@ def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
     table = csv.writer(_Line())
     yield table.writerow(COLUMNS)
     for session in sessions:
-        columns = of_session(session)
-        for exchange in session.exchanges():
-            yield table.writerow(map(cell, _cells(columns.of_exchange(exchange), exchange)))
+        for row in flat_rows(session):
+            yield table.writerow(map(cell, row.values()))
 
 
 class _Line:
@@ -47,7 +46,14 @@ class _Line:
         return line
 
 
-def _cells(line: dict[str, Any], exchange: Exchange) -> Iterator[object]:
+def flat_rows(session: RecordedSession) -> Iterator[dict[str, Any]]:
+    """Yield the columns of each selected exchange as values, not as cells."""
+    columns = of_session(session)
+    for exchange in session.exchanges():
+        yield dict(zip(COLUMNS, _values(columns.of_exchange(exchange), exchange), strict=True))
+
+
+def _values(line: dict[str, Any], exchange: Exchange) -> Iterator[object]:
     flat = line | {
         f"{name}_{member}": value
         for name in ("batch", "error")

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -25,7 +26,7 @@ from mcpspy.core.protocol.mcp_headers import VERSION, mismatch
 from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Request, meta_raw, read_frame
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, REVISIONS
 from mcpspy.core.recording.decode import Frame
-from mcpspy.io.http.listener import origin, stop_on_signals
+from mcpspy.io.http.listener import listening, origin, stop_on_signals
 from mcpspy.io.http.server import HttpRequest, Response, accepting
 from mcpspy.io.mock import http_client
 from mcpspy.io.mock.http_client import EVENTS, ClientStream, MockClient, priming_event, write_stream
@@ -34,6 +35,7 @@ from mcpspy.io.recording.recorder import say
 
 SESSION = "Mcp-Session-Id"
 JSON = "application/json"
+LOOPBACK_HOST = "127.0.0.1"
 ENDPOINT, SSE, MESSAGES = "/mcp", "/sse", "/messages"
 
 SESSIONS = 4096
@@ -380,3 +382,14 @@ async def serve(mock: Mock, listener: socket.socket, host: str, read_on: Callabl
             reading.cancel()
             stopping.cancel()
             await mock.close()
+
+
+@asynccontextmanager
+async def serving(mock: Mock) -> AsyncIterator[str]:
+    """Serve a mock on a free port of loopback while the context is open. Yield the URL."""
+    with listening(LOOPBACK_HOST, 0, "") as listener:
+        async with accepting(mock.handle, listener):
+            try:
+                yield origin(LOOPBACK_HOST, listener) + mock.path
+            finally:
+                await mock.close()

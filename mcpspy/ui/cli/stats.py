@@ -154,12 +154,12 @@ def _count(text: str) -> int:
 
 
 def _counted(path: Path, title: str, query: Query | None, top: int) -> CountedSession:
-    """Return the current statistics of a session."""
+    """Return the current statistics of a session, and show the progress of reading it."""
     recording = Recording(path)
     # Before the read: a session that ends during the read counts as live.
     is_live = recording.state is RecordingState.LIVE
     counted_back(query, path, recording.header)
-    return count_session(path, sanitize(title), StatsCollector(recording.header, query, top), is_live=is_live)
+    return count_session(path, title, StatsCollector(recording.header, query, top), is_live=is_live)
 
 
 def _can_print(glyphs: str) -> bool:

@@ -8,9 +8,8 @@ client, and recorded on stdio.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import Thread
 from urllib.parse import urljoin, urlsplit
@@ -25,10 +24,8 @@ from mcpspy.core.redact.display import redacted_url
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
 from mcpspy.io.client import ServerAddress, ServerCommand
-from mcpspy.io.http.listener import listening, origin
 from mcpspy.io.http.proxy import HttpOptions, proxying
-from mcpspy.io.http.server import accepting
-from mcpspy.io.mock.http import SSE, Mock
+from mcpspy.io.mock.http import SSE, Mock, serving
 from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.mock.upstream import RealServer
 from mcpspy.io.recording.recorder import say
@@ -94,12 +91,12 @@ class ServedEndpoint:
             if isinstance(self._source, str):
                 await self._proxy(self._source)
             elif isinstance(self._source, ServerCommand):
-                async with _serving(_gateway(self._source, self._played, self._redaction)) as url:
+                async with serving(_gateway(self._source, self._played, self._redaction)) as url:
                     await self._until_stopped(url)
             else:
                 mocked = self._source
                 recordings = RecordingsLoader(mocked.recordings, mocked.ignored, merge=False).recordings()
-                async with _serving(Mock(recordings, mocked.answering, _complain, real=mocked.real)) as url:
+                async with serving(Mock(recordings, mocked.answering, _complain, real=mocked.real)) as url:
                     is_sse = urlsplit(recordings.upstream or "").path == SSE
                     await self._proxy(urljoin(url, SSE) if is_sse else url)
         except BaseException as error:
@@ -118,17 +115,6 @@ class ServedEndpoint:
     async def _until_stopped(self, url: str) -> None:
         self._ready.set_result(url)
         await self._stop.wait()
-
-
-@asynccontextmanager
-async def _serving(mock: Mock) -> AsyncIterator[str]:
-    """Serve a mock; yield the URL."""
-    with listening(HOST, 0, "") as listener:
-        async with accepting(mock.handle, listener):
-            try:
-                yield origin(HOST, listener) + mock.path
-            finally:
-                await mock.close()
 
 
 def _gateway(command: ServerCommand, played: Path, redaction: RedactionOptions) -> Mock:

@@ -21,14 +21,15 @@ COLUMNS = 60
 
 
 def document(counted: CountedSession) -> bytes:
-    report = _session(counted)
+    report = members(counted)
     try:
         return orjson.dumps(report, option=orjson.OPT_APPEND_NEWLINE)
     except TypeError:  # Integers beyond 64 bits, lone surrogates.
         return json.dumps(report, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
-def _session(counted: CountedSession) -> dict[str, Any]:
+def members(counted: CountedSession) -> dict[str, Any]:
+    """Return the object of a session (docs/stats.md)."""
     stats, flight = counted.stats, counted.stats.flight
     header, note, first = stats.header, stats.exit, stats.handshakes.first
     assert header is not None
