@@ -66,7 +66,7 @@ CAUSES: dict[str, CauseKind] = {
     "version-mismatch": CauseKind(
         "client and server have no common revision of the protocol",
         "update the older side; the revisions are in the request and the response of initialize",
-        ("LIFE114", "HOST303", "MOD106", "MOD107"),
+        ("LIFE114", "HOST303"),
     ),
     "wrong-endpoint": CauseKind(
         "the URL is not an MCP endpoint",
@@ -170,6 +170,7 @@ CAUSES: dict[str, CauseKind] = {
     "downgrade": CauseKind(
         "the server answered with an older revision than the client asked for",
         "update the server's SDK: features of the newer revision are not available in this session",
+        ("MOD106",),
     ),
     "retries": CauseKind(
         "the same failing or repeated call was sent again and again",
@@ -209,7 +210,7 @@ START_SIGNS = {
     "runtime-version": re.compile(
         r"(?i)requires[ -]python|python .{0,20}(?:or (?:newer|later|higher)|is required)|unsupported engine|requires node"
         r"|node(?:\.js)? (?:v?\d+|version).{0,30}(?:required|or (?:newer|later|higher))|the engine \"node\" is incompatible"
-        r"|NODE_MODULE_VERSION|ERR_UNKNOWN_BUILTIN_MODULE|UnsupportedClassVersionError|GLIBC_\d|does not satisfy Python"
+        r"|NODE_MODULE_VERSION|ERR_UNKNOWN_BUILTIN_MODULE|UnsupportedClassVersionError|GLIBC_\d|does not satisfy Python|interpreter resolved to Python"
         r"|cannot import name '\w+' from '(?:typing|asyncio|enum|collections|tomllib|datetime)"
         r"|No module named '(?:tomllib|distutils|imp|asyncore)'"
     ),

@@ -18,7 +18,7 @@ from mcpspy.core.protocol.message import Failure, Message, Notification, Request
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Entry, Header, Note
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.exchange import SUBSCRIBE, Exchange
 from mcpspy.core.session.rule_notes import RULE
 from mcpspy.core.session.session import Change
 from mcpspy.errors import NOT_EXECUTABLE, NOT_FOUND
@@ -62,7 +62,7 @@ CONSEQUENCES: dict[str, tuple[str, ...]] = {
         ("wrong-endpoint", "http-error", "request-failed", "invalid-result", *_OF_CRASH),
     ),
     "wrong-endpoint": ("http-error", "request-failed", *_OF_CRASH),
-    "version-mismatch": ("http-error", "request-failed", "downgrade", "crash", *_OF_CRASH),
+    "version-mismatch": ("http-error", "request-failed", "downgrade", *_OF_CRASH),
     "mcpspy-rule": ("request-failed", "timeout", "message-cut", "stdout-noise", "http-error", *_OF_CRASH),
     "crash": _OF_CRASH,
     "message-cut": ("stdout-noise", "timeout", *_OF_CRASH),
@@ -126,6 +126,8 @@ class _Signs:
         """The revision that the client asked for."""
         self.closed_at: float | None = None
         """Time at which the client closed the server's stdin."""
+        self.waits_since: float | None = None
+        """Time of the first request without a response."""
         self.places: dict[int, EntryPosition] = {}
         """Number of an exchange without a response → position of its request."""
         self.refused: list[tuple[str, EntryPosition, str]] = []
@@ -133,6 +135,18 @@ class _Signs:
 
     def add(self, cause: str, place: EntryPosition, text: str) -> None:
         self.found.setdefault(cause, []).append(_evidence(place, text))
+
+    def wait(self, since: float) -> None:
+        """Remember that a request had no response since then."""
+        self.waits_since = since if self.waits_since is None else min(since, self.waits_since)
+
+    def add_stderr(self, cause: str, since: float) -> None:
+        """Add the last lines on stderr since a time, without the code and the places of stack traces."""
+        said = [
+            each for each in self.stderr if each[0] >= since and each[2].strip() and not each[2][0].isspace()
+        ]
+        for _, place, text in said[-3:]:
+            self.add(cause, place, f"stderr: {text}")
 
     def ranked(self, related: set[int] | None) -> tuple[Cause, ...]:
         """Return the causes with signs, the first in `CAUSES` first, without consequences of others."""
@@ -194,6 +208,10 @@ class Explainer:
             _take_finding(self._signs, finding)
         if self._session.exit is not None and self._is_stdio:
             _take_exit(self._signs, self._session.exit)
+        if self._signs.waits_since is not None:
+            for cause in ("timeout", "no-response"):
+                if cause in self._signs.found:
+                    self._signs.add_stderr(cause, self._signs.waits_since)
 
     def diagnosis(self, lines: set[int] | None = None) -> Diagnosis:
         """Return the causes: all, or those of the exchange on these lines of the first file."""
@@ -247,6 +265,7 @@ def _take_cancellation(signs: _Signs, what: Notification, exchange: Exchange, pl
     reason = params.get("reason") if isinstance(params, dict) else None
     if isinstance(reason, str) and GAVE_UP.search(reason):
         waited = what.at - exchange.request.at
+        signs.wait(exchange.request.at)
         signs.add(
             "timeout",
             place,
@@ -259,6 +278,8 @@ def _take_failure(signs: _Signs, what: Result | Failure, exchange: Exchange, pla
     code = what.code if isinstance(what, Failure) else None
     words = text.lower()
     if method == "server/discover" and code == -32601:  # The client continues with initialize.
+        return
+    if method == SUBSCRIBE and code == -32000:  # The end of the connection.
         return
     if REVISION.search(text) and code is not None:
         cause = "version-mismatch"
@@ -338,6 +359,8 @@ def _take_finding(signs: _Signs, finding: Finding) -> None:
         cause = "protocol-violation"
     if finding.code == "LIFE404" and signs.closed_at is not None:  # It ended because the client wanted it to.
         return
+    if finding.code == "LIFE201":
+        signs.wait(finding.at)
     quote = f" | {finding.excerpt}" if finding.excerpt else ""
     signs.add(cause, finding.place, f"{finding.code} {finding.message}{quote}")
 
@@ -345,13 +368,11 @@ def _take_finding(signs: _Signs, finding: Finding) -> None:
 def _take_exit(signs: _Signs, note: Note) -> None:
     """Add the signs of the end: a server that did not start, or the last lines on stderr before a crash."""
     code, signal = (note.fields.get(name) for name in ("code", "signal"))
-    last = [each for each in signs.stderr if each[0] >= note.at - LAST_SECONDS and each[2].strip()]
     if signs.has_answered:
         if signal is not None and signs.closed_at is None:
             signs.add("crash", signs.last, f"the server was ended by {signal}")
         if "crash" in signs.found:
-            for _, place, text in last[-3:]:
-                signs.add("crash", place, f"stderr: {text}")
+            signs.add_stderr("crash", note.at - LAST_SECONDS)
         return
     if code == 0 and not signs.requests:
         return  # There was no request.
@@ -367,8 +388,7 @@ def _take_exit(signs: _Signs, note: Note) -> None:
     by_code: dict[object, str] = {NOT_FOUND: "command-not-found", NOT_EXECUTABLE: "permission-denied"}
     cause = by_code.get(code, "start-failed")
     signs.add(cause, signs.last, f"exit code {code}" if signal is None else f"ended by {signal}")
-    for _, place, text in last[-3:]:
-        signs.add(cause, place, f"stderr: {text}")
+    signs.add_stderr(cause, note.at - LAST_SECONDS)
 
 
 def _about(exchange: Exchange) -> str:

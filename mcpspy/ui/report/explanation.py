@@ -62,16 +62,14 @@ def explanation_lines(diagnosis: Diagnosis, width: int) -> Iterator[tuple[str, s
             yield "", None
         yield f"{number}. {cause.title} ({cause.code})", rows.BAD if number == 1 else None
         for evidence in cause.evidence:
-            yield f"   {_where(evidence)}{evidence.text}", None
+            yield from ((line, None) for line in _wrapped(f"{_where(evidence)}{evidence.text}", width))
         if cause.count > len(cause.evidence):
             yield f"   and {cause.count - len(cause.evidence):,} more", rows.QUIET
-        for text in textwrap.wrap(
-            f"next: {cause.next_step}",
-            (width or WIDTH) - 3,
-            subsequent_indent="      ",
-            break_long_words=False,
-        ):
-            yield f"   {text}", rows.QUIET
+        yield from ((line, rows.QUIET) for line in _wrapped(f"next: {cause.next_step}", width))
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width or WIDTH, initial_indent="   ", subsequent_indent="      ")
 
 
 def _where(evidence: EvidenceLine) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from mcpspy.analysis.explain import CAUSES, Diagnosis, Explainer
 from mcpspy.analysis.explain.causes import BY_RULE, START_SIGNS
 from mcpspy.analysis.explain.diagnosis import CONSEQUENCES, SHOWN
@@ -60,6 +62,44 @@ def test_a_server_that_did_not_start_explains_the_request_without_a_response() -
     )
     assert codes(diagnosis) == ["module-missing"]
     assert diagnosis.causes[0].evidence[0].line == 3
+
+
+@pytest.mark.parametrize(
+    ("cause", "text"),
+    [
+        ("command-not-found", "sh: 1: uvxx: not found"),
+        ("command-not-found", "env: 'node': No such file or directory"),
+        ("permission-denied", "Error: spawn ./server EACCES"),
+        ("module-missing", "npm error 404 Not Found - GET - Not found"),
+        ("module-missing", "Because mcp-wether was not found in the package registry and you require it"),
+        ("module-missing", "python3: can't open file '/srv/server.py': [Errno 2] No such file or directory"),
+        ("runtime-version", "You are using Node.js 16.4.0. Node.js version >= 20 is required."),
+        (
+            "runtime-version",
+            "error: The requested interpreter resolved to Python 3.9.6, which is incompatible",
+        ),
+        (
+            "runtime-version",
+            "java.lang.UnsupportedClassVersionError: App has been compiled by a more recent version",
+        ),
+        ("runtime-version", "ModuleNotFoundError: No module named 'tomllib'"),
+        ("configuration-missing", "Error: Missing required environment variable: DATABASE_URL"),
+        ("configuration-missing", "server: error: the following arguments are required: --api-key"),
+        ("start-failed", "docker: Cannot connect to the Docker daemon"),
+        ("start-failed", "SyntaxError: invalid syntax"),
+    ],
+)
+def test_stderr_explains_a_server_that_did_not_start(cause: str, text: str) -> None:
+    ended = {"note": "exit", "code": 1, "signal": None}
+    assert codes(explained(call(1), {"note": "stderr", "text": text}, ended)) == [cause]
+
+
+def test_a_request_without_a_response_is_shown_with_the_stderr_after_it() -> None:
+    ended = ({"note": "eof", "from": "client"}, {"note": "exit", "code": 0, "signal": None})
+    lines = ({"note": "stderr", "text": "waiting for lock"}, {"note": "stderr", "text": "  File x, line 3"})
+    cause = explained(call(1), *lines, *ended).causes[0]
+    assert cause.code == "no-response"
+    assert [each.text for each in cause.evidence][1:] == ["stderr: waiting for lock"]
 
 
 def test_evidence_is_bounded_and_counted() -> None:

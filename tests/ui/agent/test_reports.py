@@ -42,11 +42,11 @@ def test_explain_ranks_causes_with_lines_and_the_next_step(store: SessionStore) 
     first = texts(answer)[0].splitlines()
 
     assert answer.summary.startswith("session 0fc001d6: 3 causes; most likely: ")
-    assert answer.facts.causes[0] == "version-mismatch"  # type: ignore[attr-defined]
-    assert answer.facts.lines[0] == 4  # type: ignore[attr-defined]
+    assert answer.facts.causes[0] == "unlisted-tool"  # type: ignore[attr-defined]
+    assert answer.facts.lines[0] == 42  # type: ignore[attr-defined]
     assert first[0].startswith("1. ")
-    assert first[0].endswith("(version-mismatch)")
-    assert first[1].startswith("  #4 ")
+    assert first[0].endswith("(unlisted-tool)")
+    assert first[1].startswith("  #42 ")
     assert first[-1].startswith("  next: ")
 
 

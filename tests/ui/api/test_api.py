@@ -119,7 +119,7 @@ def test_the_rows_are_those_of_the_exported_table() -> None:
 
 
 class DataFrame:
-    """The part of pandas that is called: it is no dependency of mcpspy."""
+    """The part of pandas that is called: mcpspy does not depend on it."""
 
     def __init__(self, rows: list[dict[str, Any]], columns: list[str]) -> None:
         self.rows, self.columns = rows, columns
