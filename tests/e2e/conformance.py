@@ -63,7 +63,6 @@ RUNS = [
 EXPLAINED = {
     "auth/*: resource-parameter-matches-prm": "the client sends the address of mcpspy, which its metadata names",
     "auth/enterprise-managed-authorization: *": "the authorization server accepts only the server's own address",
-    "auth/metadata-var3: *": "metadata at an address that only resource_metadata names is not rewritten",
     "sse-retry: client-sse-retry-timing": "a duration, which fails directly too if the machine is busy",
 }
 """Patterns of `SCENARIO: CHECK` that may differ through mcpspy → the reason. docs/http.md explains them."""
