@@ -275,7 +275,7 @@ def start(report: Report, size: Size) -> None:
 
 
 def _add_starts(report: Report, best: Mapping[str, list[float]], megabytes: float, *, is_long: bool) -> None:
-    for transport, besides, short in (("stdio", [OTHER], 0.25), ("HTTP", [AIOHTTP], 0.15)):
+    for transport, baselines, short in (("stdio", [OTHER], 0.25), ("HTTP", [AIOHTTP], 0.15)):
         most = 2 if is_long else short
         what = f"{megabytes:.0f} MB on {transport}"
         for at, (until, others, bar) in enumerate(
@@ -286,12 +286,12 @@ def _add_starts(report: Report, best: Mapping[str, list[float]], megabytes: floa
             )
         ):
             wall, cpu = best[transport][2 * at : 2 * at + 2]
-            seconds = {n: best[n][2 * at if n == OTHER else 0] for n in besides + others if n in best}
+            seconds = {n: best[n][2 * at if n == OTHER else 0] for n in baselines + others if n in best}
             base = "; ".join(f"{name} {value:.2f} s" for name, value in seconds.items())
             figure = f"{what}: start to {until}"
             report.add(Row(figure, f"{wall:.2f} s, CPU {cpu:.2f} s", base, wall, bar, unit="s"))
         peak = best[transport][-1]
-        base = f"{OTHER} {best[OTHER][-1]:.0f} MB" if OTHER in besides and OTHER in best else ""
+        base = f"{OTHER} {best[OTHER][-1]:.0f} MB" if OTHER in baselines and OTHER in best else ""
         bar = 1.5 if is_long else None
         report.add(
             Row(f"{what}: most memory", f"{peak:.0f} MB", base, peak / megabytes, bar, unit="x the file")
