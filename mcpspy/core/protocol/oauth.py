@@ -202,6 +202,9 @@ class OAuthTracker:
             if step is None:
                 return None
             return self._record(step, status, {"names": request.names, **facts})
+        is_between_steps = not self._chain or self._chain[-1][0] == RETRY
+        if is_between_steps and status != 401:  # Nearly every message: nothing else is looked at.
+            return None
         has_token = "authorization" in {name.lower() for name in request.headers}
         is_issued = any(name == TOKEN and code < 400 for name, code in self._chain)
         if is_issued and self._chain[-1][0] != RETRY and (has_token or status == 401):

@@ -96,7 +96,7 @@ class HttpExchange:
         self._intercepted: InterceptedExchange | None = None
         self._waiting_task: asyncio.Task[Any] | None = None
         self._form = b""
-        """The beginning of the body of a request that is not a message."""
+        """The beginning of the body of a request that is a step of OAuth."""
         self._facts: dict[str, Any] = {}
         """Facts of the response, for the note of its OAuth step."""
         self._has_head = False
@@ -139,7 +139,8 @@ class HttpExchange:
         if not request.body_exists:
             return None
         if not (head.is_mcp and request.method == hdrs.METH_POST):
-            return self._with_form(request.content.iter_any())
+            is_step = context.oauth.step(head.target) is not None
+            return self._with_form(request.content.iter_any()) if is_step else request.content.iter_any()
         is_session = SESSION in request.headers or head.is_address
         self._interception.routes.add_post(
             Route(head.stream, head.target, request.headers, head.public_origin, is_session)
@@ -220,7 +221,8 @@ class HttpExchange:
         if session is not None and response.ok:
             context.streams.bind(session, head.stream)
         self._end_session(response)
-        self._facts = context.oauth.learn(response.headers.items())
+        if hdrs.WWW_AUTHENTICATE in response.headers:
+            self._facts = context.oauth.learn(response.headers.items())
         await self._record_head(response.status, recorded_headers(response.headers.items()))
         if not response.content.is_eof():
             # Most servers send a short response in two packets: let the loop read the second one if it has arrived.
