@@ -26,6 +26,9 @@ from mcpspy.errors import NOT_EXECUTABLE, NOT_FOUND
 QUOTE = 200
 """Maximum characters of a quote."""
 
+MOST = 10_000
+"""Maximum number of signs of one cause that are kept while a session is read."""
+
 SHOWN = 5
 """Maximum number of signs of one cause that are kept as evidence."""
 
@@ -101,7 +104,7 @@ class Cause(Struct, frozen=True):
     """The first sign in words."""
     evidence: tuple[EvidenceLine, ...]
     count: int
-    """Number of signs, also of those that are not in `evidence`."""
+    """Number of signs, also of those that are not in `evidence`; at most `MOST`."""
     next_step: str
 
 
@@ -122,7 +125,7 @@ class _Signs:
         self.stderr: deque[tuple[float, EntryPosition, str]] = deque(maxlen=STDERR)
         self.last = EntryPosition()
         """Position of the last note."""
-        self.asked: tuple[str, EntryPosition] | None = None
+        self.asked: str | None = None
         """The revision that the client asked for."""
         self.closed_at: float | None = None
         """Time at which the client closed the server's stdin."""
@@ -134,7 +137,9 @@ class _Signs:
         """HTTP responses that matter only if nothing succeeds after them: cause, position, text."""
 
     def add(self, cause: str, place: EntryPosition, text: str) -> None:
-        self.found.setdefault(cause, []).append(_evidence(place, text))
+        signs = self.found.setdefault(cause, [])
+        if len(signs) < MOST:
+            signs.append(_evidence(place, text))
 
     def wait(self, since: float) -> None:
         """Remember that a request had no response since then."""
@@ -241,7 +246,7 @@ def _take(signs: _Signs, change: Change, place: EntryPosition) -> None:
         if what.method == "initialize":
             params = what.params
             asked = params.get("protocolVersion") if isinstance(params, dict) else None
-            signs.asked = (asked, place) if isinstance(asked, str) else None
+            signs.asked = asked if isinstance(asked, str) else None
             signs.refused = [each for each in signs.refused if each[0] != "session-lost"]
     elif isinstance(what, Notification):
         if what.method == "notifications/cancelled" and exchange is not None:
@@ -256,8 +261,8 @@ def _take(signs: _Signs, change: Change, place: EntryPosition) -> None:
 
 def _take_handshake(signs: _Signs, what: Result, place: EntryPosition) -> None:
     chosen = what.result.get("protocolVersion") if isinstance(what.result, dict) else None
-    if signs.asked is not None and isinstance(chosen, str) and chosen < signs.asked[0]:
-        signs.add("downgrade", place, f"the client asked for {signs.asked[0]}, the server chose {chosen}")
+    if signs.asked is not None and isinstance(chosen, str) and chosen < signs.asked:
+        signs.add("downgrade", place, f"the client asked for {signs.asked}, the server chose {chosen}")
 
 
 def _take_cancellation(signs: _Signs, what: Notification, exchange: Exchange, place: EntryPosition) -> None:
