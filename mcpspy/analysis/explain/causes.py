@@ -89,7 +89,7 @@ CAUSES: dict[str, CauseKind] = {
     ),
     "stdout-noise": CauseKind(
         "the server writes text to stdout that is not a message",
-        "write logs to stderr; mcpspy run --noise drop|stderr keeps them from the client",
+        "write logs to stderr; mcpspy run --stdout-noise drop keeps them from the client",
         ("ENV101", "ENV102", "ENV103", "ENV118", "ENV110", "ENV111"),
     ),
     "http-error": CauseKind(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from mcpspy.analysis.explain import CAUSES
 from mcpspy.errors import UsageError
+from mcpspy.ui.cli.main import COMMANDS, parsers
 from mcpspy.ui.report.explanation import explain, explanation_lines
 from recordings import make
 from tests.ui.report.faults.record import FAULTS, HERE
@@ -57,3 +60,14 @@ def test_the_text_names_the_cause_its_lines_and_the_next_step() -> None:
     assert any("Server listening on stdio" in line for line in lines)
     assert any(line.startswith("   next: write logs to stderr") for line in lines)
     assert max(map(len, lines)) <= 80
+
+
+def test_every_option_that_a_next_step_names_exists() -> None:
+    options: set[str] = set()
+    for name in COMMANDS:
+        _, command = parsers(name)
+        assert command is not None
+        options.update(command._option_string_actions)
+    named = {option for kind in CAUSES.values() for option in re.findall(r"--[a-z][a-z-]+", kind.next_step)}
+    assert named
+    assert named <= options
