@@ -207,7 +207,7 @@ Start: TypeAlias = "Callable[..., AbstractAsyncContextManager[Spy]]"
 
 @pytest.fixture(name="proxy")
 def proxy_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: Path) -> Start:
-    """Start a proxy and a server. Both end with the block."""
+    """Start a proxy and a server. Both end with the block. `origin` is that of another server for the proxy."""
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
 
@@ -217,12 +217,13 @@ def proxy_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: Path
         *rules: str,
         allowed: tuple[str, ...] = (),
         recording: bool = True,
+        origin: str | None = None,
         **watches: float,
     ) -> AsyncIterator[Spy]:
         server = Server()
         listener = await asyncio.start_server(server.connected, "127.0.0.1", 0)
         server.origin = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
-        upstream = read_upstream(server.origin + path)
+        upstream = read_upstream((origin or server.origin) + path)
         assert upstream is not None
         options = HttpOptions(upstream, "127.0.0.1", 0)
         options.record = str(tmp_path / "recording.jsonl")

@@ -17,7 +17,7 @@ from mcpspy.core.protocol.http_headers import recorded_headers
 from mcpspy.core.recording import encode
 from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.encode import CLIENT, SERVER, BodyEncoder, SseEncoder
-from mcpspy.io.client.aiohttp_session import in_turns
+from mcpspy.io.client.network import in_turns
 
 if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Value

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from mcpspy.core.redact.display import redacted_text
 from mcpspy.errors import CannotStart
-from mcpspy.io.client.aiohttp_session import trust
+from mcpspy.io.client.network import trust
 from mcpspy.io.client.token_store import TokenStore
 from mcpspy.io.recording.recorder import say
 

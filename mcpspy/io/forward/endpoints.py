@@ -12,28 +12,29 @@ import copy
 import hmac
 import itertools
 import secrets
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
-import aiohttp
-from aiohttp import web
 from yarl import URL
 
 from mcpspy.core.protocol.http_headers import Upstream
 from mcpspy.core.protocol.oauth import is_well_known
 from mcpspy.core.redact.display import redacted_url
-from mcpspy.io.client.aiohttp_session import environment_proxy, reason, trust
+from mcpspy.io.client.network import environment_proxy, trust
 from mcpspy.io.forward.http2 import Http2Upstream
-from mcpspy.io.http.aiohttp_server import accepting
 from mcpspy.io.http.context import ExchangeContext, SessionScopes
 from mcpspy.io.http.listener import listening
 from mcpspy.io.http.proxy import HttpOptions, HttpProxy, recording, running_proxy
+from mcpspy.io.http.server import HttpRequest, Response, accepting
+from mcpspy.io.http.upstream import UpstreamClient, UpstreamError
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
 
 if TYPE_CHECKING:
     from mcpspy.core.protocol.http_headers import Headers
     from mcpspy.core.recording.encode import Lines
+    from mcpspy.io.http.upstream import Body, UpstreamResponse
 
 HOME = "127.0.0.1"
 
@@ -42,28 +43,27 @@ class McpEndpoint(ExchangeContext):
     number = 0
     """Its number in the paths of the listener."""
     is_mcp = True
-    http2_upstream: Http2Upstream | None = None
-    """The upstream for clients that use HTTP/2."""
     _has_warned = False
 
-    def public_origin(self, request: web.BaseRequest) -> str:
+    def public_origin(self, request: HttpRequest) -> str:
         """Return the server's own origin, because all requests pass through the proxy anyway."""
         return self.upstream.origin
 
     async def send_request(
-        self, method: str, target: str, headers: Headers, data: bytes | AsyncIterator[bytes] | None
-    ) -> aiohttp.ClientResponse:
-        """Send a request to the server. Report an untrusted certificate once."""
-        if self.http2_upstream is not None:
-            return await self.http2_upstream.send_request(
-                self.client, method, self.url(target), headers, data
-            )
+        self,
+        method: str,
+        target: str,
+        headers: Headers,
+        body: Body,
+        early: Callable[[], None] | None = None,
+    ) -> UpstreamResponse:
+        """Send a request to the server. Report an untrusted certificate once. Raises UpstreamError."""
         try:
-            return await super().send_request(method, target, headers, data)
-        except aiohttp.ClientConnectorCertificateError as error:
-            if not self._has_warned:
+            return await super().send_request(method, target, headers, body, early)
+        except UpstreamError as error:
+            if isinstance(error.__cause__, ssl.SSLCertVerificationError) and not self._has_warned:
                 self._has_warned = True
-                say(f"{self.upstream.host}: {reason(error)}")
+                say(f"{self.upstream.host}: {error}")
             raise
 
 
@@ -77,7 +77,7 @@ class EndpointProbe(McpEndpoint):
     is_reachable = False
 
     def __init__(
-        self, upstream: Upstream, client: aiohttp.ClientSession, decided: Callable[[EndpointProbe], None]
+        self, upstream: Upstream, client: UpstreamClient, decided: Callable[[EndpointProbe], None]
     ) -> None:
         """Create a probe. `decided` is called when it has become an endpoint, and must call `record_to`."""
         self._held = _HoldingRecorder()
@@ -139,7 +139,7 @@ class EndpointRegistry:
         self._secret = secrets.token_urlsafe(24)
         self._numbers = itertools.count(1)
         self._all: dict[int, HttpProxy[McpEndpoint]] = {}
-        self._probes: dict[int, tuple[HttpOptions, Http2Upstream | None]] = {}
+        self._probes: dict[int, tuple[HttpOptions, bool]] = {}
         self._running = AsyncExitStack()
         self._creating = asyncio.Lock()
         self.http2_upstream = Http2Upstream(listen)
@@ -175,7 +175,8 @@ class EndpointRegistry:
                 )
             )
             endpoint = proxy.context
-            endpoint.http2_upstream = self._http2_upstream_for(host, http2=http2)
+            if self._uses_http2(host, http2=http2):
+                endpoint.client = self.http2_upstream.client(origin, self._trusted)
             endpoint.number = next(self._numbers)
             self._all[endpoint.number] = proxy
         self._announce_new(endpoint)
@@ -190,7 +191,7 @@ class EndpointRegistry:
         number = next(self._numbers)
         self._probes[number] = (
             self._options_for(origin, host, target),
-            self._http2_upstream_for(host, http2=http2),
+            self._uses_http2(host, http2=http2),
         )
         return f"/{self._secret}/{number}{target}"
 
@@ -206,18 +207,18 @@ class EndpointRegistry:
                     for proxy in self._all.values():
                         proxy.stop()
 
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        secret, _, rest = request.rel_url.raw_path_qs[1:].partition("/")
-        if not hmac.compare_digest(secret.encode(), self._secret.encode()):
-            return web.Response(status=404)
+    async def _handle(self, request: HttpRequest) -> Response | None:
+        secret, _, rest = request.target[1:].partition("/")
+        if not hmac.compare_digest(secret.encode("utf-8", "surrogateescape"), self._secret.encode()):
+            return Response(404)
         number, _, target = rest.partition("/")
-        forwarded = request.clone(rel_url=URL(f"/{target}", encoded=True))
+        request.target = f"/{target}"
         if int(number) in self._probes:
-            return await self._handle_probe(forwarded, int(number))
-        return await self._all[int(number)].forward(forwarded)
+            return await self._handle_probe(request, int(number))
+        return await self._all[int(number)].forward(request)
 
-    async def _handle_probe(self, request: web.BaseRequest, number: int) -> web.StreamResponse:
-        options, http2_upstream = self._probes.pop(number)
+    async def _handle_probe(self, request: HttpRequest, number: int) -> Response | None:
+        options, uses_http2 = self._probes.pop(number)
 
         def decided(probe: EndpointProbe) -> None:
             probe.record_to(recording(options, self._listen))
@@ -231,7 +232,9 @@ class EndpointRegistry:
                 )
             )
             probe = proxy.context
-            probe.number, probe.http2_upstream = number, http2_upstream
+            probe.number = number
+            if uses_http2:
+                probe.client = self.http2_upstream.client(options.upstream.origin, self._trusted)
             self._all[number] = proxy
             try:
                 return await proxy.forward(request)
@@ -247,10 +250,10 @@ class EndpointRegistry:
         options.upstream = Upstream(origin, path, host, mark + query)
         return options
 
-    def _http2_upstream_for(self, host: str, *, http2: bool) -> Http2Upstream | None:
-        """Return the upstream for an HTTP/2 client, unless the environment has a proxy for the server."""
+    def _uses_http2(self, host: str, *, http2: bool) -> bool:
+        """Return whether HTTP/2 is used for a client of it: unless the environment has a proxy for the server."""
         environment = any(environment_proxy(URL(f"{scheme}://{host}")) for scheme in ("http", "https"))
-        return self.http2_upstream if http2 and not environment else None
+        return http2 and not environment
 
     def _announce_new(self, endpoint: McpEndpoint) -> None:
         if self._announce is not None:

@@ -1,4 +1,4 @@
-"""Requests to a server over HTTP/2, through mitmproxy because aiohttp supports only HTTP/1.1.
+"""Requests to a server over HTTP/2, through mitmproxy because `io.http.upstream` supports only HTTP/1.1.
 
 Marks these requests. When one fails, mitmproxy would respond with a page, so it reports the reason here instead.
 """
@@ -7,25 +7,38 @@ from __future__ import annotations
 
 import itertools
 import secrets
-from collections.abc import AsyncIterator
+import ssl
+from collections.abc import Callable
 
-import aiohttp
 from yarl import URL
 
 from mcpspy.core.protocol.http_headers import Headers
+from mcpspy.io.http.upstream import Body, UpstreamClient, UpstreamError, UpstreamResponse
 
 HEADER = "Mcpspy-Outward"
 
 
 class Http2Upstream:
-    """Sends requests through the proxy's own listener, with a secret mark."""
+    """The proxy's own listener, and the requests in progress that are sent through it with a secret mark."""
 
     def __init__(self, proxy: str) -> None:
         """Create an upstream. `proxy` is the listener's address."""
-        self._proxy = proxy
+        self._proxy = URL(proxy)
         self._secret = secrets.token_urlsafe(24)
         self._numbers = itertools.count(1)
         self._under_way: dict[str, str | None] = {}
+
+    def client(self, origin: str, trusted: ssl.SSLContext) -> UpstreamClient:
+        """Return a client for a server."""
+        # The form for a proxy: unencrypted, with the server's address in the first line.
+        url = URL(origin)
+        return _MarkingClient(self, str(url.with_scheme("http").with_port(url.port)), trusted, self._proxy)
+
+    def begin(self) -> str:
+        """Return the mark of a new request."""
+        mark = f"{self._secret}-{next(self._numbers)}"
+        self._under_way[mark] = None
+        return mark
 
     def is_pending(self, mark: str) -> bool:
         """Return whether a request with this mark was sent by this object and is in progress."""
@@ -36,32 +49,31 @@ class Http2Upstream:
         if mark in self._under_way:
             self._under_way[mark] = why
 
-    async def send_request(
+    def end(self, mark: str) -> str | None:
+        """End a request. Return the reason for a missing response."""
+        return self._under_way.pop(mark)
+
+
+class _MarkingClient(UpstreamClient):
+    def __init__(self, upstream: Http2Upstream, origin: str, trusted: ssl.SSLContext, proxy: URL) -> None:
+        super().__init__(origin, trusted, proxy)
+        self._upstream = upstream
+
+    async def send(
         self,
-        client: aiohttp.ClientSession,
         method: str,
-        url: URL,
+        target: str,
         headers: Headers,
-        data: bytes | AsyncIterator[bytes] | None,
-    ) -> aiohttp.ClientResponse:
-        """Send a request. Raises ClientConnectionError if there is no response."""
-        mark = f"{self._secret}-{next(self._numbers)}"
-        # The form for a proxy: unencrypted, with the server's address in the first line.
-        clear = url.with_scheme("http").with_port(url.port)
-        self._under_way[mark] = None
+        body: Body,
+        early: Callable[[], None] | None = None,
+    ) -> UpstreamResponse:
+        mark = self._upstream.begin()
+        why = None
         try:
-            response = await client.request(
-                method,
-                clear,
-                headers=[*headers, (HEADER, mark)],
-                data=data,
-                allow_redirects=False,
-                proxy=self._proxy,
-            )
-            why = self._under_way[mark]
+            response = await super().send(method, target, [*headers, (HEADER, mark)], body, early)
         finally:
-            del self._under_way[mark]
+            why = self._upstream.end(mark)
         if why is not None:
             response.close()
-            raise aiohttp.ClientConnectionError(why)
+            raise UpstreamError(why)
         return response

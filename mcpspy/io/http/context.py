@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
-import aiohttp
 import orjson
-from aiohttp import hdrs, web
-from yarl import URL
 
 from mcpspy.core.protocol import mcp_headers
 from mcpspy.core.protocol.http_headers import rewritten_url
@@ -27,6 +25,8 @@ from mcpspy.core.recording.capped_body import MAX_BODY
 if TYPE_CHECKING:
     from mcpspy.core.protocol.http_headers import Headers, Upstream
     from mcpspy.core.recording.encode import Value
+    from mcpspy.io.http.server import HttpRequest
+    from mcpspy.io.http.upstream import Body, UpstreamClient, UpstreamResponse
     from mcpspy.io.recording.recorder import Recorder
 
 SESSION = "Mcp-Session-Id"
@@ -109,7 +109,7 @@ class _Names(dict[str, str]):
 class ExchangeContext:
     is_reachable = True
 
-    def __init__(self, upstream: Upstream, recorder: Recorder, client: aiohttp.ClientSession) -> None:
+    def __init__(self, upstream: Upstream, recorder: Recorder, client: UpstreamClient) -> None:
         self.upstream = upstream
         self.recorder = recorder
         self.client = client
@@ -137,40 +137,42 @@ class ExchangeContext:
         async with self._writing:
             await asyncio.to_thread(self.recorder.write, lines)
 
+    def note_line(self, kind: str, fields: Mapping[str, Value]) -> bytes:
+        """Return the line of a note about this moment."""
+        at = self.recorder.now()
+        try:
+            return orjson.dumps({"t": round(at, 6), "note": kind, **fields}) + b"\n"
+        except TypeError:  # A header that is not UTF-8.
+            return encode.note(at, kind, fields)
+
     async def note(self, kind: str, fields: Mapping[str, Value]) -> None:
-        async with self._writing:
-            at = self.recorder.now()
-            try:
-                line = orjson.dumps({"t": round(at, 6), "note": kind, **fields}) + b"\n"
-            except TypeError:  # A header that is not UTF-8.
-                line = encode.note(at, kind, fields)
-            self.recorder.write(line)
+        await self.record([self.note_line(kind, fields)], 0)
 
-    def public_origin(self, request: web.BaseRequest) -> str:
+    def public_origin(self, request: HttpRequest) -> str:
         """Return the origin under which the client of this request knows the server."""
-        return f"http://{request.headers.get(hdrs.HOST, '')}"
-
-    def url(self, target: str) -> URL:
-        return URL(self.upstream.origin + target, encoded=True)
+        return f"http://{request.headers.get('Host', '')}"
 
     async def send_request(
-        self, method: str, target: str, headers: Headers, data: bytes | AsyncIterator[bytes] | None
-    ) -> aiohttp.ClientResponse:
-        """Send a request to the server. Raises the errors that `aiohttp_session.reason` explains."""
-        return await self.client.request(
-            method, self.url(target), headers=headers, data=data, allow_redirects=False
-        )
+        self,
+        method: str,
+        target: str,
+        headers: Headers,
+        body: Body,
+        early: Callable[[], None] | None = None,
+    ) -> UpstreamResponse:
+        """Send a request to the server, as `UpstreamClient.send` does. Raises UpstreamError."""
+        return await self.client.send(method, target, headers, body, early)
 
 
 class ExchangeHead:
     """One request of a client: its number, stream and addresses."""
 
-    def __init__(self, context: ExchangeContext, request: web.BaseRequest) -> None:
+    def __init__(self, context: ExchangeContext, request: HttpRequest) -> None:
         self.request = request
         self.number = context.next_number()
         self.public_origin = context.public_origin(request)
         """The origin under which the client knows the server."""
-        self.target = request.rel_url.raw_path_qs
+        self.target = request.target
         streams = self._streams = context.streams
         self._origin = context.upstream.origin
         self.is_mcp = streams.is_endpoint(self.target)
@@ -194,9 +196,9 @@ class ExchangeHead:
         """Learn the address for messages, and replace the server's origin in it with the proxy's."""
         try:
             address = data.decode()
-            target = self.request.rel_url.join(URL(rewritten_url(address, self._origin, ""), encoded=True))
+            target = urljoin(self.target, rewritten_url(address, self._origin, ""))
         except ValueError:  # Not an address: the client will reject it.
             return chunk
-        self.address = target.raw_path_qs
+        self.address = target.partition("#")[0]
         self._streams.bind_address(self.address, self.stream)
         return chunk.replace(data, rewritten_url(address, self._origin, self.public_origin).encode(), 1)

@@ -11,10 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
-import aiohttp
 import orjson
-from aiohttp import hdrs, web
-from multidict import CIMultiDict
 
 from mcpspy.core.compression import BodyDecoder
 from mcpspy.core.framing import collect
@@ -29,7 +26,7 @@ from mcpspy.core.recording.capped_body import CappedBody, CappedStream
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER, SseEncoder
 from mcpspy.core.redact.display import redacted_url
-from mcpspy.io.client.aiohttp_session import in_turns, reason
+from mcpspy.io.client.network import in_turns
 from mcpspy.io.http.context import SESSION, ExchangeHead
 from mcpspy.io.http.intercepted_exchange import (
     EVENTS,
@@ -39,6 +36,8 @@ from mcpspy.io.http.intercepted_exchange import (
     InterceptedExchange,
 )
 from mcpspy.io.http.routes import Route
+from mcpspy.io.http.server import Response
+from mcpspy.io.http.upstream import UpstreamError
 from mcpspy.io.interception import is_message
 from mcpspy.io.recording.recorder import say
 
@@ -48,13 +47,14 @@ if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Value
     from mcpspy.io.http.context import ExchangeContext
     from mcpspy.io.http.interception import HttpInterception
-
-ADDED = (hdrs.USER_AGENT, hdrs.ACCEPT, hdrs.CONTENT_TYPE, hdrs.ACCEPT_ENCODING, hdrs.SERVER, hdrs.DATE)
-"""Headers that aiohttp adds if they are missing."""
+    from mcpspy.io.http.server import HttpRequest
+    from mcpspy.io.http.upstream import Body, UpstreamResponse
 
 JOIN_LIMIT = 1 << 18
-"""Maximum size, in bytes, of a request body that is sent in one piece. A larger one is not copied as a whole."""
+"""Maximum size, in bytes, of a streamed request that is kept until the server has responded."""
 
+HEAD_WAIT = 0.001
+"""Seconds that the head of a response waits for the beginning of its body, to be sent in one packet with it."""
 
 ENDPOINT_LIMIT = 1 << 16
 """Maximum size, in bytes, of the beginning of a stream that is held because its first event may name an address."""
@@ -63,38 +63,24 @@ METADATA_LIMIT = 1 << 20
 """Maximum size, in bytes, of a metadata document that is read; a larger one is forwarded unchanged."""
 
 
-class ProxiedResponse(web.StreamResponse):
-    """A response with exactly the headers that the server sent."""
-
-    def __init__(self, response: aiohttp.ClientResponse, headers: Headers) -> None:
-        super().__init__(status=response.status, reason=response.reason, headers=CIMultiDict(headers))
-        self._given = response.headers
-        # A complete body is sent in one packet with its head; otherwise the head is sent at once.
-        self._send_headers_immediately = not response.content.is_eof()
-
-    async def _write_headers(self) -> None:
-        for name in ADDED:
-            if name not in self._given:
-                self.headers.popall(name, None)
-        await super()._write_headers()
-
-
 class HttpExchange:
     """One request, from its head to the end of its response."""
 
     def __init__(
-        self, context: ExchangeContext, interception: HttpInterception, request: web.BaseRequest
+        self, context: ExchangeContext, interception: HttpInterception, request: HttpRequest
     ) -> None:
         self._context = context
         self._interception = interception
         self._request = request
         self._started_at = self._now()
         self._head = ExchangeHead(context, request)
+        self._lines: list[bytes | bytearray] = []
+        """Lines of the recording that are not written yet. They are before anything else is sent."""
         self._request_body: bytes | None = None
         self._unrecorded: CappedBody | None = None
-        """A request above the limit, until its note is written."""
+        """The message of the request, until it is recorded."""
         self._intercepted: InterceptedExchange | None = None
-        self._waiting_task: asyncio.Task[Any] | None = None
+        self._response: UpstreamResponse | None = None
         self._form = b""
         """The beginning of the body of a request that is a step of OAuth."""
         self._facts: dict[str, Any] = {}
@@ -103,312 +89,303 @@ class HttpExchange:
         self._status: int | None = None
         self._is_over = False
 
-    async def run(self) -> web.StreamResponse:
+    async def run(self) -> Response | None:
         """Proxy the exchange. Cancelled when the client hangs up and when the proxy stops."""
         try:
-            data = await self._take_request()
             try:
-                response = await self._send_request(data)
-            except (aiohttp.ClientError, OSError) as error:
+                response = await self._send_request(await self._take_request())
+            except UpstreamError as error:
                 return await self._respond_unreachable(error)
             except ClientAnswered:
                 return await self._respond()
             except ClientDisconnected:
-                return await self._disconnect(web.Response())
+                await self._disconnect()
+                return None
             try:
                 return await self._forward_response(response)
             finally:
-                # The server should stop sending when the client has hung up: close(), not release().
+                # The server should stop sending when the client has hung up.
                 if self._intercepted is None or not self._intercepted.is_draining:
                     response.close()
         except (asyncio.CancelledError, ConnectionResetError):
             await self._end(MCPSPY if self._context.is_stopping else CLIENT)
             raise
-        except Exception:  # A bug in mcpspy: `io.http.listener` reports it and hangs up.
+        except Exception:  # A bug in mcpspy: `io.http.server` reports it and hangs up.
             await self._end(MCPSPY)
             raise
         finally:
             if self._intercepted is not None:
                 self._intercepted.close()
 
-    async def _take_request(self) -> bytes | AsyncIterator[bytes] | None:
+    async def _take_request(self) -> Body:
         """Return the body to send: a recorded message, or the stream of any other body."""
         request, context, head = self._request, self._context, self._head
-        if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and request.transport is not None:
-            request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        if not request.body_exists:
+        if not request.has_body:
             return None
-        if not (head.is_mcp and request.method == hdrs.METH_POST):
-            is_step = context.oauth.step(head.target) is not None
-            return self._with_form(request.content.iter_any()) if is_step else request.content.iter_any()
+        request.accept_body()
+        if not (head.is_mcp and request.method == "POST"):
+            return self._unrecorded_body()
         is_session = SESSION in request.headers or head.is_address
         self._interception.routes.add_post(
             Route(head.stream, head.target, request.headers, head.public_origin, is_session)
         )
-        body = CappedBody(CLIENT, head.fields, request.headers.get(hdrs.CONTENT_ENCODING), context.max_body)
-        pieces: Pieces = []
-        chunks = request.content.iter_any()
-        torn = True
-        try:
-            async for piece in chunks:
-                collect(pieces, piece)
-                await in_turns(body.feed(piece))
-                if body.is_over:
-                    break
-            torn = False
-        finally:
-            if body.is_over:
-                self._unrecorded = body
-            elif torn or not self._is_intercepted(pieces):
-                await context.record(body.close(self._now(), torn=torn), body.size)
-        if body.is_over:
-            return self._rest_of_request(pieces, chunks, body)
-        if self._intercepted is not None:
+        encoding = request.headers.get("Content-Encoding")
+        body = self._unrecorded = CappedBody(CLIENT, head.fields, encoding, context.max_body)
+        pieces: Pieces = [await self._next_of_request(body)]
+        while self._interception.is_on and not (body.is_over or request.body.is_complete):
+            collect(pieces, await self._next_of_request(body))
+        if body.is_over or not request.body.is_complete:
+            return self._recorded_body(body, pieces)
+        first = self._request_body = bytes(pieces[0]) if len(pieces) == 1 else b"".join(pieces)
+        if self._interception.is_on and is_message(first):
+            self._unrecorded = None
+            self._intercept()
             return None
-        if body.sent > JOIN_LIMIT:
-            return _iterate(pieces)
-        self._request_body = b"".join(pieces)
-        return self._request_body
+        await self._record_request()
+        return first
 
-    async def _with_form(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Yield the chunks of a body, and keep its beginning."""
-        async for chunk in chunks:
-            self._form += chunk[: FORM_LIMIT - len(self._form)]
-            yield chunk
+    async def _next_of_request(self, body: CappedBody) -> bytes:
+        """Return the next part of the request's body; empty at its end. Raises ConnectionResetError."""
+        piece = await self._request.body.next() or b""
+        await in_turns(body.feed(piece))
+        return piece
 
-    async def _rest_of_request(
-        self, pieces: Pieces, chunks: AsyncIterator[bytes], body: CappedBody
-    ) -> AsyncIterator[bytes]:
-        """Yield a body above the limit as it arrives. Its last chunk waits for the note."""
-        last = pieces.pop()
+    async def _recorded_body(self, body: CappedBody, pieces: Pieces) -> AsyncIterator[bytes]:
+        """Yield a message as it arrives, after its first pieces. Only its last part waits for the recording."""
         pieces.reverse()
-        while pieces:
+        while len(pieces) > 1:
             yield bytes(pieces.pop())
-        async for chunk in chunks:
-            yield bytes(last)
-            last = chunk
-            await in_turns(body.feed(chunk))
-        await self._record_oversized(torn=False)
-        yield bytes(last)
+        held = bytes(pieces.pop())
+        while not self._request.body.is_complete:
+            yield held
+            held = await self._next_of_request(body)
+        await self._record_request()
+        yield held
 
-    async def _record_oversized(self, *, torn: bool) -> None:
+    async def _record_request(self, *, torn: bool = False) -> None:
         body, self._unrecorded = self._unrecorded, None
         if body is not None:
-            await self._context.record(body.close(self._now(), torn=torn), 0)
+            if self._request_body is None and body.size <= JOIN_LIMIT:
+                self._request_body = body.data()
+            await self._context.record(body.close(self._now(), torn=torn), body.size)
 
-    def _is_intercepted(self, pieces: Pieces) -> bool:
-        """Return whether a complete body is a message to decide on."""
-        if self._interception.is_on and is_message(body := b"".join(pieces)):
-            self._request_body = body
-            self._intercept()
-        return self._intercepted is not None
+    async def _unrecorded_body(self) -> AsyncIterator[bytes]:
+        """Yield a body that is not a message. Keep its beginning if it is a step of OAuth."""
+        limit = FORM_LIMIT if self._context.oauth.step(self._head.target) is not None else 0
+        while (piece := await self._request.body.next()) is not None:
+            self._form += piece[: max(limit - len(self._form), 0)]
+            yield piece
 
     def _intercept(self) -> InterceptedExchange:
         body = self._request_body or b""
         self._intercepted = InterceptedExchange(self._context, self._interception, self._head, body)
         return self._intercepted
 
-    async def _send_request(self, data: bytes | AsyncIterator[bytes] | None) -> aiohttp.ClientResponse:
+    async def _send_request(self, body: Body) -> UpstreamResponse:
         if self._intercepted is not None:
             return await self._intercepted.send_request(await self._intercepted.request())
         request, context, head = self._request, self._context, self._head
         headers = request_headers(request.headers.items(), context.upstream, head.public_origin)
-        return await context.send_request(request.method, head.target, headers, data)
+        early = request.body.interrupt
+        return await context.send_request(request.method, head.target, headers, body, early)
 
-    async def _forward_response(self, response: aiohttp.ClientResponse) -> web.StreamResponse:
+    async def _forward_response(self, response: UpstreamResponse) -> Response | None:
         request, context, head = self._request, self._context, self._head
-        session = response.headers.get(SESSION)
-        if session is not None and response.ok:
+        self._response = response
+        session = response.header("mcp-session-id")
+        if session is not None and response.is_ok:
             context.streams.bind(session, head.stream)
         self._end_session(response)
-        if hdrs.WWW_AUTHENTICATE in response.headers:
-            self._facts = context.oauth.learn(response.headers.items())
-        await self._record_head(response.status, recorded_headers(response.headers.items()))
-        if not response.content.is_eof():
-            # Most servers send a short response in two packets: let the loop read the second one if it has arrived.
-            await asyncio.sleep(0)
-        headers = response_headers(response.headers.items(), context.upstream, head.public_origin)
-        headers = context.oauth.response_headers(head.target, headers, head.public_origin)
-        kind = response.content_type if head.is_mcp and request.method != hdrs.METH_HEAD else ""
+        if response.header("www-authenticate") is not None:
+            self._facts = context.oauth.learn(response.headers)
+        kind = response.content_type if head.is_mcp and request.method != "HEAD" else ""
         if kind in (EVENTS, JSON) and self._interception.is_on and self._intercepted is None:
             self._intercept()
-        proxied = ProxiedResponse(response, headers)
+        if not response.body.has_data:
+            await self._wait_for_body(response)
+        self._add_head(response.status, recorded_headers(response.headers))
+        headers = response_headers(response.headers, context.upstream, head.public_origin)
+        headers = context.oauth.response_headers(head.target, headers, head.public_origin)
         try:
-            if request.method == hdrs.METH_GET and response.ok and context.oauth.is_metadata(head.target):
-                return await self._forward_metadata(response, proxied)
-            await self._forward_body(response, proxied, kind)
+            if request.method == "GET" and response.is_ok and context.oauth.is_metadata(head.target):
+                last = await self._forward_metadata(response, headers)
+            else:
+                last = await self._forward_body(response, headers, kind)
             # Recorded before the last byte is forwarded, because some clients stop reading early.
             await self._end(None)
-            await proxied.write_eof()
-        except ConnectionError:  # To the client; aiohttp's own subclass for the server is also a ClientError.
+            request.send(last, is_last=True)
+        except ConnectionError:
             await self._end(CLIENT)
-        except aiohttp.ClientError:
+        except UpstreamError:
             # After a normal end, the client would treat this as the whole body.
             await self._end(SERVER)
-            if request.transport is not None:
-                request.transport.close()
+            request.hang_up()
         except ClientAnswered:
-            if not proxied.prepared:
+            if not request.has_started:
                 return await self._respond()
             await self._end(None)
-            await proxied.write_eof()
+            request.finish()
         except ClientDisconnected:
-            return await self._disconnect(proxied)
-        return proxied
+            await self._disconnect()
+        return None
 
-    async def _forward_body(
-        self, response: aiohttp.ClientResponse, proxied: ProxiedResponse, kind: str
-    ) -> None:
-        """Forward the body as it arrives, unless its messages are intercepted."""
+    async def _wait_for_body(self, response: UpstreamResponse) -> None:
+        """Wait a moment, because most servers send a short body right after the head."""
+        timer = asyncio.get_running_loop().call_later(HEAD_WAIT, response.body.interrupt)
+        try:
+            await response.body.wait()
+        finally:
+            timer.cancel()
+
+    def _start(self, response: UpstreamResponse, headers: Headers) -> None:
+        """Begin the response to the client with the server's head."""
+        has_length = any(name.lower() == "content-length" for name, _ in headers)
+        self._request.prepare(response.status, response.reason, headers, has_length=has_length)
+
+    async def _write(self, data: bytes | bytearray) -> None:
+        """Send a part of the response after what is recorded of it. Raises ConnectionResetError."""
+        await self._flush()
+        await self._request.write(bytes(data))
+
+    async def _forward_body(self, response: UpstreamResponse, headers: Headers, kind: str) -> bytes:
+        """Forward the body as it arrives, unless its messages are intercepted. Return its last part."""
         if self._intercepted is not None:
-            await self._forward_intercepted(response, proxied, kind, self._intercepted)
-            return
-        await proxied.prepare(self._request)
+            return await self._forward_intercepted(response, headers, kind, self._intercepted)
+        self._start(response, headers)
+        if kind == JSON:
+            return await self._forward_message(response)
+        await self._write(b"")
         if kind == EVENTS:
-            await self._forward_events(response, proxied)
-        elif kind == JSON:
-            await self._forward_message(response, proxied)
-        else:
-            async for chunk in response.content.iter_any():
-                await proxied.write(chunk)
+            await self._forward_events(response)
+            return b""
+        return await self._forward_rest(response)
+
+    async def _forward_rest(self, response: UpstreamResponse) -> bytes:
+        """Forward a body that is not recorded. Return its last part."""
+        while (piece := await response.body.next()) is not None:
+            if response.body.is_complete:
+                return piece
+            await self._write(piece)
+        return b""
 
     async def _forward_intercepted(
-        self,
-        response: aiohttp.ClientResponse,
-        proxied: ProxiedResponse,
-        kind: str,
-        intercepted: InterceptedExchange,
-    ) -> None:
-        """Forward the messages after the decisions on them, with a matching head."""
+        self, response: UpstreamResponse, headers: Headers, kind: str, intercepted: InterceptedExchange
+    ) -> bytes:
+        """Forward the messages after the decisions on them, with a matching head. Return the last part."""
+        await self._flush()
         if kind == JSON:
             received = self._response_body(response)
             pieces: Pieces = []
             body, is_unchanged = await intercepted.message(response, received, pieces)
             if received.is_over:
-                await proxied.prepare(self._request)
-                await self._forward_oversized(response, proxied, received, pieces)
-                return
+                self._start(response, headers)
+                return await self._forward_oversized(response, received, pieces)
             if not is_unchanged:
-                proxied.headers.popall(hdrs.CONTENT_ENCODING, None)
-                proxied.content_length = len(body)
-            await proxied.prepare(self._request)
-            await proxied.write(body)
-            return
+                headers = without(headers, "content-encoding", "content-length")
+                headers.append(("Content-Length", str(len(body))))
+            self._start(response, headers)
+            return body
+        if kind == EVENTS:  # Events are sent one by one, uncompressed.
+            headers = without(headers, "content-encoding", "content-length")
+        self._start(response, headers)
+        await self._write(b"")
         if kind == EVENTS:
-            proxied.headers.popall(hdrs.CONTENT_ENCODING, None)  # Events are sent one by one, uncompressed.
-        await proxied.prepare(self._request)
-        if kind == EVENTS:
-            await self._forward_events(response, proxied)
-            return
-        async for chunk in response.content.iter_any():
-            await proxied.write(chunk)
+            await self._forward_events(response)
+            return b""
+        return await self._forward_rest(response)
 
-    async def _forward_oversized(
-        self, response: aiohttp.ClientResponse, proxied: ProxiedResponse, body: CappedBody, pieces: Pieces
-    ) -> None:
-        """Forward a body above the limit, which begins with `pieces`. Its last chunk waits for the note."""
+    async def _forward_oversized(self, response: UpstreamResponse, body: CappedBody, pieces: Pieces) -> bytes:
+        """Forward a body above the limit, which begins with `pieces`. Return its last part, once it is recorded."""
         torn = True
         try:
             held = pieces.pop()
             pieces.reverse()
             while pieces:
-                await proxied.write(pieces.pop())
-            async for chunk in response.content.iter_any():
-                await proxied.write(held)
-                held = chunk
-                await in_turns(body.feed(chunk))
+                await self._write(pieces.pop())
+            while (piece := await response.body.next()) is not None:
+                await self._write(held)
+                held = piece
+                await in_turns(body.feed(piece))
             torn = False
         finally:
             await self._context.record(body.close(self._now(), torn=torn), 0)
-        await proxied.write(held)
+        return bytes(held)
 
-    async def _respond(self) -> web.StreamResponse:
+    async def _respond(self) -> Response:
         """Respond in place of the server. The messages are already recorded."""
         assert self._intercepted is not None
         status, body = self._intercepted.answer()
         if not self._has_head:
-            await self._record_head(status, {}, by=MCPSPY)
+            self._add_head(status, {}, by=MCPSPY)
         await self._end(None)
-        return web.Response(status=status, body=body, content_type=JSON if body else None)
+        return Response(status, body, JSON if body else None)
 
-    async def _disconnect(self, response: web.StreamResponse) -> web.StreamResponse:
+    async def _disconnect(self) -> None:
         """Close the connection without a response."""
         await self._end(MCPSPY)
-        if self._request.transport is not None:
-            self._request.transport.abort()
-        return response
+        self._request.hang_up(at_once=True)
 
-    def _end_session(self, response: aiohttp.ClientResponse) -> None:
+    def _end_session(self, response: UpstreamResponse) -> None:
         """Forget a session that the server has ended."""
         request = self._request
         session = request.headers.get(SESSION)
-        is_deleted = request.method == hdrs.METH_DELETE and response.ok
+        is_deleted = request.method == "DELETE" and response.is_ok
         if session is not None and self._head.is_mcp and (is_deleted or response.status == 404):
             self._context.streams.end(session)
 
-    async def _forward_metadata(
-        self, response: aiohttp.ClientResponse, proxied: ProxiedResponse
-    ) -> ProxiedResponse:
-        """Forward a document about the server with the proxy's addresses in it."""
+    async def _forward_metadata(self, response: UpstreamResponse, headers: Headers) -> bytes:
+        """Forward a document about the server with the proxy's addresses in it. Return its last part."""
         body = b""
-        async for chunk in response.content.iter_any():
-            body += chunk
-            if len(body) > METADATA_LIMIT:
-                break
-        else:
-            body, self._facts = self._context.oauth.rewritten(
-                self._head.target, body, self._head.public_origin
-            )
-            proxied.content_length = len(body)
-        await proxied.prepare(self._request)
-        await proxied.write(body)
-        async for chunk in response.content.iter_any():
-            await proxied.write(chunk)
-        await self._end(None)
-        await proxied.write_eof()
-        return proxied
+        while len(body) <= METADATA_LIMIT and (piece := await response.body.next()) is not None:
+            body += piece
+        if not response.body.is_complete:
+            self._start(response, headers)
+            await self._write(body)
+            return await self._forward_rest(response)
+        body, self._facts = self._context.oauth.rewritten(self._head.target, body, self._head.public_origin)
+        self._start(response, [*without(headers, "content-length"), ("Content-Length", str(len(body)))])
+        return body
 
-    async def _forward_message(self, response: aiohttp.ClientResponse, proxied: ProxiedResponse) -> None:
-        """Forward a message. Only its last chunk waits for the recording."""
+    async def _forward_message(self, response: UpstreamResponse) -> bytes:
+        """Forward a message. Return its last part, once it is recorded."""
         body = self._response_body(response)
         held = b""
         torn = True
         try:
-            async for chunk in response.content.iter_any():
-                if held:
-                    await proxied.write(held)
-                await in_turns(body.feed(chunk))
-                held = chunk
+            while not response.body.is_complete:
+                if held or not response.body.has_data:
+                    await self._write(held)
+                held = await response.body.next() or b""
+                await in_turns(body.feed(held))
             torn = False
         finally:
             listed = body.data() if self._head.lists_tools and not torn else b""
-            await self._context.record(body.close(self._now(), torn=torn), body.size)
+            size = body.size
+            self._lines += body.close(self._now(), torn=torn)
+            await self._flush(size)
         if listed:
             self._interception.learn_tools(listed)
-        if held:
-            await proxied.write(held)
+        return held
 
-    def _response_body(self, response: aiohttp.ClientResponse) -> CappedBody:
-        encoding = response.headers.get(hdrs.CONTENT_ENCODING)
+    def _response_body(self, response: UpstreamResponse) -> CappedBody:
+        encoding = response.header("content-encoding")
         return CappedBody(SERVER, self._head.fields, encoding, self._context.max_body)
 
-    async def _forward_events(self, response: aiohttp.ClientResponse, proxied: ProxiedResponse) -> None:
+    async def _forward_events(self, response: UpstreamResponse) -> None:
         """Forward each chunk as it arrives, after its events are recorded."""
         # HTTP+SSE (2024-11-05) names the address for messages in the first event of its GET.
-        may_name_endpoint = self._request.method == hdrs.METH_GET and SESSION not in self._request.headers
+        may_name_endpoint = self._request.method == "GET" and SESSION not in self._request.headers
         routes = self._interception.routes
         try:
             if self._intercepted is None:
-                may_name_endpoint = await self._forward_chunks(
-                    response, proxied, may_name_endpoint=may_name_endpoint
-                )
+                may_name_endpoint = await self._forward_chunks(response, may_name_endpoint=may_name_endpoint)
             else:
                 routes.open_stream(self._intercepted)
             if self._intercepted is not None:
                 await self._intercepted.events(
                     response,
-                    proxied,
-                    BodyDecoder(response.headers.get(hdrs.CONTENT_ENCODING)),
+                    self._request,
+                    BodyDecoder(response.header("content-encoding")),
                     may_name_endpoint=may_name_endpoint,
                 )
         finally:
@@ -416,32 +393,25 @@ class HttpExchange:
             if self._head.address is not None:
                 self._context.streams.end_address(self._head.address)
 
-    async def _forward_chunks(
-        self, response: aiohttp.ClientResponse, proxied: ProxiedResponse, *, may_name_endpoint: bool
-    ) -> bool:
+    async def _forward_chunks(self, response: UpstreamResponse, *, may_name_endpoint: bool) -> bool:
         """Forward chunks until the end, or until each event needs a decision.
 
         Return whether the event that names the address may still arrive.
         """
         fields, limit = self._head.fields, self._context.max_body
+        encoding = response.header("content-encoding")
         encoder = SseEncoder(SERVER, fields, limit)
-        stream = CappedStream(SERVER, fields, response.headers.get(hdrs.CONTENT_ENCODING), limit)
+        stream = CappedStream(SERVER, fields, encoding, limit)
         held = b""
-        if hdrs.CONTENT_ENCODING not in response.headers:  # Compressed streams cannot be changed in part.
+        if encoding is None:  # Compressed streams cannot be changed in part.
             self._interception.routes.add_uninspected(self)
-        chunks = response.content.iter_any()
         try:
-            while True:
-                is_between = not held and not encoder.is_inside_event
-                if is_between and self._intercepted is not None:
-                    break
-                self._waiting_task = asyncio.current_task() if is_between else None
-                chunk = await anext(chunks, None)
-                self._waiting_task = None
+            while self._intercepted is None or held or encoder.is_inside_event:
+                chunk = await response.body.next()
                 if chunk is None:
-                    await proxied.write(held)
+                    await self._write(held)
                     break
-                first = await self._record_events(stream.steps(chunk), encoder)
+                first = await self._record_events(stream.steps(chunk), encoder) if chunk else None
                 held += chunk
                 if (
                     may_name_endpoint
@@ -454,14 +424,9 @@ class HttpExchange:
                     may_name_endpoint = False
                     if first is not None and first.event == "endpoint":
                         held = self._head.redirect(held, b"".join(first.data or ()))
-                await proxied.write(held)
+                await self._write(held)
                 held = b""
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if self._waiting_task is None or self._intercepted is None or task is None or task.uncancel() > 0:
-                raise
         finally:
-            self._waiting_task = None
             rest = stream.close(self._now()) if stream.is_over else encoder.close(self._now())
             await self._context.record(rest, 0)
         return may_name_endpoint
@@ -484,14 +449,18 @@ class HttpExchange:
     def inspect(self) -> None:
         """Decide on all events of this stream from the next one on; immediately if the next one is being awaited."""
         self._interception.routes.open_stream(self._intercept())
-        if self._waiting_task is not None:
-            self._waiting_task.cancel()
+        if self._response is not None:
+            self._response.body.interrupt()
 
-    async def _respond_unreachable(self, error: Exception) -> web.StreamResponse:
+    async def _respond_unreachable(self, error: UpstreamError) -> Response:
         """Respond with a JSON-RPC error because the server cannot be reached."""
+        while self._unrecorded is not None:  # What the client wanted to say is recorded nevertheless.
+            await self._next_of_request(self._unrecorded)
+            if self._request.body.is_complete:
+                await self._record_request()
         upstream = self._context.upstream
-        line = f"mcpspy: cannot reach {redacted_url(upstream.origin + upstream.path)}: {reason(error)}"
-        await self._record_head(502, {}, error=line)
+        line = f"mcpspy: cannot reach {redacted_url(upstream.origin + upstream.path)}: {error}"
+        self._add_head(502, {}, error=line)
         await self._end(None)
         messages = read_frame(Frame(0.0, CLIENT, self._request_body)) if self._request_body else []
         request_id = messages[0].id if len(messages) == 1 and isinstance(messages[0], Request) else None
@@ -500,7 +469,13 @@ class HttpExchange:
     def _now(self) -> float:
         return self._context.recorder.now()
 
-    async def _record_head(self, status: int | None, response_headers: dict[str, str], **more: Value) -> None:
+    async def _flush(self, size: int = 0) -> None:
+        """Write the lines to the recording. `size` is that of a message among them, in bytes."""
+        if self._lines:
+            lines, self._lines = self._lines, []
+            await self._context.record(lines, size)
+
+    def _add_head(self, status: int | None, response_headers: dict[str, str], **more: Value) -> None:
         request = self._request
         fields: dict[str, Value] = {
             **self._head.fields,
@@ -514,41 +489,42 @@ class HttpExchange:
             "response": response_headers,
             **more,
         }
-        await self._context.note("http", fields)
+        self._lines.append(self._context.note_line("http", fields))
         self._has_head = True
         self._status = status
 
     async def _end(self, hung_up: str | None) -> None:
         if self._is_over:
             return
+        await self._record_request(torn=True)
         if not self._has_head:
-            await self._record_head(None, {})
-        await self._record_oversized(torn=True)
-        await self._record_oauth_step()
-        await self._context.note("http-end", {**self._head.fields, "hung_up": hung_up})
+            self._add_head(None, {})
+        self._add_oauth_step()
+        self._lines.append(self._context.note_line("http-end", {**self._head.fields, "hung_up": hung_up}))
         self._is_over = True
+        await self._flush()
 
-    async def _record_oauth_step(self) -> None:
+    def _add_oauth_step(self) -> None:
         head, oauth = self._head, self._context.oauth
         request = OAuthRequest(head.target, self._request.headers, self._form, is_mcp=head.is_mcp)
         fields = None if self._status is None else oauth.step_fields(request, self._status, self._facts)
         if fields is not None:
-            await self._context.note("oauth", {**head.fields, **fields})
+            self._lines.append(self._context.note_line("oauth", {**head.fields, **fields}))
         if oauth.hint is not None:
             say(oauth.hint)
             oauth.hint = None
 
 
-def json_error(status: int, request_id: str | None, line: str) -> web.Response:
+def without(headers: Headers, *names: str) -> Headers:
+    """Return the headers except those with these names, in lower case."""
+    return [(name, value) for name, value in headers if name.lower() not in names]
+
+
+def json_error(status: int, request_id: str | None, line: str) -> Response:
     """Return a JSON-RPC error from mcpspy. `request_id` is JSON text."""
     body = {
         "jsonrpc": "2.0",
         "id": orjson.Fragment(request_id) if request_id is not None else None,
         "error": {"code": -32000, "message": line},
     }
-    return web.Response(status=status, body=orjson.dumps(body), content_type=JSON)
-
-
-async def _iterate(pieces: Pieces) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        yield bytes(piece)
+    return Response(status, orjson.dumps(body), JSON)

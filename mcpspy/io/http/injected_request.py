@@ -9,9 +9,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-import aiohttp
-from aiohttp import hdrs
-
 from mcpspy.core.compression import BodyDecoder
 from mcpspy.core.intercept.actions import Dropped, Forward, Inject, Step, Substitute
 from mcpspy.core.intercept.http import SseUnit, SseUnits, headers_for_injected
@@ -20,7 +17,8 @@ from mcpspy.core.protocol.http_headers import recorded_headers, request_headers
 from mcpspy.core.protocol.mcp_headers import LIST
 from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.encode import MCPSPY, SERVER, SseEncoder
-from mcpspy.io.client.aiohttp_session import in_turns, reason
+from mcpspy.io.client.network import in_turns
+from mcpspy.io.http.upstream import UpstreamError
 from mcpspy.io.interception import is_message
 
 if TYPE_CHECKING:
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
     from mcpspy.io.http.context import ExchangeContext
     from mcpspy.io.http.interception import HttpInterception
     from mcpspy.io.http.routes import Route
+    from mcpspy.io.http.upstream import UpstreamResponse
 
 
 class InjectedRequest:
@@ -85,19 +84,19 @@ class InjectedRequest:
         hung_up: str | None = None
         try:
             try:
-                response = await context.send_request(hdrs.METH_POST, route.target, headers, data)
-            except (aiohttp.ClientError, OSError) as error:
-                await self._record_head(headers, None, {}, error=reason(error))
-                self._report_failure(f"the server cannot be reached: {reason(error)}")
+                response = await context.send_request("POST", route.target, headers, data)
+            except UpstreamError as error:
+                await self._record_head(headers, None, {}, error=str(error))
+                self._report_failure(f"the server cannot be reached: {error}")
                 return
             try:
-                await self._record_head(headers, response.status, recorded_headers(response.headers.items()))
+                await self._record_head(headers, response.status, recorded_headers(response.headers))
                 await self._receive(response)
                 if response.status != 202:  # A no-op if the request was answered.
                     self._report_failure(f"no response, only HTTP {response.status}")
-            except aiohttp.ClientError as error:
+            except UpstreamError as error:
                 hung_up = SERVER
-                self._report_failure(f"the response broke off: {reason(error)}")
+                self._report_failure(f"the response broke off: {error}")
             finally:
                 response.close()
         except asyncio.CancelledError:
@@ -108,18 +107,18 @@ class InjectedRequest:
             self._leave()
             await context.note("http-end", {**self.fields, "hung_up": hung_up, "by": MCPSPY})
 
-    async def _receive(self, response: aiohttp.ClientResponse) -> None:
+    async def _receive(self, response: UpstreamResponse) -> None:
         self._is_stream = response.content_type == "text/event-stream"
-        encoding, limit = response.headers.get(hdrs.CONTENT_ENCODING), self._context.max_body
+        encoding, limit = response.header("content-encoding"), self._context.max_body
         if self._is_stream:
             events, decoder = SseUnits(limit), BodyDecoder(encoding)
-            async for chunk in response.content.iter_any():
+            async for chunk in response.body.chunks():
                 for data in decoder.steps(chunk):
                     for unit in events.feed(data):
                         await self._take_unit(unit)
             return
         body = CappedBody(SERVER, self.fields, encoding, limit)
-        async for chunk in response.content.iter_any():
+        async for chunk in response.body.chunks():
             await in_turns(body.feed(chunk))
             if body.is_over:
                 now = self._interception.now()
@@ -158,7 +157,7 @@ class InjectedRequest:
     ) -> None:
         fields: dict[str, Value] = {
             **self.fields,
-            "method": hdrs.METH_POST,
+            "method": "POST",
             "path": self._route.target,
             "status": status,
             "asked_at": round(self._started_at, 6),

@@ -11,9 +11,6 @@ import asyncio
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-import aiohttp
-from aiohttp import hdrs, web
-
 from mcpspy.core.compression import BodyDecoder
 from mcpspy.core.framing import collect
 from mcpspy.core.intercept import actions
@@ -23,7 +20,8 @@ from mcpspy.core.protocol.message import Request, read_frame
 from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT, SERVER, SseEncoder
-from mcpspy.io.client.aiohttp_session import in_turns
+from mcpspy.io.client.network import in_turns
+from mcpspy.io.http.upstream import UpstreamError
 from mcpspy.io.interception import is_message
 
 if TYPE_CHECKING:
@@ -31,6 +29,8 @@ if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Value
     from mcpspy.io.http.context import ExchangeContext, ExchangeHead
     from mcpspy.io.http.interception import HttpInterception
+    from mcpspy.io.http.server import HttpRequest
+    from mcpspy.io.http.upstream import UpstreamResponse
 
 T = TypeVar("T")
 
@@ -83,7 +83,7 @@ class InterceptedExchange:
         self._is_open = True
         self.is_draining = False
         """True if the server's response is still read after the client got another one."""
-        self.is_get = head.request.method == hdrs.METH_GET
+        self.is_get = head.request.method == "GET"
         self.stream = head.stream
         interception.add_exchange(self)
 
@@ -132,10 +132,10 @@ class InterceptedExchange:
             else headers_for_changed_body(headers, self._body, sent, self._interception.tools)
         )
 
-    async def send_request(self, sent: bytes) -> aiohttp.ClientResponse:
+    async def send_request(self, sent: bytes) -> UpstreamResponse:
         """Return the server's response, unless one is injected first. Raises ClientAnswered or ClientDisconnected."""
         sending = asyncio.ensure_future(
-            self._context.send_request(hdrs.METH_POST, self._head.target, self.headers(sent), sent)
+            self._context.send_request("POST", self._head.target, self.headers(sent), sent)
         )
         try:
             return await self._or_injected(sending)
@@ -147,7 +147,7 @@ class InterceptedExchange:
                 sending.cancel()
 
     async def message(
-        self, response: aiohttp.ClientResponse, body: CappedBody, pieces: Pieces
+        self, response: UpstreamResponse, body: CappedBody, pieces: Pieces
     ) -> tuple[bytes, bool]:
         """Return the body for the client, and whether it is unchanged. `pieces` takes the body as it was sent.
 
@@ -161,7 +161,7 @@ class InterceptedExchange:
         except ClientAnswered:
             self._drain(self._drain_body(reading, body, response))
             raise
-        except (aiohttp.ClientError, asyncio.CancelledError):
+        except (UpstreamError, asyncio.CancelledError):
             await self._record_body(body, torn=True)
             raise
         finally:
@@ -181,8 +181,8 @@ class InterceptedExchange:
 
     async def events(
         self,
-        response: aiohttp.ClientResponse,
-        proxied: web.StreamResponse,
+        response: UpstreamResponse,
+        proxied: HttpRequest,
         decoder: BodyDecoder,
         *,
         may_name_endpoint: bool,
@@ -207,7 +207,7 @@ class InterceptedExchange:
                 reading.cancel()
                 await asyncio.gather(reading, return_exceptions=True)
 
-    async def _write_next(self, proxied: web.StreamResponse) -> actions.Step | _Raw | _End | None:
+    async def _write_next(self, proxied: HttpRequest) -> actions.Step | _Raw | _End | None:
         """Execute and return the next step. Return None for one that must not interrupt an event."""
         if self._deferred and not self._is_in_event:
             deferred = self._deferred.pop(0)
@@ -318,13 +318,13 @@ class InterceptedExchange:
         return bool(self._unanswered) and len(self._answers) >= self._unanswered
 
     async def _read(
-        self, response: aiohttp.ClientResponse, decoder: BodyDecoder, *, may_name_endpoint: bool
+        self, response: UpstreamResponse, decoder: BodyDecoder, *, may_name_endpoint: bool
     ) -> None:
         """Read events no faster than they are forwarded."""
         events = SseUnits(self._context.max_body)
         error: Exception | None = None
         try:
-            async for chunk in response.content.iter_any():
+            async for chunk in response.body.chunks():
                 for data in decoder.steps(chunk):
                     for unit in events.feed(data):
                         may_name_endpoint = await self._take_unit(unit, may_name_endpoint=may_name_endpoint)
@@ -340,7 +340,7 @@ class InterceptedExchange:
             self._enqueue_raw(_Raw(torn.raw))
         if self._is_open:
             self._steps.put_nowait(_End(error))
-        elif error is not None and not isinstance(error, aiohttp.ClientError):
+        elif error is not None and not isinstance(error, UpstreamError):
             raise error
 
     async def _take_unit(self, unit: SseUnit, *, may_name_endpoint: bool) -> bool:
@@ -380,12 +380,12 @@ class InterceptedExchange:
         self.is_draining = True
         self._interception.spawn(draining)
 
-    async def _drain_response(self, sending: asyncio.Future[aiohttp.ClientResponse]) -> None:
+    async def _drain_response(self, sending: asyncio.Future[UpstreamResponse]) -> None:
         try:
             response = await sending
-        except (aiohttp.ClientError, OSError):
+        except UpstreamError:
             return
-        encoding = response.headers.get(hdrs.CONTENT_ENCODING)
+        encoding = response.header("content-encoding")
         if response.content_type == EVENTS:
             reading = self._read(response, BodyDecoder(encoding), may_name_endpoint=False)
             await self._drain_stream(asyncio.ensure_future(reading), response)
@@ -394,7 +394,7 @@ class InterceptedExchange:
             await self._drain_body(asyncio.ensure_future(_read_into([], body, response)), body, response)
 
     async def _drain_body(
-        self, reading: asyncio.Future[None], body: CappedBody, response: aiohttp.ClientResponse
+        self, reading: asyncio.Future[None], body: CappedBody, response: UpstreamResponse
     ) -> None:
         try:
             await reading
@@ -402,12 +402,12 @@ class InterceptedExchange:
                 await self._record_body(body, torn=True)
             elif is_message(data := body.data()):
                 await self._take(SERVER, data, data, None, self.fields)
-        except aiohttp.ClientError:  # The server hung up, and nothing waits for it.
+        except UpstreamError:  # The server hung up, and nothing waits for it.
             pass
         finally:
             response.close()
 
-    async def _drain_stream(self, reading: asyncio.Future[None], response: aiohttp.ClientResponse) -> None:
+    async def _drain_stream(self, reading: asyncio.Future[None], response: UpstreamResponse) -> None:
         try:
             await reading
         finally:
@@ -418,9 +418,9 @@ class InterceptedExchange:
         await self._interception.record_lines(body.close(self._interception.now(), torn=torn))
 
 
-async def _read_into(pieces: Pieces, body: CappedBody, response: aiohttp.ClientResponse) -> None:
+async def _read_into(pieces: Pieces, body: CappedBody, response: UpstreamResponse) -> None:
     """Read a body, up to the limit."""
-    async for piece in response.content.iter_any():
+    async for piece in response.body.chunks():
         collect(pieces, piece)
         await in_turns(body.feed(piece))
         if body.is_over:

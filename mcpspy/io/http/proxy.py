@@ -11,20 +11,19 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-import aiohttp
-from aiohttp import hdrs, web
 from yarl import URL
 
 from mcpspy.core.protocol.http_headers import LOOPBACK, Upstream, recorded_headers, rejection_reason
 from mcpspy.core.recording.capped_body import MAX_BODY
 from mcpspy.core.redact.display import REDACTED, redacted_url
-from mcpspy.io.client.aiohttp_session import open_session, trust
-from mcpspy.io.http.aiohttp_server import accepting
+from mcpspy.io.client.network import environment_proxy, trust
 from mcpspy.io.http.context import ExchangeContext
-from mcpspy.io.http.exchange import ADDED, HttpExchange, json_error
+from mcpspy.io.http.exchange import HttpExchange, json_error
 from mcpspy.io.http.injected_request import InjectedRequest
 from mcpspy.io.http.interception import HttpInterception
 from mcpspy.io.http.listener import listening, origin, stop_on_signals
+from mcpspy.io.http.server import HttpRequest, Response, accepting
+from mcpspy.io.http.upstream import UpstreamClient
 from mcpspy.io.interception import InterceptionOptions
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
 from mcpspy.io.recording.redaction import display_rules
@@ -67,14 +66,12 @@ class HttpProxy(Generic[Context_co]):
         )
         self._allowed = [*options.allowed_hosts, *(() if options.host in LOOPBACK else (options.host,))]
 
-    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def handle(self, request: HttpRequest) -> Response | None:
         """Proxy one request, unless a foreign web page sent it."""
-        why = rejection_reason(
-            request.headers.get(hdrs.HOST), request.headers.get(hdrs.ORIGIN), self._allowed
-        )
+        why = rejection_reason(request.headers.get("Host"), request.headers.get("Origin"), self._allowed)
         return await (self.forward(request) if why is None else self._reject(request, why))
 
-    def forward(self, request: web.BaseRequest) -> Awaitable[web.StreamResponse]:
+    def forward(self, request: HttpRequest) -> Awaitable[Response | None]:
         return HttpExchange(self.context, self.interception, request).run()
 
     def stop(self) -> None:
@@ -82,14 +79,14 @@ class HttpProxy(Generic[Context_co]):
         self.context.is_stopping = True
         self.interception.end()
 
-    async def _reject(self, request: web.BaseRequest, why: str) -> web.Response:
+    async def _reject(self, request: HttpRequest, why: str) -> Response:
         number = self.context.next_number()
         line = f"mcpspy: refused: {why} (allow it with --allow-host NAME)"
         fields: dict[str, Value] = {
             "stream": str(number),
             "http": number,
             "method": request.method,
-            "path": request.raw_path,
+            "path": request.target,
             "status": 403,
             "request": recorded_headers(request.headers.items()),
             "error": line,
@@ -140,33 +137,22 @@ async def proxying(options: HttpOptions) -> AsyncIterator[str]:
 @asynccontextmanager
 async def running_proxy(
     options: HttpOptions,
-    make: Callable[[aiohttp.ClientSession], Context_co],
-    trusted: ssl.SSLContext | bool | None = None,
+    make: Callable[[UpstreamClient], Context_co],
+    trusted: ssl.SSLContext | None = None,
 ) -> AsyncIterator[HttpProxy[Context_co]]:
     """Yield a proxy for one server, and end its recording after the context. Raises CannotStart.
 
     `trusted` is the result of `trust`, if it is known, because loading certificates takes time.
     """
-    async with upstream_client(options, trusted) as client:
-        proxy = HttpProxy(make(client), options)
-        async with proxy.interception.serving_viewers():
-            yield proxy
-    proxy.context.recorder.finish(0, None)
-
-
-def upstream_client(
-    options: HttpOptions, trusted: ssl.SSLContext | bool | None = None
-) -> aiohttp.ClientSession:
-    """Return the client for the server. It adds no headers. Raises CannotStart."""
     if trusted is None:
         trusted = trust(options.cacert, insecure=options.insecure)
-    return open_session(
-        URL(options.upstream.origin),
-        trusted,
-        auto_decompress=False,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        skip_auto_headers=ADDED,
-    )
+    origin = options.upstream.origin
+    client = UpstreamClient(origin, trusted, environment_proxy(URL(origin)))
+    proxy = HttpProxy(make(client), options)
+    async with proxy.interception.serving_viewers():
+        yield proxy
+    await proxy.context.client.close()
+    proxy.context.recorder.finish(0, None)
 
 
 def recording(options: HttpOptions, listen: str) -> Recorder:

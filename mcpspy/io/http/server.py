@@ -20,64 +20,14 @@ import httptools
 from multidict import CIMultiDict
 
 from mcpspy.io.http import listener as listeners
+from mcpspy.io.http.body_stream import BodyStream
+from mcpspy.io.http.inline_task import InlineTask
 from mcpspy.io.recording.recorder import say
 
 MAX_HEAD = 1 << 17
 """Maximum size of a head in bytes. Tokens are long, and a proxy should not refuse them."""
 
-BUFFERED = 1 << 18
-"""Bytes of a body that wait for their reader, above which the sender is paused."""
-
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
-
-
-class BodyStream:
-    """A body that is read while it arrives."""
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._pieces: list[bytes] = []
-        self._size = 0
-        self._is_paused = False
-        self._error: Exception | None = None
-        self._waiting: asyncio.Future[None] | None = None
-        self.is_over = False
-        """True once the last byte has arrived, or the sender has hung up."""
-
-    def feed(self, piece: bytes) -> None:
-        self._pieces.append(piece)
-        self._size += len(piece)
-        if self._size > BUFFERED and not self._is_paused:
-            self._is_paused = True
-            self._transport.pause_reading()
-        self._wake()
-
-    def end(self, error: Exception | None = None) -> None:
-        """Take the end; with an error if the sender hung up before it."""
-        if not self.is_over:
-            self.is_over, self._error = True, error
-            self._wake()
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield the pieces that have arrived. Raises the error that ended the body."""
-        while True:
-            if self._pieces:
-                pieces, self._pieces, self._size = self._pieces, [], 0
-                if self._is_paused:
-                    self._is_paused = False
-                    self._transport.resume_reading()
-                yield pieces[0] if len(pieces) == 1 else b"".join(pieces)
-            elif self.is_over:
-                if self._error is not None:
-                    raise self._error
-                return
-            else:
-                self._waiting = asyncio.get_running_loop().create_future()
-                await self._waiting
-
-    def _wake(self) -> None:
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(None)
 
 
 class HttpRequest:
@@ -93,8 +43,10 @@ class HttpRequest:
         self.body = BodyStream(connection.transport)
         self.keeps_alive = False
         self.has_started = False
-        """True once the head of the response is sent."""
+        """True once there is a response."""
         self._connection = connection
+        self._head = b""
+        """The head of the response, until it is sent."""
         self._is_chunked = False
         self._has_body = True
 
@@ -103,47 +55,83 @@ class HttpRequest:
         """Return the address of the client."""
         return self._connection.transport.get_extra_info("peername")
 
+    @property
+    def is_chunked(self) -> bool:
+        """Return whether the body of the request has no length."""
+        return "Transfer-Encoding" in self.headers
+
+    @property
+    def has_body(self) -> bool:
+        """Return whether the request has a body, which may be empty only if it has no length."""
+        return self.is_chunked or self.headers.get("Content-Length", "0") != "0"
+
+    def accept_body(self) -> None:
+        """Send `100 Continue` to a client that waits for it."""
+        if self.headers.get("Expect", "").lower() == "100-continue" and not self.body.has_data:
+            self._connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
     def chunks(self) -> AsyncIterator[bytes]:
         """Yield the body as it arrives, after `100 Continue` for a client that waits for it."""
-        if self.headers.get("Expect", "").lower() == "100-continue" and not self.body.is_over:
-            self._connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        self.accept_body()
         return self.body.chunks()
 
     def start(self, status: int, headers: Iterable[tuple[str, str]], body: bytes | None = None) -> None:
         """Send the head of the response, with the whole body if that is given."""
-        version = self._connection.version
         names = dict(headers)
-        self._has_body = self.method != "HEAD" and status >= 200 and status not in (204, 304)
         if body is not None:
             names["Content-Length"] = str(len(body))
-        elif self._has_body and version == "1.1":
-            self._is_chunked = True
-            names["Transfer-Encoding"] = "chunked"
-        elif self._has_body:
-            self.keeps_alive = False
-        if not self.keeps_alive:
-            names["Connection"] = "close"
-        elif version == "1.0":
-            names["Connection"] = "keep-alive"
         names["Date"] = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime())
-        lines = [f"HTTP/1.1 {status} {_REASONS.get(status, '')}"]
-        lines += [f"{name}: {value}" for name, value in names.items()]
-        head = "\r\n".join((*lines, "", "")).encode("utf-8", "surrogateescape")
+        self.prepare(status, _REASONS.get(status, ""), names.items(), has_length=body is not None)
+        self.send(body or b"")
+
+    def prepare(
+        self, status: int, reason: str, headers: Iterable[tuple[str, str]], *, has_length: bool
+    ) -> None:
+        """Begin the response with these headers and those of this connection. `send` sends them."""
+        version = self._connection.version
+        lines = [f"HTTP/1.1 {status} {reason}"]
+        lines += [f"{name}: {value}" for name, value in headers]
+        self._has_body = self.method != "HEAD" and status >= 200 and status not in (204, 304)
+        if self._has_body and not has_length:
+            self._is_chunked = version == "1.1"
+            if self._is_chunked:
+                lines.append("Transfer-Encoding: chunked")
+            else:
+                self.keeps_alive = False
+        if not self.keeps_alive:
+            lines.append("Connection: close")
+        elif version == "1.0":
+            lines.append("Connection: keep-alive")
+        lines.append("\r\n")
+        self._head = "\r\n".join(lines).encode("utf-8", "surrogateescape")
         self.has_started = True
-        self._connection.transport.write(head + body if body and self._has_body else head)
+
+    def send(self, data: bytes = b"", *, is_last: bool = False) -> None:
+        """Send a part of the body in one write, with what is not sent of the head."""
+        head, self._head = self._head, b""
+        if not self._has_body:
+            data = b""
+        elif self._is_chunked:
+            if data:
+                data = b"%x\r\n%b\r\n" % (len(data), data)
+            if is_last:
+                data += b"0\r\n\r\n"
+        if head or data:
+            self._connection.transport.write(head + data if head and data else head or data)
 
     async def write(self, data: bytes) -> None:
         """Send a part of the body. Raises ConnectionResetError if the client has hung up."""
-        if data and self._has_body:
-            self._connection.transport.write(
-                b"%x\r\n%b\r\n" % (len(data), data) if self._is_chunked else data
-            )
+        self.send(data)
         await self._connection.drain()
 
     def finish(self) -> None:
         """Send the end of the body."""
-        if self._is_chunked:
-            self._connection.transport.write(b"0\r\n\r\n")
+        self.send(is_last=True)
+
+    def hang_up(self, *, at_once: bool = False) -> None:
+        """Close the connection; `at_once` without what is not sent yet."""
+        transport = self._connection.transport
+        (transport.abort if at_once else transport.close)()
 
 
 class Response:
@@ -184,8 +172,10 @@ class DownstreamConnection(asyncio.Protocol):
         self._is_in_head = False
         self._requests: deque[HttpRequest] = deque()
         self._receiving: HttpRequest | None = None
-        self.task: asyncio.Task[None] | None = None
+        self.task: InlineTask[None] | None = None
         """The handling of the first request."""
+        self._is_due = False
+        """True if a request has arrived whose handling has not started."""
         self._writable: asyncio.Future[None] | None = None
         self._is_refusing = False
         self._is_lost = False
@@ -233,6 +223,10 @@ class DownstreamConnection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self._refuse(400, f"not HTTP/1.1: {error}")
             return
+        if self._is_due:
+            self._start()
+        elif self._requests:
+            self._requests[0].body.flush()
         if self._is_in_head:  # A part of a line is in no header yet.
             self._head_size += len(data)
             if self._head_size > 4 * MAX_HEAD:
@@ -276,7 +270,7 @@ class DownstreamConnection(asyncio.Protocol):
         request.keeps_alive = self._parser.should_keep_alive()
         self._requests.append(request)
         if len(self._requests) == 1:
-            self._start()
+            self._is_due = True  # Starts with as much of the body as has arrived.
         else:
             self.transport.pause_reading()
 
@@ -298,7 +292,10 @@ class DownstreamConnection(asyncio.Protocol):
         return b"\r\n".join((*lines, b"", b""))
 
     def _start(self) -> None:
-        self.task = asyncio.ensure_future(self._handle(self._requests[0]))
+        self._is_due = False
+        if not self._is_lost:
+            task = InlineTask(self._handle(self._requests[0]))
+            self.task = None if task.done() else task
 
     async def _handle(self, request: HttpRequest) -> None:
         try:
@@ -321,7 +318,7 @@ class DownstreamConnection(asyncio.Protocol):
         if not request.keeps_alive and request.body.is_over:
             self.transport.close()
         elif self._requests and not self._is_lost:
-            self._start()
+            asyncio.get_running_loop().call_soon(self._start)
             if len(self._requests) == 1:
                 self.transport.resume_reading()
 
@@ -333,6 +330,10 @@ class DownstreamConnection(asyncio.Protocol):
         self._is_refusing = True
         for request in self._requests:
             request.body.end(ConnectionResetError(why))
+        if self._is_due:
+            self._start()
+        elif self._requests:
+            self._requests[0].body.flush()
         if self._requests:  # A response to this one would be taken for that of an earlier request.
             self.transport.abort()
             return

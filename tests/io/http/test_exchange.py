@@ -6,14 +6,12 @@ import asyncio
 import errno
 import json
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import aiohttp
 import pytest
-from yarl import URL
 
 from mcpspy.io.http import context as streams_module
-from mcpspy.io.http.context import ExchangeContext
 from mcpspy.io.recording import writer
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, closed, event, plain
 
@@ -21,6 +19,10 @@ if TYPE_CHECKING:
     from tests.io.http_spy import Start
 
 pytestmark = pytest.mark.timeout(60)
+
+
+def origin_of(server: asyncio.Server) -> str:
+    return f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
 async def test_an_event_leaves_when_it_arrives(proxy: Start) -> None:
@@ -296,27 +298,25 @@ async def test_a_client_that_leaves_amid_its_request_is_noted(proxy: Start, sent
 
 
 async def test_a_client_that_leaves_during_a_body_that_is_not_a_message_is_noted(proxy: Start) -> None:
-    async with proxy() as spy:
-        reached, over = asyncio.Event(), asyncio.Event()
+    reached, over = asyncio.Event(), asyncio.Event()
 
-        async def take(stream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await stream.readuntil(b"grant")
-            reached.set()
+    async def take(stream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await stream.readuntil(b"grant")
+        reached.set()
+        with suppress(ConnectionError):
             await stream.read()
-            await closed(writer)
-            over.set()
+        await closed(writer)
+        over.set()
 
-        taking = await asyncio.start_server(take, "127.0.0.1", 0)
-        port = taking.sockets[0].getsockname()[1]
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ExchangeContext, "url", lambda _, t: URL(f"http://127.0.0.1:{port}{t}"))
-            client = await spy.client()
-            client.writer.write(
-                f"POST /token HTTP/1.1\r\nHost: {spy.host}\r\nContent-Length: 99\r\n\r\ngrant".encode()
-            )
-            await reached.wait()
-            client.writer.transport.abort()
-            assert await spy.ended() == ["client"]
+    taking = await asyncio.start_server(take, "127.0.0.1", 0)
+    async with proxy(origin=origin_of(taking)) as spy:
+        client = await spy.client()
+        client.writer.write(
+            f"POST /token HTTP/1.1\r\nHost: {spy.host}\r\nContent-Length: 99\r\n\r\ngrant".encode()
+        )
+        await reached.wait()
+        client.writer.transport.abort()
+        assert await spy.ended() == ["client"]
         assert [(note["path"], note["status"]) for note in spy.notes("http")] == [("/token", None)]
         taking.close()
         await over.wait()
@@ -431,18 +431,17 @@ async def test_the_last_bytes_of_a_dying_server_are_recorded_as_incomplete(proxy
     ],
 )
 async def test_a_server_that_is_down_is_a_502_by_name_with_the_id(
-    proxy: Start, unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch, body: bytes, asked: bytes
+    proxy: Start, unused_tcp_port: int, body: bytes, asked: bytes
 ) -> None:
-    async with proxy() as spy:
-        down = f"http://127.0.0.1:{unused_tcp_port}"
-        monkeypatch.setattr(ExchangeContext, "url", lambda _, target: URL(down + target))
+    down = f"http://127.0.0.1:{unused_tcp_port}"
+    async with proxy(origin=down) as spy:
         client = await spy.client()
         await client.post(body)
         status, answer = await client.answer()
         assert status == 502
         assert b'"id":' + asked + b"," in answer
         error = json.loads(answer)["error"]
-        assert error["message"].startswith(f"mcpspy: cannot reach {spy.server.origin}/mcp: ")
+        assert error["message"].startswith(f"mcpspy: cannot reach {down}/mcp: ")
         assert error["message"].endswith(os.strerror(errno.ECONNREFUSED))
         (note,) = spy.notes("http")
         assert (note["status"], note["error"]) == (502, error["message"])
@@ -458,16 +457,11 @@ async def test_a_server_that_hangs_up_unasked_is_a_502(proxy: Start) -> None:
         assert await spy.ended() == [None]
 
 
-async def test_a_reset_by_the_server_is_not_the_client_s(
-    proxy: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def reset(*_: object, **__: object) -> None:
-        raise aiohttp.ClientConnectionResetError("Cannot write to closing transport")
-
+async def test_a_reset_by_the_server_is_not_the_client_s(proxy: Start) -> None:
     async with proxy() as spy:
-        monkeypatch.setattr(aiohttp.ClientSession, "request", reset)
         client = await spy.client()
         await client.post(PING)
+        (await spy.server.call()).writer.transport.abort()
         assert (await client.answer())[0] == 502
         assert await spy.ended() == [None]
 
@@ -481,15 +475,12 @@ async def test_a_server_that_hangs_up_amid_the_request_is_a_502(proxy: Start) ->
         await closed(writer)
         left.set()
 
-    async with proxy() as spy:
-        leaving = await asyncio.start_server(leave, "127.0.0.1", 0)
-        port = leaving.sockets[0].getsockname()[1]
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ExchangeContext, "url", lambda _, t: URL(f"http://127.0.0.1:{port}{t}"))
-            client = await spy.client()
-            await client.post(b"[" + b" " * 5_000_000 + b"]")
-            status, _ = await client.answer()
-            assert status == 502
+    leaving = await asyncio.start_server(leave, "127.0.0.1", 0)
+    async with proxy(origin=origin_of(leaving)) as spy:
+        client = await spy.client()
+        await client.post(b"[" + b" " * 5_000_000 + b"]")
+        status, _ = await client.answer()
+        assert status == 502
         leaving.close()
         await left.wait()
 
@@ -517,15 +508,12 @@ async def test_an_answer_before_the_whole_request_was_read_arrives(proxy: Start)
         await closed(writer)
         shut.set()
 
-    async with proxy() as spy:
-        refusing = await asyncio.start_server(refuse, "127.0.0.1", 0)
-        port = refusing.sockets[0].getsockname()[1]
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ExchangeContext, "url", lambda _, t: URL(f"http://127.0.0.1:{port}{t}"))
-            client = await spy.client()
-            await client.post(b"[" + b" " * 5_000_000 + b"]")
-            status, _ = await client.answer()
-            assert status == 413
+    refusing = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    async with proxy(origin=origin_of(refusing)) as spy:
+        client = await spy.client()
+        await client.post(b"[" + b" " * 5_000_000 + b"]")
+        status, _ = await client.answer()
+        assert status == 413
         refusing.close()
         over.set()
         await shut.wait()

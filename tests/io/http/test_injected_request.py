@@ -13,6 +13,7 @@ from mcpspy.core.intercept.actions import Forward, Inject
 from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
 from mcpspy.io.http.injected_request import InjectedRequest
 from mcpspy.io.http.routes import Route, RouteTable
+from mcpspy.io.http.upstream import UpstreamError
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -40,7 +41,7 @@ class Proxy:
 
     async def send_request(self, *what: Any) -> Any:
         self.asked.append(what)
-        raise ConnectionRefusedError(111, "Connection refused")
+        raise UpstreamError("Connection refused")
 
     async def note(self, kind: str, fields: dict[str, Any]) -> None:
         self.notes.append((kind, fields))

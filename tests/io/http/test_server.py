@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
+from mcpspy.io.http.body_stream import BUFFERED
 from mcpspy.io.http.listener import listening
-from mcpspy.io.http.server import BUFFERED, MAX_HEAD, HttpRequest, Response, accepting
+from mcpspy.io.http.server import MAX_HEAD, HttpRequest, Response, accepting
 
 pytestmark = pytest.mark.timeout(60)
 

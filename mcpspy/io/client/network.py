@@ -1,0 +1,64 @@
+"""What every HTTP client here shares: trusted certificates, the proxies of the environment, and readable errors."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import ssl
+from collections.abc import Iterator
+from urllib.request import getproxies, proxy_bypass
+
+from yarl import URL
+
+from mcpspy.core.protocol.http_headers import LOOPBACK
+from mcpspy.core.redact.display import redacted_text
+from mcpspy.errors import CannotStart
+
+IDLE = 4.0
+"""Seconds that an idle connection is kept: less than the five after which uvicorn and Node close theirs."""
+
+_ERRNO = re.compile(r"\[Errno (\d+)\]")
+
+
+def reason(error: BaseException) -> str:
+    """Return a short reason why a server cannot be reached, or has disconnected; redacted."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {error} (trust its CA with --cacert FILE)"
+    # The numbers of an SSLError are not errno values, and negative ones come from the resolver.
+    number = error.errno if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) else None
+    if number is None and isinstance(error, OSError) and (several := _ERRNO.search(str(error))) is not None:
+        number = int(several[1])  # One address after the other was tried.
+    # asyncio's own text repeats the address. Some texts contain a URL: that of a proxy, with its password.
+    return os.strerror(number) if number and number > 0 else redacted_text(str(error)) or type(error).__name__
+
+
+def environment_proxy(url: URL) -> URL | None:
+    """Return the proxy for a server from `http_proxy`, `https_proxy` and `no_proxy`; None for loopback."""
+    found = getproxies().get(url.scheme)
+    host = url.host or ""
+    return None if found is None or host in LOOPBACK or proxy_bypass(host) else URL(found)
+
+
+def trust(cacert: str | None, *, insecure: bool) -> ssl.SSLContext:
+    """Return the verification of certificates, against the system's CAs and those of `cacert`."""
+    context = ssl.create_default_context()
+    if insecure:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        return context
+    # Since Python 3.13, the default also requires fields of RFC 5280 that many private CAs leave out. The trusted
+    # CAs stay the same; Node and curl do not require these fields either.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if cacert is not None:
+        try:
+            context.load_verify_locations(cacert)
+        except OSError as error:
+            raise CannotStart(f"{cacert}: {error.strerror or error}", "--cacert takes a PEM file") from None
+    return context
+
+
+async def in_turns(steps: Iterator[None]) -> None:
+    """Run steps; other exchanges run between two of them."""
+    for number, _ in enumerate(steps):
+        if number:
+            await asyncio.sleep(0)

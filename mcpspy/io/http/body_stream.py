@@ -1,0 +1,88 @@
+"""A body of HTTP that is read while it arrives, on either side of the proxy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from mcpspy.io.http.inline_task import Wakeup
+
+BUFFERED = 1 << 18
+"""Bytes of a body that wait for their reader, above which the sender is paused."""
+
+
+class BodyStream:
+    """The pieces of a body, for one reader. The connection calls `feed` and `end`, then `flush`."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self.is_paused = False
+        self._error: Exception | None = None
+        self._waiting: Wakeup | None = None
+        self.is_over = False
+        """True once the last byte has arrived, or the sender has hung up."""
+
+    @property
+    def has_data(self) -> bool:
+        """Return whether `next` would return at once."""
+        return self.is_over or bool(self._pieces)
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether the whole body has arrived and was read."""
+        return self.is_over and not self._pieces and self._error is None
+
+    def feed(self, piece: bytes) -> None:
+        self._pieces.append(piece)
+        self._size += len(piece)
+        if self._size > BUFFERED and not self.is_paused:
+            self.is_paused = True
+            self._transport.pause_reading()
+
+    def end(self, error: Exception | None = None) -> None:
+        """Take the end; with an error if the sender hung up before it."""
+        if not self.is_over:
+            self.is_over, self._error = True, error
+
+    def flush(self) -> None:
+        """Wake the reader if there is something to read."""
+        if self._waiting is not None and self.has_data:
+            self.interrupt()
+
+    def interrupt(self) -> None:
+        """Wake the reader, even if nothing has arrived."""
+        if self._waiting is not None:
+            waiting, self._waiting = self._waiting, None
+            waiting.set()
+
+    async def wait(self) -> None:
+        """Wait for more of the body, its end, or `interrupt`."""
+        if not self.has_data:
+            self._waiting = Wakeup()
+            try:
+                await self._waiting
+            finally:
+                self._waiting = None
+
+    async def next(self) -> bytes | None:
+        """Return what has arrived: empty after `interrupt`, None at the end. Raises the error that ended the body."""
+        await self.wait()
+        if self._pieces:
+            pieces, self._pieces, self._size = self._pieces, [], 0
+            if self.is_paused:
+                self.is_paused = False
+                self._transport.resume_reading()
+            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if not self.is_over:
+            return b""
+        if self._error is not None:
+            raise self._error
+        return None
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the pieces that have arrived. Raises the error that ended the body."""
+        while (piece := await self.next()) is not None:
+            if piece:
+                yield piece

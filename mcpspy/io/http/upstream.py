@@ -1,0 +1,365 @@
+"""Connections to the server behind the proxy, on `asyncio.Protocol` and llhttp.
+
+A connection carries one request at a time and is used again while it is idle for a few seconds. A request that a
+server did not begin to answer, because it closed an idle connection, is sent again only if its method is idempotent
+(RFC 9110, 9.2.2). Proxies of the environment are reached with absolute targets, or with CONNECT for TLS (RFC 9110,
+9.3.6). Source of the framing: RFC 9112, 6.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+from collections.abc import AsyncIterator, Callable
+from time import monotonic
+from typing import cast
+from urllib.parse import unquote
+
+import httptools
+from yarl import URL
+
+from mcpspy.core.protocol.http_headers import Headers
+from mcpspy.io.client.network import IDLE, reason
+from mcpspy.io.http.body_stream import BodyStream
+from mcpspy.io.http.inline_task import Wakeup
+from mcpspy.io.http.server import MAX_HEAD
+
+IDEMPOTENT = frozenset("DELETE GET HEAD OPTIONS PUT TRACE".split())
+
+HAPPY_EYEBALLS = 0.25
+"""Seconds after which the next address of a name is tried too (RFC 8305, 5)."""
+
+CLOSED = "the server closed the connection"
+
+Body = bytes | AsyncIterator[bytes] | None
+
+
+class UpstreamError(Exception):
+    """The server cannot be reached, or did not send a whole response. The text is the reason, redacted."""
+
+
+class UpstreamResponse:
+    """The head of a response, and its body while it arrives."""
+
+    def __init__(self, connection: UpstreamConnection, status: int, reason: str, headers: Headers) -> None:
+        self.status = status
+        self.reason = reason
+        self.headers = headers
+        self.body = BodyStream(connection.transport)
+        self._connection = connection
+
+    def header(self, name: str) -> str | None:
+        """Return the first value of a header, whose name is given in lower case."""
+        return next((value for other, value in self.headers if other.lower() == name), None)
+
+    @property
+    def content_type(self) -> str:
+        """The media type in lower case, without parameters."""
+        return (self.header("content-type") or "").partition(";")[0].strip().lower()
+
+    @property
+    def is_ok(self) -> bool:
+        return self.status < 400
+
+    def close(self) -> None:
+        """Free the connection. What has not arrived of the body is given up."""
+        self._connection.release()
+
+
+class UpstreamConnection(asyncio.Protocol):
+    """A connection to the server, or to a proxy in front of it."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, keep: Callable[[UpstreamConnection], None] | None = None) -> None:
+        """Prepare a connection. `keep` is called when it can carry another request."""
+        self._parser = httptools.HttpResponseParser(self)
+        self._method = ""
+        self._reason = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._head_size = 0
+        self._response: UpstreamResponse | None = None
+        self._is_delimited = False
+        """True if the end of the connection is not the end of the body."""
+        self._keeps_alive = False
+        self._has_more = False
+        """True if something follows the response: the connection is not used again."""
+        self._error: Exception | None = None
+        self._head_arrived: Wakeup | None = None
+        self._writable: Wakeup | None = None
+        self._early: Callable[[], None] | None = None
+        """Called if the response begins before the request has been sent."""
+        self._is_sent = True
+        self._keep = keep
+        self.is_lost = False
+        self.idle_since = 0.0
+
+    @property
+    def is_stale(self) -> bool:
+        """Return whether the server closed the connection before it began to answer."""
+        return self.is_lost and self._head_size == 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_lost = True
+        if self._response is not None and not self._is_delimited and exc is None:
+            self._response.body.end()
+        self._fail(UpstreamError(CLOSED if exc is None else reason(exc)))
+
+    def pause_writing(self) -> None:
+        self._writable = Wakeup()
+
+    def resume_writing(self) -> None:
+        writable, self._writable = self._writable, None
+        if writable is not None:
+            writable.set()
+
+    def data_received(self, data: bytes) -> None:
+        if self._head_arrived is None and self._response is None:  # Nothing was asked.
+            self.transport.abort()
+            return
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserCallbackError as error:
+            raise error.__context__ or error from None
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self._fail(UpstreamError(f"its response is not HTTP/1.1: {error}"))
+            self.transport.abort()
+            return
+        if self._response is None:
+            self._head_size += len(data)
+            if self._head_size > MAX_HEAD:
+                self._fail(UpstreamError(f"the head of its response exceeds {MAX_HEAD} bytes"))
+                self.transport.abort()
+            return
+        self._wake()
+
+    def on_message_begin(self) -> None:
+        self._has_more = self._response is not None
+        self._reason, self._headers = b"", []
+
+    def on_status(self, reason: bytes) -> None:
+        self._reason += reason
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if status < 200 or self._has_more:
+            return
+        headers = [(_text(name), _text(value)) for name, value in self._headers]
+        names = {name.lower() for name, _ in headers}
+        self._is_delimited = "content-length" in names or "transfer-encoding" in names
+        self._response = UpstreamResponse(self, status, _text(self._reason), headers)
+        if self._method in ("HEAD", "CONNECT"):  # llhttp expects a body.
+            self._response.body.end()
+
+    def on_body(self, piece: bytes) -> None:
+        if self._response is not None and not self._response.body.is_over:
+            self._response.body.feed(piece)
+
+    def on_message_complete(self) -> None:
+        self._keeps_alive = self._parser.should_keep_alive()
+        if self._response is not None:
+            self._response.body.end()
+
+    async def send(
+        self,
+        method: str,
+        target: str,
+        headers: Headers,
+        body: Body,
+        early: Callable[[], None] | None = None,
+    ) -> UpstreamResponse:
+        """Send a request. Return the response when its head has arrived. Raises UpstreamError.
+
+        `early` is called if it arrives before the request has been sent; then `body` must yield something.
+        """
+        self._method, self._early, self._is_sent = method, early, False
+        self._head_arrived, self._head_size = Wakeup(), 0
+        lines = [f"{method} {target} HTTP/1.1"]
+        is_chunked = False
+        if isinstance(body, bytes):
+            headers = [pair for pair in headers if pair[0].lower() != "content-length"]
+            headers.append(("Content-Length", str(len(body))))
+        elif body is not None:
+            is_chunked = not any(name.lower() == "content-length" for name, _ in headers)
+        lines += [f"{name}: {value}" for name, value in headers]
+        if is_chunked:
+            lines.append("Transfer-Encoding: chunked")
+        lines.append("\r\n")
+        head = "\r\n".join(lines).encode("utf-8", "surrogateescape")
+        try:
+            if isinstance(body, bytes):
+                self.transport.write(head + body)
+            else:
+                self.transport.write(head)
+                if body is not None:
+                    await self._send_body(body, is_chunked=is_chunked)
+            self._is_sent = self._is_sent or body is None or isinstance(body, bytes)
+            await self._head_arrived
+        except BaseException:
+            self.transport.abort()
+            raise
+        if self._response is None:
+            raise self._error or UpstreamError(CLOSED)
+        return self._response
+
+    async def _send_body(self, body: AsyncIterator[bytes], *, is_chunked: bool) -> None:
+        """Send a body until the response begins."""
+        async for piece in body:
+            if self._response is not None or self.is_lost:
+                return
+            if piece:
+                self.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece) if is_chunked else piece)
+            if self._writable is not None:
+                await self._writable
+        if is_chunked:
+            self.transport.write(b"0\r\n\r\n")
+        self._is_sent = True
+
+    def release(self) -> None:
+        """End the use of the connection for a request."""
+        response, self._response, self._head_arrived = self._response, None, None
+        if response is None or not response.body.is_over or not self._is_sent:
+            self.transport.abort()
+        elif (
+            self._keep is None
+            or self._error is not None
+            or self._has_more
+            or self._method == "HEAD"
+            or response.body.is_paused
+            or not self._keeps_alive
+        ):
+            self.transport.close()
+        else:
+            self._keep(self)
+
+    def _fail(self, error: Exception) -> None:
+        self._error = self._error or error
+        if self._response is not None:
+            self._response.body.end(self._error)
+        self._wake()
+
+    def _wake(self) -> None:
+        """Continue with what has arrived."""
+        if not self._is_sent:
+            self.resume_writing()
+            if self._early is not None:
+                self._early()
+        if self._head_arrived is not None and not self._head_arrived.done():
+            self._head_arrived.set()
+        elif self._response is not None:
+            self._response.body.flush()
+
+
+class UpstreamClient:
+    """The connections to one server."""
+
+    def __init__(self, origin: str, trusted: ssl.SSLContext, proxy: URL | None = None) -> None:
+        """Prepare for a server at `origin`, through a proxy if one is given. Connects with the first request."""
+        self._origin = URL(origin)
+        self._trusted = trusted
+        self._proxy = proxy
+        self._idle: list[UpstreamConnection] = []
+
+    async def send(
+        self,
+        method: str,
+        target: str,
+        headers: Headers,
+        body: Body,
+        early: Callable[[], None] | None = None,
+    ) -> UpstreamResponse:
+        """Send a request. Return the response when its head has arrived. Raises UpstreamError.
+
+        A `body` of bytes gets its length. Otherwise the headers must contain the length, or the body is chunked.
+        """
+        if self._proxy is not None and self._origin.scheme == "http":
+            target = str(self._origin).rstrip("/") + target
+            headers = headers + _authorization(self._proxy)
+        connection = self._take()
+        is_fresh = connection is None
+        if connection is None:
+            connection = await self._connect()
+        try:
+            return await connection.send(method, target, headers, body, early)
+        except UpstreamError:
+            if is_fresh or not connection.is_stale or method not in IDEMPOTENT or body is not None:
+                raise
+        return await (await self._connect()).send(method, target, headers, body, early)
+
+    async def close(self) -> None:
+        """Close the idle connections."""
+        while self._idle:
+            self._idle.pop().transport.abort()
+        await asyncio.sleep(0)  # The transports close in the next iteration of the loop.
+
+    def _take(self) -> UpstreamConnection | None:
+        """Return the idle connection that was used last."""
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_lost and monotonic() - connection.idle_since < IDLE:
+                return connection
+            connection.transport.abort()
+        return None
+
+    def _keep(self, connection: UpstreamConnection) -> None:
+        connection.idle_since = monotonic()
+        self._idle.append(connection)
+
+    async def _connect(self) -> UpstreamConnection:
+        """Open a connection. Raises UpstreamError."""
+        origin, proxy = self._origin, self._proxy
+        first = origin if proxy is None else proxy
+        is_tls = first.scheme == "https"
+        loop = asyncio.get_running_loop()
+        try:
+            _, connection = await loop.create_connection(
+                lambda: UpstreamConnection(self._keep),
+                first.raw_host or "",
+                first.port or 0,
+                ssl=self._trusted if is_tls else None,
+                happy_eyeballs_delay=HAPPY_EYEBALLS,
+            )
+        except OSError as error:
+            raise UpstreamError(reason(error)) from error
+        if proxy is not None and origin.scheme == "https":
+            return await self._tunnel(connection, proxy)
+        return connection
+
+    async def _tunnel(self, outer: UpstreamConnection, proxy: URL) -> UpstreamConnection:
+        """Return a connection over TLS through a proxy."""
+        host, port = self._origin.raw_host or "", self._origin.port
+        name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        response = await outer.send("CONNECT", name, [("Host", name), *_authorization(proxy)], None)
+        if response.status != 200:
+            outer.transport.abort()
+            raise UpstreamError(f"the proxy answered {response.status} {response.reason}")
+        inner = UpstreamConnection(self._keep)
+        try:
+            transport = await asyncio.get_running_loop().start_tls(
+                outer.transport, inner, self._trusted, server_hostname=host
+            )
+        except OSError as error:
+            outer.transport.abort()
+            raise UpstreamError(reason(error)) from error
+        assert transport is not None
+        inner.connection_made(transport)
+        return inner
+
+
+def _authorization(proxy: URL) -> Headers:
+    """Return the header with the user and password of a proxy's URL (RFC 9110, 11.7.2)."""
+    if proxy.raw_user is None:
+        return []
+    pair = f"{unquote(proxy.raw_user)}:{unquote(proxy.raw_password or '')}"
+    return [("Proxy-Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")]
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "surrogateescape")
