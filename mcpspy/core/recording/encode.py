@@ -15,6 +15,11 @@ from mcpspy.core.framing import SMALL, LineFramer, SseFramer, collect
 from mcpspy.core.recording import strict_json
 from mcpspy.core.recording.strict_json import SHORT
 
+
+class JsonText(bytes):
+    """A value that is JSON already."""
+
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +29,7 @@ if TYPE_CHECKING:
 
     from mcpspy.core.framing import Pieces, SseEvent
 
-    Scalar: TypeAlias = str | int | float | bool | None
+    Scalar: TypeAlias = str | int | float | bool | JsonText | None
     Value: TypeAlias = Scalar | Sequence[Scalar] | Mapping[str, Scalar | Sequence[Scalar]]
     Lines: TypeAlias = bytes | Iterable[bytes | bytearray]
     """Whole lines of a recording: nearly always one piece, else buffers to write in this order."""
@@ -55,6 +60,11 @@ _JSON_SPACE = b" \t\r"
 
 LF = ord("\n")
 """An int, as in all such searches: for a `bytes` of length 1, CPython raises and drops a TypeError first."""
+
+
+def json_object(fields: Mapping[str, Value]) -> JsonText:
+    """Return an object as JSON."""
+    return JsonText(b"{" + _members(fields) + b"}")
 
 
 def header(fields: Mapping[str, Value]) -> bytes:
@@ -122,6 +132,14 @@ def splice(
         yield b"}\n"
     else:
         yield from splice_raw(prefix + end, pieces, why, is_text=text)
+
+
+def body_line(at: float, side: str, fields: JsonText, body: bytes) -> bytes:
+    """Return the line of a message that is the whole body of a request or response, as `splice` does."""
+    prefix = b'{"t":%.6f,"from":"%b",%b,' % (at, side.encode(), fields[1:-1])
+    # In nearly every body, nothing but the envelope is added.
+    line = None if LF in body else plain(prefix + b'"msg":', body + b"\n")
+    return b"".join(splice(prefix, [body], body=True)) if line is None else line
 
 
 def splice_raw(
@@ -241,6 +259,8 @@ def _members(fields: Mapping[str, Value]) -> bytes:
 
 
 def _json(value: Value) -> bytes:
+    if isinstance(value, JsonText):
+        return value
     if isinstance(value, str):
         return _string(value)
     if value is None or isinstance(value, bool):

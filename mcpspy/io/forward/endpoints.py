@@ -32,7 +32,6 @@ from mcpspy.io.http.upstream import UpstreamClient, UpstreamError
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
 
 if TYPE_CHECKING:
-    from mcpspy.core.protocol.http_headers import Headers
     from mcpspy.core.recording.encode import Lines
     from mcpspy.io.http.upstream import Body, UpstreamResponse
 
@@ -49,17 +48,12 @@ class McpEndpoint(ExchangeContext):
         """Return the server's own origin, because all requests pass through the proxy anyway."""
         return self.upstream.origin
 
-    async def send_request(
-        self,
-        method: str,
-        target: str,
-        headers: Headers,
-        body: Body,
-        early: Callable[[], None] | None = None,
+    async def send(
+        self, method: str, head: bytes, body: Body, early: Callable[[], None] | None = None
     ) -> UpstreamResponse:
         """Send a request to the server. Report an untrusted certificate once. Raises UpstreamError."""
         try:
-            return await super().send_request(method, target, headers, body, early)
+            return await super().send(method, head, body, early)
         except UpstreamError as error:
             if isinstance(error.__cause__, ssl.SSLCertVerificationError) and not self._has_warned:
                 self._has_warned = True

@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 from yarl import URL
 
-from mcpspy.core.protocol.http_headers import Headers
 from mcpspy.io.http.upstream import Body, UpstreamClient, UpstreamError, UpstreamResponse
 
 HEADER = "Mcpspy-Outward"
@@ -60,17 +59,13 @@ class _MarkingClient(UpstreamClient):
         self._upstream = upstream
 
     async def send(
-        self,
-        method: str,
-        target: str,
-        headers: Headers,
-        body: Body,
-        early: Callable[[], None] | None = None,
+        self, method: str, head: bytes, body: Body, early: Callable[[], None] | None = None
     ) -> UpstreamResponse:
         mark = self._upstream.begin()
-        why = None
+        first, _, others = head.partition(b"\r\n")
         try:
-            response = await super().send(method, target, [*headers, (HEADER, mark)], body, early)
+            marked = b"%b\r\n%b: %b\r\n%b" % (first, HEADER.encode(), mark.encode(), others)
+            response = await super().send(method, marked, body, early)
         finally:
             why = self._upstream.end(mark)
         if why is not None:

@@ -17,7 +17,8 @@ class BodyStream:
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self._pieces: list[bytes] = []
-        self._size = 0
+        self.size = 0
+        """Bytes that wait for the reader."""
         self.is_paused = False
         self._error: Exception | None = None
         self._waiting: Wakeup | None = None
@@ -30,14 +31,19 @@ class BodyStream:
         return self.is_over or bool(self._pieces)
 
     @property
+    def is_whole(self) -> bool:
+        """Return whether the whole body has arrived."""
+        return self.is_over and self._error is None
+
+    @property
     def is_complete(self) -> bool:
         """Return whether the whole body has arrived and was read."""
-        return self.is_over and not self._pieces and self._error is None
+        return self.is_whole and not self._pieces
 
     def feed(self, piece: bytes) -> None:
         self._pieces.append(piece)
-        self._size += len(piece)
-        if self._size > BUFFERED and not self.is_paused:
+        self.size += len(piece)
+        if self.size > BUFFERED and not self.is_paused:
             self.is_paused = True
             self._transport.pause_reading()
 
@@ -70,7 +76,7 @@ class BodyStream:
         """Return what has arrived: empty after `interrupt`, None at the end. Raises the error that ended the body."""
         await self.wait()
         if self._pieces:
-            pieces, self._pieces, self._size = self._pieces, [], 0
+            pieces, self._pieces, self.size = self._pieces, [], 0
             if self.is_paused:
                 self.is_paused = False
                 self._transport.resume_reading()

@@ -106,6 +106,10 @@ class _Names(dict[str, str]):
         self._ended.pop(name, None)
 
 
+def _fragment(value: bytes) -> orjson.Fragment:
+    return orjson.Fragment(bytes(value))
+
+
 class ExchangeContext:
     is_reachable = True
 
@@ -141,7 +145,8 @@ class ExchangeContext:
         """Return the line of a note about this moment."""
         at = self.recorder.now()
         try:
-            return orjson.dumps({"t": round(at, 6), "note": kind, **fields}) + b"\n"
+            line = {"t": round(at, 6), "note": kind, **fields}
+            return orjson.dumps(line, default=_fragment) + b"\n"
         except TypeError:  # A header that is not UTF-8.
             return encode.note(at, kind, fields)
 
@@ -152,16 +157,15 @@ class ExchangeContext:
         """Return the origin under which the client of this request knows the server."""
         return f"http://{request.headers.get('Host', '')}"
 
-    async def send_request(
-        self,
-        method: str,
-        target: str,
-        headers: Headers,
-        body: Body,
-        early: Callable[[], None] | None = None,
+    async def send_request(self, method: str, target: str, headers: Headers, body: Body) -> UpstreamResponse:
+        """Send a request to the server. Raises UpstreamError."""
+        return await self.send(method, self.client.head(method, target, headers, body), body)
+
+    async def send(
+        self, method: str, head: bytes, body: Body, early: Callable[[], None] | None = None
     ) -> UpstreamResponse:
         """Send a request to the server, as `UpstreamClient.send` does. Raises UpstreamError."""
-        return await self.client.send(method, target, headers, body, early)
+        return await self.client.send(method, head, body, early)
 
 
 class ExchangeHead:

@@ -24,7 +24,15 @@ from mcpspy.core.protocol.message import Request, read_frame
 from mcpspy.core.protocol.oauth import FORM_LIMIT, OAuthRequest
 from mcpspy.core.recording.capped_body import CappedBody, CappedStream
 from mcpspy.core.recording.decode import Frame
-from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER, SseEncoder
+from mcpspy.core.recording.encode import (
+    CLIENT,
+    MCPSPY,
+    SERVER,
+    JsonText,
+    SseEncoder,
+    body_line,
+    json_object,
+)
 from mcpspy.core.redact.display import redacted_url
 from mcpspy.io.client.network import in_turns
 from mcpspy.io.http.context import SESSION, ExchangeHead
@@ -36,7 +44,7 @@ from mcpspy.io.http.intercepted_exchange import (
     InterceptedExchange,
 )
 from mcpspy.io.http.routes import Route
-from mcpspy.io.http.server import Response
+from mcpspy.io.http.server import MAX_KNOWN, Response
 from mcpspy.io.http.upstream import UpstreamError
 from mcpspy.io.interception import is_message
 from mcpspy.io.recording.recorder import say
@@ -45,6 +53,7 @@ if TYPE_CHECKING:
     from mcpspy.core.framing import Pieces, SseEvent
     from mcpspy.core.protocol.http_headers import Headers
     from mcpspy.core.recording.encode import Value
+    from mcpspy.io.http.body_stream import BodyStream
     from mcpspy.io.http.context import ExchangeContext
     from mcpspy.io.http.interception import HttpInterception
     from mcpspy.io.http.server import HttpRequest
@@ -52,6 +61,10 @@ if TYPE_CHECKING:
 
 JOIN_LIMIT = 1 << 18
 """Maximum size, in bytes, of a streamed request that is kept until the server has responded."""
+
+ENCODING = "content-encoding"
+
+NOTHING = JsonText(b"{}")
 
 HEAD_WAIT = 0.001
 """Seconds that the head of a response waits for the beginning of its body, to be sent in one packet with it."""
@@ -74,6 +87,7 @@ class HttpExchange:
         self._request = request
         self._started_at = self._now()
         self._head = ExchangeHead(context, request)
+        self._fields = JsonText(b'{"stream":"%b","http":%d}' % (self._head.stream.encode(), self._head.number))
         self._lines: list[bytes | bytearray] = []
         """Lines of the recording that are not written yet. They are before anything else is sent."""
         self._request_body: bytes | None = None
@@ -129,7 +143,12 @@ class HttpExchange:
         self._interception.routes.add_post(
             Route(head.stream, head.target, request.headers, head.public_origin, is_session)
         )
-        encoding = request.headers.get("Content-Encoding")
+        if not self._interception.is_on and self._is_plain(request.body, request.headers.get(ENCODING)):
+            self._request_body = await request.body.next() or b""
+            self._add_message(CLIENT, self._request_body)
+            await self._flush(len(self._request_body))
+            return self._request_body
+        encoding = request.headers.get(ENCODING)
         body = self._unrecorded = CappedBody(CLIENT, head.fields, encoding, context.max_body)
         pieces: Pieces = [await self._next_of_request(body)]
         while self._interception.is_on and not (body.is_over or request.body.is_complete):
@@ -143,6 +162,10 @@ class HttpExchange:
             return None
         await self._record_request()
         return first
+
+    def _is_plain(self, body: BodyStream, encoding: str | None) -> bool:
+        """Return whether a body has arrived, is not compressed and is short."""
+        return encoding is None and body.is_whole and body.size <= min(JOIN_LIMIT, self._context.max_body)
 
     async def _next_of_request(self, body: CappedBody) -> bytes:
         """Return the next part of the request's body; empty at its end. Raises ConnectionResetError."""
@@ -185,9 +208,13 @@ class HttpExchange:
         if self._intercepted is not None:
             return await self._intercepted.send_request(await self._intercepted.request())
         request, context, head = self._request, self._context, self._head
-        headers = request_headers(request.headers.items(), context.upstream, head.public_origin)
-        early = request.body.interrupt
-        return await context.send_request(request.method, head.target, headers, body, early)
+        known = request.head.forwarded
+        if known is None:
+            headers = request_headers(request.headers.items(), context.upstream, head.public_origin)
+            known = context.client.head(request.method, head.target, headers, body)
+            if isinstance(body, bytes) and not request.head.is_chunked:
+                request.head.forwarded = known
+        return await context.send(request.method, known, body, request.body.interrupt)
 
     async def _forward_response(self, response: UpstreamResponse) -> Response | None:
         request, context, head = self._request, self._context, self._head
@@ -203,9 +230,18 @@ class HttpExchange:
             self._intercept()
         if not response.body.has_data:
             await self._wait_for_body(response)
-        self._add_head(response.status, recorded_headers(response.headers))
-        headers = response_headers(response.headers, context.upstream, head.public_origin)
-        headers = context.oauth.response_headers(head.target, headers, head.public_origin)
+        recorded = response.head.recorded
+        if recorded is None:
+            recorded = response.head.recorded = json_object(recorded_headers(response.headers))
+        self._add_head(response.status, recorded)
+        if (
+            kind == JSON
+            and self._intercepted is None
+            and self._is_plain(response.body, response.header(ENCODING))
+        ):
+            await self._forward_whole(response)
+            return None
+        headers = self._response_headers(response)
         try:
             if request.method == "GET" and response.is_ok and context.oauth.is_metadata(head.target):
                 last = await self._forward_metadata(response, headers)
@@ -229,6 +265,30 @@ class HttpExchange:
             await self._disconnect()
         return None
 
+    async def _forward_whole(self, response: UpstreamResponse) -> None:
+        """Forward a short message that has arrived, after one write to the recording."""
+        request, head = self._request, self._head
+        body = await response.body.next() or b""
+        self._add_message(SERVER, body)
+        await self._end(None)
+        if head.lists_tools:
+            self._interception.learn_tools(body)
+        known = response.head.forwarded
+        key = (request.head.version, request.keeps_alive, head.public_origin)
+        prepared = known.get(key)
+        if prepared is not None:
+            request.respond(prepared, body)
+            return
+        prepared = self._start(response, self._response_headers(response))
+        if response.head.length is not None and len(known) < MAX_KNOWN:
+            known[key] = prepared
+        request.send(body, is_last=True)
+
+    def _response_headers(self, response: UpstreamResponse) -> Headers:
+        context, head = self._context, self._head
+        headers = response_headers(response.headers, context.upstream, head.public_origin)
+        return context.oauth.response_headers(head.target, headers, head.public_origin)
+
     async def _wait_for_body(self, response: UpstreamResponse) -> None:
         """Wait a moment, because most servers send a short body right after the head."""
         timer = asyncio.get_running_loop().call_later(HEAD_WAIT, response.body.interrupt)
@@ -237,10 +297,10 @@ class HttpExchange:
         finally:
             timer.cancel()
 
-    def _start(self, response: UpstreamResponse, headers: Headers) -> None:
-        """Begin the response to the client with the server's head."""
+    def _start(self, response: UpstreamResponse, headers: Headers) -> bytes:
+        """Begin the response to the client with the server's head. Return it."""
         has_length = any(name.lower() == "content-length" for name, _ in headers)
-        self._request.prepare(response.status, response.reason, headers, has_length=has_length)
+        return self._request.prepare(response.status, response.head.reason, headers, has_length=has_length)
 
     async def _write(self, data: bytes | bytearray) -> None:
         """Send a part of the response after what is recorded of it. Raises ConnectionResetError."""
@@ -316,7 +376,7 @@ class HttpExchange:
         assert self._intercepted is not None
         status, body = self._intercepted.answer()
         if not self._has_head:
-            self._add_head(status, {}, by=MCPSPY)
+            self._add_head(status, NOTHING, by=MCPSPY)
         await self._end(None)
         return Response(status, body, JSON if body else None)
 
@@ -460,7 +520,7 @@ class HttpExchange:
                 await self._record_request()
         upstream = self._context.upstream
         line = f"mcpspy: cannot reach {redacted_url(upstream.origin + upstream.path)}: {error}"
-        self._add_head(502, {}, error=line)
+        self._add_head(502, NOTHING, error=line)
         await self._end(None)
         messages = read_frame(Frame(0.0, CLIENT, self._request_body)) if self._request_body else []
         request_id = messages[0].id if len(messages) == 1 and isinstance(messages[0], Request) else None
@@ -475,8 +535,14 @@ class HttpExchange:
             lines, self._lines = self._lines, []
             await self._context.record(lines, size)
 
-    def _add_head(self, status: int | None, response_headers: dict[str, str], **more: Value) -> None:
+    def _add_message(self, side: str, body: bytes) -> None:
+        self._lines.append(body_line(self._now(), side, self._fields, body))
+
+    def _add_head(self, status: int | None, response_headers: JsonText, **more: Value) -> None:
         request = self._request
+        recorded = request.head.recorded
+        if recorded is None:
+            recorded = request.head.recorded = json_object(recorded_headers(request.headers.items()))
         fields: dict[str, Value] = {
             **self._head.fields,
             "method": request.method,
@@ -485,7 +551,7 @@ class HttpExchange:
             else self._context.oauth.recorded(self._head.target),
             "status": status,
             "asked_at": round(self._started_at, 6),
-            "request": recorded_headers(request.headers.items()),
+            "request": recorded,
             "response": response_headers,
             **more,
         }
@@ -498,7 +564,7 @@ class HttpExchange:
             return
         await self._record_request(torn=True)
         if not self._has_head:
-            self._add_head(None, {})
+            self._add_head(None, NOTHING)
         self._add_oauth_step()
         self._lines.append(self._context.note_line("http-end", {**self._head.fields, "hung_up": hung_up}))
         self._is_over = True

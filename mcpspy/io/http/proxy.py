@@ -68,8 +68,13 @@ class HttpProxy(Generic[Context_co]):
 
     async def handle(self, request: HttpRequest) -> Response | None:
         """Proxy one request, unless a foreign web page sent it."""
-        why = rejection_reason(request.headers.get("Host"), request.headers.get("Origin"), self._allowed)
-        return await (self.forward(request) if why is None else self._reject(request, why))
+        if not request.head.is_accepted:
+            host, origin = request.headers.get("Host"), request.headers.get("Origin")
+            why = rejection_reason(host, origin, self._allowed)
+            if why is not None:
+                return await self._reject(request, why)
+            request.head.is_accepted = True
+        return await self.forward(request)
 
     def forward(self, request: HttpRequest) -> Awaitable[Response | None]:
         return HttpExchange(self.context, self.interception, request).run()

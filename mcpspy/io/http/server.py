@@ -19,6 +19,7 @@ from typing import cast
 import httptools
 from multidict import CIMultiDict
 
+from mcpspy.core.recording.encode import JsonText
 from mcpspy.io.http import listener as listeners
 from mcpspy.io.http.body_stream import BodyStream
 from mcpspy.io.http.inline_task import InlineTask
@@ -27,21 +28,51 @@ from mcpspy.io.recording.recorder import say
 MAX_HEAD = 1 << 17
 """Maximum size of a head in bytes. Tokens are long, and a proxy should not refuse them."""
 
+MAX_KNOWN = 64
+"""Number of heads that a connection remembers."""
+
+MAX_KNOWN_HEAD = 1 << 13
+"""Maximum size, in bytes, of a head that is remembered."""
+
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
-class HttpRequest:
-    """The head of a request, its body, and the response to it."""
+class RequestHead:
+    """The head of a request. Equal requests of a connection share it, so it is parsed once."""
+
+    forwarded: bytes | None = None
+    """The head that is sent to the server, with a body of this length."""
+    recorded: JsonText | None = None
+    """The headers in the recording."""
+    is_accepted = False
+    """True once its Host and Origin were checked."""
 
     def __init__(
-        self, connection: DownstreamConnection, method: str, target: str, headers: CIMultiDict[str]
+        self, method: str, target: str, headers: CIMultiDict[str], version: str, *, keeps_alive: bool
     ) -> None:
         self.method = method
         self.target = target
         """The target as it was sent, except that an absolute one has lost its scheme and host (RFC 9112, 3.2.2)."""
         self.headers = headers
+        self.version = version
+        self.keeps_alive = keeps_alive
+        self.is_chunked = "Transfer-Encoding" in headers
+        """True if the body has no length."""
+        self.length = 0 if self.is_chunked else int(headers.get("Content-Length", 0))
+        self.waits = headers.get("Expect", "").lower() == "100-continue"
+        """True if the client waits for `100 Continue` before it sends the body."""
+
+
+class HttpRequest:
+    """A request, and the response to it."""
+
+    def __init__(self, connection: DownstreamConnection, head: RequestHead) -> None:
+        self.head = head
+        self.method = head.method
+        self.target = head.target
+        self.headers = head.headers
         self.body = BodyStream(connection.transport)
-        self.keeps_alive = False
+        self.keeps_alive = head.keeps_alive
         self.has_started = False
         """True once there is a response."""
         self._connection = connection
@@ -56,18 +87,13 @@ class HttpRequest:
         return self._connection.transport.get_extra_info("peername")
 
     @property
-    def is_chunked(self) -> bool:
-        """Return whether the body of the request has no length."""
-        return "Transfer-Encoding" in self.headers
-
-    @property
     def has_body(self) -> bool:
         """Return whether the request has a body, which may be empty only if it has no length."""
-        return self.is_chunked or self.headers.get("Content-Length", "0") != "0"
+        return self.head.is_chunked or self.head.length > 0
 
     def accept_body(self) -> None:
         """Send `100 Continue` to a client that waits for it."""
-        if self.headers.get("Expect", "").lower() == "100-continue" and not self.body.has_data:
+        if self.head.waits and not self.body.has_data:
             self._connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def chunks(self) -> AsyncIterator[bytes]:
@@ -86,9 +112,9 @@ class HttpRequest:
 
     def prepare(
         self, status: int, reason: str, headers: Iterable[tuple[str, str]], *, has_length: bool
-    ) -> None:
-        """Begin the response with these headers and those of this connection. `send` sends them."""
-        version = self._connection.version
+    ) -> bytes:
+        """Begin the response with these headers and those of this connection. Return its head, which `send` sends."""
+        version = self.head.version
         lines = [f"HTTP/1.1 {status} {reason}"]
         lines += [f"{name}: {value}" for name, value in headers]
         self._has_body = self.method != "HEAD" and status >= 200 and status not in (204, 304)
@@ -105,6 +131,12 @@ class HttpRequest:
         lines.append("\r\n")
         self._head = "\r\n".join(lines).encode("utf-8", "surrogateescape")
         self.has_started = True
+        return self._head
+
+    def respond(self, head: bytes, body: bytes) -> None:
+        """Send a whole response whose head `prepare` made before for an equal one."""
+        self.has_started = True
+        self._connection.transport.write(head + body)
 
     def send(self, data: bytes = b"", *, is_last: bool = False) -> None:
         """Send a part of the body in one write, with what is not sent of the head."""
@@ -159,17 +191,17 @@ class DownstreamConnection(asyncio.Protocol):
     """A connection of a client, and the requests on it that have no response yet."""
 
     transport: asyncio.Transport
-    version = "1.1"
-    """The version of the last request."""
 
     def __init__(self, handler: Handler, open_ones: set[DownstreamConnection]) -> None:
         self._handler = handler
         self._open_ones = open_ones
         self._parser = httptools.HttpRequestParser(self)
+        self._known: dict[bytes, RequestHead] = {}
+        """Heads of whole requests that arrived in one packet."""
         self._target = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._head_size = 0
-        self._is_in_head = False
+        self._is_in_head = self._is_in_message = False
         self._requests: deque[HttpRequest] = deque()
         self._receiving: HttpRequest | None = None
         self.task: InlineTask[None] | None = None
@@ -211,6 +243,12 @@ class DownstreamConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._is_refusing:
             return
+        is_between = not self._requests and not self._is_in_message
+        end = data.find(b"\r\n\r\n") + 4 if is_between else 0
+        if end > 3 and (head := self._known.get(data[:end])) is not None and len(data) == end + head.length:
+            self._take_whole(head, data[end:])
+            return
+        packet = data
         try:
             while data:
                 try:
@@ -223,6 +261,8 @@ class DownstreamConnection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self._refuse(400, f"not HTTP/1.1: {error}")
             return
+        if is_between and end > 3 and not self._is_in_message and len(self._requests) == 1:
+            self._remember(packet, end)
         if self._is_due:
             self._start()
         elif self._requests:
@@ -232,9 +272,26 @@ class DownstreamConnection(asyncio.Protocol):
             if self._head_size > 4 * MAX_HEAD:
                 self._refuse_long_head()
 
+    def _take_whole(self, head: RequestHead, body: bytes) -> None:
+        """Take a request whose head is known, so that nothing is left to parse."""
+        request = self._receiving = HttpRequest(self, head)
+        if body:
+            request.body.feed(body)
+        request.body.end()
+        self._requests.append(request)
+        self._start()
+
+    def _remember(self, packet: bytes, end: int) -> None:
+        """Remember the head of a request that is the whole packet."""
+        head = self._requests[0].head
+        if not (head.is_chunked or head.waits) and len(packet) == end + head.length and end <= MAX_KNOWN_HEAD:
+            if len(self._known) == MAX_KNOWN:
+                self._known.clear()
+            self._known[packet[:end]] = head
+
     def on_message_begin(self) -> None:
         self._target, self._headers, self._head_size = b"", [], 0
-        self._receiving, self._is_in_head = None, True
+        self._receiving, self._is_in_head, self._is_in_message = None, True, True
 
     def on_url(self, url: bytes) -> None:
         self._target += url
@@ -253,11 +310,7 @@ class DownstreamConnection(asyncio.Protocol):
         if self._parser.should_upgrade() and self._parser.get_method() != b"CONNECT":
             return
         headers = CIMultiDict((_text(name), _text(value)) for name, value in self._headers)
-        method, target, self.version = (
-            self._parser.get_method().decode(),
-            _text(self._target),
-            self._parser.get_http_version(),
-        )
+        method, target = self._parser.get_method().decode(), _text(self._target)
         if method == "CONNECT":
             self._refuse(405, "CONNECT is for forward proxies")
             return
@@ -266,8 +319,14 @@ class DownstreamConnection(asyncio.Protocol):
             return
         if not target.startswith(("/", "*")):
             target = "/" + target.partition("://")[2].partition("/")[2]
-        request = self._receiving = HttpRequest(self, method, target, headers)
-        request.keeps_alive = self._parser.should_keep_alive()
+        head = RequestHead(
+            method,
+            target,
+            headers,
+            self._parser.get_http_version(),
+            keeps_alive=self._parser.should_keep_alive(),
+        )
+        request = self._receiving = HttpRequest(self, head)
         self._requests.append(request)
         if len(self._requests) == 1:
             self._is_due = True  # Starts with as much of the body as has arrived.
@@ -279,6 +338,7 @@ class DownstreamConnection(asyncio.Protocol):
             self._receiving.body.feed(piece)
 
     def on_message_complete(self) -> None:
+        self._is_in_message = False
         if self._receiving is not None:
             self._receiving.body.end()
             if self._receiving not in self._requests and not self._receiving.keeps_alive:

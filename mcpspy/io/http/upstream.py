@@ -20,15 +20,19 @@ import httptools
 from yarl import URL
 
 from mcpspy.core.protocol.http_headers import Headers
+from mcpspy.core.recording.encode import JsonText
 from mcpspy.io.client.network import IDLE, reason
 from mcpspy.io.http.body_stream import BodyStream
 from mcpspy.io.http.inline_task import Wakeup
-from mcpspy.io.http.server import MAX_HEAD
+from mcpspy.io.http.server import MAX_HEAD, MAX_KNOWN, MAX_KNOWN_HEAD
 
 IDEMPOTENT = frozenset("DELETE GET HEAD OPTIONS PUT TRACE".split())
 
 HAPPY_EYEBALLS = 0.25
 """Seconds after which the next address of a name is tried too (RFC 8305, 5)."""
+
+CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
+"""The end of the head of a request without a length."""
 
 CLOSED = "the server closed the connection"
 
@@ -39,24 +43,45 @@ class UpstreamError(Exception):
     """The server cannot be reached, or did not send a whole response. The text is the reason, redacted."""
 
 
-class UpstreamResponse:
-    """The head of a response, and its body while it arrives."""
+class ResponseHead:
+    """The head of a response. Equal responses of a connection share it, so it is parsed once."""
 
-    def __init__(self, connection: UpstreamConnection, status: int, reason: str, headers: Headers) -> None:
+    recorded: JsonText | None = None
+    """The headers in the recording."""
+
+    def __init__(self, status: int, reason: str, headers: Headers) -> None:
         self.status = status
         self.reason = reason
         self.headers = headers
+        self.forwarded: dict[object, bytes] = {}
+        """The head that is sent to a client, by what it depends on."""
+        self.named = {name.lower(): value for name, value in reversed(headers)}
+        """The first value of each header, by its name in lower case."""
+        kind = self.named.get("content-type", "")
+        self.content_type = kind.partition(";")[0].strip().lower()
+        """The media type in lower case, without parameters."""
+        self.length = self.named.get("content-length")
+
+    @property
+    def is_delimited(self) -> bool:
+        """Return whether the end of the connection is not the end of the body."""
+        return self.length is not None or "transfer-encoding" in self.named
+
+
+class UpstreamResponse:
+    """A response, whose body may still arrive."""
+
+    def __init__(self, connection: UpstreamConnection, head: ResponseHead) -> None:
+        self.head = head
+        self.status = head.status
+        self.headers = head.headers
+        self.content_type = head.content_type
         self.body = BodyStream(connection.transport)
         self._connection = connection
 
     def header(self, name: str) -> str | None:
         """Return the first value of a header, whose name is given in lower case."""
-        return next((value for other, value in self.headers if other.lower() == name), None)
-
-    @property
-    def content_type(self) -> str:
-        """The media type in lower case, without parameters."""
-        return (self.header("content-type") or "").partition(";")[0].strip().lower()
+        return self.head.named.get(name)
 
     @property
     def is_ok(self) -> bool:
@@ -80,8 +105,10 @@ class UpstreamConnection(asyncio.Protocol):
         self._headers: list[tuple[bytes, bytes]] = []
         self._head_size = 0
         self._response: UpstreamResponse | None = None
-        self._is_delimited = False
-        """True if the end of the connection is not the end of the body."""
+        self._known: dict[bytes, ResponseHead] = {}
+        """Heads of whole responses that arrived in one packet."""
+        self._is_between = True
+        """True if nothing of the next response has arrived."""
         self._keeps_alive = False
         self._has_more = False
         """True if something follows the response: the connection is not used again."""
@@ -105,7 +132,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_lost = True
-        if self._response is not None and not self._is_delimited and exc is None:
+        if self._response is not None and not self._response.head.is_delimited and exc is None:
             self._response.body.end()
         self._fail(UpstreamError(CLOSED if exc is None else reason(exc)))
 
@@ -121,6 +148,11 @@ class UpstreamConnection(asyncio.Protocol):
         if self._head_arrived is None and self._response is None:  # Nothing was asked.
             self.transport.abort()
             return
+        end = data.find(b"\r\n\r\n") + 4 if self._is_between else 0
+        head = self._known.get(data[:end]) if end > 3 else None
+        if head is not None and len(data) == end + int(head.length or 0):
+            self._take_whole(head, data[end:])
+            return
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserCallbackError as error:
@@ -135,10 +167,35 @@ class UpstreamConnection(asyncio.Protocol):
                 self._fail(UpstreamError(f"the head of its response exceeds {MAX_HEAD} bytes"))
                 self.transport.abort()
             return
+        if end > 3 and self._is_between:
+            self._remember(data, end, self._response)
         self._wake()
+
+    def _take_whole(self, head: ResponseHead, body: bytes) -> None:
+        """Take a response whose head is known, so that nothing is left to parse."""
+        response = self._response = UpstreamResponse(self, head)
+        response.body.feed(body)
+        response.body.end()
+        self._keeps_alive = True
+        self._wake()
+
+    def _remember(self, packet: bytes, end: int, response: UpstreamResponse) -> None:
+        """Remember the head of a response that is the whole packet."""
+        head = response.head
+        if (
+            head.length is not None
+            and len(packet) == end + int(head.length)
+            and self._keeps_alive
+            and self._method == "POST"
+            and end <= MAX_KNOWN_HEAD
+        ):
+            if len(self._known) == MAX_KNOWN:
+                self._known.clear()
+            self._known[packet[:end]] = head
 
     def on_message_begin(self) -> None:
         self._has_more = self._response is not None
+        self._is_between = False
         self._reason, self._headers = b"", []
 
     def on_status(self, reason: bytes) -> None:
@@ -152,9 +209,7 @@ class UpstreamConnection(asyncio.Protocol):
         if status < 200 or self._has_more:
             return
         headers = [(_text(name), _text(value)) for name, value in self._headers]
-        names = {name.lower() for name, _ in headers}
-        self._is_delimited = "content-length" in names or "transfer-encoding" in names
-        self._response = UpstreamResponse(self, status, _text(self._reason), headers)
+        self._response = UpstreamResponse(self, ResponseHead(status, _text(self._reason), headers))
         if self._method in ("HEAD", "CONNECT"):  # llhttp expects a body.
             self._response.body.end()
 
@@ -164,16 +219,12 @@ class UpstreamConnection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         self._keeps_alive = self._parser.should_keep_alive()
+        self._is_between = True
         if self._response is not None:
             self._response.body.end()
 
     async def send(
-        self,
-        method: str,
-        target: str,
-        headers: Headers,
-        body: Body,
-        early: Callable[[], None] | None = None,
+        self, method: str, head: bytes, body: Body, early: Callable[[], None] | None = None
     ) -> UpstreamResponse:
         """Send a request. Return the response when its head has arrived. Raises UpstreamError.
 
@@ -181,25 +232,13 @@ class UpstreamConnection(asyncio.Protocol):
         """
         self._method, self._early, self._is_sent = method, early, False
         self._head_arrived, self._head_size = Wakeup(), 0
-        lines = [f"{method} {target} HTTP/1.1"]
-        is_chunked = False
-        if isinstance(body, bytes):
-            headers = [pair for pair in headers if pair[0].lower() != "content-length"]
-            headers.append(("Content-Length", str(len(body))))
-        elif body is not None:
-            is_chunked = not any(name.lower() == "content-length" for name, _ in headers)
-        lines += [f"{name}: {value}" for name, value in headers]
-        if is_chunked:
-            lines.append("Transfer-Encoding: chunked")
-        lines.append("\r\n")
-        head = "\r\n".join(lines).encode("utf-8", "surrogateescape")
         try:
             if isinstance(body, bytes):
                 self.transport.write(head + body)
             else:
                 self.transport.write(head)
                 if body is not None:
-                    await self._send_body(body, is_chunked=is_chunked)
+                    await self._send_body(body, is_chunked=head.endswith(CHUNKED))
             self._is_sent = self._is_sent or body is None or isinstance(body, bytes)
             await self._head_arrived
         except BaseException:
@@ -267,31 +306,40 @@ class UpstreamClient:
         self._proxy = proxy
         self._idle: list[UpstreamConnection] = []
 
-    async def send(
-        self,
-        method: str,
-        target: str,
-        headers: Headers,
-        body: Body,
-        early: Callable[[], None] | None = None,
-    ) -> UpstreamResponse:
-        """Send a request. Return the response when its head has arrived. Raises UpstreamError.
-
-        A `body` of bytes gets its length. Otherwise the headers must contain the length, or the body is chunked.
-        """
+    def head(self, method: str, target: str, headers: Headers, body: Body) -> bytes:
+        """Return the head of a request. A body of bytes gets its length; another one is chunked unless it has one."""
         if self._proxy is not None and self._origin.scheme == "http":
             target = str(self._origin).rstrip("/") + target
             headers = headers + _authorization(self._proxy)
+        lines = [f"{method} {target} HTTP/1.1"]
+        if isinstance(body, bytes):
+            headers = [pair for pair in headers if pair[0].lower() != "content-length"]
+            headers.append(("Content-Length", str(len(body))))
+        lines += [f"{name}: {value}" for name, value in headers]
+        lines.append("\r\n")
+        head = "\r\n".join(lines).encode("utf-8", "surrogateescape")
+        if body is None or any(name.lower() == "content-length" for name, _ in headers):
+            return head
+        return head[:-2] + CHUNKED
+
+    async def send(
+        self, method: str, head: bytes, body: Body, early: Callable[[], None] | None = None
+    ) -> UpstreamResponse:
+        """Send a request whose head was made by `head`. Return the response when its head has arrived.
+
+        `early` is called if that happens before the request has been sent; then `body` must yield something.
+        Raises UpstreamError.
+        """
         connection = self._take()
         is_fresh = connection is None
         if connection is None:
             connection = await self._connect()
         try:
-            return await connection.send(method, target, headers, body, early)
+            return await connection.send(method, head, body, early)
         except UpstreamError:
             if is_fresh or not connection.is_stale or method not in IDEMPOTENT or body is not None:
                 raise
-        return await (await self._connect()).send(method, target, headers, body, early)
+        return await (await self._connect()).send(method, head, body, early)
 
     async def close(self) -> None:
         """Close the idle connections."""
@@ -336,10 +384,12 @@ class UpstreamClient:
         """Return a connection over TLS through a proxy."""
         host, port = self._origin.raw_host or "", self._origin.port
         name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        response = await outer.send("CONNECT", name, [("Host", name), *_authorization(proxy)], None)
+        lines = [f"CONNECT {name} HTTP/1.1", f"Host: {name}"]
+        lines += [f"{header}: {value}" for header, value in _authorization(proxy)]
+        response = await outer.send("CONNECT", "\r\n".join((*lines, "", "")).encode(), None)
         if response.status != 200:
             outer.transport.abort()
-            raise UpstreamError(f"the proxy answered {response.status} {response.reason}")
+            raise UpstreamError(f"the proxy answered {response.status} {response.head.reason}")
         inner = UpstreamConnection(self._keep)
         try:
             transport = await asyncio.get_running_loop().start_tls(
