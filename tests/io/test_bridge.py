@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from aiohttp import web
 
 from mcpspy.errors import CannotStart
 from mcpspy.io import bridge as module
@@ -25,8 +24,8 @@ from mcpspy.io.client import (
     ServerConnection,
 )
 from mcpspy.io.client.base import INITIALIZE_ID
-from mcpspy.io.http.aiohttp_server import accepting
 from mcpspy.io.http.listener import listening, origin
+from mcpspy.io.http.server import HttpRequest, Response, accepting
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
 
@@ -310,22 +309,25 @@ async def test_the_end_waits_for_answers_but_not_for_subscriptions(
 async def forgetful(sessions: list[str]) -> AsyncIterator[str]:
     """Run a server that forgets its first session after the handshake."""
 
-    async def handle(request: web.BaseRequest) -> web.StreamResponse:
-        message = json.loads(await request.read() or b"{}")
+    async def handle(request: HttpRequest) -> Response:
+        message = json.loads(b"".join([piece async for piece in request.chunks()]) or b"{}")
         if message.get("method") == "initialize":
             sessions.append(f"s{len(sessions)}")
-            headers = {"Mcp-Session-Id": sessions[-1]}
             result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
-            return web.json_response(
-                {"jsonrpc": "2.0", "id": message["id"], "result": result}, headers=headers
-            )
+            answer = result_of(message, result)
+            answer.headers["Mcp-Session-Id"] = sessions[-1]
+            return answer
         if request.method != "POST":
-            return web.Response(status=405)
+            return Response(405)
         if "id" not in message:
-            return web.Response(status=202)
+            return Response(202)
         if request.headers["Mcp-Session-Id"] == "s0":
-            return web.Response(status=404)
-        return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": {"said": "yes"}})
+            return Response(404)
+        return result_of(message, {"said": "yes"})
+
+    def result_of(message: dict[str, Any], result: object) -> Response:
+        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+        return Response(200, body, "application/json")
 
     with listening("127.0.0.1", 0, "-") as listener:
         async with accepting(handle, listener):
@@ -356,11 +358,11 @@ async def test_the_program_outlives_a_session_and_ends_with_stdin(tmp_path: Path
 async def test_a_host_waits_while_the_server_does_not_answer_its_initialize(tmp_path: Path) -> None:
     taken = asyncio.Event()
 
-    async def handle(request: web.BaseRequest) -> web.StreamResponse:
-        await request.read()
+    async def handle(request: HttpRequest) -> Response:
+        assert [piece async for piece in request.chunks()]
         taken.set()
         await asyncio.Event().wait()
-        return web.Response()
+        return Response()
 
     with listening("127.0.0.1", 0, "-") as listener:
         async with accepting(handle, listener):

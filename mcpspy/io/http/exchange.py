@@ -87,7 +87,9 @@ class HttpExchange:
         self._request = request
         self._started_at = self._now()
         self._head = ExchangeHead(context, request)
-        self._fields = JsonText(b'{"stream":"%b","http":%d}' % (self._head.stream.encode(), self._head.number))
+        self._fields = JsonText(
+            b'{"stream":"%b","http":%d}' % (self._head.stream.encode(), self._head.number)
+        )
         self._lines: list[bytes | bytearray] = []
         """Lines of the recording that are not written yet. They are before anything else is sent."""
         self._request_body: bytes | None = None
@@ -219,12 +221,7 @@ class HttpExchange:
     async def _forward_response(self, response: UpstreamResponse) -> Response | None:
         request, context, head = self._request, self._context, self._head
         self._response = response
-        session = response.header("mcp-session-id")
-        if session is not None and response.is_ok:
-            context.streams.bind(session, head.stream)
-        self._end_session(response)
-        if response.header("www-authenticate") is not None:
-            self._facts = context.oauth.learn(response.headers)
+        self._learn(response)
         kind = response.content_type if head.is_mcp and request.method != "HEAD" else ""
         if kind in (EVENTS, JSON) and self._interception.is_on and self._intercepted is None:
             self._intercept()
@@ -385,13 +382,17 @@ class HttpExchange:
         await self._end(MCPSPY)
         self._request.hang_up(at_once=True)
 
-    def _end_session(self, response: UpstreamResponse) -> None:
-        """Forget a session that the server has ended."""
-        request = self._request
-        session = request.headers.get(SESSION)
+    def _learn(self, response: UpstreamResponse) -> None:
+        """Remember what the head says: the session that begins or has ended, and a challenge of OAuth."""
+        request, streams = self._request, self._context.streams
+        begun, session = response.header("mcp-session-id"), request.headers.get(SESSION)
+        if begun is not None and response.is_ok:
+            streams.bind(begun, self._head.stream)
         is_deleted = request.method == "DELETE" and response.is_ok
         if session is not None and self._head.is_mcp and (is_deleted or response.status == 404):
-            self._context.streams.end(session)
+            streams.end(session)
+        if response.header("www-authenticate") is not None:
+            self._facts = self._context.oauth.learn(response.headers)
 
     async def _forward_metadata(self, response: UpstreamResponse, headers: Headers) -> bytes:
         """Forward a document about the server with the proxy's addresses in it. Return its last part."""
@@ -536,7 +537,8 @@ class HttpExchange:
             await self._context.record(lines, size)
 
     def _add_message(self, side: str, body: bytes) -> None:
-        self._lines.append(body_line(self._now(), side, self._fields, body))
+        if body:
+            self._lines.append(body_line(self._now(), side, self._fields, body))
 
     def _add_head(self, status: int | None, response_headers: JsonText, **more: Value) -> None:
         request = self._request

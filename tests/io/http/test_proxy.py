@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager, closing, contextmanager
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
@@ -26,6 +26,7 @@ from aiohttp import web
 from mcpspy.core.protocol.http_headers import Upstream
 from mcpspy.io.http.context import THREAD_WRITE_SIZE, ExchangeContext
 from mcpspy.io.http.proxy import HttpOptions
+from mcpspy.io.http.upstream import UpstreamClient
 from mcpspy.io.recording.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -470,7 +471,9 @@ async def test_a_client_that_disconnects_during_a_long_write_does_not_split_the_
         assert go_on.wait(30)
         yield b'"msg":{}}\n'
 
-    context = ExchangeContext(options.upstream, recorder, cast("aiohttp.ClientSession", None))
+    context = ExchangeContext(
+        options.upstream, recorder, UpstreamClient("http://127.0.0.1:9", ssl.create_default_context())
+    )
     writing = asyncio.create_task(context.record(lines(), THREAD_WRITE_SIZE + 1))
     await begun.wait()
     writing.cancel()
