@@ -21,7 +21,7 @@ from mcpspy.io.http.context import ExchangeContext
 from mcpspy.io.http.exchange import HttpExchange, json_error
 from mcpspy.io.http.injected_request import InjectedRequest
 from mcpspy.io.http.interception import HttpInterception
-from mcpspy.io.http.listener import listening, origin, stop_on_signals
+from mcpspy.io.http.listener import listening, origin, run_server, stop_on_signals
 from mcpspy.io.http.server import HttpRequest, Response, accepting
 from mcpspy.io.http.upstream import UpstreamClient
 from mcpspy.io.interception import InterceptionOptions
@@ -102,7 +102,7 @@ class HttpProxy(Generic[Context_co]):
 
 def run(options: HttpOptions) -> int:
     """Serve until SIGTERM or SIGINT. Return the exit code. Raises CannotStart."""
-    return asyncio.run(_serve(options))
+    return run_server(_serve(options))
 
 
 async def _serve(options: HttpOptions) -> int:
