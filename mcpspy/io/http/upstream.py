@@ -13,7 +13,7 @@ import base64
 import ssl
 from collections.abc import AsyncIterator, Callable
 from time import monotonic
-from typing import cast
+from typing import Any, cast
 from urllib.parse import unquote
 
 import httptools
@@ -366,13 +366,18 @@ class UpstreamClient:
         first = origin if proxy is None else proxy
         is_tls = first.scheme == "https"
         loop = asyncio.get_running_loop()
+        # uvloop tries one address after the other.
+        eyeballs: dict[str, Any] = {}
+        if isinstance(loop, asyncio.BaseEventLoop):
+            eyeballs["happy_eyeballs_delay"] = HAPPY_EYEBALLS
+        connection: UpstreamConnection
         try:
             _, connection = await loop.create_connection(
                 lambda: UpstreamConnection(self._keep),
                 first.raw_host or "",
                 first.port or 0,
                 ssl=self._trusted if is_tls else None,
-                happy_eyeballs_delay=HAPPY_EYEBALLS,
+                **eyeballs,
             )
         except OSError as error:
             raise UpstreamError(reason(error)) from error
