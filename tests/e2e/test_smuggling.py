@@ -172,12 +172,6 @@ INCOMPLETE: dict[str, bytes] = {
 }
 """Requests of which nothing reaches the server before the rest arrives."""
 
-DEFECTS = {
-    "CONNECT": "forwarded like any other method",
-    "foreign Host in the target": "forwarded: only the Host header is checked, and the target's host is dropped",
-}
-"""Rows of `REFUSED` that mcpspy forwards, nevertheless in the one meaning that it records."""
-
 
 class Server:
     """A server that keeps what arrives on each connection, and answers what h11 reads in it."""
@@ -301,12 +295,11 @@ def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_an_ambiguous_request_is_refused(name: str, wire: Wire) -> None:
-    arrived, statuses = wire.send(REFUSED[name], patience=QUIET if name in DEFECTS else SECONDS)
+    arrived, statuses = wire.send(REFUSED[name], patience=SECONDS)
 
-    if name not in DEFECTS:
-        assert arrived == []
-        assert statuses
-        assert all(status == 0 or 400 <= status < 600 for status in statuses)
+    assert arrived == []
+    assert statuses
+    assert all(status == 0 or 400 <= status < 600 for status in statuses)
 
 
 @pytest.mark.parametrize("name", FORWARDED)

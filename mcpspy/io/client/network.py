@@ -1,4 +1,4 @@
-"""What every HTTP client here shares: trusted certificates, the proxies of the environment, and readable errors."""
+"""Trusted certificates, the proxies of the environment, and readable errors, for every HTTP client."""
 
 from __future__ import annotations
 

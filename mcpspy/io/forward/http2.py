@@ -1,4 +1,4 @@
-"""Requests to a server over HTTP/2, through mitmproxy because `io.http.upstream` supports only HTTP/1.1.
+"""Requests to a server over HTTP/2, through mitmproxy: `io.http.upstream` has HTTP/1.1 only.
 
 Marks these requests. When one fails, mitmproxy would respond with a page, so it reports the reason here instead.
 """

@@ -9,33 +9,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
 from mcpspy.core.compression import BodyDecoder
 from mcpspy.core.framing import collect
 from mcpspy.core.protocol.http_headers import (
-    recorded_headers,
     request_headers,
     response_headers,
 )
 from mcpspy.core.protocol.message import Request, read_frame
-from mcpspy.core.protocol.oauth import FORM_LIMIT, OAuthRequest
+from mcpspy.core.protocol.oauth import FORM_LIMIT
 from mcpspy.core.recording.capped_body import CappedBody, CappedStream
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import (
     CLIENT,
     MCPSPY,
     SERVER,
-    JsonText,
     SseEncoder,
-    body_line,
-    json_object,
 )
 from mcpspy.core.redact.display import redacted_url
 from mcpspy.io.client.network import in_turns
 from mcpspy.io.http.context import SESSION, ExchangeHead
+from mcpspy.io.http.exchange_record import KEPT_REQUEST, ExchangeRecord
 from mcpspy.io.http.intercepted_exchange import (
     EVENTS,
     JSON,
@@ -47,24 +44,17 @@ from mcpspy.io.http.routes import Route
 from mcpspy.io.http.server import MAX_KNOWN, Response
 from mcpspy.io.http.upstream import UpstreamError
 from mcpspy.io.interception import is_message
-from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
     from mcpspy.core.framing import Pieces, SseEvent
     from mcpspy.core.protocol.http_headers import Headers
-    from mcpspy.core.recording.encode import Value
     from mcpspy.io.http.body_stream import BodyStream
     from mcpspy.io.http.context import ExchangeContext
     from mcpspy.io.http.interception import HttpInterception
     from mcpspy.io.http.server import HttpRequest
     from mcpspy.io.http.upstream import Body, UpstreamResponse
 
-JOIN_LIMIT = 1 << 18
-"""Maximum size, in bytes, of a streamed request that is kept until the server has responded."""
-
 ENCODING = "content-encoding"
-
-NOTHING = JsonText(b"{}")
 
 HEAD_WAIT = 0.001
 """Seconds that the head of a response waits for the beginning of its body, to be sent in one packet with it."""
@@ -85,25 +75,10 @@ class HttpExchange:
         self._context = context
         self._interception = interception
         self._request = request
-        self._started_at = self._now()
         self._head = ExchangeHead(context, request)
-        self._fields = JsonText(
-            b'{"stream":"%b","http":%d}' % (self._head.stream.encode(), self._head.number)
-        )
-        self._lines: list[bytes | bytearray] = []
-        """Lines of the recording that are not written yet. They are before anything else is sent."""
-        self._request_body: bytes | None = None
-        self._unrecorded: CappedBody | None = None
-        """The message of the request, until it is recorded."""
+        self._record = ExchangeRecord(context, self._head, request)
         self._intercepted: InterceptedExchange | None = None
         self._response: UpstreamResponse | None = None
-        self._form = b""
-        """The beginning of the body of a request that is a step of OAuth."""
-        self._facts: dict[str, Any] = {}
-        """Facts of the response, for the note of its OAuth step."""
-        self._has_head = False
-        self._status: int | None = None
-        self._is_over = False
 
     async def run(self) -> Response | None:
         """Proxy the exchange. Cancelled when the client hangs up and when the proxy stops."""
@@ -124,10 +99,10 @@ class HttpExchange:
                 if self._intercepted is None or not self._intercepted.is_draining:
                     response.close()
         except (asyncio.CancelledError, ConnectionResetError):
-            await self._end(MCPSPY if self._context.is_stopping else CLIENT)
+            await self._record.end(MCPSPY if self._context.is_stopping else CLIENT)
             raise
         except Exception:  # A bug in mcpspy: `io.http.server` reports it and hangs up.
-            await self._end(MCPSPY)
+            await self._record.end(MCPSPY)
             raise
         finally:
             if self._intercepted is not None:
@@ -146,28 +121,28 @@ class HttpExchange:
             Route(head.stream, head.target, request.headers, head.public_origin, is_session)
         )
         if not self._interception.is_on and self._is_plain(request.body, request.headers.get(ENCODING)):
-            self._request_body = await request.body.next() or b""
-            self._add_message(CLIENT, self._request_body)
-            await self._flush(len(self._request_body))
-            return self._request_body
+            self._record.request = await request.body.next() or b""
+            self._record.add_message(CLIENT, self._record.request)
+            await self._record.flush()
+            return self._record.request
         encoding = request.headers.get(ENCODING)
-        body = self._unrecorded = CappedBody(CLIENT, head.fields, encoding, context.max_body)
+        body = self._record.unrecorded = CappedBody(CLIENT, head.fields, encoding, context.max_body)
         pieces: Pieces = [await self._next_of_request(body)]
         while self._interception.is_on and not (body.is_over or request.body.is_complete):
             collect(pieces, await self._next_of_request(body))
         if body.is_over or not request.body.is_complete:
             return self._recorded_body(body, pieces)
-        first = self._request_body = bytes(pieces[0]) if len(pieces) == 1 else b"".join(pieces)
+        first = self._record.request = bytes(pieces[0]) if len(pieces) == 1 else b"".join(pieces)
         if self._interception.is_on and is_message(first):
-            self._unrecorded = None
+            self._record.unrecorded = None
             self._intercept()
             return None
-        await self._record_request()
+        await self._record.write_request()
         return first
 
     def _is_plain(self, body: BodyStream, encoding: str | None) -> bool:
         """Return whether a body has arrived, is not compressed and is short."""
-        return encoding is None and body.is_whole and body.size <= min(JOIN_LIMIT, self._context.max_body)
+        return encoding is None and body.is_whole and body.size <= min(KEPT_REQUEST, self._context.max_body)
 
     async def _next_of_request(self, body: CappedBody) -> bytes:
         """Return the next part of the request's body; empty at its end. Raises ConnectionResetError."""
@@ -184,25 +159,18 @@ class HttpExchange:
         while not self._request.body.is_complete:
             yield held
             held = await self._next_of_request(body)
-        await self._record_request()
+        await self._record.write_request()
         yield held
-
-    async def _record_request(self, *, torn: bool = False) -> None:
-        body, self._unrecorded = self._unrecorded, None
-        if body is not None:
-            if self._request_body is None and body.size <= JOIN_LIMIT:
-                self._request_body = body.data()
-            await self._context.record(body.close(self._now(), torn=torn), body.size)
 
     async def _unrecorded_body(self) -> AsyncIterator[bytes]:
         """Yield a body that is not a message. Keep its beginning if it is a step of OAuth."""
         limit = FORM_LIMIT if self._context.oauth.step(self._head.target) is not None else 0
         while (piece := await self._request.body.next()) is not None:
-            self._form += piece[: max(limit - len(self._form), 0)]
+            self._record.form += piece[: max(limit - len(self._record.form), 0)]
             yield piece
 
     def _intercept(self) -> InterceptedExchange:
-        body = self._request_body or b""
+        body = self._record.request or b""
         self._intercepted = InterceptedExchange(self._context, self._interception, self._head, body)
         return self._intercepted
 
@@ -227,10 +195,7 @@ class HttpExchange:
             self._intercept()
         if not response.body.has_data:
             await self._wait_for_body(response)
-        recorded = response.head.recorded
-        if recorded is None:
-            recorded = response.head.recorded = json_object(recorded_headers(response.headers))
-        self._add_head(response.status, recorded)
+        self._record.add_head(response.status, response.head)
         if (
             kind == JSON
             and self._intercepted is None
@@ -245,18 +210,18 @@ class HttpExchange:
             else:
                 last = await self._forward_body(response, headers, kind)
             # Recorded before the last byte is forwarded, because some clients stop reading early.
-            await self._end(None)
+            await self._record.end(None)
             request.send(last, is_last=True)
         except ConnectionError:
-            await self._end(CLIENT)
+            await self._record.end(CLIENT)
         except UpstreamError:
             # After a normal end, the client would treat this as the whole body.
-            await self._end(SERVER)
+            await self._record.end(SERVER)
             request.hang_up()
         except ClientAnswered:
             if not request.has_started:
                 return await self._respond()
-            await self._end(None)
+            await self._record.end(None)
             request.finish()
         except ClientDisconnected:
             await self._disconnect()
@@ -266,8 +231,8 @@ class HttpExchange:
         """Forward a short message that has arrived, after one write to the recording."""
         request, head = self._request, self._head
         body = await response.body.next() or b""
-        self._add_message(SERVER, body)
-        await self._end(None)
+        self._record.add_message(SERVER, body)
+        await self._record.end(None)
         if head.lists_tools:
             self._interception.learn_tools(body)
         known = response.head.forwarded
@@ -301,7 +266,7 @@ class HttpExchange:
 
     async def _write(self, data: bytes | bytearray) -> None:
         """Send a part of the response after what is recorded of it. Raises ConnectionResetError."""
-        await self._flush()
+        await self._record.flush()
         await self._request.write(bytes(data))
 
     async def _forward_body(self, response: UpstreamResponse, headers: Headers, kind: str) -> bytes:
@@ -329,7 +294,7 @@ class HttpExchange:
         self, response: UpstreamResponse, headers: Headers, kind: str, intercepted: InterceptedExchange
     ) -> bytes:
         """Forward the messages after the decisions on them, with a matching head. Return the last part."""
-        await self._flush()
+        await self._record.flush()
         if kind == JSON:
             received = self._response_body(response)
             pieces: Pieces = []
@@ -365,25 +330,25 @@ class HttpExchange:
                 await in_turns(body.feed(piece))
             torn = False
         finally:
-            await self._context.record(body.close(self._now(), torn=torn), 0)
+            await self._context.record(body.close(self._record.now(), torn=torn), 0)
         return bytes(held)
 
     async def _respond(self) -> Response:
         """Respond in place of the server. The messages are already recorded."""
         assert self._intercepted is not None
         status, body = self._intercepted.answer()
-        if not self._has_head:
-            self._add_head(status, NOTHING, by=MCPSPY)
-        await self._end(None)
+        if not self._record.has_head:
+            self._record.add_head(status, by=MCPSPY)
+        await self._record.end(None)
         return Response(status, body, JSON if body else None)
 
     async def _disconnect(self) -> None:
         """Close the connection without a response."""
-        await self._end(MCPSPY)
+        await self._record.end(MCPSPY)
         self._request.hang_up(at_once=True)
 
     def _learn(self, response: UpstreamResponse) -> None:
-        """Remember what the head says: the session that begins or has ended, and a challenge of OAuth."""
+        """Remember the session that begins or has ended, and a challenge of OAuth."""
         request, streams = self._request, self._context.streams
         begun, session = response.header("mcp-session-id"), request.headers.get(SESSION)
         if begun is not None and response.is_ok:
@@ -392,7 +357,7 @@ class HttpExchange:
         if session is not None and self._head.is_mcp and (is_deleted or response.status == 404):
             streams.end(session)
         if response.header("www-authenticate") is not None:
-            self._facts = self._context.oauth.learn(response.headers)
+            self._record.facts = self._context.oauth.learn(response.headers)
 
     async def _forward_metadata(self, response: UpstreamResponse, headers: Headers) -> bytes:
         """Forward a document about the server with the proxy's addresses in it. Return its last part."""
@@ -403,7 +368,9 @@ class HttpExchange:
             self._start(response, headers)
             await self._write(body)
             return await self._forward_rest(response)
-        body, self._facts = self._context.oauth.rewritten(self._head.target, body, self._head.public_origin)
+        body, self._record.facts = self._context.oauth.rewritten(
+            self._head.target, body, self._head.public_origin
+        )
         self._start(response, [*without(headers, "content-length"), ("Content-Length", str(len(body)))])
         return body
 
@@ -421,9 +388,7 @@ class HttpExchange:
             torn = False
         finally:
             listed = body.data() if self._head.lists_tools and not torn else b""
-            size = body.size
-            self._lines += body.close(self._now(), torn=torn)
-            await self._flush(size)
+            await self._record.write(body.close(self._record.now(), torn=torn), body.size)
         if listed:
             self._interception.learn_tools(listed)
         return held
@@ -488,7 +453,7 @@ class HttpExchange:
                 await self._write(held)
                 held = b""
         finally:
-            rest = stream.close(self._now()) if stream.is_over else encoder.close(self._now())
+            rest = stream.close(self._record.now()) if stream.is_over else encoder.close(self._record.now())
             await self._context.record(rest, 0)
         return may_name_endpoint
 
@@ -498,7 +463,7 @@ class HttpExchange:
         for number, data in enumerate(steps):
             if number:
                 await asyncio.sleep(0)
-            events, lines = encoder.feed(self._now(), data)
+            events, lines = encoder.feed(self._record.now(), data)
             if lines:
                 await self._context.record(lines, sum(map(len, lines)))
             for event in events:
@@ -515,72 +480,18 @@ class HttpExchange:
 
     async def _respond_unreachable(self, error: UpstreamError) -> Response:
         """Respond with a JSON-RPC error because the server cannot be reached."""
-        while self._unrecorded is not None:  # What the client wanted to say is recorded nevertheless.
-            await self._next_of_request(self._unrecorded)
+        while self._record.unrecorded is not None:  # What the client wanted to say is recorded nevertheless.
+            await self._next_of_request(self._record.unrecorded)
             if self._request.body.is_complete:
-                await self._record_request()
+                await self._record.write_request()
         upstream = self._context.upstream
         line = f"mcpspy: cannot reach {redacted_url(upstream.origin + upstream.path)}: {error}"
-        self._add_head(502, NOTHING, error=line)
-        await self._end(None)
-        messages = read_frame(Frame(0.0, CLIENT, self._request_body)) if self._request_body else []
+        self._record.add_head(502, error=line)
+        await self._record.end(None)
+        message = self._record.request
+        messages = read_frame(Frame(0.0, CLIENT, message)) if message else []
         request_id = messages[0].id if len(messages) == 1 and isinstance(messages[0], Request) else None
         return json_error(502, request_id, line)
-
-    def _now(self) -> float:
-        return self._context.recorder.now()
-
-    async def _flush(self, size: int = 0) -> None:
-        """Write the lines to the recording. `size` is that of a message among them, in bytes."""
-        if self._lines:
-            lines, self._lines = self._lines, []
-            await self._context.record(lines, size)
-
-    def _add_message(self, side: str, body: bytes) -> None:
-        if body:
-            self._lines.append(body_line(self._now(), side, self._fields, body))
-
-    def _add_head(self, status: int | None, response_headers: JsonText, **more: Value) -> None:
-        request = self._request
-        recorded = request.head.recorded
-        if recorded is None:
-            recorded = request.head.recorded = json_object(recorded_headers(request.headers.items()))
-        fields: dict[str, Value] = {
-            **self._head.fields,
-            "method": request.method,
-            "path": self._head.target
-            if self._head.is_mcp
-            else self._context.oauth.recorded(self._head.target),
-            "status": status,
-            "asked_at": round(self._started_at, 6),
-            "request": recorded,
-            "response": response_headers,
-            **more,
-        }
-        self._lines.append(self._context.note_line("http", fields))
-        self._has_head = True
-        self._status = status
-
-    async def _end(self, hung_up: str | None) -> None:
-        if self._is_over:
-            return
-        await self._record_request(torn=True)
-        if not self._has_head:
-            self._add_head(None, NOTHING)
-        self._add_oauth_step()
-        self._lines.append(self._context.note_line("http-end", {**self._head.fields, "hung_up": hung_up}))
-        self._is_over = True
-        await self._flush()
-
-    def _add_oauth_step(self) -> None:
-        head, oauth = self._head, self._context.oauth
-        request = OAuthRequest(head.target, self._request.headers, self._form, is_mcp=head.is_mcp)
-        fields = None if self._status is None else oauth.step_fields(request, self._status, self._facts)
-        if fields is not None:
-            self._lines.append(self._context.note_line("oauth", {**head.fields, **fields}))
-        if oauth.hint is not None:
-            say(oauth.hint)
-            oauth.hint = None
 
 
 def without(headers: Headers, *names: str) -> Headers:

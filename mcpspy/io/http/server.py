@@ -52,7 +52,7 @@ class RequestHead:
     ) -> None:
         self.method = method
         self.target = target
-        """The target as it was sent, except that an absolute one has lost its scheme and host (RFC 9112, 3.2.2)."""
+        """The target as it was sent; of an absolute one, the host has become the Host (RFC 9112, 3.2.2)."""
         self.headers = headers
         self.version = version
         self.keeps_alive = keeps_alive
@@ -318,7 +318,8 @@ class DownstreamConnection(asyncio.Protocol):
             self._refuse(400, "there is more than one Host")
             return
         if not target.startswith(("/", "*")):
-            target = "/" + target.partition("://")[2].partition("/")[2]
+            headers["Host"], _, path = target.partition("://")[2].partition("/")
+            target = "/" + path
         head = RequestHead(
             method,
             target,

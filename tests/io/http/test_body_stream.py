@@ -1,4 +1,4 @@
-"""A body is read while it arrives, and its sender is paused while nobody reads."""
+"""A body is read while it arrives, and its sender is paused while it is not read."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_a_reader_is_woken_by_data_by_the_end_and_by_an_interruption() -> 
     assert body.is_complete
 
 
-async def test_what_has_arrived_is_read_before_the_error() -> None:
+async def test_the_data_before_an_error_is_read() -> None:
     body, _ = stream()
     body.feed(b"x")
     body.end(ConnectionResetError("gone"))
@@ -77,9 +77,9 @@ async def test_what_has_arrived_is_read_before_the_error() -> None:
 async def test_a_sender_is_paused_above_the_limit_until_the_body_is_read() -> None:
     body, transport = stream()
     body.feed(b"x" * BUFFERED)
-    assert not transport.is_paused
+    states = [transport.is_paused]
     body.feed(b"x")
     body.feed(b"x")
-    assert transport.is_paused
+    states.append(transport.is_paused)
     assert len(await body.next() or b"") == BUFFERED + 2
-    assert not transport.is_paused
+    assert [*states, transport.is_paused] == [False, True, False]

@@ -1,0 +1,124 @@
+"""The entries of one HTTP exchange in the recording.
+
+Lines are collected and written in one write, before anything that they describe is sent. A short exchange takes two
+writes: the request, and the response with its notes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mcpspy.core.protocol.http_headers import recorded_headers
+from mcpspy.core.protocol.oauth import OAuthRequest
+from mcpspy.core.recording.encode import JsonText, body_line, json_object
+from mcpspy.io.recording.recorder import say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mcpspy.core.recording.capped_body import CappedBody
+    from mcpspy.core.recording.encode import Value
+    from mcpspy.io.http.context import ExchangeContext, ExchangeHead
+    from mcpspy.io.http.server import HttpRequest
+    from mcpspy.io.http.upstream import ResponseHead
+
+KEPT_REQUEST = 1 << 18
+"""Maximum size, in bytes, of a streamed request that is kept until the server has responded."""
+
+_NOTHING = JsonText(b"{}")
+
+
+class ExchangeRecord:
+    """The entries of one exchange."""
+
+    def __init__(self, context: ExchangeContext, head: ExchangeHead, request: HttpRequest) -> None:
+        self._context = context
+        self._head = head
+        self._request = request
+        self._started_at = self.now()
+        self._fields = JsonText(b'{"stream":"%b","http":%d}' % (head.stream.encode(), head.number))
+        self._lines: list[bytes | bytearray] = []
+        """Lines that are not written yet."""
+        self.request: bytes | None = None
+        """The message of the request, if it is short and complete."""
+        self.unrecorded: CappedBody | None = None
+        """The message of the request while it arrives."""
+        self.form = b""
+        """The beginning of the body of a request that is a step of OAuth."""
+        self.facts: dict[str, Any] = {}
+        """Facts of the response, for the note of its OAuth step."""
+        self.has_head = False
+        self._status: int | None = None
+        self._is_over = False
+
+    def now(self) -> float:
+        """Return the time of the recording, in seconds."""
+        return self._context.recorder.now()
+
+    def add_message(self, side: str, body: bytes) -> None:
+        """Add a message that is a whole body. Ignores an empty one."""
+        if body:
+            self._lines.append(body_line(self.now(), side, self._fields, body))
+
+    def add_head(self, status: int | None, response: ResponseHead | None = None, **more: Value) -> None:
+        """Add the note with both heads."""
+        request = self._request.head
+        if request.recorded is None:
+            request.recorded = json_object(recorded_headers(request.headers.items()))
+        if response is not None and response.recorded is None:
+            response.recorded = json_object(recorded_headers(response.headers))
+        head, oauth = self._head, self._context.oauth
+        fields: dict[str, Value] = {
+            **head.fields,
+            "method": request.method,
+            "path": head.target if head.is_mcp else oauth.recorded(head.target),
+            "status": status,
+            "asked_at": round(self._started_at, 6),
+            "request": request.recorded,
+            "response": _NOTHING if response is None else response.recorded,
+            **more,
+        }
+        self._lines.append(self._context.note_line("http", fields))
+        self.has_head = True
+        self._status = status
+
+    async def flush(self) -> None:
+        """Write the lines."""
+        if self._lines:
+            lines, self._lines = self._lines, []
+            await self._context.record(lines, sum(map(len, lines)))
+
+    async def write(self, lines: Iterable[bytes | bytearray], size: int) -> None:
+        """Write the lines, and those of a body of `size` bytes after them."""
+        await self.flush()
+        await self._context.record(lines, size)
+
+    async def write_request(self, *, torn: bool = False) -> None:
+        """Write the message of a request that has arrived. `torn`: its end is missing."""
+        body, self.unrecorded = self.unrecorded, None
+        if body is not None:
+            if self.request is None and body.size <= KEPT_REQUEST:
+                self.request = body.data()
+            await self.write(body.close(self.now(), torn=torn), body.size)
+
+    async def end(self, hung_up: str | None) -> None:
+        """Write the end of the exchange, once, and what is missing before it."""
+        if self._is_over:
+            return
+        await self.write_request(torn=True)
+        if not self.has_head:
+            self.add_head(None)
+        self._add_oauth_step()
+        self._lines.append(self._context.note_line("http-end", {**self._head.fields, "hung_up": hung_up}))
+        self._is_over = True
+        await self.flush()
+
+    def _add_oauth_step(self) -> None:
+        head, oauth = self._head, self._context.oauth
+        request = OAuthRequest(head.target, self._request.headers, self.form, is_mcp=head.is_mcp)
+        fields = None if self._status is None else oauth.step_fields(request, self._status, self.facts)
+        if fields is not None:
+            self._lines.append(self._context.note_line("oauth", {**head.fields, **fields}))
+        if oauth.hint is not None:
+            say(oauth.hint)
+            oauth.hint = None
