@@ -1,14 +1,7 @@
-"""The mitmproxy addon: ignores, forwards, or hands over each connection and request to an endpoint.
-
-In doubt, a request is ignored: a token, a client registration or JSON-RPC of another protocol must not be
-recorded. Sources: MCP basic/transports, all revisions (a POST accepts JSON, a GET accepts an event stream;
-`Mcp-Session-Id`, `MCP-Protocol-Version`; `Mcp-Method` of 2026-07-28).
-"""
+"""The mitmproxy addon: ignores, forwards, or hands over each connection and request to an endpoint."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from enum import Enum
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -16,11 +9,7 @@ from mitmproxy import http, tls
 from mitmproxy.connection import Client, Server
 from mitmproxy.proxy import layer
 
-from mcpspy.core.protocol.message import Notification, Request, read_frame
-from mcpspy.core.protocol.oauth import is_well_known
-from mcpspy.core.protocol.spec import METHODS
-from mcpspy.core.recording.decode import Frame
-from mcpspy.core.recording.encode import CLIENT
+from mcpspy.core.protocol.endpoint_detection import DetectionVerdict, by_body, by_head
 from mcpspy.io.forward.endpoints import HOME, EndpointRegistry, McpEndpoint
 from mcpspy.io.forward.hosts import HostSet, authorize, fingerprint, proxy_for, upstream_layer
 from mcpspy.io.forward.http2 import HEADER
@@ -29,8 +18,6 @@ from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
     from mitmproxy.proxy.context import Context
-
-SESSION, METHOD, REVISION = "Mcp-Session-Id", "Mcp-Method", "MCP-Protocol-Version"
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -42,40 +29,6 @@ UNTRUSTED, DISCONNECTED = "does not trust", "disconnected"
 """Parts of mitmproxy's error messages for a failed handshake with a client."""
 
 UNDECIDED, FOR_ENDPOINT = "mcpspy: its body decides", "mcpspy: for an endpoint"
-
-
-class DetectionVerdict(Enum):
-    """The classification of a request by its head."""
-
-    OTHER = "other"
-    MCP = "mcp"
-    BODY = "body"
-    """The body decides."""
-    ANSWER = "answer"
-    """The first event of the response decides, because it may be HTTP+SSE (2024-11-05)."""
-
-
-def by_head(method: str, target: str, headers: Mapping[str, str]) -> DetectionVerdict:
-    """Classify a request by method, path and headers (names in any case)."""
-    if is_well_known(target):  # Clients request metadata with MCP headers too.
-        return DetectionVerdict.OTHER
-    if SESSION in headers:
-        return DetectionVerdict.MCP
-    if method == "POST" and _media_type(headers.get("Content-Type")) == "application/json":
-        # MCP-Protocol-Version alone does not identify MCP here: client registrations have it too.
-        return DetectionVerdict.MCP if METHOD in headers else DetectionVerdict.BODY
-    if method == "GET" and _media_type(headers.get("Accept")) == "text/event-stream":
-        return DetectionVerdict.MCP if REVISION in headers else DetectionVerdict.ANSWER
-    return DetectionVerdict.OTHER
-
-
-def by_body(body: bytes) -> bool:
-    """Return whether a message in the body is a request or notification of MCP."""
-    # Search before parsing: most bodies are not JSON-RPC at all.
-    return b'"jsonrpc"' in body and any(
-        isinstance(message, Request | Notification) and message.method in METHODS
-        for message in read_frame(Frame(0.0, CLIENT, body))
-    )
 
 
 class InterceptionAddon:
@@ -209,10 +162,6 @@ class InterceptionAddon:
         request.scheme, request.host, request.port = "http", HOME, self._endpoints.port
         # Setting the host also sets the header.
         request.host_header = host
-
-
-def _media_type(value: str | None) -> str:
-    return "" if value is None else value.partition(",")[0].partition(";")[0].strip().lower()
 
 
 def _requested_server(context: Context, sni: str | None) -> tuple[str, int]:

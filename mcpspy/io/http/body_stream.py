@@ -72,6 +72,13 @@ class BodyStream:
             finally:
                 self._waiting = None
 
+    async def preview(self, limit: int) -> bytes:
+        """Return the body, or what has arrived of it above the limit, and leave it to be read."""
+        while not self.is_over and self.size <= limit:
+            self._waiting = Wakeup()
+            await self._waiting
+        return b"".join(self._pieces)
+
     async def next(self) -> bytes | None:
         """Return what has arrived: empty after `interrupt`, None at the end. Raises the error that ended the body."""
         await self.wait()

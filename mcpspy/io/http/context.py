@@ -21,6 +21,8 @@ from mcpspy.core.protocol.mcp_headers import LIST
 from mcpspy.core.protocol.oauth import OAuthTracker
 from mcpspy.core.recording import encode
 from mcpspy.core.recording.capped_body import MAX_BODY
+from mcpspy.core.redact.display import redacted_url
+from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
     from mcpspy.core.protocol.http_headers import Headers, Upstream
@@ -37,6 +39,9 @@ JOIN_LIMIT = 1 << 14
 THREAD_WRITE_SIZE = 1 << 20
 """Size in bytes above which a thread writes to the file. Below it, the switch takes longer than the write."""
 
+MAX_PATHS = 16
+"""Number of paths of one endpoint: its own, and those to which it redirects."""
+
 MAX_ENDED = 4096
 """Number of ended sessions that are remembered, because an exchange of one may still be in progress."""
 
@@ -48,13 +53,18 @@ class SessionScopes:
     """The streams of one server."""
 
     def __init__(self, endpoint: str) -> None:
-        self._endpoint = endpoint
+        self._endpoints = {endpoint}
         self._sessions = _Names()
         self._addresses = _Names()
 
     def is_endpoint(self, target: str) -> bool:
         """Return whether messages are sent to this path."""
-        return target.partition("?")[0] == self._endpoint or target in self._addresses
+        return target.partition("?")[0] in self._endpoints or target in self._addresses
+
+    def add_endpoint(self, path: str) -> None:
+        """Treat another path as the same endpoint."""
+        if len(self._endpoints) < MAX_PATHS:
+            self._endpoints.add(path)
 
     def of(self, session: str | None, target: str, number: int) -> str:
         """Return the stream of an exchange."""
@@ -122,6 +132,7 @@ class ExchangeContext:
         self.is_stopping = False
         self.max_body = MAX_BODY
         """Bytes of a decoded body, or of an event, above which it is not recorded."""
+        self._unrecorded: set[str] = set()
         self._numbers = itertools.count(1)
         self._writing = asyncio.Lock()
 
@@ -152,6 +163,14 @@ class ExchangeContext:
 
     async def note(self, kind: str, fields: Mapping[str, Value]) -> None:
         await self.record([self.note_line(kind, fields)], 0)
+
+    def report_unrecorded(self, target: str) -> None:
+        """Print once that a stream of events may be one of MCP, but is not recorded."""
+        path = target.partition("?")[0]
+        if path not in self._unrecorded and len(self._unrecorded) < MAX_PATHS:
+            self._unrecorded.add(path)
+            url = redacted_url(self.upstream.origin + path)
+            say(f"{url} is a stream of events and is not recorded; if it is MCP: --upstream {url}")
 
     def public_origin(self, request: HttpRequest) -> str:
         """Return the origin under which the client of this request knows the server."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 import orjson
 
@@ -18,6 +19,7 @@ from mcpspy.core.framing import collect
 from mcpspy.core.protocol.http_headers import (
     request_headers,
     response_headers,
+    rewritten_url,
 )
 from mcpspy.core.protocol.message import Request, read_frame
 from mcpspy.core.protocol.oauth import FORM_LIMIT
@@ -195,6 +197,8 @@ class HttpExchange:
             self._intercept()
         if not response.body.has_data:
             await self._wait_for_body(response)
+        if response.content_type == EVENTS and not head.is_mcp:
+            context.report_unrecorded(head.target)
         self._record.add_head(response.status, response.head)
         if (
             kind == JSON
@@ -348,7 +352,7 @@ class HttpExchange:
         self._request.hang_up(at_once=True)
 
     def _learn(self, response: UpstreamResponse) -> None:
-        """Remember the session that begins or has ended, and a challenge of OAuth."""
+        """Remember the session that begins or has ended, another path of the endpoint, and a challenge of OAuth."""
         request, streams = self._request, self._context.streams
         begun, session = response.header("mcp-session-id"), request.headers.get(SESSION)
         if begun is not None and response.is_ok:
@@ -356,6 +360,10 @@ class HttpExchange:
         is_deleted = request.method == "DELETE" and response.is_ok
         if session is not None and self._head.is_mcp and (is_deleted or response.status == 404):
             streams.end(session)
+        location = response.header("location")
+        if location is not None and self._head.is_mcp and response.status in (307, 308):
+            target = urljoin(self._head.target, rewritten_url(location, self._context.upstream.origin, ""))
+            streams.add_endpoint(target.partition("?")[0])
         if response.header("www-authenticate") is not None:
             self._record.facts = self._context.oauth.learn(response.headers)
 

@@ -1,22 +1,26 @@
 """`mcpspy http`: a listener in front of an MCP server that uses HTTP.
 
-Contains the listener and the upstream client. There are no timeouts: streams stay open for hours, and the client
-decides when to give up on a slow server.
+An upstream without a path takes the first endpoint that is found as its own; so does an endpoint the path to which it
+redirects. Every other endpoint gets its own recording. There are no timeouts: streams stay open for hours, and the
+client decides when to give up on a slow server.
 """
 
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from yarl import URL
 
+from mcpspy.core.protocol.endpoint_detection import DetectionVerdict, by_body, by_head
 from mcpspy.core.protocol.http_headers import LOOPBACK, Upstream, recorded_headers, rejection_reason
 from mcpspy.core.recording.capped_body import MAX_BODY
 from mcpspy.core.redact.display import REDACTED, redacted_url
 from mcpspy.io.client.network import environment_proxy, trust
+from mcpspy.io.http.body_stream import BUFFERED
 from mcpspy.io.http.context import ExchangeContext
 from mcpspy.io.http.exchange import HttpExchange, json_error
 from mcpspy.io.http.injected_request import InjectedRequest
@@ -34,6 +38,10 @@ if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Value
 
 Context_co = TypeVar("Context_co", bound=ExchangeContext, covariant=True)
+
+
+MAX_ENDPOINTS = 64
+"""Number of endpoints with their own recordings. Requests to others are forwarded unrecorded."""
 
 
 class HttpOptions(RecordingTarget):
@@ -66,15 +74,16 @@ class HttpProxy(Generic[Context_co]):
         )
         self._allowed = [*options.allowed_hosts, *(() if options.host in LOOPBACK else (options.host,))]
 
-    async def handle(self, request: HttpRequest) -> Response | None:
-        """Proxy one request, unless a foreign web page sent it."""
-        if not request.head.is_accepted:
-            host, origin = request.headers.get("Host"), request.headers.get("Origin")
-            why = rejection_reason(host, origin, self._allowed)
-            if why is not None:
-                return await self._reject(request, why)
-            request.head.is_accepted = True
-        return await self.forward(request)
+    async def refusal(self, request: HttpRequest) -> Response | None:
+        """Return the response to a request that a foreign web page sent; None for any other request."""
+        if request.head.is_accepted:
+            return None
+        host, origin = request.headers.get("Host"), request.headers.get("Origin")
+        why = rejection_reason(host, origin, self._allowed)
+        if why is not None:
+            return await self._reject(request, why)
+        request.head.is_accepted = True
+        return None
 
     def forward(self, request: HttpRequest) -> Awaitable[Response | None]:
         return HttpExchange(self.context, self.interception, request).run()
@@ -98,6 +107,86 @@ class HttpProxy(Generic[Context_co]):
         }
         await self.context.note("http", fields)
         return json_error(403, None, line)
+
+
+class HttpEndpoints:
+    """The endpoints, and the requests to each. Ends all recordings but the first one's after its context."""
+
+    def __init__(
+        self,
+        main: HttpProxy[ExchangeContext],
+        options: HttpOptions,
+        start: Callable[[HttpOptions], AbstractAsyncContextManager[HttpProxy[ExchangeContext]]],
+    ) -> None:
+        """Create the endpoints. `main` is that of `--upstream`; `start` starts the proxy of another one."""
+        self._main = main
+        self._options = options
+        self._start = start
+        self._running = AsyncExitStack()
+        self._creating = asyncio.Lock()
+        self._others: list[HttpProxy[ExchangeContext]] = []
+
+    async def __aenter__(self) -> HttpEndpoints:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._running.aclose()
+
+    async def handle(self, request: HttpRequest) -> Response | None:
+        """Proxy one request, unless a foreign web page sent it."""
+        main = self._main
+        if (refusal := await main.refusal(request)) is not None:
+            return refusal
+        if main.context.streams.is_endpoint(request.target):
+            return await main.forward(request)
+        for other in self._others:
+            if other.context.streams.is_endpoint(request.target):
+                return await other.forward(request)
+        if await _is_mcp(request):
+            async with self._creating:
+                main = await self._found(request.target)
+        return await main.forward(request)
+
+    def stop(self) -> None:
+        """Release held messages, because the listener is about to close."""
+        for proxy in (self._main, *self._others):
+            proxy.stop()
+
+    async def _found(self, target: str) -> HttpProxy[ExchangeContext]:
+        """Return the proxy of a new endpoint."""
+        path, mark, query = target.partition("?")
+        upstream, main = self._options.upstream, self._main
+        if upstream.path == "/" and not main.interception.routes.has_posts:
+            main.context.streams.add_endpoint(path)
+            return main
+        for (
+            other
+        ) in self._others:  # It was found by another request while the first message of this one arrived.
+            if other.context.streams.is_endpoint(target):
+                return other
+        shown = redacted_url(upstream.origin + path)
+        if len(self._others) == MAX_ENDPOINTS:
+            say(f"{shown} looks like an MCP endpoint and is not recorded: there are {MAX_ENDPOINTS} others")
+            return main
+        options = copy.copy(self._options)
+        options.upstream = upstream._replace(path=path, query=mark + query)
+        options.name = f"{options.name or upstream.host}-{len(self._others) + 2}"
+        proxy = await self._running.enter_async_context(self._start(options))
+        self._others.append(proxy)
+        where = proxy.context.recorder.path
+        say(
+            f"{shown} is another MCP endpoint: {'not recorded' if where is None else f'recording to {where}'}"
+        )
+        return proxy
+
+
+async def _is_mcp(request: HttpRequest) -> bool:
+    """Return whether a request to an unknown path is one of MCP. Reads nothing of its body."""
+    verdict = by_head(request.method, request.target, request.headers)
+    if verdict is not DetectionVerdict.BODY:
+        return verdict is DetectionVerdict.MCP
+    request.accept_body()
+    return by_body(await request.body.preview(BUFFERED))
 
 
 def run(options: HttpOptions) -> int:
@@ -127,16 +216,23 @@ def banner(url: str, options: HttpOptions) -> str:
 async def proxying(options: HttpOptions) -> AsyncIterator[str]:
     """Serve while the context is open. Yield the URL for clients. Raises CannotStart."""
     with listening(options.host, options.port, "use another --listen PORT, or :0 for a free one") as listener:
-        url = origin(options.host, listener) + options.upstream.path + options.upstream.query
-        upstream = options.upstream
-        running = running_proxy(
-            options, lambda client: ExchangeContext(upstream, recording(options, url), client)
-        )
-        async with running as proxy, accepting(proxy.handle, listener):
+        here = origin(options.host, listener)
+        trusted = trust(options.cacert, insecure=options.insecure)
+
+        def start(chosen: HttpOptions) -> AbstractAsyncContextManager[HttpProxy[ExchangeContext]]:
+            upstream = chosen.upstream
+            recorder = recording(chosen, here + upstream.path + upstream.query)
+            return running_proxy(chosen, lambda client: ExchangeContext(upstream, recorder, client), trusted)
+
+        async with (
+            start(options) as main,
+            HttpEndpoints(main, options, start) as endpoints,
+            accepting(endpoints.handle, listener),
+        ):
             try:
-                yield url
+                yield here + options.upstream.path + options.upstream.query
             finally:
-                proxy.stop()
+                endpoints.stop()
 
 
 @asynccontextmanager

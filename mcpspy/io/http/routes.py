@@ -79,6 +79,11 @@ class RouteTable:
         self._streams: list[StreamRoute] = []
         self._uninspected: set[UninspectedStream] = set()
 
+    @property
+    def has_posts(self) -> bool:
+        """Return whether a client has sent a message."""
+        return self._last is not None
+
     def add_post(self, route: Route) -> None:
         self._last = route
         if route.is_session:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from multidict import CIMultiDict
 
-from mcpspy.io.forward.addon import DetectionVerdict, by_body, by_head
+from mcpspy.core.protocol.endpoint_detection import DetectionVerdict, by_body, by_head
 
 BOTH = "application/json, text/event-stream"
 
