@@ -103,6 +103,11 @@ class OAuthTracker:
         """The next step towards a server that refuses the token, until it was printed."""
         self._has_hinted = False
 
+    @property
+    def is_between_flows(self) -> bool:
+        """Return whether only a refused message would be a step: true for nearly all messages."""
+        return not self._chain or self._chain[-1][0] == RETRY
+
     def step(self, target: str) -> str | None:
         """Return the step at a path; None for any other path."""
         path = target.partition("?")[0]
@@ -202,8 +207,7 @@ class OAuthTracker:
             if step is None:
                 return None
             return self._record(step, status, {"names": request.names, **facts})
-        is_between_steps = not self._chain or self._chain[-1][0] == RETRY
-        if is_between_steps and status != 401:  # Nearly every message: nothing else is looked at.
+        if self.is_between_flows and status != 401:
             return None
         has_token = "authorization" in {name.lower() for name in request.headers}
         is_issued = any(name == TOKEN and code < 400 for name, code in self._chain)

@@ -6,7 +6,7 @@ The loop never waits for a viewer. A viewer that does not read is disconnected.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from mcpspy.errors import CannotStart
 from mcpspy.io.control.server import Connection, ControlServer
@@ -67,10 +67,9 @@ class _SocketConnection(asyncio.Protocol):
         self._protocol: Connection | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # Those of uvloop are of another class.
         self._connections.add(self)
-        self._protocol = self._server.accept(self._write, transport.close)
+        self._protocol = self._server.accept(self._write, self._transport.close)
 
     def data_received(self, data: bytes) -> None:
         assert self._protocol is not None

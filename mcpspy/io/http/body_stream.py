@@ -86,7 +86,8 @@ class BodyStream:
             pieces, self._pieces, self.size = self._pieces, [], 0
             if self.is_paused:
                 self.is_paused = False
-                self._transport.resume_reading()
+                if not self._transport.is_closing():
+                    self._transport.resume_reading()
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
         if not self.is_over:
             return b""

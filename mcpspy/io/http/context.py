@@ -145,8 +145,12 @@ class ExchangeContext:
             # A thread cannot be cancelled, so the lock is held even if the client hangs up in the meantime.
             await asyncio.shield(self._record_in_thread(lines))
             return
-        async with self._writing:
-            self.recorder.write(b"".join(lines) if size <= JOIN_LIMIT else lines)
+        joined = b"".join(lines) if size <= JOIN_LIMIT else lines
+        if self._writing.locked():
+            async with self._writing:
+                self.recorder.write(joined)
+        else:
+            self.recorder.write(joined)
 
     async def _record_in_thread(self, lines: Iterable[bytes | bytearray]) -> None:
         async with self._writing:

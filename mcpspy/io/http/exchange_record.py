@@ -105,10 +105,12 @@ class ExchangeRecord:
         """Write the end of the exchange, once, and what is missing before it."""
         if self._is_over:
             return
-        await self.write_request(torn=True)
+        if self.unrecorded is not None:
+            await self.write_request(torn=True)
         if not self.has_head:
             self.add_head(None)
-        self._add_oauth_step()
+        if not (self._head.is_mcp and self._context.oauth.is_between_flows and self._status != 401):
+            self._add_oauth_step()
         self._lines.append(self._context.note_line("http-end", {**self._head.fields, "hung_up": hung_up}))
         self._is_over = True
         await self.flush()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import socket
+import stat
 import sys
 from collections.abc import Callable, Coroutine
 from importlib import import_module
@@ -29,8 +31,14 @@ def run_server(work: Coroutine[Any, Any, T]) -> T:
         return runner.run(work)
 
 
+UNIX = "unix:"
+"""The beginning of the address of a Unix socket, before its path."""
+
+
 def listening(host: str, port: int, other: str) -> socket.socket:
     """Return a listening socket. Raise CannotStart with the hint `other`."""
+    if host.startswith(UNIX):
+        return _listening_at(host.removeprefix(UNIX))
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=1024)
@@ -39,8 +47,40 @@ def listening(host: str, port: int, other: str) -> socket.socket:
         raise CannotStart(f"cannot listen on {host}:{port}: {reason}", other) from None
 
 
+def _listening_at(path: str) -> socket.socket:
+    """Return a Unix socket that only this user can connect to, in place of one that no process listens on."""
+    if sys.platform == "win32":
+        raise CannotStart(
+            f"cannot listen on {UNIX}{path}: Python has no Unix sockets on Windows", "use HOST:PORT"
+        )
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    mask = os.umask(0o177)
+    try:
+        if _is_stale(path):
+            os.unlink(path)
+        listener.bind(path)
+        listener.listen(1024)
+    except OSError as error:
+        listener.close()
+        why = os.strerror(error.errno) if error.errno else str(error)
+        raise CannotStart(f"cannot listen on {UNIX}{path}: {why}", "use another path") from None
+    finally:
+        os.umask(mask)
+    return listener
+
+
+def _is_stale(path: str) -> bool:
+    """Return whether a path is a Unix socket that no process listens on."""
+    if not os.path.exists(path) or not stat.S_ISSOCK(os.stat(path).st_mode):
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        return probe.connect_ex(path) == errno.ECONNREFUSED
+
+
 def origin(host: str, listener: socket.socket) -> str:
     """Return the origin under which clients reach a listener."""
+    if host.startswith(UNIX):
+        return "http://localhost"
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{listener.getsockname()[1]}"
 

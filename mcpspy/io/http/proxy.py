@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -25,7 +26,7 @@ from mcpspy.io.http.context import ExchangeContext
 from mcpspy.io.http.exchange import HttpExchange, json_error
 from mcpspy.io.http.injected_request import InjectedRequest
 from mcpspy.io.http.interception import HttpInterception
-from mcpspy.io.http.listener import listening, origin, run_server, stop_on_signals
+from mcpspy.io.http.listener import UNIX, listening, origin, run_server, stop_on_signals
 from mcpspy.io.http.server import HttpRequest, Response, accepting
 from mcpspy.io.http.upstream import UpstreamClient
 from mcpspy.io.interception import InterceptionOptions
@@ -56,6 +57,8 @@ class HttpOptions(RecordingTarget):
         self.allowed_hosts: list[str] = []
         self.cacert: str | None = None
         self.insecure = False
+        self.unix_socket: str | None = None
+        """The path of the Unix socket through which the server is reached."""
         self.keep_resource = False
         """True if the metadata's `resource` stays the server's own URL."""
         self.max_body = MAX_BODY
@@ -209,7 +212,8 @@ def banner(url: str, options: HttpOptions) -> str:
     shown = redacted_url(url, rules)
     upstream = redacted_url(options.upstream.origin + options.upstream.path, rules)
     hint = "" if shown == url else f"; clients need the value from --upstream in place of {REDACTED}"
-    return f"{shown} -> {upstream}{hint}"
+    socket = f" on {options.host}" if options.host.startswith(UNIX) else ""
+    return f"{shown}{socket} -> {upstream}{hint}"
 
 
 @asynccontextmanager
@@ -233,6 +237,8 @@ async def proxying(options: HttpOptions) -> AsyncIterator[str]:
                 yield here + options.upstream.path + options.upstream.query
             finally:
                 endpoints.stop()
+                if options.host.startswith(UNIX):
+                    os.unlink(options.host.removeprefix(UNIX))
 
 
 @asynccontextmanager
@@ -248,7 +254,8 @@ async def running_proxy(
     if trusted is None:
         trusted = trust(options.cacert, insecure=options.insecure)
     origin = options.upstream.origin
-    client = UpstreamClient(origin, trusted, environment_proxy(URL(origin)))
+    proxy_of_environment = environment_proxy(URL(origin)) if options.unix_socket is None else None
+    client = UpstreamClient(origin, trusted, proxy_of_environment, options.unix_socket)
     proxy = HttpProxy(make(client), options)
     async with proxy.interception.serving_viewers():
         yield proxy

@@ -94,7 +94,7 @@ class HttpRequest:
     def accept_body(self) -> None:
         """Send `100 Continue` to a client that waits for it."""
         if self.head.waits and not self.body.has_data:
-            self._connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self._connection.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def chunks(self) -> AsyncIterator[bytes]:
         """Yield the body as it arrives, after `100 Continue` for a client that waits for it."""
@@ -136,7 +136,7 @@ class HttpRequest:
     def respond(self, head: bytes, body: bytes) -> None:
         """Send a whole response whose head `prepare` made before for an equal one."""
         self.has_started = True
-        self._connection.transport.write(head + body)
+        self._connection.write(head + body)
 
     def send(self, data: bytes = b"", *, is_last: bool = False) -> None:
         """Send a part of the body in one write, with what is not sent of the head."""
@@ -149,7 +149,7 @@ class HttpRequest:
             if is_last:
                 data += b"0\r\n\r\n"
         if head or data:
-            self._connection.transport.write(head + data if head and data else head or data)
+            self._connection.write(head + data if head and data else head or data)
 
     async def write(self, data: bytes) -> None:
         """Send a part of the body. Raises ConnectionResetError if the client has hung up."""
@@ -239,6 +239,12 @@ class DownstreamConnection(asyncio.Protocol):
             await asyncio.shield(self._writable)
         if self._is_lost or self.transport.is_closing():
             raise ConnectionResetError("the client hung up")
+
+    def write(self, data: bytes) -> None:
+        """Send bytes. Raises ConnectionResetError if the client has hung up."""
+        if self._is_lost or self.transport.is_closing():
+            raise ConnectionResetError("the client hung up")
+        self.transport.write(data)
 
     def data_received(self, data: bytes) -> None:
         if self._is_refusing:
@@ -378,7 +384,7 @@ class DownstreamConnection(asyncio.Protocol):
         self._requests.popleft()
         if not request.keeps_alive and request.body.is_over:
             self.transport.close()
-        elif self._requests and not self._is_lost:
+        elif self._requests and not self._is_lost and not self.transport.is_closing():
             asyncio.get_running_loop().call_soon(self._start)
             if len(self._requests) == 1:
                 self.transport.resume_reading()
@@ -413,9 +419,10 @@ def _text(value: bytes) -> str:
 async def accepting(handler: Handler, listener: socket.socket) -> AsyncIterator[None]:
     """Serve requests with a handler while the context is open. A client that hangs up cancels the handler."""
     open_ones: set[DownstreamConnection] = set()
-    server = await asyncio.get_running_loop().create_server(
-        lambda: DownstreamConnection(handler, open_ones), sock=listener, backlog=1024
-    )
+    loop = asyncio.get_running_loop()
+    is_unix = listener.family == getattr(socket, "AF_UNIX", None)
+    create = loop.create_unix_server if is_unix else loop.create_server
+    server = await create(lambda: DownstreamConnection(handler, open_ones), sock=listener, backlog=1024)
     try:
         yield
     finally:

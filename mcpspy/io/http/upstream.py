@@ -230,6 +230,8 @@ class UpstreamConnection(asyncio.Protocol):
 
         `early` is called if it arrives before the request has been sent; then `body` must yield something.
         """
+        if self.transport.is_closing():
+            raise UpstreamError(CLOSED)
         self._method, self._early, self._is_sent = method, early, False
         self._head_arrived, self._head_size = Wakeup(), 0
         try:
@@ -251,7 +253,7 @@ class UpstreamConnection(asyncio.Protocol):
     async def _send_body(self, body: AsyncIterator[bytes], *, is_chunked: bool) -> None:
         """Send a body until the response begins."""
         async for piece in body:
-            if self._response is not None or self.is_lost:
+            if self._response is not None or self.transport.is_closing():
                 return
             if piece:
                 self.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece) if is_chunked else piece)
@@ -299,11 +301,14 @@ class UpstreamConnection(asyncio.Protocol):
 class UpstreamClient:
     """The connections to one server."""
 
-    def __init__(self, origin: str, trusted: ssl.SSLContext, proxy: URL | None = None) -> None:
-        """Prepare for a server at `origin`, through a proxy if one is given. Connects with the first request."""
+    def __init__(
+        self, origin: str, trusted: ssl.SSLContext, proxy: URL | None = None, unix_socket: str | None = None
+    ) -> None:
+        """Prepare for a server at `origin`, through a proxy or a Unix socket. Connects with the first request."""
         self._origin = URL(origin)
         self._trusted = trusted
         self._proxy = proxy
+        self._unix_socket = unix_socket
         self._idle: list[UpstreamConnection] = []
 
     def head(self, method: str, target: str, headers: Headers, body: Body) -> bytes:
@@ -362,21 +367,26 @@ class UpstreamClient:
 
     async def _connect(self) -> UpstreamConnection:
         """Open a connection. Raises UpstreamError."""
-        origin, proxy = self._origin, self._proxy
+        origin, proxy, loop = self._origin, self._proxy, asyncio.get_running_loop()
         first = origin if proxy is None else proxy
-        is_tls = first.scheme == "https"
-        loop = asyncio.get_running_loop()
+        tls = self._trusted if first.scheme == "https" else None
         # uvloop tries one address after the other.
         eyeballs: dict[str, Any] = {}
         if isinstance(loop, asyncio.BaseEventLoop):
             eyeballs["happy_eyeballs_delay"] = HAPPY_EYEBALLS
         connection: UpstreamConnection
         try:
+            if self._unix_socket is not None:
+                name = origin.raw_host if tls else None
+                _, connection = await loop.create_unix_connection(
+                    lambda: UpstreamConnection(self._keep), self._unix_socket, ssl=tls, server_hostname=name
+                )
+                return connection
             _, connection = await loop.create_connection(
                 lambda: UpstreamConnection(self._keep),
                 first.raw_host or "",
                 first.port or 0,
-                ssl=self._trusted if is_tls else None,
+                ssl=tls,
                 **eyeballs,
             )
         except OSError as error:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 PORT = 8808
 FORWARD_PORT = 8899
 
+UNIX = "unix:"
+
 EPILOG = f"""\
 examples:
   mcpspy http --upstream http://localhost:3001/mcp
@@ -58,8 +60,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     server.add_argument(
         "--forward", action="store_true", help="run a proxy for all servers (docs/forward.md)"
     )
-    listen = f"address to listen on (default: 127.0.0.1:{PORT}, with --forward 127.0.0.1:{FORWARD_PORT})"
+    listen = f"address to listen on, or unix:PATH (default: 127.0.0.1:{PORT}, with --forward 127.0.0.1:{FORWARD_PORT})"
     describe(parser, {"--listen": ("HOST:PORT", listen)})
+    socket = "--upstream: connect to the server through this Unix socket"
+    describe(parser, {"--unix-socket": ("PATH", socket)})
     configure_hosts(parser, "--forward: ")
     allow_host = {"--allow-host": ("NAME", "--upstream: also accept requests whose Host is NAME; repeatable")}
     describe(parser, allow_host, repeated=allow_host)
@@ -89,7 +93,7 @@ def configure_traffic(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     upstream = None if args.forward else read_endpoint("--upstream", args.upstream)
-    host, port = listen_address("--listen", args.listen or str(FORWARD_PORT if args.forward else PORT))
+    host, port = _listen(args)
     if upstream is None:
         return _forward(args, host, port)
     if args.allow or args.ignore_host:
@@ -100,12 +104,27 @@ def main(args: argparse.Namespace) -> int:
     options = HttpOptions(upstream, host, port)
     options.allowed_hosts = args.allow_host
     options.keep_resource = args.keep_resource
+    options.unix_socket = args.unix_socket
     take_traffic(options, args)
     _warn(host, redacted_url(args.upstream))
     return run(options)
 
 
+def _listen(args: argparse.Namespace) -> tuple[str, int]:
+    """Return host and port to listen on; a host that begins with `unix:` names a Unix socket. Raises UsageError."""
+    text = args.listen or str(FORWARD_PORT if args.forward else PORT)
+    if not text.startswith(UNIX):
+        return listen_address("--listen", text)
+    if args.forward or text == UNIX:
+        raise UsageError(
+            f"http: --listen {text} is not a valid address", "use HOST:PORT, or unix:PATH with --upstream"
+        )
+    return text, 0
+
+
 def _forward(args: argparse.Namespace, host: str, port: int) -> int:
+    if args.unix_socket is not None:
+        raise UsageError("http: --unix-socket requires --upstream")
     if args.keep_resource:
         raise UsageError(
             "http: --keep-resource requires --upstream", "with --forward, no metadata is rewritten"
@@ -139,7 +158,7 @@ def take_traffic(options: HttpOptions, args: argparse.Namespace) -> None:
 
 
 def _warn(host: str, target: str) -> None:
-    if host not in LOOPBACK:
+    if host not in LOOPBACK and not host.startswith(UNIX):
         from mcpspy.io.recording.recorder import say
 
         say(f"warning: listening on {host}: other machines can reach {target} through mcpspy")

@@ -16,6 +16,9 @@ class Transport:
     def __init__(self) -> None:
         self.is_paused = False
 
+    def is_closing(self) -> bool:
+        return False
+
     def pause_reading(self) -> None:
         assert not self.is_paused
         self.is_paused = True
