@@ -1,6 +1,7 @@
-"""The last good session of a server: the newest earlier one without an error, compared with a failed one.
+"""The last good session of a server, and what changed between it and one that failed.
 
-What changed since then supports a diagnosis, and ranks it: a cause that the good session has too did not break this one.
+The last good session is the newest earlier one without an error. What changed since then supports a diagnosis, and ranks
+it: a cause that the good session has too did not break this one.
 """
 
 from __future__ import annotations
