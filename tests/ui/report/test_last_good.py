@@ -134,7 +134,7 @@ def test_a_large_session_is_not_compared(tmp_path: Path, monkeypatch: pytest.Mon
     assert since_last_good(diagnosis, failed, before) is diagnosis
 
 
-def test_the_command_says_what_changed_since_it_worked(
+def test_the_command_prints_what_changed_since_it_worked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     good(tmp_path, 1)
