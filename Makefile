@@ -17,7 +17,7 @@ help:
 	@echo "make keys        send 20,000 random keys, clicks and resizes to the terminal UI"
 	@echo "make soak        run half an hour of load, kills, full disks and faults; SOAK_MINUTES=2: two minutes"
 	@echo "make hostlab     measure what real hosts show their models (Linux; about 15 minutes); HOSTS=codex: one host"
-	@echo "make conformance run MCP's conformance suite direct and through mcpspy http, about ten minutes"
+	@echo "make conformance run MCP's conformance suite direct, through mcpspy http, and on mcpspy mcp, about ten minutes"
 	@echo "make bench       run the benchmarks beside other tools, about half an hour (docs/benchmarks.md)"
 
 demo: $(INSTALLED)
@@ -69,6 +69,7 @@ bench: $(INSTALLED) peers
 # The public conformance suite of MCP; SERVER='COMMAND {port}' or CLIENT=COMMAND: those of another SDK.
 conformance: $(INSTALLED) peers
 	$(BIN)/python -m tests.e2e.conformance $(if $(SERVER),--server '$(SERVER)') $(if $(CLIENT),--client '$(CLIENT)')
+	$(BIN)/python -m tests.e2e.conformance --agent
 
 # Real hosts from npm, offline, with a scripted model: what they do with a server's tools and results. A new version of a
 # host: change it in hostlab/package.json. The install scripts put programs in place, and nothing else.

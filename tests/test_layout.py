@@ -173,6 +173,16 @@ def test_imports_point_down() -> None:
     )
 
 
+def test_reports_and_the_agent_server_import_no_command() -> None:
+    fail_for(
+        f"{module} → {imported}"
+        for module in MODULES
+        if module.startswith(("mcpspy.ui.agent", "mcpspy.ui.report"))
+        for imported in imports(module)
+        if imported.startswith("mcpspy.ui.cli")
+    )
+
+
 def test_pure_layers_import_no_io() -> None:
     fail_for(
         f"{module} → {imported}"

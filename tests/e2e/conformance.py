@@ -1,11 +1,14 @@
 """The public conformance suite of MCP, direct and through `mcpspy http`, check by check.
 
-    .venv/bin/python -m tests.e2e.conformance [--server 'COMMAND {port}'] [--client COMMAND] [--only RUN]…
+    .venv/bin/python -m tests.e2e.conformance [--server 'COMMAND {port}'] [--client COMMAND] [--only RUN]… [--agent]
 
 Runs `@modelcontextprotocol/conformance` from `.peers`, in its current and its alpha version, in server mode and in
 client mode, twice each: direct, and with mcpspy between client and server. Prints a table; exits with 1 if a check
 has another outcome through mcpspy than direct and `EXPLAINED` does not name it. The default server and client are
 those of tests/peers; with `--server` and `--client`, those of any SDK.
+
+With `--agent`, the subject is `mcpspy mcp --http` itself, in server mode: exits with 1 if a check fails that
+`NOT_SERVED` does not name.
 """
 
 from __future__ import annotations
@@ -66,6 +69,32 @@ EXPLAINED = {
     "sse-retry: client-sse-retry-timing": "a duration, which fails directly too if the machine is busy",
 }
 """Patterns of `SCENARIO: CHECK` that may differ through mcpspy → the reason. docs/http.md explains them."""
+
+NOT_SERVED = {
+    "*: tools-call-*": "calls a tool of the suite's own server",
+    "*: json-schema-2020-12-*": "lists a tool of the suite's own server",
+    "*: elicitation-*": "calls a tool of the suite's own server",
+    "*: prompts-get-*": "gets a prompt of the suite's own server",
+    "*: resources-read-*": "reads a resource of the suite's own server",
+    "*: resources-templates-read": "reads a resource of the suite's own server",
+    "*: completion-complete": "a capability that mcpspy does not declare",
+    "*: logging-set-level": "a capability that mcpspy does not declare",
+    "server-http-custom-header-server-validation: *": "calls a tool of the suite's own server",
+    "server-input-required-result-*: *": "calls a tool of the suite's own server, which asks for input",
+    "server-tasks-*: *": "an extension that mcpspy does not declare",
+    **{
+        f"server-server-stateless: sep-2575-{check}": "calls a tool of the suite's own server"
+        for check in (
+            "http-server-no-independent-requests-on-stream",
+            "missing-capability-http-400",
+            "server-no-log-without-loglevel",
+            "server-rejects-undeclared-capability",
+        )
+    },
+    "server-server-stateless: *-list-changed-on-subscription": "the lists of tools and prompts never change",
+    "server-server-sse-polling: *": "optional: resumable streams need an event store",
+}
+"""Patterns of `SCENARIO: CHECK` that fail with `mcpspy mcp` → the reason. docs/mcp.md explains them."""
 
 Outcome: TypeAlias = Mapping[str, Sequence[str]]
 """The checks of each scenario, as `id: STATUS`, sorted. What is only information is left out."""
@@ -182,7 +211,10 @@ def main() -> int:
     parser.add_argument("--server", default=SERVER, help="the server's command; {port} is replaced")
     parser.add_argument("--client", default=CLIENT, help="the client's command; the suite appends its URL")
     parser.add_argument("--only", action="append", choices=[run.name for run in RUNS], help="run only this")
+    parser.add_argument("--agent", action="store_true", help="test mcpspy mcp --http instead")
     options = parser.parse_args()
+    if options.agent:
+        return agent(options.only)
     print("| run | scenarios | passed checks, direct | through mcpspy | different |\n|---|---|---|---|---|")
     failed = False
     for run in RUNS:
@@ -208,6 +240,41 @@ def main() -> int:
     return 1 if failed else 0
 
 
+def unserved(outcome: Outcome) -> tuple[list[str], list[str]]:
+    """Return the checks that failed, as `SCENARIO: CHECK`: those in `NOT_SERVED`, and the others."""
+    explained: list[str] = []
+    other: list[str] = []
+    for scenario, checks in sorted(outcome.items()):
+        for name, _, status in (check.rpartition(": ") for check in checks):
+            if status not in ("SUCCESS", "SKIPPED"):
+                line = f"{scenario}: {name}"
+                is_known = any(fnmatchcase(line, pattern) for pattern in NOT_SERVED)
+                (explained if is_known else other).append(line)
+    return explained, other
+
+
+def agent(only: Sequence[str] | None) -> int:
+    """Print the table of `mcpspy mcp --http`; return the exit code."""
+    print("| run | scenarios | passed checks | not served | failed |\n|---|---|---|---|---|")
+    failed = False
+    for run in RUNS:
+        if run.mode != "server" or "--requirements" not in run.options or (only and run.name not in only):
+            continue
+        with tempfile.TemporaryDirectory(prefix="mcpspy-conformance-") as folder:
+            port = free_port()
+            with serving(shlex.split(AGENT.format(port=port)), port, Path(folder) / "server.log") as origin:
+                outcome = suite(run, f"{origin}/mcp", Path(folder) / "agent")
+        explained, other = unserved(outcome)
+        failed |= bool(other) or not outcome
+        print(
+            f"| {run.name} | {len(outcome)} | {_passed(outcome)} | {len(explained)} | {len(other)} |",
+            flush=True,
+        )
+        for line in other:
+            print(f"  {line}", file=sys.stderr)
+    return 1 if failed else 0
+
+
 def _both(run: Run, server: str, client: str) -> tuple[Outcome, Outcome]:
     with tempfile.TemporaryDirectory(prefix="mcpspy-conformance-") as folder:
         return both(run, server, client, Path(folder))
@@ -220,6 +287,7 @@ def _passed(outcome: Outcome) -> str:
 
 SERVER = f"{PYTHON} {ROOT}/tests/peers/servers/conformance_server.py --port {{port}}"
 CLIENT = f"{PYTHON} {CLIENTS}/conformance.py"
+AGENT = f"{PEERS}/mcp2/bin/python {ROOT}/tests/peers/servers/agent_server.py --port {{port}} --dir {ROOT}/recordings"
 
 if __name__ == "__main__":
     sys.exit(main())

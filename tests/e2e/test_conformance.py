@@ -5,11 +5,25 @@ A selection, in bounded time; `python -m tests.e2e.conformance` runs everything.
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.conformance import CLIENT, RUNS, SERVER, Run, both_ways, differences, suite, through
+from tests.e2e.conformance import (
+    AGENT,
+    CLIENT,
+    RUNS,
+    SERVER,
+    Run,
+    both_ways,
+    differences,
+    free_port,
+    serving,
+    suite,
+    through,
+    unserved,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,3 +63,30 @@ def test_a_client_conforms_through_mcpspy(scenario: str, revision: str, check: s
 
     assert f"{check}: SUCCESS" in checks
     assert [each for each in checks if each.endswith(": FAILURE") and "timing" not in each] == []
+
+
+@pytest.mark.parametrize(
+    ("scenario", "revision", "check"),
+    [
+        ("server-initialize", "2025-11-25", "server-initialize"),
+        ("http-header-validation", "2026-07-28", "sep-2243-server-accepts-whitespace-header-value"),
+    ],
+)
+def test_the_server_for_agents_conforms(scenario: str, revision: str, check: str, tmp_path: Path) -> None:
+    run = Run(scenario, "server", "conformance-alpha", ("--scenario", scenario, "--spec-version", revision))
+    port = free_port()
+    with serving(shlex.split(AGENT.format(port=port)), port, tmp_path / "server.log") as origin:
+        outcome = suite(run, f"{origin}/mcp", tmp_path / "agent")
+
+    (checks,) = outcome.values()
+    assert f"{check}: SUCCESS" in checks
+    assert unserved(outcome) == ([], [])
+
+
+def test_a_check_that_fails_is_served_or_explained() -> None:
+    outcome = {
+        "server-tools-call-audio": ["tools-call-audio: FAILURE", "wire-schema-valid: SUCCESS"],
+        "server-ping": ["ping: FAILURE"],
+    }
+
+    assert unserved(outcome) == (["server-tools-call-audio: tools-call-audio"], ["server-ping: ping"])

@@ -227,6 +227,7 @@ async def test_an_agent_sends_into_a_live_session_and_replays_it(tmp_path: Path,
         calls = [
             ("send", {"session": "peer", "method": "tools/list"}),
             ("wait_for", {"filter": "tool:stations", "session": "peer", "after": 1}),
+            ("send", {"session": "peer", "method": "notifications/roots/list_changed", "notify": True}),
             ("replay", {"session": "peer"}),
         ]
         agent = await asyncio.create_subprocess_exec(
@@ -243,11 +244,16 @@ async def test_an_agent_sends_into_a_live_session_and_replays_it(tmp_path: Path,
         out, _ = await agent.communicate()
         host.stdin.close()
         await host.wait()
-    sent, waited, replayed = [json.loads(line) for line in out.splitlines()]
+    sent, waited, notified, replayed = [json.loads(line) for line in out.splitlines()]
 
     assert (sent[0], sent[1]["ok"]) == (False, True)
     assert '"name":"forecast"' in sent[1]["recorded"]
     assert waited[1]["matched"]
     assert waited[1]["live"]
+    assert (notified[0], notified[1]["ok"]) == (False, True)
+    notification = b'"by":"mcpspy","msg":{"jsonrpc":"2.0","method":"notifications/roots/list_changed"'
+    assert [notification in path.read_bytes() for path in (tmp_path / "sessions").glob("*.jsonl")].count(
+        True
+    ) == 1
     assert (replayed[0], replayed[1]["same"]) == (False, True)
     assert len(list((tmp_path / "sessions").glob("*.jsonl"))) == 2

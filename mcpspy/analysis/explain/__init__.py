@@ -1,6 +1,6 @@
 """Diagnosis of a session: what went wrong, ranked, with evidence and the next step."""
 
 from mcpspy.analysis.explain.causes import CAUSES
-from mcpspy.analysis.explain.diagnosis import Cause, Diagnosis, EvidenceLine, Explainer
+from mcpspy.analysis.explain.diagnosis import Cause, Diagnosis, EvidenceLine, Explainer, LastGood
 
-__all__ = ["CAUSES", "Cause", "Diagnosis", "EvidenceLine", "Explainer"]
+__all__ = ["CAUSES", "Cause", "Diagnosis", "EvidenceLine", "Explainer", "LastGood"]

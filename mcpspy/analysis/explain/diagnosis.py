@@ -108,10 +108,25 @@ class Cause(Struct, frozen=True):
     next_step: str
 
 
+class LastGood(Struct, frozen=True):
+    """The last session of the server that had no error, and what changed since then."""
+
+    session: str
+    """Its id."""
+    started: str
+    changes: tuple[EvidenceLine, ...]
+    """Differences of definitions, capabilities, versions, outcomes and latency; the most relevant first."""
+    count: int
+    """Number of differences, also of those that are not in `changes`."""
+    known: tuple[str, ...]
+    """Codes of the causes that the good session has too."""
+
+
 class Diagnosis(Struct, frozen=True):
     summary: str
     causes: tuple[Cause, ...]
     """The most likely one first."""
+    last_good: LastGood | None = None
 
 
 class _Signs:

@@ -88,6 +88,7 @@ class SendArguments(Struct, forbid_unknown_fields=True):
     method: Annotated[str, Meta(description="tools/call, tools/list, ping …")]
     session: Name = "last"
     params: Annotated[dict[str, Any], Meta(description="parameters of the method")] = {}
+    notify: Annotated[bool, Meta(description="send a notification, which has no response")] = False
     timeout: Seconds = 30
     max_tokens: Budget = BUDGET
 
@@ -218,7 +219,7 @@ def _value(side: dict[str, Any] | None) -> Any:
 
 
 async def send(store: SessionStore, permissions: AgentPermissions, arguments: SendArguments) -> AgentAnswer:
-    """Send a request to the server of a live session, and return the response."""
+    """Send a request to the server of a live session, and return the response; or send a notification."""
     header = Recording(store.path(arguments.session)).header
     if not {ALL, header.name, header.id} & {*permissions.send}:
         raise UsageError(
@@ -227,7 +228,12 @@ async def send(store: SessionStore, permissions: AgentPermissions, arguments: Se
     options = ["--format", "json", "--timeout", f"{arguments.timeout:g}"]
     options += ["--dir", store.folder] if store.folder else []
     words = [arguments.method, json.dumps(arguments.params)] if arguments.params else [arguments.method]
+    options += ["--notify"] if arguments.notify else []
     code, out, err = await _run(["send", header.id, *words, *options], arguments.timeout + 5)
+    if arguments.notify and code == 0:
+        return AgentAnswer(
+            f"notification sent in session {header.id}", SendFacts(True), (), sessions=[header.id]
+        )
     if code not in (0, FINDINGS) or not out:
         return _failed(store, "send", err, SendFacts(False))
     response = outline(json.loads(store.gated(out)), arguments.max_tokens - 150)

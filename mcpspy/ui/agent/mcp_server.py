@@ -34,7 +34,7 @@ from mcpspy.ui.agent.answer import (
     rendered,
 )
 from mcpspy.ui.agent.sessions import SessionStore, session_id
-from mcpspy.ui.cli.main import keep_traceback
+from mcpspy.ui.bug import keep_traceback
 
 INSTRUCTIONS = """\
 mcpspy records the traffic between MCP hosts and servers. A session is one recording; #12 is a line of it, and \
@@ -373,7 +373,8 @@ async def serve_http(
 ) -> None:
     """Serve over HTTP on a loopback address; the SDK checks Host and Origin. `started` gets the port."""
     app = TokenCheck(server.server.streamable_http_app(host=host), token)
-    config = uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False)
+    # h11 removes the white space around values of headers (RFC 9110, 5.5); httptools keeps it at the end.
+    config = uvicorn.Config(app, host=host, port=port, http="h11", log_level="warning", access_log=False)
     listener = config.bind_socket()
     listener.listen()  # A client may connect as soon as it knows the port.
     started(listener.getsockname()[1])

@@ -35,8 +35,8 @@ from mcpspy.ui.agent.answer import (
     block_text,
 )
 from mcpspy.ui.agent.sessions import LoadedSession, SessionStore, age, not_a_line, session_id
-from mcpspy.ui.cli.ls import ListedSession
 from mcpspy.ui.filter_items import exchange_filter
+from mcpspy.ui.report.listed_session import ListedSession
 
 Name = Annotated[str, Meta(description="`last`, a session name, an id or its beginning, or a file")]
 Filter = Annotated[

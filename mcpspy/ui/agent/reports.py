@@ -24,6 +24,7 @@ from mcpspy.ui.agent.sessions import SessionStore
 from mcpspy.ui.lint_settings import LintSettings
 from mcpspy.ui.report import explanation
 from mcpspy.ui.report.diff_text import about, body, change_heading, places
+from mcpspy.ui.report.last_good import last_good, since_last_good
 from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan, counted, visible
 from mcpspy.ui.report.stats_format import arrow, span
 from mcpspy.ui.report.stats_scan import count_session
@@ -38,6 +39,9 @@ WIDE = 160
 class ExplainArguments(Struct, forbid_unknown_fields=True):
     session: Name = "last"
     line: Annotated[int, Meta(ge=2, description="explain the exchange on this line only")] | None = None
+    last_good: Annotated[
+        str, Meta(description="session that worked; default: the last one of the server without an error")
+    ] = ""
     max_tokens: Budget = BUDGET
 
 
@@ -45,6 +49,7 @@ class ExplainFacts(Struct):
     session: str
     causes: Annotated[list[str], Meta(description="codes, the most likely cause first")]
     lines: Annotated[list[int], Meta(description="lines that show the first cause")]
+    last_good: Annotated[str, Meta(description="id of the session that worked; empty if there is none")]
 
 
 class LintArguments(Struct, forbid_unknown_fields=True):
@@ -116,10 +121,14 @@ class ExportFacts(Struct):
 def explain(store: SessionStore, arguments: ExplainArguments) -> AgentAnswer:
     """Explain what went wrong in a session, or on a line. Begin here.
 
-    Returns ranked causes, each with the lines that show it and the next step.
+    Returns ranked causes, each with the lines that show it and the next step, and changes since it worked.
     """
     session = store.load(arguments.session)
-    causes = explanation.explain(session.readable, line=arguments.line).causes
+    diagnosis = explanation.explain(session.readable, line=arguments.line)
+    good = store.path(arguments.last_good) if arguments.last_good else None
+    if diagnosis.causes and (good := good or last_good(session.path)):
+        diagnosis = since_last_good(diagnosis, session.path, good, lambda path: store.load(path).readable)
+    causes = diagnosis.causes
     blocks = []
     for number, cause in enumerate(causes, 1):
         signs = [
@@ -135,11 +144,14 @@ def explain(store: SessionStore, arguments: ExplainArguments) -> AgentAnswer:
                 )
             )
         )
+    if diagnosis.last_good is not None:
+        blocks.append(AnswerBlock(block_text("\n".join(explanation.since_lines(diagnosis.last_good)))))
     first = f"most likely: {CAUSES[causes[0].code].title}" if causes else "nothing wrong found"
     lines = [sign.line for sign in causes[0].evidence if sign.part == 1] if causes else []
+    worked = "" if good is None or diagnosis.last_good is None else store.load(good).id
     return AgentAnswer(
         f"session {session.id}: {counted(len(causes), 'cause')}; {first}",
-        ExplainFacts(session.id, [cause.code for cause in causes], lines),
+        ExplainFacts(session.id, [cause.code for cause in causes], lines, worked),
         tuple(blocks),
         more=lambda _: "explain with a line, or a larger max_tokens",
         sessions=[session.id],

@@ -14,16 +14,20 @@ from mcpspy.ui.cli.arguments import session_path
 from mcpspy.ui.cli.lint import host_profiles
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format
 from mcpspy.ui.report.explanation import explain, explanation_lines
+from mcpspy.ui.report.last_good import last_good, since_last_good
 from mcpspy.ui.terminal import Output
 
 EPILOG = """\
 examples:
   mcpspy explain                    the newest session
   mcpspy explain weather 12         the request on line 12 of the file, or the response on it
+  mcpspy explain last --last-good 3f9a
   mcpspy explain last --format json | jq -r '.causes[0].code'
 
 Prints the causes, the most likely one first, each with the lines of the recording that
 show it and the next thing to try. A cause that another one brings about is left out.
+Then what changed since the last session of the same server that had no error, if the
+folder of the recording has one.
 
 exit codes: 0 nothing wrong found; 1 causes found; 2 usage error or not a recording;
 3 file not readable
@@ -42,7 +46,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "line", metavar="LINE", nargs="?", type=int, help="line of the file, as lint prints it"
     )
     hosts = f"explain with the limits of these hosts: {', '.join(NAMES)}, all, none (default: the host of the session)"
-    describe(parser, {"--host": ("HOSTS", hosts)})
+    good = "the session that worked, or none (default: the last one of the server in the folder without an error)"
+    describe(parser, {"--host": ("HOSTS", hosts), "--last-good": ("SESSION", good)})
     describe_format(parser, "json: one object")
     describe(parser, FOLDER)
 
@@ -50,6 +55,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     path = session_path(args.session, args.dir)
     diagnosis = explain(path, line=args.line, hosts=host_profiles(args.host))
+    if diagnosis.causes and args.last_good != "none":
+        good = last_good(path) if args.last_good is None else session_path(args.last_good, args.dir)
+        diagnosis = diagnosis if good is None else since_last_good(diagnosis, path, good)
     if args.format == "json":
         sys.stdout.buffer.write(
             msgspec.json.encode({"session": str(path), **msgspec.to_builtins(diagnosis)}) + b"\n"

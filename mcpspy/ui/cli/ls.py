@@ -14,12 +14,11 @@ import orjson
 from mcpspy.analysis import rows
 from mcpspy.core.redact.display import redacted_command
 from mcpspy.core.sanitize import sanitize
-from mcpspy.errors import McpspyError, UsageError
+from mcpspy.errors import UsageError
 from mcpspy.io.recording.catalog import Catalog, sessions_of
-from mcpspy.io.recording.reader import RecordingState, Summary
-from mcpspy.io.recording.session_counts import is_too_large
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format
+from mcpspy.ui.report.listed_session import FAILED, ListedSession, read_time
 from mcpspy.ui.terminal import Output, cells, columns
 
 if TYPE_CHECKING:
@@ -47,61 +46,12 @@ STARTED = "started"
 NEWEST = 50
 """Number of sessions that are listed on a terminal."""
 
-FAILED = "failed"
-"""State of a session that has ended without reaching its server."""
-
 _GLYPHS = {"live": "●", "ended": "○", "died": "✗", FAILED: "✗"}
 _TONES = {"live": rows.OK, "ended": None, "died": rows.BAD, FAILED: rows.BAD}
 _WIDTHS = (1, 8, 24, 28, 19, 34, 24, 10, -8, -7, -7)
 _HEADS = ("", "id", "name", "server", "started", "state", "client", "revision", "time", "entries", "size")
 _COUNTS = ("messages", "errors", "pending", "issues")
 _COUNT_WIDTHS = (-8, -7, -7, -7)
-
-
-class ListedSession:
-    """A session to filter, to sort and to list."""
-
-    def __init__(self, summary: Summary, catalog: Catalog) -> None:
-        self.summary = summary
-        self._catalog = catalog
-
-    @property
-    def state(self) -> str:
-        return FAILED if self.summary.has_failed else str(self.summary.state)
-
-    @property
-    def unanswered(self) -> int:
-        """Requests without a response at the end; 0 for a session that is live or too large to count."""
-        if self.summary.state is RecordingState.LIVE or is_too_large(self.summary):
-            return 0
-        return self.count("unanswered") or 0
-
-    def count(self, name: str) -> int | None:
-        """Return one of the counts; None if the session was deleted in the meantime."""
-        try:
-            number: int = getattr(self._catalog.counts(self.summary), name)
-        except (OSError, McpspyError):
-            return None
-        return number
-
-    def item(self) -> SessionItem:
-        from mcpspy.core.query.item import reports_failure
-        from mcpspy.core.query.sessions import SessionItem  # Few lists have a filter.
-
-        summary, header = self.summary, self.summary.header
-        texts = {
-            "id": header.id,
-            "name": header.name,
-            "server": str(summary.server or ""),
-            "client": str(summary.client or ""),
-            "revision": summary.revision or "",
-            "command": header.upstream or " ".join(header.command or ()),
-            "state": self.state,
-        }
-        crashed = self.state in ("died", FAILED) or (
-            summary.exit is not None and reports_failure(summary.exit)
-        )
-        return SessionItem(texts, _read_time(header.started), summary.size, self.count, crashed)
 
 
 SORTS: dict[str, Callable[[ListedSession], Any]] = {
@@ -188,7 +138,7 @@ def _test(text: str) -> Callable[[SessionItem], bool]:
     from mcpspy.core.query.sessions import parse_sessions
 
     try:
-        return parse_sessions(text, time.time(), _read_time)
+        return parse_sessions(text, time.time(), read_time)
     except QueryError as error:
         raise UsageError(
             sanitize(f"--filter, character {error.start + 1}: {error}"), "see docs/ls.md"
@@ -259,16 +209,8 @@ def _cells(row: ListedSession, counts: tuple[str, ...]) -> list[str]:
 
 
 def _local(started: str) -> str:
-    at = _read_time(started)
+    at = read_time(started)
     return sanitize(started) if at is None else datetime.fromtimestamp(at).isoformat(" ", "seconds")
-
-
-def _read_time(text: str) -> float | None:
-    """Return the seconds since the epoch; None if the text is not a time. Without a zone, it is local."""
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 def _fit(limit: int, texts: list[str]) -> int:

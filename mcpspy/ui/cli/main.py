@@ -77,6 +77,8 @@ def main(arguments: list[str]) -> int:
         _discard(sys.stdout.fileno())
         return BROKEN_PIPE
     except Exception as error:
+        from mcpspy.ui.bug import keep_traceback, summary_of
+
         sys.stderr.write(f"mcpspy: a bug in mcpspy: {summary_of(error)} ({keep_traceback()})\n")
         return BUG
     return code
@@ -245,25 +247,6 @@ usage: mcpspy COMMAND [OPTIONS]
 
 {EXIT_CODES}
 """
-
-
-def summary_of(error: Exception) -> str:
-    """Return the type and text of an error, redacted, on one line."""
-    return sanitize(redacted_text(f"{type(error).__name__}: {error}", sys.argv[1:]))
-
-
-def keep_traceback() -> str:
-    """Write the traceback, redacted, to a file that only the user can read: its error may contain traffic."""
-    import tempfile
-    import traceback
-
-    try:
-        fd, path = tempfile.mkstemp(prefix="mcpspy-", suffix=".log")
-        with open(fd, "w", encoding="utf-8", errors="backslashreplace") as log:
-            log.write(redacted_text(traceback.format_exc(), sys.argv[1:]))
-    except OSError:
-        return "its traceback could not be saved"
-    return f"please report it with {path}"
 
 
 COMMANDS: dict[str, tuple[str, str]] = {

@@ -91,7 +91,8 @@ def _find(name: str, folder: str | None) -> Path:
 
 def _report_bug(fault: Exception) -> int:
     """Print one line about the bug; write the traceback, without locals, to a file that only the user can read."""
-    from mcpspy.ui.cli.main import BUG, keep_traceback, summary_of
+    from mcpspy.ui.bug import keep_traceback, summary_of
+    from mcpspy.ui.cli.main import BUG
 
     try:
         raise fault

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.explain import Diagnosis, EvidenceLine, Explainer
+from mcpspy.analysis.explain import Diagnosis, EvidenceLine, Explainer, LastGood
 from mcpspy.analysis.lint import EntryPosition
 from mcpspy.analysis.lint.host_profiles import HostProfile
 from mcpspy.core.recording.decode import read_entry
@@ -66,10 +66,27 @@ def explanation_lines(diagnosis: Diagnosis, width: int) -> Iterator[tuple[str, s
         if cause.count > len(cause.evidence):
             yield f"   and {cause.count - len(cause.evidence):,} more", rows.QUIET
         yield from ((line, rows.QUIET) for line in _wrapped(f"next: {cause.next_step}", width))
+    if diagnosis.causes and diagnosis.last_good is not None:
+        yield "", None
+        for line in since_lines(diagnosis.last_good):
+            yield from ((each, None) for each in _wrapped(line, width, indent=""))
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width or WIDTH, initial_indent="   ", subsequent_indent="      ")
+def since_lines(good: LastGood) -> Iterator[str]:
+    """Yield what changed since the last good session, and which causes are older."""
+    changed = "since then:" if good.changes else "nothing that matters has changed since then"
+    yield f"worked in session {good.session}, {good.started}; {changed}"
+    yield from (f"   {_where(change)}{change.text}" for change in good.changes)
+    if good.count > len(good.changes):
+        yield f"   and {good.count - len(good.changes):,} more: mcpspy diff {good.session} with this session"
+    if good.known:
+        yield f"   not new: {', '.join(good.known)}"
+
+
+def _wrapped(text: str, width: int, indent: str = "   ") -> list[str]:
+    return textwrap.wrap(
+        text, width or WIDTH, initial_indent=indent, subsequent_indent="      ", break_on_hyphens=False
+    )
 
 
 def _where(evidence: EvidenceLine) -> str:

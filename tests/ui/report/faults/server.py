@@ -1,4 +1,4 @@
-"""A server with one fault, on stdio or, with a port, on HTTP: `server.py FAULT [PORT]`. Without a known fault it is healthy."""
+"""A server with one fault, on stdio or, with a port, on HTTP: `server.py FAULT[@REVISION] [PORT]`. Without a known fault it is healthy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-FAULT = sys.argv[1]
+FAULT, _, REVISION = sys.argv[1].partition("@")
 TOOL: dict[str, Any] = {
     "name": "work",
     "description": "Works.",

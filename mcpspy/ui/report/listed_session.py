@@ -1,0 +1,71 @@
+"""A session as a list of sessions shows it: its state, its counts, and its item for a filter."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from mcpspy.errors import McpspyError
+from mcpspy.io.recording.catalog import Catalog
+from mcpspy.io.recording.reader import RecordingState, Summary
+from mcpspy.io.recording.session_counts import is_too_large
+
+if TYPE_CHECKING:
+    from mcpspy.core.query.sessions import SessionItem
+
+FAILED = "failed"
+"""State of a session that has ended without reaching its server."""
+
+
+class ListedSession:
+    """A session to filter, to sort and to list."""
+
+    def __init__(self, summary: Summary, catalog: Catalog) -> None:
+        self.summary = summary
+        self._catalog = catalog
+
+    @property
+    def state(self) -> str:
+        return FAILED if self.summary.has_failed else str(self.summary.state)
+
+    @property
+    def unanswered(self) -> int:
+        """Requests without a response at the end; 0 for a session that is live or too large to count."""
+        if self.summary.state is RecordingState.LIVE or is_too_large(self.summary):
+            return 0
+        return self.count("unanswered") or 0
+
+    def count(self, name: str) -> int | None:
+        """Return one of the counts; None if the session was deleted in the meantime."""
+        try:
+            number: int = getattr(self._catalog.counts(self.summary), name)
+        except (OSError, McpspyError):
+            return None
+        return number
+
+    def item(self) -> SessionItem:
+        from mcpspy.core.query.item import reports_failure
+        from mcpspy.core.query.sessions import SessionItem  # Few lists have a filter.
+
+        summary, header = self.summary, self.summary.header
+        texts = {
+            "id": header.id,
+            "name": header.name,
+            "server": str(summary.server or ""),
+            "client": str(summary.client or ""),
+            "revision": summary.revision or "",
+            "command": header.upstream or " ".join(header.command or ()),
+            "state": self.state,
+        }
+        crashed = self.state in ("died", FAILED) or (
+            summary.exit is not None and reports_failure(summary.exit)
+        )
+        return SessionItem(texts, read_time(header.started), summary.size, self.count, crashed)
+
+
+def read_time(text: str) -> float | None:
+    """Return the seconds since the epoch; None if the text is not a time. Without a zone, it is local."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
