@@ -107,7 +107,8 @@ class Interceptor:
             times.append(self._delays[0][0])
         if self.scripts is not None:
             times.append(self.scripts.next_at)
-        return min((at for at in times if at is not None), default=None)
+        known = [at for at in times if at is not None]
+        return min(known) if known else None
 
     def rules_note(self) -> AddNote:
         """Return the note that lists the rules, with the seeds that make the run reproducible."""

@@ -67,13 +67,11 @@ class ScriptSession:
 class LiveMessage:
     """A message that waits for the scripts. Public as `mcpspy.LiveMessage`."""
 
-    def __init__(
-        self, session: ScriptSession, message: AnyMessage, method: str = "", subject: str = ""
-    ) -> None:
-        """`method` and `subject` of a response are those of its request."""
+    def __init__(self, session: ScriptSession, message: AnyMessage) -> None:
         self.session = session
         self._message = message
-        self._names = method, subject
+        self._exchange: LiveExchange | None = None
+        """The exchange of a response."""
         self._effects: dict[str, Any] = {}
         self._saved = message, self._effects
         """Message and effects before the current hook."""
@@ -97,13 +95,17 @@ class LiveMessage:
     def method(self) -> str:
         """The method; for a response, that of its request."""
         message = self._message
-        return message.method if isinstance(message, Request | Notification) else self._names[0]
+        if isinstance(message, Request | Notification):
+            return message.method
+        return "" if self._exchange is None else self._exchange.method
 
     @property
     def subject(self) -> str:
         """Name or URI of the tool, resource or prompt; empty if there is none."""
         message = self._message
-        return (message.subject or "") if isinstance(message, Request | Notification) else self._names[1]
+        if isinstance(message, Request | Notification):
+            return message.subject or ""
+        return "" if self._exchange is None else self._exchange.subject
 
     @property
     def data(self) -> bytes:
@@ -179,10 +181,24 @@ class LiveExchange:
     The methods that change something are about the response if there is one, otherwise about the request.
     """
 
-    def __init__(self, request: LiveMessage, response: LiveMessage | None = None) -> None:
-        self.request = request
+    def __init__(self, request: LiveMessage | Frame, response: LiveMessage | None = None) -> None:
+        """The request of a response may be a frame, which is decoded when a hook needs it."""
+        self._request = request
         self.response = response
-        self.session = request.session
+        if response is not None:
+            response._exchange = self
+
+    @property
+    def request(self) -> LiveMessage:
+        if isinstance(self._request, Frame):
+            self._request = LiveMessage(self.session, read_frame(self._request)[0])
+        return self._request
+
+    @property
+    def session(self) -> ScriptSession:
+        if self.response is not None:
+            return self.response.session
+        return self.request.session
 
     @property
     def at(self) -> float:

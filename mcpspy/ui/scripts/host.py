@@ -20,6 +20,7 @@ from typing import Any
 from mcpspy.core.framing import LineFramer
 from mcpspy.core.protocol.message import AnyMessage, Notification, Request, Result, loads, read_frame
 from mcpspy.core.protocol.message import Failure as FailureResponse
+from mcpspy.core.protocol.spec import other
 from mcpspy.core.recording.decode import Frame
 from mcpspy.errors import McpspyError
 from mcpspy.io.control.protocol import connected, dumped, ended, greeted
@@ -284,11 +285,9 @@ class ScriptHost(asyncio.Protocol):
         if not isinstance(message, Result | FailureResponse) or request is None:
             return None
         data = request["text"].encode() if "text" in request else _from_base64(request["b64"])
-        side = "client" if message.side == "server" else "server"
-        (asked, *_) = read_frame(Frame(request["at"], side, data, stream))
-        first = LiveMessage(session, asked)
-        live = LiveMessage(session, message, first.method, first.subject)
-        return "response", live, LiveExchange(first, live)
+        frame = Frame(request["at"], other(message.side), data, stream)
+        live = LiveMessage(session, message)
+        return "response", live, LiveExchange(frame, live)
 
     def _start(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
