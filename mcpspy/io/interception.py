@@ -233,13 +233,15 @@ class SessionInterception:
             self._scripts_failed(f"cannot start Python: {error.strerror}", is_final=True)
         else:
             self._interceptor.scripts.started(self.now())
+            self._watch_stderr(is_wanted=True)
 
     def _scripts_changed(self, interceptor: Interceptor, *, is_final: bool) -> None:
         """Handle a new state of the script process."""
         assert interceptor.scripts is not None
         if is_final and interceptor.scripts.is_active:
             self._run(lambda interceptor, at: interceptor.scripts_failed(at, "not loaded", is_final=True))
-        self._watch_stderr(is_wanted="stderr" in (interceptor.scripts.hooks or ()))
+        hooks = interceptor.scripts.hooks
+        self._watch_stderr(is_wanted=interceptor.scripts.is_active and (hooks is None or "stderr" in hooks))
 
     def _scripts_failed(self, why: str, *, is_final: bool = False) -> None:
         """Release the messages that the script process had, and start it again if that may help."""

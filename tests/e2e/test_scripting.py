@@ -82,6 +82,35 @@ async def test_the_examples_run_over_http_before_the_sdk_server(
     check_notes(read)
 
 
+async def test_a_script_that_exits_over_http_is_started_again(http: Callable[..., Any], peers: Peers) -> None:
+    (peers.folder / "exits.py").write_text(
+        "import os\n\ndef request(exchange):\n    if exchange.arguments.get('text') == 'exit':\n"
+        "        os._exit(5)\n    if exchange.subject == 'echo':\n        exchange.tag('seen')\n",
+        encoding="utf-8",
+    )
+    texts = ("one", "exit", "two")
+    got = []
+
+    async def play() -> None:
+        async with over_http(peers, http, "2026-07-28", "--script", "exits.py") as client:
+            got.extend([await client.call("echo", text=text) for text in texts])
+            await client.leave()
+
+    # The fixture compares the proxy's stderr with nothing.
+    with pytest.raises(
+        AssertionError, match=r"exits\.py: exited with code 5; 1 messages forwarded unchanged"
+    ):
+        await play()
+
+    assert got == [{"text": text} for text in texts]
+    (read,) = await peers.recorded("r")
+    assert actions(read) == [
+        ("tag", "exits.py", "client"),
+        ("script", "exits.py", None),
+        ("tag", "exits.py", "client"),
+    ]
+
+
 async def test_an_example_runs_before_server_everything(stdio: Callable[..., Any], peers: Peers) -> None:
     (peers.folder / "tags.py").write_text(
         "def response(exchange):\n    exchange.tag(exchange.status)\n"

@@ -109,6 +109,9 @@ class StdioInterception(SessionInterception):
             SERVER: MessageChannel(SERVER, streams[1], taps[1], self),
         }
         self._stderr, self._stderr_tap = streams[2], taps[2]
+        self._stderr_lines: list[bytes] = []
+        """Lines that arrived before the scripts were loaded."""
+        self._is_watching_stderr = False
         self._held: dict[int, tuple[MessageChannel, bytes]] = {}
         """Channel and original line of each held message, in order of arrival."""
         self._is_disconnected = False
@@ -320,14 +323,21 @@ class StdioInterception(SessionInterception):
                     channel.stream.resume()
 
     def _watch_stderr(self, *, is_wanted: bool) -> None:
-        self._stderr.divert(
-            StderrLines(self._stderr, self._stderr_tap, self._tell_stderr) if is_wanted else None
-        )
+        lines, self._stderr_lines = self._stderr_lines, []
+        if is_wanted != self._is_watching_stderr:
+            self._is_watching_stderr = is_wanted
+            watcher = StderrLines(self._stderr, self._stderr_tap, self._tell_stderr) if is_wanted else None
+            self._stderr.divert(watcher)
+        for line in lines if is_wanted else ():
+            self._tell_stderr(line)
 
     def _tell_stderr(self, line: bytes) -> None:
+        """Pass a line to the scripts, or keep it until they are loaded."""
         scripts = None if self._interceptor is None else self._interceptor.scripts
-        if scripts is not None:
+        if scripts is not None and scripts.hooks is not None:
             self.tell(scripts.viewer, {"event": "stderr", "text": line.decode("utf-8", "replace")})
+        elif len(self._stderr_lines) < MAX_WAITING[0]:
+            self._stderr_lines.append(line)
 
     def _set_alarm(self, next_at: float | None) -> None:
         if next_at is not None:

@@ -189,3 +189,43 @@ def test_a_script_that_is_not_python_is_refused_before_the_server_starts(tmp_pat
     assert played.err == [
         f"mcpspy: run: --script {tmp_path / 'script.py'}: not valid Python: invalid syntax (line 1)"
     ]
+
+
+def test_a_changed_script_decides_on_the_next_messages(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("def request(exchange): exchange.answer({'from': 'old'})\n", encoding="utf-8")
+    call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}\n'
+    command = [
+        sys.executable,
+        "-m",
+        "mcpspy",
+        "run",
+        "--no-record",
+        "--reload",
+        "--script",
+        str(script),
+        "--",
+    ]
+    with subprocess.Popen(
+        [*command, sys.executable, "-I", "-S", "-c", SERVER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        bufsize=1,
+    ) as spy:
+        assert spy.stdin is not None
+        assert spy.stdout is not None
+        assert spy.stderr is not None
+        results, lines = [], []
+        for text in ("def request(:\n", "def request(exchange): exchange.answer({'from': 'new'})\n", None):
+            spy.stdin.write(call)
+            results.append(json.loads(spy.stdout.readline())["result"])
+            if text is not None:
+                script.write_text(text, encoding="utf-8")
+                lines.append(spy.stderr.readline().strip())
+        spy.stdin.close()
+
+    assert results == [{"from": "old"}, {"from": "old"}, {"from": "new"}]
+    assert "script.py: not loaded: SyntaxError: invalid syntax" in lines[0]
+    assert lines[1] == "mcpspy: script script.py: reloaded"
