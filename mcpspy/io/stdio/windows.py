@@ -223,6 +223,7 @@ class _ThreadChannel:
         """Stop like `Channel.finish`. A blocked read is not interrupted."""
         if not self._is_finished:
             self._is_finished = True
+            self._may_read.set()
             self.torn()
             self._writer.end()
 
