@@ -9,6 +9,9 @@ __version__ = "0.1.0"
 _MODULES = {
     "CannotStart": "mcpspy.errors",
     "Exchange": "mcpspy.ui.api.session",
+    "LiveExchange": "mcpspy.ui.api.live",
+    "LiveMessage": "mcpspy.ui.api.live",
+    "LiveSession": "mcpspy.ui.api.live",
     "McpspyError": "mcpspy.errors",
     "Message": "mcpspy.ui.api.session",
     "Mock": "mcpspy.ui.api.mock",
@@ -24,6 +27,7 @@ _MODULES = {
 }
 _CLASSES = {
     "Exchange": "ReadExchange",
+    "LiveSession": "ScriptSession",
     "Message": "ReadMessage",
     "Mock": "InProcessMock",
     "Session": "ReadSession",

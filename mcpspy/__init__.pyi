@@ -1,6 +1,9 @@
 from mcpspy.errors import CannotStart as CannotStart
 from mcpspy.errors import McpspyError as McpspyError
 from mcpspy.errors import UsageError as UsageError
+from mcpspy.ui.api.live import LiveExchange as LiveExchange
+from mcpspy.ui.api.live import LiveMessage as LiveMessage
+from mcpspy.ui.api.live import ScriptSession as LiveSession
 from mcpspy.ui.api.mock import InProcessMock as Mock
 from mcpspy.ui.api.record import record as record
 from mcpspy.ui.api.results import diff as diff
@@ -18,6 +21,9 @@ __version__: str
 __all__ = [
     "CannotStart",
     "Exchange",
+    "LiveExchange",
+    "LiveMessage",
+    "LiveSession",
     "McpspyError",
     "Message",
     "Mock",

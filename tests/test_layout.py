@@ -35,7 +35,7 @@ WORLD = frozenset(
 IO_LEVELS = (
     ("settings", "manifest"),
     ("session_name",),
-    ("recording",),
+    ("recording", "scripts"),
     ("interception", "control", "hosts", "importing", "lake"),
     ("stdio",),
     ("client",),

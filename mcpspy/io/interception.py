@@ -11,6 +11,8 @@ import os
 from time import monotonic
 
 from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io.recording.recorder import say
+from mcpspy.io.scripts import ScriptOptions
 from mcpspy.io.settings import UnsafeRegex
 
 TYPE_CHECKING = False
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from mcpspy.core.recording.decode import Frame
     from mcpspy.core.rules.model import Rules
     from mcpspy.io.recording.recorder import Recorder
+    from mcpspy.io.scripts import ScriptProcess
 
 HOLD_TIMEOUT = 300.0
 """Default time, in seconds, after which a held message is released."""
@@ -45,11 +48,16 @@ class InterceptionOptions:
         self.slow: float | None = None
         self.hold_timeout = HOLD_TIMEOUT
         self.unsafe_regex = UnsafeRegex()
+        self.scripts = ScriptOptions()
 
     @property
     def is_active(self) -> bool:
         """Return whether messages are inspected from the first one on."""
-        return bool(self.files or self.flags) or self.call_timeout is not None or self.slow is not None
+        return (
+            bool(self.files or self.flags or self.scripts.files)
+            or self.call_timeout is not None
+            or self.slow is not None
+        )
 
     def rules(self) -> Rules:
         """Return the rules, those of files first. Raise UsageError with the position of an error, or CannotStart."""
@@ -71,6 +79,11 @@ class InterceptionOptions:
         """Return the engine of one session. Raises the same errors as `rules`."""
         from mcpspy.core.intercept.interceptor import Interceptor
 
+        scripts = None
+        if self.scripts.files:
+            from mcpspy.core.intercept.scripts import ScriptQueue
+
+            scripts = ScriptQueue(self.scripts.names, os.urandom(16).hex())
         return Interceptor(
             self.rules(),
             call_timeout=self.call_timeout,
@@ -78,6 +91,7 @@ class InterceptionOptions:
             hold_timeout=self.hold_timeout,
             prefix=f"mcpspy-{os.urandom(3).hex()}-",
             allow_unsafe=self.unsafe_regex,
+            scripts=scripts,
         )
 
 
@@ -100,6 +114,8 @@ class SessionInterception:
         """The bug that ended interception, on one line."""
         self._known_until = 0.0
         """Seconds from the start up to which the interceptor knows the traffic."""
+        self._scripts: ScriptProcess | None = None
+        self._is_closing = False
         self.is_on = False
         """True if messages are intercepted."""
         self.session = recorder.id or os.urandom(4).hex()
@@ -122,6 +138,29 @@ class SessionInterception:
             "state": {} if self._interceptor is None else self._interceptor.describe(self.now()),
         }
 
+    def listening(self, path: str | None) -> None:
+        """Start the scripts, which connect to the control socket; None if there is no socket."""
+        scripts = None if self._interceptor is None else self._interceptor.scripts
+        if scripts is None:
+            return
+        if path is None:
+            self._scripts_failed("cannot run without a control socket", is_final=True)
+            return
+        from mcpspy.io.scripts import ScriptProcess
+
+        self._scripts = ScriptProcess(self._options.scripts, path, scripts.token)
+        self._start_scripts()
+        self._settle()
+
+    def closing(self) -> None:
+        """Ignore the end of the script process from now on, because the session has ended."""
+        self._is_closing = True
+
+    def closed(self) -> None:
+        """Wait for the script process, which has received the end of the session."""
+        if self._scripts is not None:
+            self._scripts.wait()
+
     def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
         """Execute a viewer's command and return the response. Raise CommandError."""
         from mcpspy.core.intercept.actions import CommandError
@@ -134,7 +173,10 @@ class SessionInterception:
                 self._check_deliverable(interceptor, order)
             at = self.now()
             answer, steps = interceptor.execute(at, viewer, order)
+            _report_failures(steps)
             self._carry_out(at, steps)
+            if order.get("order") == "scripts":
+                self._scripts_changed(interceptor, is_final=order.get("final") is True)
         except CommandError:
             raise
         except Exception as error:
@@ -146,6 +188,9 @@ class SessionInterception:
 
     def viewer_left(self, viewer: str) -> None:
         """Release all messages that this viewer held."""
+        scripts = None if self._interceptor is None else self._interceptor.scripts
+        if scripts is not None and viewer == scripts.viewer and not self._is_closing:
+            self._scripts_failed("")
         self._run(lambda interceptor, at: interceptor.viewer_left(at, viewer))
         self._settle()
 
@@ -161,6 +206,11 @@ class SessionInterception:
 
     def wake(self) -> None:
         """Execute everything that is due."""
+        scripts = None if self._interceptor is None else self._interceptor.scripts
+        if scripts is not None and scripts.next_at is not None and scripts.next_at <= self.now():
+            self._scripts_failed(
+                "hangs: no decision in time" if scripts.hooks is not None else "did not start"
+            )
         self._run(lambda interceptor, at: interceptor.run_due(at))
         self._settle()
 
@@ -172,6 +222,48 @@ class SessionInterception:
                 self._carry_out(at, decide(self._interceptor, at))
             except Exception as error:
                 self._give_up(error)
+
+    def _start_scripts(self) -> None:
+        assert self._interceptor is not None
+        assert self._interceptor.scripts is not None
+        assert self._scripts is not None
+        try:
+            self._scripts.start()
+        except OSError as error:
+            self._scripts_failed(f"cannot start Python: {error.strerror}", is_final=True)
+        else:
+            self._interceptor.scripts.started(self.now())
+            self._watch_stderr(is_wanted=True)
+
+    def _scripts_changed(self, interceptor: Interceptor, *, is_final: bool) -> None:
+        """Handle a new state of the script process."""
+        assert interceptor.scripts is not None
+        if is_final and interceptor.scripts.is_active:
+            self._run(lambda interceptor, at: interceptor.scripts_failed(at, "not loaded", is_final=True))
+        hooks = interceptor.scripts.hooks
+        self._watch_stderr(is_wanted=interceptor.scripts.is_active and (hooks is None or "stderr" in hooks))
+
+    def _scripts_failed(self, why: str, *, is_final: bool = False) -> None:
+        """Release the messages that the script process had, and start it again if that may help."""
+        interceptor = self._interceptor
+        if interceptor is None or interceptor.scripts is None or not interceptor.scripts.is_active:
+            return
+        ended = "" if self._scripts is None else self._scripts.kill()
+        is_final = is_final or self._scripts is None or not self._scripts.may_start
+        why = why or ended or "disconnected"
+        self._watch_stderr(is_wanted=False)
+
+        def fail(interceptor: Interceptor, at: float) -> list[Step]:
+            steps = interceptor.scripts_failed(at, why, is_final=is_final)
+            _report_failures(steps, "traffic continues without it" if is_final else "started again")
+            return steps
+
+        self._run(fail)
+        if not is_final:
+            self._start_scripts()
+
+    def _watch_stderr(self, *, is_wanted: bool) -> None:
+        """Send the lines of the server's stderr to the script process, on a transport that has it."""
 
     def _settle(self) -> None:
         """Intercept while there is something to decide, and set the alarm for the next deadline."""
@@ -223,6 +315,17 @@ def frames(recorder: Recorder, since: float) -> Iterator[Frame]:
         entry = read_entry(line)
         if isinstance(entry, Frame) and entry.at > since:
             yield entry
+
+
+def _report_failures(steps: list[Step], outcome: str = "forwarded unchanged") -> None:
+    """Print a line for each failure of a script."""
+    from mcpspy.core.intercept.actions import AddNote
+
+    for step in steps:
+        if isinstance(step, AddNote) and step.fields.get("action") == "script":
+            released = step.fields.get("released")
+            outcome = f"{released} messages forwarded unchanged; {outcome}" if released else outcome
+            say(f"script {step.fields['script']}: {step.fields['failed']}; {outcome}")
 
 
 def _ignore(viewer: str | None, event: dict[str, Any]) -> None: ...

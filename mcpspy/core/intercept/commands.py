@@ -19,6 +19,9 @@ from mcpspy.core.regex import AllowUnsafe, refuse
 from mcpspy.core.rules.edit import to_json
 from mcpspy.errors import McpspyError
 
+HOOKS = ("request", "response", "notification", "stderr")
+"""The hooks for which the script process gets messages or lines."""
+
 
 class ListCommand(NamedTuple):
     """Request the state of interception."""
@@ -57,8 +60,54 @@ class SendCommand(NamedTuple):
     """The message as one line of JSON, instead of method and params; without its final id."""
 
 
+class ScriptDecision(NamedTuple):
+    """Decision of the scripts on a message, or on one message of a batch; by default it is forwarded unchanged."""
+
+    script: str = ""
+    data: bytes | None = None
+    """Replacement of the message."""
+    member: bytes = b""
+    """`result` or `error`, if mcpspy responds in the peer's place."""
+    value: object = None
+    is_dropped: bool = False
+    delay: float = 0.0
+    is_held: bool = False
+    tags: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+
+
+class ScriptsCommand(NamedTuple):
+    """State of the script process: connected, ready (`hooks`), or failed (`failed`)."""
+
+    token: str
+    hooks: frozenset[str] | None
+    timeout: float
+    failed: str
+    is_final: bool
+    """True if the scripts cannot be loaded: the process is not started again."""
+
+
+class DecideCommand(NamedTuple):
+    ticket: int
+    decisions: list[ScriptDecision]
+
+
+class NoteCommand(NamedTuple):
+    script: str
+    text: str
+
+
 Command: TypeAlias = (
-    ListCommand | InterceptCommand | ReleaseCommand | DropCommand | AnswerCommand | SendCommand
+    ListCommand
+    | InterceptCommand
+    | ReleaseCommand
+    | DropCommand
+    | AnswerCommand
+    | SendCommand
+    | ScriptsCommand
+    | DecideCommand
+    | NoteCommand
 )
 
 
@@ -167,6 +216,50 @@ def _send(fields: Fields, _allow_unsafe: AllowUnsafe, *, is_request: bool) -> Se
     return SendCommand(other(to), method, params, stream, is_request)
 
 
+def _scripts(fields: Fields, _allow_unsafe: AllowUnsafe) -> ScriptsCommand:
+    token, hooks, timeout = fields.get("token"), fields.get("hooks"), fields.get("timeout", 0.0)
+    if not isinstance(token, str) or not isinstance(timeout, int | float):
+        raise CommandError("scripts: token must be a string, and timeout a number")
+    if hooks is not None and not (isinstance(hooks, list) and all(hook in HOOKS for hook in hooks)):
+        raise CommandError(f"scripts: hooks must be a list of {', '.join(HOOKS)}")
+    known = None if hooks is None else frozenset(hooks)
+    failed = " ".join(str(fields.get("failed", "")).split())
+    return ScriptsCommand(token, known, timeout, failed, fields.get("final") is True)
+
+
+def _decide(fields: Fields, _allow_unsafe: AllowUnsafe) -> DecideCommand:
+    ticket, decisions = _ticket(fields), fields.get("decisions", [])
+    if not isinstance(decisions, list) or not all(isinstance(each, dict) for each in decisions):
+        raise CommandError("decide: decisions must be a list of objects")
+    return DecideCommand(ticket, [_decision(each) for each in decisions])
+
+
+def _decision(fields: Fields) -> ScriptDecision:
+    member, value = b"", None
+    if "result" in fields or "error" in fields:
+        name = "result" if "result" in fields else "error"
+        _, member, value = _answer({"order": "decide", "ticket": 0, name: fields[name]}, refuse)
+    delay = fields.get("delay", 0.0)
+    if not isinstance(delay, int | float) or not 0 <= delay < float("inf"):
+        raise CommandError("decide: delay must be a number of seconds")
+    return ScriptDecision(
+        script=str(fields.get("script", "")),
+        data=_line("decide", fields["text"]) if "text" in fields else None,
+        member=member,
+        value=value,
+        is_dropped=fields.get("drop") is True,
+        delay=delay,
+        is_held=fields.get("hold") is True,
+        tags=tuple(map(str, fields.get("tags", ()))),
+        notes=tuple(map(str, fields.get("notes", ()))),
+        failures=tuple(map(str, fields.get("failures", ()))),
+    )
+
+
+def _note(fields: Fields, _allow_unsafe: AllowUnsafe) -> NoteCommand:
+    return NoteCommand(str(fields.get("script", "")), str(fields.get("text", "")))
+
+
 def _method(name: str, data: bytes, *, is_request: bool) -> str:
     """Return the method of a request or notification in raw JSON."""
     try:
@@ -208,4 +301,7 @@ _PARSERS: dict[str, tuple[tuple[str, ...], Callable[[Fields, AllowUnsafe], Comma
     "answer": (("ticket", "result", "error"), _answer),
     "request": (_SEND_KEYS, partial(_send, is_request=True)),
     "notify": (_SEND_KEYS, partial(_send, is_request=False)),
+    "scripts": (("token", "hooks", "timeout", "failed", "final"), _scripts),
+    "decide": (("ticket", "decisions"), _decide),
+    "note": (("script", "text"), _note),
 }

@@ -33,6 +33,8 @@ class RuleDecision(Struct, eq=False):
     is_dropped: bool = False
     is_disconnected: bool = False
     holder: str | None = None
+    holder_kind: str = "rule"
+    """`rule` or `script`."""
     hides_response: bool = False
     """True if the requester gets no usable response."""
 
@@ -68,8 +70,10 @@ class InFlightMessage(Struct, eq=False):
     edited: bytes | None = None
     """Replacement from a viewer."""
     holder: tuple[str, str] | None = None
-    """`rule` or `viewer`, and its name, while the message is held."""
+    """`rule`, `script` or `viewer`, and its name, while the message is held."""
     held_at: float = 0.0
+    is_scripted: bool = False
+    """True if the scripts have decided on the message."""
 
     @property
     def size(self) -> int:
@@ -170,8 +174,9 @@ class HoldBuffer:
     def get(self, ticket: int) -> InFlightMessage | None:
         return self._by_ticket.get(ticket)
 
-    def add(self, flight: InFlightMessage) -> bool:
-        if len(self._by_ticket) >= MAX_MESSAGES or self.bytes + flight.size > MAX_BYTES:
+    def add(self, flight: InFlightMessage, *, is_limited: bool = True) -> bool:
+        """Add a message; return False if the buffer is full."""
+        if is_limited and (len(self._by_ticket) >= MAX_MESSAGES or self.bytes + flight.size > MAX_BYTES):
             return False
         self._by_ticket[flight.ticket] = flight
         self.bytes += flight.size

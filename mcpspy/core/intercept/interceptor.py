@@ -25,16 +25,20 @@ from mcpspy.core.intercept.actions import (
 )
 from mcpspy.core.intercept.commands import (
     AnswerCommand,
+    DecideCommand,
     DropCommand,
     InterceptCommand,
     ListCommand,
+    NoteCommand,
     ReleaseCommand,
+    ScriptsCommand,
     SendCommand,
     parse_command,
 )
 from mcpspy.core.intercept.evaluator import RuleEvaluator
 from mcpspy.core.intercept.held import HoldBuffer, InFlightMessage, LiveItem, MessagePart, RuleDecision
 from mcpspy.core.intercept.requests import Deadlines, InjectedRequests, Watchdog, about, answer
+from mcpspy.core.intercept.scripts import ScriptQueue, apply
 from mcpspy.core.protocol.message import (
     AnyMessage,
     Failure,
@@ -64,15 +68,17 @@ class Interceptor:
         hold_timeout: float = 300.0,
         prefix: str,
         allow_unsafe: AllowUnsafe = refuse,
+        scripts: ScriptQueue | None = None,
     ) -> None:
         """Timeouts are in seconds; `prefix` is the random prefix of the ids of injected requests.
 
         `allow_unsafe` decides on a viewer's regular expression that RE2 cannot run.
         """
+        self.scripts = scripts
         self._allow_unsafe = allow_unsafe
         self._rules = rules
         self._evaluator = RuleEvaluator(rules)
-        self._watchdog = Watchdog(call_timeout, slow, keep=rules.needs_requests)
+        self._watchdog = Watchdog(call_timeout, slow, keep=rules.needs_requests or scripts is not None)
         self._injected = InjectedRequests(prefix)
         self._buffer = HoldBuffer()
         self._delays: list[tuple[float, int]] = []
@@ -88,6 +94,7 @@ class Interceptor:
             self._rules
             or self._watchdog.is_enabled
             or self._queries
+            or (self.scripts is not None and self.scripts.is_active)
             or len(self._buffer)
             or len(self._injected)
         )
@@ -98,7 +105,10 @@ class Interceptor:
         times = [self._watchdog.timeouts.next_at, self._watchdog.slow.next_at, self._deadlines.next_at]
         if self._delays:
             times.append(self._delays[0][0])
-        return min((at for at in times if at is not None), default=None)
+        if self.scripts is not None:
+            times.append(self.scripts.next_at)
+        known = [at for at in times if at is not None]
+        return min(known) if known else None
 
     def rules_note(self) -> AddNote:
         """Return the note that lists the rules, with the seeds that make the run reproducible."""
@@ -107,6 +117,8 @@ class Interceptor:
         for name, seconds in ("call_timeout", calls.timeouts.seconds), ("slow", calls.slow.seconds):
             if seconds is not None:
                 fields[name] = seconds
+        if self.scripts is not None:
+            fields["scripts"] = self.scripts.names
         return AddNote("rules", fields)
 
     def observe(self, at: float, side: str, data: bytes, *, stream: str | None = None) -> None:
@@ -135,7 +147,7 @@ class Interceptor:
         if flight.delay:
             steps += self._delay(flight, at)
         else:
-            steps += self._hold_or_deliver(flight, at)
+            steps += self._proceed(flight, at)
         return Decision(flight.ticket, is_blocked, steps, self._buffer.get(flight.ticket) is not None)
 
     def run_due(self, at: float) -> list[Step]:
@@ -145,7 +157,7 @@ class Interceptor:
             flight = self._buffer.get(heapq.heappop(self._delays)[1])
             if flight is not None:
                 self._buffer.remove(flight)
-                steps += self._hold_or_deliver(flight, at)
+                steps += self._proceed(flight, at)
         for flight in self._deadlines.due(at):
             steps += self._release(flight, at, "timeout")
         return steps + self._watchdog.due(at)
@@ -164,12 +176,20 @@ class Interceptor:
             return CommandReply({}, [])
         if isinstance(command, ReleaseCommand):
             return self._release_all(command, at, viewer)
+        if isinstance(command, ScriptsCommand | DecideCommand | NoteCommand):
+            return self._execute_for_scripts(command, at, viewer)
         flight = self._find(command.ticket)
         if isinstance(command, DropCommand):
             for part in flight.parts:
                 part.is_removed = True
             return CommandReply({}, self._release(flight, at, "dropped", viewer))
         return CommandReply({}, self._answer(flight, command, at, viewer))
+
+    def scripts_failed(self, at: float, why: str, *, is_final: bool) -> list[Step]:
+        """Return the actions after a failure of the script process: the messages that it had are released."""
+        assert self.scripts is not None
+        note = self.scripts.failure_note(why, self.scripts.fail(is_final=is_final))
+        return [note, *self._continue_scripted(at)]
 
     def injection_failed(self, at: float, id: str, why: str) -> list[Step]:  # noqa: A002
         """Return the actions for an injected request that could not be delivered."""
@@ -181,6 +201,8 @@ class Interceptor:
         steps: list[Step] = []
         for flight in [flight for flight in self._buffer if flight.exchange is exchange]:
             self._buffer.remove(flight)
+            if self.scripts is not None:
+                self.scripts.forget(flight)
             if flight.holder is not None:
                 self._deadlines.stop(flight)
                 steps += flight.release_steps(at, "connection closed")
@@ -199,6 +221,8 @@ class Interceptor:
                 steps += self._release(flight, at, "session ended")
             else:
                 self._buffer.remove(flight)
+                if self.scripts is not None:
+                    self.scripts.forget(flight)
                 steps += self._deliver(flight)
         for injected in self._injected.waiting:
             if side in (None, other(injected.side)):
@@ -261,9 +285,53 @@ class Interceptor:
 
     def _delay(self, flight: InFlightMessage, at: float) -> list[Step]:
         if not self._buffer.add(flight):
-            return [flight.full_note("delay"), *self._hold_or_deliver(flight, at)]
+            return [flight.full_note("delay"), *self._proceed(flight, at)]
         heapq.heappush(self._delays, (at + flight.delay, flight.ticket))
         return []
+
+    def _proceed(self, flight: InFlightMessage, at: float) -> list[Step]:
+        """Pass the message to the scripts, unless they have decided on it; otherwise hold or deliver it."""
+        scripts = self.scripts
+        if scripts is None or flight.is_scripted or flight.is_blocked or not scripts.takes(flight):
+            return self._hold_or_deliver(flight, at)
+        self._buffer.add(flight, is_limited=False)
+        return scripts.add(flight, at)
+
+    def _execute_for_scripts(
+        self, command: ScriptsCommand | DecideCommand | NoteCommand, at: float, viewer: str
+    ) -> CommandReply:
+        """Execute a command of the script process."""
+        scripts = self.scripts
+        if isinstance(command, ScriptsCommand):
+            if scripts is None or command.token != scripts.token:
+                raise CommandError("scripts: not a script process of this session")
+            scripts.viewer = viewer
+            steps: list[Step] = [scripts.failure_note(command.failed, 0)] if command.failed else []
+            if command.hooks is None:
+                return CommandReply({}, steps)
+            scripts.ready(command.hooks, command.timeout)
+            return CommandReply({}, [*steps, *scripts.ask(at), *self._continue_scripted(at)])
+        if scripts is None or viewer != scripts.viewer:
+            raise CommandError(f"{viewer} is not a script process of this session")
+        if isinstance(command, NoteCommand):
+            return CommandReply({}, [rule_note("note", {"script": command.script, "text": command.text})])
+        scripts.decide(at, command)
+        return CommandReply({}, [*self._continue_scripted(at), *scripts.ask(at)])
+
+    def _continue_scripted(self, at: float) -> list[Step]:
+        """Return the actions for the messages that no longer wait for a script."""
+        assert self.scripts is not None
+        steps: list[Step] = []
+        for flight, decisions in self.scripts.released():
+            self._buffer.remove(flight)
+            flight.is_scripted = True
+            for part in flight.parts:
+                part.decision.delay = 0.0
+            for part, decision in zip(flight.parts, decisions, strict=False):
+                if not part.is_removed:
+                    steps += apply(flight, part, decision)
+            steps += self._delay(flight, at) if flight.delay else self._hold_or_deliver(flight, at)
+        return steps
 
     def _hold_or_deliver(self, flight: InFlightMessage, at: float) -> list[Step]:
         """Hold the message if a rule or a viewer's query matches; otherwise deliver it."""
@@ -285,7 +353,7 @@ class Interceptor:
             return None
         for part in flight.parts:
             if part.decision.holder is not None:
-                return "rule", part.decision.holder
+                return part.decision.holder_kind, part.decision.holder
         for part in flight.parts:
             item = LiveItem(part.message, part.request)
             for viewer, query in self._queries.items():

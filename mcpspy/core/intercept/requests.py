@@ -145,9 +145,9 @@ class Deadlines(Generic[T]):
 
     @property
     def next_at(self) -> float | None:
-        if self.seconds is None:
+        if self.seconds is None or not self._since:
             return None
-        return next((since + self.seconds for since in self._since.values()), None)
+        return next(iter(self._since.values())) + self.seconds
 
     def start(self, item: T, at: float) -> None:
         """Start or restart the time of an item."""

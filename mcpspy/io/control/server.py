@@ -28,11 +28,23 @@ if TYPE_CHECKING:
         def viewer_left(self, viewer: str) -> None:
             """Handle the end of a viewer's connection."""
 
+        def listening(self, path: str | None) -> None:
+            """Handle the start of the control socket, or None for its failure."""
+
+        def closing(self) -> None:
+            """Handle the end of the session, before viewers are disconnected."""
+
+        def closed(self) -> None:
+            """Handle the end of all connections. May block for a short time."""
+
 
 VERSION = 1
 
 MAX_LINE = 64 << 20
 """Maximum size of a command in bytes, as large as the maximum of all held messages."""
+
+UNANSWERED = ("decide", "note")
+"""Commands that get a response only if they are refused: those for each message of a script."""
 
 DEFAULT_NAME = "viewer"
 """Name of a viewer that has not sent one."""
@@ -63,6 +75,7 @@ class ControlServer:
                 connection.write(line)
 
     def end(self) -> None:
+        self.live.closing()
         self.tell(None, {"event": "end"})
 
     def name_for(self, wanted: str) -> str:
@@ -143,7 +156,8 @@ class Connection:
         except CommandError as error:
             self._refuse(number, str(error))
             return
-        self.write(_line({"n": number, "ok": True, **answer}))
+        if order["order"] not in UNANSWERED:
+            self.write(_line({"n": number, "ok": True, **answer}))
 
     def _rename(self, name: object) -> dict[str, Any]:
         from mcpspy.core.intercept.actions import CommandError

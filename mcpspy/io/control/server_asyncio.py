@@ -26,6 +26,7 @@ class AsyncioServer:
         self._server = ControlServer(live, control_socket.token)
         self._connections: set[_SocketConnection] = set()
         self._accepting = asyncio.ensure_future(self._accept_forever())
+        live.listening(self.path)
 
     @classmethod
     async def open(cls, live: ControlTarget, say: Callable[[str], None]) -> AsyncioServer | None:
@@ -34,6 +35,7 @@ class AsyncioServer:
             return cls(ControlSocket.open(live.session), live)
         except CannotStart as error:
             say(f"viewers cannot connect to this session: {error}")
+            live.listening(None)
             return None
 
     async def close(self) -> None:
@@ -45,6 +47,7 @@ class AsyncioServer:
         for connection in list(self._connections):
             connection.close()
         await asyncio.sleep(0)
+        await asyncio.to_thread(self._server.live.closed)
 
     async def _accept_forever(self) -> None:
         loop = asyncio.get_running_loop()

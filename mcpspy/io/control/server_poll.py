@@ -50,6 +50,7 @@ class PollServer:
         self._server = ControlServer(live, self._socket.token)
         self._connections: list[_SocketConnection] = []
         loop.route(self._socket.fileno(), self._on_connect, READABLE)
+        live.listening(self.path)
 
     def close(self) -> None:
         """Send `end` to all viewers and close."""
@@ -58,6 +59,7 @@ class PollServer:
         self._socket.close()
         for connection in self._connections[:]:
             connection.close()
+        self._server.live.closed()
 
     def _on_connect(self, _events: int) -> None:
         connection = self._socket.accept()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from mcpspy.io.control.server_poll import Loop
     from mcpspy.io.stdio.base import RecordingTap
-    from mcpspy.io.stdio.message_channel import MessageChannel
+    from mcpspy.io.stdio.message_channel import MessageChannel, StderrLines
 
     assert sys.platform != "win32"
 
@@ -51,9 +51,10 @@ class Channel:
         self.pending: memoryview | bytes = b""
         self._queue: deque[bytes] = deque()
         self._queued = 0
-        self._message_channel: MessageChannel | None = None
+        self._message_channel: MessageChannel | StderrLines | None = None
         self._waiting: Channel | None = None
         self._is_shared = is_shared
+        self._is_paused = False
         self.is_open = True
         self.ended = False
         self.is_counting = False
@@ -86,7 +87,7 @@ class Channel:
     def is_writable(self) -> bool:
         return self.is_open and not self.ended
 
-    def divert(self, message_channel: MessageChannel | None) -> None:
+    def divert(self, message_channel: MessageChannel | StderrLines | None) -> None:
         self._message_channel = message_channel
 
     def put(self, data: bytes) -> None:
@@ -105,6 +106,16 @@ class Channel:
         if self.is_open and not self.ended and other.backlog:
             self._loop.unroute(self.source)
             other._waiting = self
+
+    def pause(self) -> None:
+        if not self._is_paused and self.is_open and not self.ended:
+            self._is_paused = True
+            self._loop.unroute(self.source)
+
+    def resume(self) -> None:
+        if self._is_paused:
+            self._is_paused = False
+            self._resume()
 
     def finish(self) -> None:
         if self.is_open and not self.ended:
@@ -153,7 +164,7 @@ class Channel:
         self._loop.route(self.target, self._on_target, select.POLLOUT)
 
     def _resume(self) -> None:
-        if self.is_open and not self.ended and not self.pending:
+        if self.is_open and not self.ended and not self.pending and not self._is_paused:
             self._loop.route(self.source, self._on_source, select.POLLIN)
 
     def _on_target(self, events: int) -> None:
@@ -209,6 +220,9 @@ class Channel:
             self._on_broken()
 
     def _on_end(self) -> None:
+        if self._message_channel is not None and self._message_channel.delays_end():
+            self.pause()
+            return
         self.ended = True
         self._loop.unroute(self.source)
         if self._message_channel is not None:

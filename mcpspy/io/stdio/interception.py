@@ -11,7 +11,7 @@ from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER, note
 from mcpspy.io.interception import SessionInterception, is_message
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.stdio.base import STDERR, THROUGH
-from mcpspy.io.stdio.message_channel import MessageChannel
+from mcpspy.io.stdio.message_channel import MessageChannel, StderrLines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ JOIN_LIMIT = 1 << 20
 """Maximum size of entries, in bytes, that are joined for one write. Larger messages are not copied again."""
 
 BLANKS = b" \t"
+
+MAX_WAITING = 1000, 8 << 20
+"""Messages and bytes of a side that may wait for a script. Above either, mcpspy stops reading from that side."""
 
 BATCH_SIZE = 64
 """Number of messages that are recorded and sent with one write."""
@@ -105,7 +108,10 @@ class StdioInterception(SessionInterception):
             CLIENT: MessageChannel(CLIENT, streams[0], taps[0], self),
             SERVER: MessageChannel(SERVER, streams[1], taps[1], self),
         }
-        self._stderr = streams[2]
+        self._stderr, self._stderr_tap = streams[2], taps[2]
+        self._stderr_lines: list[bytes] = []
+        """Lines that arrived before the scripts were loaded."""
+        self._is_watching_stderr = False
         self._held: dict[int, tuple[MessageChannel, bytes]] = {}
         """Channel and original line of each held message, in order of arrival."""
         self._is_disconnected = False
@@ -140,6 +146,15 @@ class StdioInterception(SessionInterception):
             self._commit(batches)
             self._apply_backpressure(channel, batches)
         self._settle()
+
+    @property
+    def is_deciding(self) -> bool:
+        """Return whether messages wait for a script."""
+        return any(map(self.is_deciding_on, self._channels.values()))
+
+    def is_deciding_on(self, channel: MessageChannel) -> bool:
+        scripts = None if self._interceptor is None else self._interceptor.scripts
+        return scripts is not None and scripts.waiting(channel.side)[0] > 0
 
     def end_side(self, channel: MessageChannel) -> None:
         """Release the held messages of a side that closed its end of the pipe."""
@@ -295,6 +310,34 @@ class StdioInterception(SessionInterception):
             else:
                 channel.off()
         return self._channels[CLIENT].is_on
+
+    def _settle(self) -> None:
+        super()._settle()
+        scripts = None if self._interceptor is None else self._interceptor.scripts
+        if self._options.scripts.files:
+            for channel in self._channels.values():
+                number, size = (0, 0) if scripts is None else scripts.waiting(channel.side)
+                if number > MAX_WAITING[0] or size > MAX_WAITING[1] or (channel.is_ending and number):
+                    channel.stream.pause()
+                else:
+                    channel.stream.resume()
+
+    def _watch_stderr(self, *, is_wanted: bool) -> None:
+        lines, self._stderr_lines = self._stderr_lines, []
+        if is_wanted != self._is_watching_stderr:
+            self._is_watching_stderr = is_wanted
+            watcher = StderrLines(self._stderr, self._stderr_tap, self._tell_stderr) if is_wanted else None
+            self._stderr.divert(watcher)
+        for line in lines if is_wanted else ():
+            self._tell_stderr(line)
+
+    def _tell_stderr(self, line: bytes) -> None:
+        """Pass a line to the scripts, or keep it until they are loaded."""
+        scripts = None if self._interceptor is None else self._interceptor.scripts
+        if scripts is not None and scripts.hooks is not None:
+            self.tell(scripts.viewer, {"event": "stderr", "text": line.decode("utf-8", "replace")})
+        elif len(self._stderr_lines) < MAX_WAITING[0]:
+            self._stderr_lines.append(line)
 
     def _set_alarm(self, next_at: float | None) -> None:
         if next_at is not None:

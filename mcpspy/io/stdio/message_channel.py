@@ -11,7 +11,7 @@ from mcpspy.core.recording.encode import frame_prefix, plain, splice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any, Protocol
 
     from mcpspy.io.stdio.base import RecordingTap
@@ -30,11 +30,17 @@ if TYPE_CHECKING:
         def put(self, data: bytes) -> None:
             """Write data after all pending data."""
 
-        def divert(self, channel: MessageChannel | None) -> None:
+        def divert(self, channel: MessageChannel | StderrLines | None) -> None:
             """Pass data to the message channel from now on; None forwards it directly again."""
 
         def wait_for(self, other: Any) -> None:
             """Stop reading until the other stream has written its backlog."""
+
+        def pause(self) -> None:
+            """Stop reading until `resume`."""
+
+        def resume(self) -> None:
+            """Read again after `pause`."""
 
         def finish(self) -> None:
             """Stop reading, and close once all data is written."""
@@ -44,6 +50,9 @@ if TYPE_CHECKING:
 
         def take(self, channel: MessageChannel, lines: list[bytes]) -> None:
             """Decide on these lines, given without their LF, and on whether interception continues."""
+
+        def is_deciding_on(self, channel: MessageChannel) -> bool:
+            """Return whether messages of this side wait for a script."""
 
         def end_side(self, channel: MessageChannel) -> None:
             """Release the held messages of this side, which has ended."""
@@ -59,6 +68,8 @@ class MessageChannel:
         self.side = side
         self.stream = stream
         self.is_on = False
+        self.is_ending = False
+        """True if the source has ended, but the stream waits for a script."""
         self.unread_injected = 0
         """Upper bound for the number of injected bytes that the peer has not read."""
         self._tap = tap
@@ -101,6 +112,14 @@ class MessageChannel:
         else:
             self.stream.put(data)
 
+    def delays_end(self) -> bool:
+        """Return whether the end of the source has to wait, because a script decides on the last messages.
+
+        The handler then pauses the stream, and resumes it when the script has decided.
+        """
+        self.is_ending = self._handler.is_deciding_on(self)
+        return self.is_ending
+
     def eof(self) -> None:
         """Release everything before the stream ends."""
         self._handler.end_side(self)
@@ -142,3 +161,26 @@ class MessageChannel:
         if begun and not self._handler.keep_back(self, begun):
             self._tap.feed(begun)
             self.stream.put(begun)
+
+
+class StderrLines:
+    """The lines of the server's stderr, forwarded and passed to a script."""
+
+    def __init__(self, stream: ByteStream, tap: RecordingTap, tell: Callable[[bytes], None]) -> None:
+        self._stream = stream
+        self._tap = tap
+        self._tell = tell
+        self._framer = LineFramer()
+
+    def feed(self, data: bytes) -> None:
+        self._tap.feed(data)
+        self._stream.put(data)
+        for line in self._framer.feed(data):
+            self._tell(line.removesuffix(b"\r"))
+
+    def delays_end(self) -> bool:
+        return False
+
+    def eof(self) -> None: ...
+
+    def torn(self) -> None: ...

@@ -106,6 +106,9 @@ class PollLoop:
         self._reap()  # The server may have exited before SIGCHLD was watched.
         poll, routes = self._poller.poll, self._routes
         quiet_timeout: int | None = QUIET_TIME
+        if self._options.interception.scripts.files:
+            quiet_timeout = None
+            self._open_control()
         polls = 0
         while True:
             quiet = True
@@ -198,6 +201,8 @@ class PollLoop:
             say(f"viewers cannot connect to this session: {error}")
         except Exception as error:
             say(f"viewers cannot connect to this session: a bug in mcpspy: {type(error).__name__}: {error}")
+        if self._control is None and self._interception is not None:
+            self._interception.listening(None)
 
     def _has_successor(self) -> bool:
         """Return whether the command was a launcher: it left a server behind, which the host can still reach.
@@ -226,6 +231,8 @@ class PollLoop:
         now = time.monotonic()
         if now >= self._exit_deadline or all(channel.is_done for channel in outputs):
             return True
+        if self._interception is not None and self._interception.is_deciding:
+            return False
         if self._has_successor():
             self._dismiss_guard()
             self._ended_at, self._quiet_at, self._final_bytes = now, NEVER, 0

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mcpspy.io.recording.recorder import Recorder
     from mcpspy.io.stdio.base import RecordingTap, RunOptions, Taps
     from mcpspy.io.stdio.interception import StdioInterception
-    from mcpspy.io.stdio.message_channel import MessageChannel
+    from mcpspy.io.stdio.message_channel import MessageChannel, StderrLines
 
 CHUNK = 65536
 
@@ -184,7 +184,7 @@ class _ThreadChannel:
         self._tap = tap
         self._lock = lock
         self._is_shared = is_shared
-        self._message_channel: MessageChannel | None = None
+        self._message_channel: MessageChannel | StderrLines | None = None
         self._waits_for: _ThreadChannel | None = None
         self._is_finished = False
         self._reading_since = 0.0
@@ -192,6 +192,8 @@ class _ThreadChannel:
         self._ended_at = float("inf")
         self._bytes_read = 0
         self._has_final_output = False
+        self._may_read = threading.Event()
+        self._may_read.set()
         self.thread = threading.Thread(target=self._run, daemon=True)
 
     @property
@@ -205,16 +207,23 @@ class _ThreadChannel:
     def put(self, data: bytes) -> None:
         self._writer.put(data)
 
-    def divert(self, message_channel: MessageChannel | None) -> None:
+    def divert(self, message_channel: MessageChannel | StderrLines | None) -> None:
         self._message_channel = message_channel
 
     def wait_for(self, other: _ThreadChannel) -> None:
         self._waits_for = other
 
+    def pause(self) -> None:
+        self._may_read.clear()
+
+    def resume(self) -> None:
+        self._may_read.set()
+
     def finish(self) -> None:
         """Stop like `Channel.finish`. A blocked read is not interrupted."""
         if not self._is_finished:
             self._is_finished = True
+            self._may_read.set()
             self.torn()
             self._writer.end()
 
@@ -254,6 +263,9 @@ class _ThreadChannel:
             if self._is_finished or not self._writer.is_open or self._bytes_read >= MAX_FINAL_OUTPUT:
                 break
             self._is_writing = False
+            self._may_read.wait()
+        while not self._is_finished and self._waits_for_script():
+            self._may_read.wait()
         with self._lock:
             if not self._is_finished:
                 self._is_finished = True
@@ -284,6 +296,14 @@ class _ThreadChannel:
         if self._waits_for is not None:
             waits_for, self._waits_for = self._waits_for, None
             waits_for.wait()
+
+    def _waits_for_script(self) -> bool:
+        """Return whether a script decides on the last messages; then the stream is paused."""
+        with self._lock:
+            waits = self._message_channel is not None and self._message_channel.delays_end()
+            if waits:
+                self.pause()
+            return waits
 
     def _end(self) -> None:
         if self._writer.is_open:
@@ -339,6 +359,8 @@ class ThreadedPump:
         for channel in channels:
             channel.thread.start()
         try:
+            if self._options.interception.scripts.files:
+                raise subprocess.TimeoutExpired(child.args, 0)  # The scripts need the control socket at once.
             status = child.wait(STARTUP_TIME)
         except subprocess.TimeoutExpired:
             self._open_control()
@@ -395,6 +417,9 @@ class ThreadedPump:
             say(f"viewers cannot connect to this session: {error}")
         except Exception as error:
             say(f"viewers cannot connect to this session: a bug in mcpspy: {type(error).__name__}: {error}")
+        if self._control is None and self._interception is not None:
+            with self._lock:
+                self._interception.listening(None)
 
 
 def _deliver(channels: list[_ThreadChannel]) -> None:

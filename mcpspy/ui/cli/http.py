@@ -17,8 +17,10 @@ from mcpspy.ui.cli.options import (
     describe,
     describe_redaction,
     describe_rules,
+    describe_scripts,
     old_spelling,
     read_rules,
+    read_scripts,
     read_size,
     set_recording,
 )
@@ -49,8 +51,8 @@ The default address is 127.0.0.1:{PORT} (127.0.0.1:{FORWARD_PORT} with --forward
 only requests whose Host names this machine, so web pages cannot reach a server through
 it. SIGTERM or Ctrl-C ends it.
 
-exit codes: 0; 2 usage error or invalid rule; 3 port in use, certificate or rules file not
-readable, or mitmproxy not installed (--forward)
+exit codes: 0; 2 usage error or invalid rule; 3 port in use, certificate, rules file or
+script not readable, or mitmproxy not installed (--forward)
 """
 
 
@@ -70,6 +72,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     keep = "--upstream: keep the server's own URL as `resource` in its OAuth metadata"
     describe(parser, {"--keep-resource": (None, keep)})
     configure_traffic(parser)
+    describe_scripts(parser)
 
 
 def configure_hosts(parser: argparse.ArgumentParser, prefix: str = "") -> None:
@@ -106,6 +109,8 @@ def main(args: argparse.Namespace) -> int:
     options.keep_resource = args.keep_resource
     options.unix_socket = args.unix_socket
     take_traffic(options, args)
+    read_scripts(options.interception, args)
+    check_rules(options.interception)
     _warn(host, redacted_url(args.upstream))
     return run(options)
 
@@ -133,6 +138,8 @@ def _forward(args: argparse.Namespace, host: str, port: int) -> int:
         raise UsageError(
             "http: --allow-host requires --upstream", "with --forward, use --allow GLOB to decrypt a host"
         )
+    if args.script:
+        raise UsageError("http: --script requires --upstream")
     from mcpspy.io.forward.proxy import require_mitmproxy
 
     require_mitmproxy("http --forward")

@@ -254,6 +254,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "http": ("mcpspy.ui.cli.http", "run a recording proxy in front of an HTTP server"),
     "exec": ("mcpspy.ui.cli.exec", "start a program and record its MCP traffic over HTTPS"),
     "bridge": ("mcpspy.ui.cli.bridge", "connect a stdio host to an HTTP server and record"),
+    "scripts": ("mcpspy.ui.cli.scripts", "list the scripts of mcpspy, or start a new one"),
     "tui": ("mcpspy.ui.cli.tui", "browse sessions in the terminal, including live ones"),
     "ls": ("mcpspy.ui.cli.ls", "list recorded sessions"),
     "show": ("mcpspy.ui.cli.show", "print a session, one message per line"),
@@ -282,7 +283,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Record": ("run", "http", "exec", "bridge"),
+    "Record": ("run", "http", "exec", "bridge", "scripts"),
     "Look": ("tui", "ls", "show", "stats"),
     "Check": ("explain", "lint", "check", "diff"),
     "Many sessions": ("query", "drift", "lake"),

@@ -14,6 +14,7 @@ from mcpspy.errors import UsageError
 from mcpspy.io.interception import InterceptionOptions
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import RedactionOptions
+from mcpspy.io.scripts import TIMED_HOOKS, ScriptOptions
 from mcpspy.io.settings import UnsafeRegex
 
 TYPE_CHECKING = False
@@ -58,6 +59,13 @@ RULES: Options = {
     "--hold-timeout": ("TIME", "forward a held message after this time (default: 300)"),
 }
 
+SCRIPTS: Options = {
+    "--script": ("FILE", "Python file with hooks that see and change messages, or builtin:NAME; repeatable"),
+    "--script-option": ("NAME=VALUE", "value for the script's hook configure(options); repeatable"),
+    "--script-timeout": ("TIME", "time limit of a hook, or HOOK=TIME for one (default: 5s); repeatable"),
+    "--reload": (None, "load a script again when its file changes"),
+}
+
 UNSAFE_REGEX: Options = {
     "--unsafe-regex": (None, "also run regular expressions that RE2 cannot; on some texts they never end")
 }
@@ -79,6 +87,8 @@ REDACTION: Options = {
     **UNSAFE_REGEX,
     "--config": ("FILE", "settings file (default: mcpspy.toml in the user's config folder)"),
 }
+
+_SCRIPT_LISTS = ("--script", "--script-option", "--script-timeout")
 
 # Option: attribute of InterceptionOptions or RedactionOptions.
 _RULE_LISTS = {"--rules": "files", "--rule": "flags"}
@@ -139,14 +149,36 @@ def describe_redaction(parser: argparse.ArgumentParser, *, can_be_off: bool = Tr
 
 
 def set_rule_option(options: InterceptionOptions, flag: str, value: str) -> bool:
-    """Set one of `RULES`; return False for any other option. Raises UsageError."""
-    if flag in _RULE_LISTS:
+    """Set one of `RULES` or `SCRIPTS`; return False for any other option. Raises UsageError."""
+    if flag in SCRIPTS:
+        _set_script_option(options.scripts, flag, value)
+    elif flag in _RULE_LISTS:
         getattr(options, _RULE_LISTS[flag]).append(value)
     elif flag in _RULE_TIMES:
         setattr(options, _RULE_TIMES[flag], _seconds(flag, value))
     else:
         return False
     return True
+
+
+def _set_script_option(options: ScriptOptions, flag: str, value: str) -> None:
+    if flag == "--script":
+        options.files.append(value)
+    elif flag == "--reload":
+        options.is_reloaded = True
+    elif flag == "--script-option":
+        name, equals, text = value.partition("=")
+        if not name or not equals:
+            raise UsageError(f"{flag} {value}: not NAME=VALUE", "use limit=5")
+        options.values[name] = text
+    else:
+        hook, equals, text = value.rpartition("=")
+        if equals and hook not in TIMED_HOOKS:
+            raise UsageError(f"{flag} {value}: no such hook", f"use one of {', '.join(TIMED_HOOKS)}")
+        if equals:
+            options.hook_timeouts[hook] = _seconds(flag, text)
+        else:
+            options.timeout = _seconds(flag, text)
 
 
 def set_redaction_option(options: RedactionOptions, flag: str, value: str) -> bool:
@@ -177,8 +209,24 @@ def read_rules(args: argparse.Namespace) -> InterceptionOptions:
     return options
 
 
+def read_scripts(options: InterceptionOptions, args: argparse.Namespace) -> None:
+    """Set the options of `SCRIPTS`. Raises UsageError."""
+    for flag in _SCRIPT_LISTS:
+        for each in _value(args, flag):
+            _set_script_option(options.scripts, flag, each)
+    options.scripts.is_reloaded = args.reload
+
+
+def describe_scripts(parser: argparse.ArgumentParser) -> None:
+    describe(parser, SCRIPTS, repeated=_SCRIPT_LISTS)
+
+
 def check_rules(options: InterceptionOptions) -> None:
-    """Raise UsageError or CannotStart for rules that cannot be read."""
+    """Raise UsageError or CannotStart for rules or scripts that cannot be read."""
+    scripts = options.scripts
+    if not scripts.files and (scripts.values or scripts.hook_timeouts or scripts.is_reloaded):
+        raise UsageError("--script-option, --script-timeout and --reload require --script")
+    scripts.check()
     if options.files or options.flags:
         options.rules()
 

@@ -15,6 +15,7 @@ from mcpspy.io.stdio.run import run
 from mcpspy.ui.cli.options import (
     REDACTION,
     RULES,
+    SCRIPTS,
     SESSION,
     check_rules,
     describe,
@@ -38,7 +39,7 @@ In a host's config, change the server's command to "mcpspy", and its arguments t
 prints one line on stderr and keeps forwarding.
 
 exit codes: the server's; if a signal ended the server, the same signal ends mcpspy;
-2 usage error or invalid rule; 3 rules not readable; 126 not executable; 127 not found
+2 usage error or invalid rule; 3 rules or script not readable; 126 not executable; 127 not found
 """
 
 OPTIONS: dict[str, tuple[str | None, str]] = {
@@ -49,6 +50,7 @@ OPTIONS: dict[str, tuple[str | None, str]] = {
         "forward lines of the server's stdout that are not JSON (default), drop them, or print them on stderr",
     ),
     **RULES,
+    **SCRIPTS,
     **REDACTION,
 }
 

@@ -67,7 +67,10 @@ def test_a_query_is_that_of_every_filter() -> None:
 @pytest.mark.parametrize(
     ("order", "why"),
     [
-        ({}, "unknown order null \\(use list, hold, release, drop, answer, request, notify\\)"),
+        (
+            {},
+            "unknown order null \\(use list, hold, release, drop, answer, request, notify, scripts, decide, note\\)",
+        ),
         ({"order": "hld"}, 'unknown order "hld"'),
         ({"order": ["list"]}, 'unknown order \\["list"\\]'),
         ({"order": "list", "all": True}, 'list: unknown key "all"'),

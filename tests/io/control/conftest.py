@@ -26,6 +26,12 @@ class ControlTarget:
         self.on_gone: Callable[[], None] = lambda: None
         self.tell: Callable[[str | None, dict[str, Any]], None] = lambda _viewer, _event: None
 
+    def listening(self, path: str | None) -> None: ...
+
+    def closing(self) -> None: ...
+
+    def closed(self) -> None: ...
+
     def hello(self) -> dict[str, Any]:
         return {
             "session": self.session,

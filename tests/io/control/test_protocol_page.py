@@ -11,6 +11,7 @@ import pytest
 
 from mcpspy.core.intercept import commands
 from mcpspy.core.intercept.interceptor import Interceptor
+from mcpspy.core.intercept.scripts import ScriptQueue
 from mcpspy.core.rules.model import Rules
 from mcpspy.core.rules.parser import read_flag
 from mcpspy.io.control.server import ControlServer
@@ -53,7 +54,8 @@ class Idle(SessionInterception):
 
 def interceptor() -> Interceptor:
     rules = tuple(read_flag(flag, number) for number, flag in enumerate(FLAGS, 1))
-    return Interceptor(Rules(rules, 1), prefix=PREFIX)
+    scripts = ScriptQueue(["x.py"], "token")
+    return Interceptor(Rules(rules, 1), prefix=PREFIX, scripts=scripts)
 
 
 def seen() -> dict[str, set[str]]:
@@ -67,17 +69,26 @@ def seen() -> dict[str, set[str]]:
         reply = engine.execute(2.0, "tui", fields)
         for event in events(reply.steps):
             note(f"event {event['event']}", event)
-        note(f"answer to {fields['order']}", reply.answer)
-        return reply.answer
+        note(f"answer to {fields['order']}", reply.answer or {})
+        return reply.answer or {}
 
     def process(side: str, data: bytes) -> None:
         for event in events(engine.process(1.0, side, data, stream="1").steps):
             note(f"event {event['event']}", event)
 
+    order(order="scripts", token="token", hooks=["request", "response"], timeout=1)
+    process("client", call(8, tool="scripted"))
+    order(order="decide", ticket=1, decisions=[{"script": "x.py", "hold": True}])
+    process("server", result(8))
+    process("server", b'[{"id":8,"result":"\xff"}]')
+    order(order="decide", ticket=2)
+    order(order="decide", ticket=3)
+    order(order="note", script="x.py", text="hello")
+    order(order="scripts", token="token", hooks=[], timeout=1)
     order(order="hold", query="tool:watched")
     process("client", call(1, tool="held"))
     process("client", call(2, tool="watched"))
-    order(order="release", ticket=1)
+    order(order="release", ticket=4)
     process("server", result(1))
     process("server", b"{oops\xff}")
     asked = order(order="request", method="tools/call", params={"name": "x", "_meta": {"progressToken": 5}})
@@ -110,7 +121,7 @@ def test_every_key_that_a_session_sends_is_documented(name: str, keys: set[str])
 
 def test_nothing_else_is_documented() -> None:
     sent = {name for name in DOCUMENTED if name.startswith(("event", "item", "answer to"))}
-    assert sent - set(seen()) == {"answer to hello", "event end"}
+    assert sent - set(seen()) == {"answer to hello", "event end", "event stderr", "item of decisions"}
 
 
 def test_the_greeting_and_the_answers_are_documented() -> None:

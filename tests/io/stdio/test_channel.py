@@ -89,6 +89,9 @@ class Sink:
     def feed(self, data: bytes) -> None:
         self.got.append(data)
 
+    def delays_end(self) -> bool:
+        return False
+
     def eof(self) -> None:
         self.got.append(b"EOF")
 

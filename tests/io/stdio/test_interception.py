@@ -56,7 +56,7 @@ class ByteStream:
             self.out += data
             self.backlog += 0 if self.is_read else len(data)
 
-    def divert(self, channel: MessageChannel | None) -> None:
+    def divert(self, channel: Any) -> None:
         self.channel = channel
 
     def is_diverted(self) -> bool:
@@ -74,6 +74,10 @@ class ByteStream:
         """Return the stream it had to wait for, since the last call."""
         found, self._waited_for = self._waited_for, []
         return found
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
 
     def finish(self) -> None:
         self.is_writable = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,11 +35,15 @@ class Wire:
     def put(self, data: bytes) -> None:
         self.out += data
 
-    def divert(self, channel: MessageChannel | None) -> None:
+    def divert(self, channel: Any) -> None:
         self.channel = channel
 
     def wait_for(self, other: object) -> None:
         pass
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
 
     def finish(self) -> None:
         self.is_writable = False
@@ -57,6 +61,9 @@ class Wire:
             for buffer in channel.frame(0.0, line, {}):
                 self._write(bytes(buffer))
             channel.send(line + b"\n")
+
+    def is_deciding_on(self, channel: MessageChannel) -> bool:
+        return False
 
     def end_side(self, channel: MessageChannel) -> None:
         pass

@@ -36,6 +36,10 @@ SIGNATURES = {
 }
 MEMBERS = {
     "Exchange": "at error id latency method number params request_data response_data result side status subject",
+    "LiveExchange": "answer arguments at delay drop error hold id latency message method note params replace request result"
+    " session side status subject tag",
+    "LiveMessage": "at data delay drop hold json kind method note params replace side subject tag",
+    "LiveSession": "note notify request",
     "Message": "at data exchange json kind method side subject",
     "Mock": "command send serve_http",
     "Session": "client exchanges filter filter_text id messages name query revision server started stderr"

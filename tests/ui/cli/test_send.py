@@ -35,6 +35,12 @@ class Live:
         self.orders: list[dict[str, Any]] = []
         self.tell: Callable[[str | None, dict[str, Any]], None] = lambda _viewer, _event: None
 
+    def listening(self, path: str | None) -> None: ...
+
+    def closing(self) -> None: ...
+
+    def closed(self) -> None: ...
+
     def hello(self) -> dict[str, Any]:
         return {"session": self.session, **self._hello}
 

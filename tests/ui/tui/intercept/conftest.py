@@ -87,6 +87,12 @@ class Reached:
 
     # The interface for the control server.
 
+    def listening(self, path: str | None) -> None: ...
+
+    def closing(self) -> None: ...
+
+    def closed(self) -> None: ...
+
     def hello(self) -> dict[str, Any]:
         return {
             "session": self.session,

@@ -1,0 +1,1 @@
+"""Scripts: the process that runs them, their skeleton, and those that mcpspy contains."""

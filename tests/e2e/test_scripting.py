@@ -1,0 +1,155 @@
+"""The examples of docs/scripting.md, run for the SDK's client in front of real servers, on stdio and over HTTP."""
+
+from __future__ import annotations
+
+import re
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.e2e.driving import Driven
+from tests.e2e.test_http import SERVERS, serving
+from tests.e2e.test_intercept import driven as driven_on_stdio
+from tests.e2e.test_intercept_http import driven as driven_over_http
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from tests.e2e.conftest import Peers, Read
+
+stdio, http = driven_on_stdio, driven_over_http
+
+PAGE = Path(__file__).parents[2] / "docs" / "scripting.md"
+
+EXAMPLES = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL))
+
+EVERYTHING = ("mcp-server-everything", "stdio")
+
+
+def script(peers: Peers, name: str) -> tuple[str, str]:
+    """Write an example into the client's folder; return the option for it."""
+    (peers.folder / name).write_text(EXAMPLES[name], encoding="utf-8")
+    return "--script", name
+
+
+def actions(read: Read) -> list[tuple[Any, ...]]:
+    """Return what scripts did, each with the script and the sender of the message."""
+    fields = [note.fields for note in read.notes("rule")]
+    return [(each["action"], each.get("script"), each.get("from")) for each in fields]
+
+
+def test_the_page_has_these_examples() -> None:
+    assert set(EXAMPLES) == {"guard.py", "shout.py", "inventory.py"}
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_the_examples_run_on_stdio_before_the_sdk_server(
+    mode: str, stdio: Callable[..., Any], peers: Peers
+) -> None:
+    options = [*script(peers, "guard.py"), *script(peers, "shout.py"), *script(peers, "inventory.py")]
+    async with stdio(*options, "--script-option", "limit=2", mode=mode) as client:
+        got = await calls(client)
+        assert await client.leave() == "sdk-peer: ready\n"
+
+    check(got)
+    (read,) = await peers.recorded("r")
+    check_notes(read)
+
+
+@asynccontextmanager
+async def over_http(
+    peers: Peers, start: Callable[..., Any], mode: str, *options: str
+) -> AsyncIterator[Driven]:
+    server = "peer" if mode == "legacy" else "peer-json"
+    with serving(server, *SERVERS[server], peers.folder) as url:
+        async with start(url, *options, mode=mode) as client:
+            yield client
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_the_examples_run_over_http_before_the_sdk_server(
+    mode: str, http: Callable[..., Any], peers: Peers
+) -> None:
+    options = [*script(peers, "guard.py"), *script(peers, "shout.py"), *script(peers, "inventory.py")]
+    async with over_http(peers, http, mode, *options, "--script-option", "limit=2") as client:
+        got = await calls(client)
+        await client.leave()
+
+    check(got)
+    (read,) = await peers.recorded("r")
+    check_notes(read)
+
+
+async def test_a_script_that_exits_over_http_is_started_again(http: Callable[..., Any], peers: Peers) -> None:
+    (peers.folder / "exits.py").write_text(
+        "import os\n\ndef request(exchange):\n    if exchange.arguments.get('text') == 'exit':\n"
+        "        os._exit(5)\n    if exchange.subject == 'echo':\n        exchange.tag('seen')\n",
+        encoding="utf-8",
+    )
+    texts = ("one", "exit", "two")
+    got = []
+
+    async def play() -> None:
+        async with over_http(peers, http, "2026-07-28", "--script", "exits.py") as client:
+            got.extend([await client.call("echo", text=text) for text in texts])
+            await client.leave()
+
+    # The fixture compares the proxy's stderr with nothing.
+    with pytest.raises(
+        AssertionError, match=r"exits\.py: exited with code 5; 1 messages forwarded unchanged"
+    ):
+        await play()
+
+    assert got == [{"text": text} for text in texts]
+    (read,) = await peers.recorded("r")
+    assert actions(read) == [
+        ("tag", "exits.py", "client"),
+        ("script", "exits.py", None),
+        ("tag", "exits.py", "client"),
+    ]
+
+
+async def test_an_example_runs_before_server_everything(stdio: Callable[..., Any], peers: Peers) -> None:
+    (peers.folder / "tags.py").write_text(
+        "def response(exchange):\n    exchange.tag(exchange.status)\n"
+        "def notification(message):\n    message.tag(message.method)\n"
+        "def stderr(line):\n    print('heard', line)\n",
+        encoding="utf-8",
+    )
+    options = [*script(peers, "shout.py"), "--script", "tags.py"]
+    async with stdio(*options, server=EVERYTHING) as client:
+        got = await client.call("echo", message="hello")
+        err = await client.leave()
+
+    assert got == {"text": "Echo: HELLO!"}
+    assert "heard Starting default (STDIO) server..." in err
+    (read,) = await peers.recorded("r")
+    tags = [note.fields["tag"] for note in read.notes("rule") if note.fields["action"] == "tag"]
+    assert tags.count("ok") >= 2
+    assert "notifications/initialized" in tags
+
+
+async def calls(client: Driven) -> list[dict[str, Any]]:
+    texts = ("secret", "one", "two", "three")
+    return [await client.call("echo", text=text) for text in texts]
+
+
+def check(got: list[dict[str, Any]]) -> None:
+    assert got == [
+        {"error": {"code": -32000, "message": "not allowed here"}},
+        {"text": "ONE!"},
+        {"text": "TWO!"},
+        {"tool_error": "limit reached"},
+    ]
+
+
+def check_notes(read: Read) -> None:
+    found = actions(read)
+    assert found.count(("error", "guard.py", "client")) == 1
+    assert found.count(("note", "inventory.py", "client")) == 1
+    assert found.count(("respond", "inventory.py", "client")) == 1
+    assert found.count(("replace", "shout.py", "server")) == 2
+    (listed,) = [each for each in read.exchanges("tools/list") if each.request.frame.by]
+    assert listed.answer is not None

@@ -1,0 +1,168 @@
+"""The scripts that mcpspy contains, with messages made here."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+import mcpspy
+from mcpspy.core.protocol.message import read_frame
+from mcpspy.core.recording.decode import Frame
+from mcpspy.io.scripts import BUILTIN, builtin_names, script_path
+from mcpspy.ui.scripts.script import Script
+
+SESSION = mcpspy.LiveSession(
+    {"session": "1", "name": "weather", "transport": "stdio", "file": None},
+    lambda _order, _fields: asyncio.sleep(0),
+    lambda _text: None,
+)
+
+
+def loaded(name: str, **options: str) -> Script:
+    script = Script(name, script_path(BUILTIN + name))
+    script.hooks["configure"](options)
+    return script
+
+
+def message(side: str, at: float = 0.0, **members: Any) -> mcpspy.LiveMessage:
+    data = json.dumps({"jsonrpc": "2.0", "id": 1, **members}).encode()
+    return mcpspy.LiveMessage(SESSION, read_frame(Frame(at, side, data))[0])
+
+
+def asked(script: Script, method: str = "tools/call", at: float = 0.0, **params: Any) -> dict[str, Any]:
+    """Return what a script does with a request."""
+    exchange = mcpspy.LiveExchange(message("client", at, method=method, params=params))
+    script.hooks["request"](exchange)
+    return exchange.request._effects
+
+
+def answered(
+    script: Script, result: dict[str, Any], method: str = "tools/call", **params: Any
+) -> mcpspy.LiveExchange:
+    """Return the exchange after a script has seen the response."""
+    request = message("client", method=method, params=params)
+    exchange = mcpspy.LiveExchange(request, message("server", result=result))
+    script.hooks["response"](exchange)
+    return exchange
+
+
+def test_each_script_has_at_most_60_lines_and_names_its_options() -> None:
+    assert builtin_names() == "cache chaos latency meter policy ratelimit tools webhook".split()
+    for name in builtin_names():
+        text = Path(script_path(BUILTIN + name)).read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= 60, name
+        assert text.splitlines()[2].startswith("Options: "), name
+
+
+def test_the_cache_answers_repeated_calls_of_read_only_tools_for_a_while() -> None:
+    script = loaded("cache", ttl="10")
+    tools = [{"name": "get", "annotations": {"readOnlyHint": True}}, {"name": "put"}]
+    answered(script, {"tools": tools}, "tools/list")
+    for tool in ("get", "put"):
+        answered(script, {"content": [tool]}, name=tool, arguments={"a": 1, "b": 2})
+
+    assert asked(script, at=9, name="get", arguments={"b": 2, "a": 1})["result"] == {"content": ["get"]}
+    assert asked(script, at=10, name="get", arguments={"a": 1, "b": 2}) == {}
+    assert asked(script, at=1, name="get", arguments={"a": 2}) == {}
+    assert asked(script, at=1, name="put", arguments={"a": 1, "b": 2}) == {}
+
+
+def test_the_cache_keeps_no_errors() -> None:
+    script = loaded("cache", tools="get")
+    answered(script, {"content": [], "isError": True}, name="get")
+
+    assert asked(script, at=1, name="get") == {}
+
+
+def test_the_rate_limit_allows_calls_again_after_a_minute() -> None:
+    script = loaded("ratelimit", rate="2")
+
+    outcomes = ["error" in asked(script, at=at, name="x") for at in (0, 1, 2, 59, 60.5)]
+
+    assert outcomes == [False, False, True, True, False]
+    assert asked(script, "ping") == {}
+
+
+def test_latency_is_added_within_its_jitter() -> None:
+    script = loaded("latency", ms="100", jitter="50", seed="1", tool="slow")
+    delays = [asked(script, name="slow")["delay"] for _ in range(50)]
+
+    assert all(0.05 <= delay <= 0.15 for delay in delays)
+    assert len(set(delays)) > 40
+    assert asked(script, name="other") == {}
+
+
+def test_tools_are_hidden_and_renamed_in_both_directions() -> None:
+    script = loaded("tools", hide="delete_*", rename="get:fetch", prefix="w_")
+    listed = answered(script, {"tools": [{"name": n} for n in ("get", "put", "delete_all")]}, "tools/list")
+    called = mcpspy.LiveExchange(message("client", method="tools/call", params={"name": "w_fetch"}))
+    script.hooks["request"](called)
+
+    assert [tool["name"] for tool in listed.result["tools"]] == ["w_fetch", "w_put"]
+    assert called.params == {"name": "get"}
+    for name in ("w_delete_all", "delete_all", "get", "w_get"):
+        assert asked(script, name=name)["error"]["message"] == f"Unknown tool: {name}"
+
+
+def test_the_policy_checks_names_and_arguments(tmp_path: Path) -> None:
+    path = tmp_path / "policy.json"
+    schema = {"properties": {"path": {"pattern": "^/data/"}}, "required": ["path"]}
+    policy = {"allow": ["read_*", "list"], "deny": ["read_secret"], "arguments": {"read_file": schema}}
+    path.write_text(json.dumps(policy), encoding="utf-8")
+    script = loaded("policy", file=str(path))
+
+    assert asked(script, name="read_file", arguments={"path": "/data/x"}) == {}
+    assert asked(script, "tools/list") == {}
+    assert "read_secret is not allowed" in asked(script, name="read_secret")["error"]["message"]
+    assert "write is not allowed" in asked(script, name="write")["error"]["message"]
+    assert "/etc" in asked(script, name="read_file", arguments={"path": "/etc/passwd"})["error"]["message"]
+    assert '"path"' in asked(script, name="read_file")["error"]["message"]
+
+
+async def test_the_webhook_posts_failures_only() -> None:
+    posted = []
+
+    async def take(request: web.Request) -> web.Response:
+        posted.append(await request.json())
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_post("/hook", take)
+    async with TestServer(app) as server:
+        script = loaded("webhook", url=str(server.make_url("/hook")))
+        script.hooks["session_started"](SESSION)
+        results: list[dict[str, Any]] = [{"content": []}, {"content": [], "isError": True}]
+        for result in results:
+            request = message("client", method="tools/call", params={"name": "x"})
+            await script.hooks["response"](mcpspy.LiveExchange(request, message("server", result=result)))
+        await script.hooks["session_ended"](SESSION)
+
+    assert posted == [
+        {"text": "weather: tools/call x: tool error", "response": {"content": [], "isError": True}}
+    ]
+
+
+def test_the_meter_prints_the_responses_of_each_tool(capsys: pytest.CaptureFixture[str]) -> None:
+    script = loaded("meter", price="1000000")
+    for _ in range(2):
+        answered(script, {"content": ["x" * 400]}, name="get")
+    script.hooks["session_ended"](SESSION)
+
+    assert capsys.readouterr().out == "meter: get: 2 responses, about 228 tokens, 228.0000\n"
+
+
+def test_chaos_fails_as_many_requests_as_its_rate() -> None:
+    script = loaded("chaos", rate="0.5", seed="7")
+    effects = [asked(script, name="x") for _ in range(400)]
+    failed = [each for each in effects if each]
+
+    assert 150 < len(failed) < 250
+    for kind in ("error", "delay", "drop"):
+        assert sum(kind in each for each in failed) > 30
+    assert all(asked(script, "initialize") == {} for _ in range(20))
