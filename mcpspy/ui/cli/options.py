@@ -56,6 +56,8 @@ RULES: Options = {
     "--call-timeout": ("TIME", "answer a request with an error if it takes longer: 30, 500ms, 5min"),
     "--slow": ("TIME", "mark requests in the recording that take longer"),
     "--hold-timeout": ("TIME", "forward a held message after this time (default: 300)"),
+    "--trust": ("FILE", "compare what the server lists, and calls, with this lockfile of mcpspy trust"),
+    "--on-change": ("ACTION", "--trust: report a difference (default), hold its message, or block it"),
 }
 
 UNSAFE_REGEX: Options = {
@@ -144,6 +146,12 @@ def set_rule_option(options: InterceptionOptions, flag: str, value: str) -> bool
         getattr(options, _RULE_LISTS[flag]).append(value)
     elif flag in _RULE_TIMES:
         setattr(options, _RULE_TIMES[flag], _seconds(flag, value))
+    elif flag == "--trust":
+        options.trust = value
+    elif flag == "--on-change":
+        if value not in ("report", "hold", "block"):
+            raise UsageError(f"--on-change {value}: unknown action", "use report, hold or block")
+        options.on_change = value
     else:
         return False
     return True
@@ -178,9 +186,12 @@ def read_rules(args: argparse.Namespace) -> InterceptionOptions:
 
 
 def check_rules(options: InterceptionOptions) -> None:
-    """Raise UsageError or CannotStart for rules that cannot be read."""
+    """Raise UsageError or CannotStart for rules or a lockfile that cannot be read."""
     if options.files or options.flags:
         options.rules()
+    if options.on_change is not None and options.trust is None:
+        raise UsageError("--on-change requires --trust FILE")
+    options.guard()
 
 
 def read_redaction(args: argparse.Namespace) -> RedactionOptions:
