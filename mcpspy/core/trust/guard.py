@@ -19,7 +19,7 @@ from mcpspy.core.jsontools import canonical_bytes
 from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result, loads
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.trust.lock import LISTINGS, TrustedListing, Policy, TrustedItem, TrustedServer
+from mcpspy.core.trust.lock import LISTINGS, Policy, TrustedItem, TrustedListing, TrustedServer
 
 REPORT, HOLD, BLOCK = ON_CHANGE = ("report", "hold", "block")
 
