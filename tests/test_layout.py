@@ -40,7 +40,7 @@ IO_LEVELS = (
     ("stdio",),
     ("client",),
     ("http", "replay", "otlp_sender"),
-    ("bridge", "mock", "forward"),
+    ("bridge", "mock", "forward", "listing"),
 )
 """The packages and lone modules of `io`, lowest first: each imports only from rows before its row."""
 

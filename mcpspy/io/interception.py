@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mcpspy.core.intercept.interceptor import Interceptor
     from mcpspy.core.recording.decode import Frame
     from mcpspy.core.rules.model import Rules
+    from mcpspy.core.trust.guard import TrustGuard
     from mcpspy.io.recording.recorder import Recorder
     from mcpspy.io.scripts import ScriptProcess
 
@@ -49,12 +50,17 @@ class InterceptionOptions:
         self.hold_timeout = HOLD_TIMEOUT
         self.unsafe_regex = UnsafeRegex()
         self.scripts = ScriptOptions()
+        self.trust: str | None = None
+        """The lockfile."""
+        self.on_change: str | None = None
+        self.server_names: list[str] = []
+        """Command line or URL of the server, then its name: each may identify it in the lockfile."""
 
     @property
     def is_active(self) -> bool:
         """Return whether messages are inspected from the first one on."""
         return (
-            bool(self.files or self.flags or self.scripts.files)
+            bool(self.files or self.flags or self.scripts.files or self.trust)
             or self.call_timeout is not None
             or self.slow is not None
         )
@@ -75,6 +81,17 @@ class InterceptionOptions:
                 raise UsageError(f'two rules are named "{name}"', "notes identify rules by name; rename one")
         return Rules(tuple(rules), int.from_bytes(os.urandom(4)))
 
+    def guard(self) -> TrustGuard | None:
+        """Return the check of one session; None without a lockfile. Raise UsageError or CannotStart."""
+        if self.trust is None:
+            return None
+        from mcpspy.core.trust.guard import TrustGuard
+        from mcpspy.core.trust.lock import read_lock, select
+        from mcpspy.io.recording.recorder import say
+
+        servers = read_lock(_read(self.trust, "lockfile"), self.trust)
+        return TrustGuard(select(servers, self.server_names, self.trust), self.on_change or "report", say)
+
     def interceptor(self) -> Interceptor:
         """Return the engine of one session. Raises the same errors as `rules`."""
         from mcpspy.core.intercept.interceptor import Interceptor
@@ -92,6 +109,7 @@ class InterceptionOptions:
             prefix=f"mcpspy-{os.urandom(3).hex()}-",
             allow_unsafe=self.unsafe_regex,
             scripts=scripts,
+            trust=self.guard(),
         )
 
 
@@ -331,14 +349,14 @@ def _report_failures(steps: list[Step], outcome: str = "forwarded unchanged") ->
 def _ignore(viewer: str | None, event: dict[str, Any]) -> None: ...
 
 
-def _read(file: str) -> str:
+def _read(file: str, what: str = "rules") -> str:
     try:
         with open(file, encoding="utf-8") as rules:
             return rules.read()
     except UnicodeDecodeError:
         raise UsageError(f"{file}: not UTF-8", "TOML files must be UTF-8") from None
     except OSError as error:
-        raise CannotStart(f"cannot read rules: {file}: {error.strerror}", "is the path right?") from None
+        raise CannotStart(f"cannot read {what}: {file}: {error.strerror}", "is the path right?") from None
 
 
 def _lines(first: str, current: str) -> Iterator[bytes]:

@@ -8,6 +8,9 @@ injected ids are unique; each request gets one response.
 from __future__ import annotations
 
 import heapq
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from mcpspy.core.intercept.actions import (
     AddNote,
@@ -37,7 +40,14 @@ from mcpspy.core.intercept.commands import (
 )
 from mcpspy.core.intercept.evaluator import RuleEvaluator
 from mcpspy.core.intercept.held import HoldBuffer, InFlightMessage, LiveItem, MessagePart, RuleDecision
-from mcpspy.core.intercept.requests import Deadlines, InjectedRequests, Watchdog, about, answer
+from mcpspy.core.intercept.requests import (
+    AwaitedRequest,
+    Deadlines,
+    InjectedRequests,
+    Watchdog,
+    about,
+    answer,
+)
 from mcpspy.core.intercept.scripts import ScriptQueue, apply
 from mcpspy.core.protocol.message import (
     AnyMessage,
@@ -55,6 +65,9 @@ from mcpspy.core.recording.decode import Frame
 from mcpspy.core.regex import AllowUnsafe, refuse
 from mcpspy.core.rules.model import Rules
 
+if TYPE_CHECKING:
+    from mcpspy.core.trust.guard import TrustGuard
+
 
 class Interceptor:
     """Interception of one session, in both directions."""
@@ -69,6 +82,7 @@ class Interceptor:
         prefix: str,
         allow_unsafe: AllowUnsafe = refuse,
         scripts: ScriptQueue | None = None,
+        trust: TrustGuard | None = None,
     ) -> None:
         """Timeouts are in seconds; `prefix` is the random prefix of the ids of injected requests.
 
@@ -78,7 +92,9 @@ class Interceptor:
         self._allow_unsafe = allow_unsafe
         self._rules = rules
         self._evaluator = RuleEvaluator(rules)
-        self._watchdog = Watchdog(call_timeout, slow, keep=rules.needs_requests or scripts is not None)
+        keep = rules.needs_requests or scripts is not None or trust is not None
+        self._watchdog = Watchdog(call_timeout, slow, keep=keep)
+        self._trust = trust
         self._injected = InjectedRequests(prefix)
         self._buffer = HoldBuffer()
         self._delays: list[tuple[float, int]] = []
@@ -90,6 +106,11 @@ class Interceptor:
     @property
     def is_idle(self) -> bool:
         """True if messages need not pass through the engine."""
+        return self._trust is None and self._needs_no_parsing
+
+    @property
+    def _needs_no_parsing(self) -> bool:
+        """True if nothing but the check of trust may concern a message."""
         return not (
             self._rules
             or self._watchdog.is_enabled
@@ -136,6 +157,8 @@ class Interceptor:
     ) -> Decision:
         """Return the decision about a received message; `data` has no line end."""
         self._ticket += 1
+        if self._trust is not None and self._needs_no_parsing and self._trust.passes(side, data):
+            return Decision(self._ticket, False, [Forward(side, data, exchange, self._ticket)], False)
         steps: list[Step] = []
         parts = [
             self._decide(message, exchange, steps) for message in read_frame(Frame(at, side, data, stream))
@@ -276,12 +299,37 @@ class Interceptor:
                 return MessagePart(message, None, _swallowed())
             self._watchdog.observe(message)
             self._injected.observe(message)
-        decision = self._evaluator.evaluate(message, request) if self._rules else RuleDecision()
+        decision = self._evaluate(message, request)
         if isinstance(message, Request):
             self._injected.observe(message)
             waits = not decision.is_disconnected and (decision.answer is None or decision.delay > 0)
             request = self._watchdog.track(message, exchange, waits=waits)
         return MessagePart(message, request, decision)
+
+    def _evaluate(self, message: AnyMessage, request: AwaitedRequest | None) -> RuleDecision:
+        """Return the decision of the rules and of the lockfile.
+
+        The lockfile applies to the server's own names: to a response before rules change it, and to a request after.
+        """
+        if self._trust is None:
+            return self._evaluator.evaluate(message, request) if self._rules else RuleDecision()
+        checked, decision, trusted = message, RuleDecision(), RuleDecision()
+        if isinstance(message, Request) and self._rules:
+            decision = self._evaluator.evaluate(message, request)
+            if decision.data is not None:
+                (checked, *_) = read_frame(replace(message.frame, data=decision.data))
+        found = self._trust.check(checked, request)
+        if found is not None:
+            self._trust.apply(found, checked, request, trusted)
+        if not isinstance(message, Request) and self._rules:
+            if trusted.data is not None:
+                (checked, *_) = read_frame(replace(message.frame, data=trusted.data))
+            decision = self._evaluator.evaluate(checked, request)
+        decision.notes = [*trusted.notes, *decision.notes]
+        decision.data = trusted.data if decision.data is None else decision.data
+        decision.answer = decision.answer if trusted.answer is None else trusted.answer
+        decision.holder = trusted.holder or decision.holder
+        return decision
 
     def _delay(self, flight: InFlightMessage, at: float) -> list[Step]:
         if not self._buffer.add(flight):

@@ -262,6 +262,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("mcpspy.ui.cli.explain", "name the causes of a failure, and what to try next"),
     "lint": ("mcpspy.ui.cli.lint", "check sessions for protocol violations"),
     "check": ("mcpspy.ui.cli.check", "check which tools a session calls, how often, and for how long"),
+    "trust": ("mcpspy.ui.cli.trust", "review what a server offers, and keep it in a lockfile"),
     "diff": ("mcpspy.ui.cli.diff", "compare two sessions and rate each change"),
     "query": ("mcpspy.ui.cli.query", "ask many sessions by SQL, or by a saved query"),
     "drift": ("mcpspy.ui.cli.drift", "list when the tools of a server changed, and for whom"),
@@ -285,7 +286,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 GROUPS: dict[str, tuple[str, ...]] = {
     "Record": ("run", "http", "exec", "bridge", "scripts"),
     "Look": ("tui", "ls", "show", "stats"),
-    "Check": ("explain", "lint", "check", "diff"),
+    "Check": ("explain", "lint", "check", "trust", "diff"),
     "Many sessions": ("query", "drift", "lake"),
     "Play": ("replay", "mock", "send", "mcp"),
     "Hosts": ("wrap", "unwrap", "hosts"),

@@ -57,6 +57,8 @@ RULES: Options = {
     "--call-timeout": ("TIME", "answer a request with an error if it takes longer: 30, 500ms, 5min"),
     "--slow": ("TIME", "mark requests in the recording that take longer"),
     "--hold-timeout": ("TIME", "forward a held message after this time (default: 300)"),
+    "--trust": ("FILE", "compare what the server lists, and calls, with this lockfile of mcpspy trust"),
+    "--on-change": ("ACTION", "--trust: report a difference (default), hold its message, or block it"),
 }
 
 SCRIPTS: Options = {
@@ -156,6 +158,12 @@ def set_rule_option(options: InterceptionOptions, flag: str, value: str) -> bool
         getattr(options, _RULE_LISTS[flag]).append(value)
     elif flag in _RULE_TIMES:
         setattr(options, _RULE_TIMES[flag], _seconds(flag, value))
+    elif flag == "--trust":
+        options.trust = value
+    elif flag == "--on-change":
+        if value not in ("report", "hold", "block"):
+            raise UsageError(f"--on-change {value}: unknown action", "use report, hold or block")
+        options.on_change = value
     else:
         return False
     return True
@@ -222,13 +230,16 @@ def describe_scripts(parser: argparse.ArgumentParser) -> None:
 
 
 def check_rules(options: InterceptionOptions) -> None:
-    """Raise UsageError or CannotStart for rules or scripts that cannot be read."""
+    """Raise UsageError or CannotStart for rules, scripts or a lockfile that cannot be read."""
     scripts = options.scripts
     if not scripts.files and (scripts.values or scripts.hook_timeouts or scripts.is_reloaded):
         raise UsageError("--script-option, --script-timeout and --reload require --script")
     scripts.check()
     if options.files or options.flags:
         options.rules()
+    if options.on_change is not None and options.trust is None:
+        raise UsageError("--on-change requires --trust FILE")
+    options.guard()
 
 
 def read_redaction(args: argparse.Namespace) -> RedactionOptions:

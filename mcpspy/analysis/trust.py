@@ -1,0 +1,120 @@
+"""The interface of a server as a session shows it, and its differences from a lockfile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Struct, field
+
+from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, ComparedCase, DiffChange, SessionDiff
+from mcpspy.analysis.diff.listings import LISTINGS as DIFF_LISTINGS
+from mcpspy.analysis.diff.listings import compare_listed
+from mcpspy.analysis.diff.volatile import Tolerance
+from mcpspy.core.jsontools import canonical_bytes, pointer_text
+from mcpspy.core.protocol.message import Result
+from mcpspy.core.session.session import Session
+from mcpspy.core.trust.guard import HANDSHAKES
+from mcpspy.core.trust.lock import LISTINGS, TrustedItem, TrustedServer
+
+Definitions = dict[str, dict[str, Any]]
+
+
+class Interface(Struct):
+    """The last handshake and the last listings of a session."""
+
+    items: dict[str, Definitions] = field(default_factory=dict)
+    """Listing → name → definition; only listings whose last page is known."""
+    instructions: str | None = None
+    capabilities: dict[str, Any] = field(default_factory=dict)
+    revision: str | None = None
+    server: str = ""
+    """Name and version."""
+
+
+def interface_of(session: Session) -> Interface:
+    found = Interface()
+    pages: dict[tuple[str | None, str, str], Definitions] = {}
+    for exchange in session.exchanges:
+        request, answer = exchange.request, exchange.answer
+        result = answer.result if isinstance(answer, Result) else None
+        if not isinstance(result, dict) or request.frame.by is not None:
+            continue
+        if request.method in HANDSHAKES:
+            _add_handshake(found, result, request.revision)
+        if (listing := LISTINGS.get(request.method)) is None:
+            continue
+        items = result.get(listing.member)
+        cursor = params.get("cursor") if isinstance(params := request.params, dict) else None
+        before = {} if cursor is None else pages.get((request.frame.stream, request.method, cursor))
+        if before is None or not isinstance(items, list):
+            continue
+        whole = before | {
+            name: item
+            for item in items
+            if isinstance(item, dict) and isinstance(name := item.get(listing.key), str)
+        }
+        if isinstance(following := result.get("nextCursor"), str):
+            pages[request.frame.stream, request.method, following] = whole
+        else:
+            found.items[listing.member] = whole
+    return found
+
+
+def compare(trusted: TrustedServer, now: Interface) -> SessionDiff:
+    """Return the changes since the review, with the verdicts of `mcpspy diff`; volatile members are left out."""
+    cases = [_case("handshake", tuple(_handshake(trusted, now)))]
+    for method, listing in LISTINGS.items():
+        if listing.member not in trusted.listed or listing.member not in now.items:
+            continue
+        known = trusted.items[listing.member]
+        old = {name: _stable(item.definition, item) for name, item in known.items()}
+        new = {name: _stable(item, known.get(name)) for name, item in now.items[listing.member].items()}
+        changes = tuple(
+            DiffChange(
+                kind=ChangeKind.INTERFACE,
+                severity=change.severity,
+                why=change.why,
+                pointer=pointer_text(("result", listing.member, *change.tokens)),
+                old=change.old,
+                new=change.new,
+            )
+            for change in compare_listed(DIFF_LISTINGS[method], old, new, tolerance=Tolerance.NONE)
+        )
+        cases.append(_case(method, changes))
+    return SessionDiff(tuple(cases))
+
+
+def _add_handshake(found: Interface, result: dict[str, Any], revision: str | None) -> None:
+    instructions, capabilities = result.get("instructions"), result.get("capabilities")
+    found.instructions = instructions if isinstance(instructions, str) and instructions else None
+    found.capabilities = capabilities if isinstance(capabilities, dict) else {}
+    found.revision = str(result.get("protocolVersion") or revision or "") or None
+    server = result.get("serverInfo")
+    if isinstance(server, dict):
+        found.server = f"{server.get('name', '')} {server.get('version', '')}".strip()
+
+
+def _handshake(trusted: TrustedServer, now: Interface) -> list[DiffChange]:
+    changes = []
+    for name, severity in ("instructions", ChangeSeverity.NOTE), ("capabilities", ChangeSeverity.DIFFERENT):
+        old, new = getattr(trusted, name) or None, getattr(now, name) or None
+        if name not in trusted.volatile and canonical_bytes(old) != canonical_bytes(new):
+            changes.append(
+                DiffChange(
+                    kind=ChangeKind.HANDSHAKE,
+                    severity=severity,
+                    pointer=f"/result/{name}",
+                    old=UNSET if old is None else old,
+                    new=UNSET if new is None else new,
+                )
+            )
+    return changes
+
+
+def _case(method: str, changes: tuple[DiffChange, ...]) -> ComparedCase:
+    return ComparedCase(method=method, changes=changes)
+
+
+def _stable(definition: dict[str, Any], known: TrustedItem | None) -> dict[str, Any]:
+    volatile = known.volatile if known is not None else ()
+    return {key: value for key, value in definition.items() if key not in volatile}

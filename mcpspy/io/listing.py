@@ -1,0 +1,106 @@
+"""A session that only lists: mcpspy connects to a server, and reads what it offers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from mcpspy import __version__
+from mcpspy.core.protocol.message import Failure, Result, loads, read_frame
+from mcpspy.core.recording.decode import Frame
+from mcpspy.core.session.session import Session
+from mcpspy.core.trust.lock import LISTINGS
+from mcpspy.errors import CannotStart
+from mcpspy.io.client import (
+    ConnectionEnded,
+    ExchangeLost,
+    ExchangeRefused,
+    ReceivedMessage,
+    ServerCommand,
+    ServerConnection,
+    ServerTarget,
+    connect,
+)
+from mcpspy.io.client.base import INITIALIZED
+from mcpspy.io.recording.recorder import RecordingTarget
+from mcpspy.io.replay import RecordingObserver
+from mcpspy.io.session_name import session_name
+
+REVISION = "2025-11-25"
+
+MOST_PAGES = 1000
+
+
+async def listed(target: ServerTarget, seconds: float) -> Session:
+    """Return the session of a client that initializes and lists everything. Raise CannotStart.
+
+    `seconds` is the time limit of the whole session. Nothing is recorded, and nothing is redacted.
+    """
+    where = RecordingTarget()
+    where.recording, where.redaction.off = False, True
+    fields: dict[str, Any] = (
+        {"command": target.arguments, "name": session_name(target.arguments)}
+        if isinstance(target, ServerCommand)
+        else {"transport": "http", "upstream": target.url}
+    )
+    observer = RecordingObserver(where, fields)
+    connection = await connect(target, observer)
+    try:
+        async with asyncio.timeout(seconds):
+            await _Lister(connection).list_all()
+    except TimeoutError:
+        raise CannotStart(f"{connection.name}: no complete listing within {seconds:g} s") from None
+    finally:
+        await connection.close()
+    observer.session.end()
+    return observer.session
+
+
+class _Lister:
+    def __init__(self, connection: ServerConnection) -> None:
+        self._connection = connection
+        self._number = 0
+
+    async def list_all(self) -> None:
+        client = {"name": "mcpspy", "version": __version__}
+        params = {"protocolVersion": REVISION, "capabilities": {}, "clientInfo": client}
+        result = await self._ask("initialize", params)
+        if result is None:
+            raise CannotStart(
+                f"{self._connection.name}: initialize failed",
+                "record a session with a client of its revision, and use mcpspy trust SESSION",
+            )
+        await self._connection.send(INITIALIZED)
+        capabilities = result.get("capabilities") or {}
+        for method in LISTINGS:
+            if method.partition("/")[0] in capabilities:
+                await self._list(method)
+
+    async def _list(self, method: str) -> None:
+        cursor = None
+        for _ in range(MOST_PAGES):
+            result = await self._ask(method, {} if cursor is None else {"cursor": cursor})
+            cursor = (result or {}).get("nextCursor")
+            if cursor is None:
+                return
+
+    async def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the result; None for an error. Raise CannotStart if the server ends."""
+        self._number += 1
+        number = str(self._number)
+        request = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
+        await self._connection.send(json.dumps(request).encode())
+        async for event in self._connection:
+            if isinstance(event, ConnectionEnded):
+                break
+            if isinstance(event, ExchangeRefused | ExchangeLost) and event.request == number:
+                raise CannotStart(f"{self._connection.name}: {method}: {event.why}")
+            for message in (
+                read_frame(Frame(0.0, "server", event.data)) if isinstance(event, ReceivedMessage) else ()
+            ):
+                if isinstance(message, Result | Failure) and message.id == number:
+                    found = loads(message.raw_result) if isinstance(message, Result) else None
+                    return found if isinstance(found, dict) else None
+        words = "; ".join(self._connection.last_words)
+        raise CannotStart(f"{self._connection.name}: the server ended before it answered {method}", words)

@@ -1,0 +1,194 @@
+"""`mcpspy trust`: review what a server offers, and keep it in a lockfile."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mcpspy.analysis import rows
+from mcpspy.analysis.diff import ChangeSeverity, SessionDiff
+from mcpspy.analysis.lint import RULES, Finding
+from mcpspy.analysis.trust import compare, interface_of
+from mcpspy.core.redact.display import redacted_command, redacted_url
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.session import Session
+from mcpspy.core.trust.lock import TrustedServer, read_lock, select
+from mcpspy.errors import FINDINGS, CannotStart, UsageError
+from mcpspy.io.client import ServerAddress, ServerCommand
+from mcpspy.io.recording.reader import Recording
+from mcpspy.ui.cli.arguments import session_path
+from mcpspy.ui.cli.options import FOLDER, describe, time_limit
+from mcpspy.ui.report import diff_text
+from mcpspy.ui.report.lint_scan import LiveLinter, visible
+from mcpspy.ui.terminal import Output
+
+if TYPE_CHECKING:
+    from mcpspy.core.recording.decode import Header
+
+TAKES_COMMAND = True
+
+EPILOG = """\
+examples:
+  mcpspy trust -- python weather.py
+  mcpspy trust last
+  mcpspy trust --check -- python weather.py
+  mcpspy trust --check --format junit --url http://localhost:3001/mcp > trust.xml
+
+Prints the changes since the last review, with the security findings of mcpspy lint, and
+writes the lockfile. With --check, it writes nothing. SESSION is a file, `last`, a session
+name, or the beginning of a session id. docs/trust.md describes the lockfile.
+
+exit codes: 0 written, or unchanged; 1 --check: different or not in the lockfile; 2 usage
+error or invalid lockfile; 3 the server cannot be reached, or a file is not readable
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("session", metavar="SESSION", nargs="?", help="a session with the server")
+    parser.add_argument(
+        "command", metavar="-- COMMAND", nargs="*", help="the server to start, and its arguments"
+    )
+    options = {
+        "--url": ("URL", "URL of a running server"),
+        "--name": ("NAME", "name in the lockfile (default: the name of the session)"),
+        "--resources": (None, "also keep the list of resources"),
+        "--check": (None, "write nothing, and exit 1 if the server differs from the lockfile"),
+    }
+    parser.add_argument("--lock", metavar="FILE", default="mcp.lock", help="the lockfile (default: mcp.lock)")
+    describe(parser, options)
+    parser.add_argument(
+        "--timeout",
+        metavar="TIME",
+        type=time_limit,
+        default=60.0,
+        help="time limit of listing: 30, 5min (default: 60)",
+    )
+    formats = ["text", "json", "junit", "sarif"]
+    parser.add_argument(
+        "--format", choices=formats, default="text", help="--check: output format (default: text)"
+    )
+    describe(parser, FOLDER)
+
+
+def main(args: argparse.Namespace) -> int:
+    if (args.session is not None) + bool(args.command) + (args.url is not None) != 1:
+        raise UsageError("trust: name one server", "use SESSION, --url URL, or -- COMMAND")
+    if args.format != "text" and not args.check:
+        raise UsageError(f"trust: --format {args.format} requires --check")
+    session = _session(args)
+    found, header = interface_of(session), session.header
+    file = Path(args.lock)
+    text = _read(file)
+    if not args.check and not args.resources:
+        found.items.pop("resources", None)
+    name = args.name or (header and header.name) or "server"
+    identity = _identity(header)
+    known = _known(read_lock(text, args.lock), [identity, name], args)
+    if known is None and args.check:
+        raise UsageError(f"{args.lock}: no entry for {identity}", "add it with mcpspy trust, without --check")
+    difference = compare(
+        known or TrustedServer(listed=tuple(found.items), items={m: {} for m in found.items}), found
+    )
+    findings = [*_findings(session)]
+    if args.check and args.format != "text":
+        _write_report(args, difference, name)
+    else:
+        _print(difference, findings, is_new=known is None)
+    if args.check:
+        return 0 if difference.is_same(ChangeSeverity.NOTE) else FINDINGS
+    from mcpspy.io.recording.atomic import save
+    from mcpspy.ui.lockfile import updated
+
+    save(file, [updated(text, name, found, header, resources=args.resources)], force=True)
+    Output().line(sanitize(f"{args.lock}: {name} is trusted as listed"), rows.OK)
+    return 0
+
+
+def _session(args: argparse.Namespace) -> Session:
+    if args.session is not None:
+        return Recording(session_path(args.session, args.dir)).session()
+    from mcpspy.io.listing import listed
+
+    target = ServerAddress(args.url) if args.url else ServerCommand(args.command)
+    return asyncio.run(listed(target, args.timeout))
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return "version = 1\n"
+    except UnicodeDecodeError:
+        raise UsageError(f"{file}: not UTF-8", "TOML files must be UTF-8") from None
+    except OSError as error:
+        raise CannotStart(f"{file}: {error.strerror}", "is the path right?") from None
+
+
+def _identity(header: Header | None) -> str:
+    if header is not None and header.command:
+        return " ".join(redacted_command(header.command))
+    return redacted_url(header.upstream or "") if header is not None else ""
+
+
+def _known(
+    servers: dict[str, TrustedServer], names: list[str], args: argparse.Namespace
+) -> TrustedServer | None:
+    try:
+        return select(servers, names, args.lock)
+    except UsageError:
+        return None
+
+
+def _findings(session: Session) -> list[Finding]:
+    """Return the security findings on the session."""
+    linter = LiveLinter(session.header, [rule for rule in RULES if rule.code.startswith("SEC")])
+    for change in session.changes:
+        linter.add(change)
+    linter.end()
+    return [found for change in session.changes for found in linter.of(change.number)]
+
+
+def _print(difference: SessionDiff, findings: list[Finding], *, is_new: bool) -> None:
+    output = Output()
+    for case in difference.changed:
+        output.line(diff_text.about(case))
+        for change in case.changes:
+            output.line(
+                f"  {diff_text.change_heading(change)}",
+                rows.BAD if change.severity is ChangeSeverity.BREAKING else None,
+            )
+    for finding in findings:
+        output.line(f"  {finding.code} {finding.severity}: {visible(finding.message)}", rows.BAD)
+    count = sum(len(case.changes) for case in difference.cases)
+    if is_new:
+        output.line("not in the lockfile yet")
+    output.line(f"{count} changes, {len(findings)} security findings" if count or findings else "no changes")
+
+
+def _write_report(args: argparse.Namespace, difference: SessionDiff, name: str) -> None:
+    if args.format == "junit":
+        from mcpspy.ui.report.junit import diff_junit
+
+        text = diff_junit(difference, (args.lock, name), fail_on=ChangeSeverity.NOTE)
+    elif args.format == "sarif":
+        from mcpspy.ui.lockfile import sarif
+
+        text = sarif(difference, args.lock)
+    else:
+        import json
+
+        changes = [
+            {
+                "method": case.method,
+                "severity": str(change.severity),
+                "pointer": change.pointer,
+                "why": change.why,
+            }
+            for case, change in difference.changes
+        ]
+        text = json.dumps({"server": name, "same": not changes, "changes": changes}, indent=2) + "\n"
+    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+    sys.stdout.buffer.flush()
