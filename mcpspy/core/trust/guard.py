@@ -19,7 +19,7 @@ from mcpspy.core.jsontools import canonical_bytes
 from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result, loads
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.trust.lock import LISTINGS, Policy, TrustedItem, TrustedListing, TrustedServer
+from mcpspy.core.trust.lock import LISTINGS, TrustedItem, TrustedListing, TrustedServer, TrustPolicy
 
 REPORT, HOLD, BLOCK = ON_CHANGE = ("report", "hold", "block")
 
@@ -219,7 +219,7 @@ class TrustGuard:
 class _PolicyCheck:
     """Counts calls and requests, and checks them against the policy."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: TrustPolicy) -> None:
         self._policy = policy
         self._calls: deque[float] = deque()
         self._counts: Counter[str] = Counter()

@@ -44,7 +44,7 @@ class TrustedItem(Struct, frozen=True):
     """Members that the user allows to change, such as a description that contains the time."""
 
 
-class Policy(Struct, frozen=True, kw_only=True):
+class TrustPolicy(Struct, frozen=True, kw_only=True):
     """Limits that apply with every `--on-change`."""
 
     allow: tuple[str, ...] = ("*",)
@@ -71,7 +71,7 @@ class TrustedServer(Struct, kw_only=True):
     revision: str | None = None
     volatile: frozenset[str] = frozenset()
     """`instructions`, `capabilities`, or neither."""
-    policy: Policy = Policy()
+    policy: TrustPolicy = TrustPolicy()
 
 
 def digest(definition: Any) -> str:
@@ -142,11 +142,13 @@ def _item(table: dict[str, Any], listing: TrustedListing, place: str) -> tuple[s
     return name, TrustedItem(definition, frozenset(_strings(table, "volatile", place)))
 
 
-def _policy(table: Any, place: str) -> Policy:
+def _policy(table: Any, place: str) -> TrustPolicy:
     if not isinstance(table, dict):
         raise UsageError(f"{place}: not a table", "see docs/trust.md")
-    if unknown := table.keys() - set(Policy.__struct_fields__):
-        raise UsageError(f"{place}: unknown key {min(unknown)}", f"use {', '.join(Policy.__struct_fields__)}")
+    if unknown := table.keys() - set(TrustPolicy.__struct_fields__):
+        raise UsageError(
+            f"{place}: unknown key {min(unknown)}", f"use {', '.join(TrustPolicy.__struct_fields__)}"
+        )
     numbers = {}
     for name in ("calls_per_minute", "sampling", "elicitation", "roots"):
         number = numbers[name] = _optional(table, name, int, place)
@@ -166,7 +168,7 @@ def _policy(table: Any, place: str) -> Policy:
                 f"{place}.arguments.{tool}: not a JSON Schema: {reason}", "see docs/trust.md"
             ) from None
     allow = _strings(table, "allow", place) if "allow" in table else ("*",)
-    return Policy(allow=allow, deny=_strings(table, "deny", place), arguments=arguments, **numbers)
+    return TrustPolicy(allow=allow, deny=_strings(table, "deny", place), arguments=arguments, **numbers)
 
 
 def _strings(table: dict[str, Any], name: str, place: str) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ def test_a_digest_ignores_the_order_of_keys() -> None:
         (lock_text('[servers.sample.policy]\nsampling = "no"'), "sampling: not an integer"),
         (lock_text("[servers.sample.policy]\nsampling = -1"), "not a number from 0"),
         (lock_text('[servers.sample.policy.arguments.echo]\ntype = "thing"'), "echo: not a JSON Schema"),
-        (lock_text().replace('"prompts"', '"pompts"'), "listed: pompts: not one of"),
+        (lock_text().replace('"prompts"', '"greetings"'), "listed: greetings: not one of"),
     ],
 )  # fmt: skip
 def test_an_invalid_lockfile_is_refused_with_its_place(text: str, reason: str) -> None:
