@@ -57,7 +57,7 @@ class Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
         self.elements.append((tag, " ".join(given)))
-        if given.get("http-equiv") == "Content-Security-TrustPolicy":
+        if given.get("http-equiv") == "Content-Security-Policy":
             self.policy = given["content"] or ""
         if tag in self.texts:
             self._inside = tag
