@@ -10,7 +10,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 SWITCHES = frozenset(
-    ["--no-record", "--no-redact", "--no-oauth", "--sse", "--insecure", "--redact-entropy", "--unsafe-regex"]
+    [
+        "--no-record",
+        "--no-redact",
+        "--no-oauth",
+        "--sse",
+        "--insecure",
+        "--redact-entropy",
+        "--unsafe-regex",
+        "--reload",
+    ]
 )
 
 
