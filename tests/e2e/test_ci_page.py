@@ -17,7 +17,7 @@ from recordings import make
 from tests.ui.pytest_plugin.conversing import call
 
 PAGE = (make.ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
-GITHUB, GITLAB = (
+GITHUB, _, _, GITLAB = (
     YAML(typ="safe").load(block)
     for block in re.findall(r"^```yaml\n(.+?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 )
@@ -36,12 +36,16 @@ class Repository:
         self.folder = folder
         shutil.copy(SERVER, folder / "server.py")
 
-    def run(self, command: str) -> int:
+    def run(self, command: str, **environment: str) -> int:
         """Run a line of a job as CI runners do. Return its exit code."""
         done = subprocess.run(
             ["sh", "-e", "-c", command],
             cwd=self.folder,
-            env={**make.environment(self.folder), "GITHUB_STEP_SUMMARY": str(self.folder / "summary.md")},
+            env={
+                **make.environment(self.folder),
+                "GITHUB_STEP_SUMMARY": str(self.folder / "summary.md"),
+                **environment,
+            },
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=60,
@@ -135,3 +139,40 @@ def test_every_command_of_the_page_is_run_by_one_of_these_tests() -> None:
     run = [step["run"] for step in github_steps().values() if "run" in step] + GITLAB["mcp"]["script"][1:]
 
     assert fenced.count("mcpspy ") == len(re.findall(r"\bmcpspy \w", "\n".join([*run, ONCE, LOAD, UPDATE])))
+
+
+def test_the_action_runs_each_step(repository: Repository) -> None:
+    action = YAML(typ="safe").load((make.ROOT / "action.yml").read_text(encoding="utf-8"))
+    install, *steps = action["runs"]["steps"]
+    assert install["run"] == 'python -m pip install --quiet "$GITHUB_ACTION_PATH"'
+    inputs = {name: each.get("default") for name, each in action["inputs"].items()}
+    inputs |= {"command": "python server.py", "name": "weather", "session": "recordings/weather.jsonl"}
+
+    def run(step: dict[str, Any]) -> int:
+        if "Replay" in step["name"]:
+            (repository.folder / "replayed.jsonl").unlink(missing_ok=True)
+        given = {
+            name: inputs[value.removeprefix("${{ inputs.").removesuffix(" }}")]
+            for name, value in step["env"].items()
+        }
+        return repository.run(step["run"], RUNNER_TEMP=str(repository.folder), **given)
+
+    def codes() -> list[int]:
+        return [run(step) for step in steps]
+
+    assert repository.run("mcpspy trust --name weather -- python server.py") == 0
+    assert codes() == [0, 0, 0]
+    repository.change('else "same"', 'else "required"')
+    assert codes()[:2] == [1, 1]
+    inputs |= {"session": "", "lock": "none.lock"}
+    assert codes() == [0, 0, 0]
+
+
+def test_the_hooks_for_pre_commit_are_commands(repository: Repository) -> None:
+    trust, lint = YAML(typ="safe").load((make.ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    arguments = "--name weather -- python server.py"
+    assert repository.run(f"mcpspy trust {arguments}") == 0
+    assert repository.run(f"{trust['entry']} {arguments}") == 0
+    assert repository.run(f"{lint['entry']} recordings/weather.jsonl") == 0
+    repository.change('else "same"', 'else "required"')
+    assert repository.run(f"{trust['entry']} {arguments}") == 1
