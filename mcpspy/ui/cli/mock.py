@@ -176,7 +176,9 @@ def _serve_http(
     option, text = ("--listen", args.listen) if args.http is None else ("--http", args.http)
     host, port = listen_address(option, text)
     # Not at the top: on stdio the mock does not wait for asyncio.
-    from mcpspy.io.http.listener import listening, run_server
+    import asyncio
+
+    from mcpspy.io.http.listener import listening
     from mcpspy.io.mock import http
 
     def read_on() -> bool:
@@ -193,7 +195,7 @@ def _serve_http(
             _warn(line)
         allowed = [*args.allow_host, *(() if host in LOOPBACK else (host,))]
         mock = http.Mock(recordings, options, _warn, allowed, real)
-        run_server(http.serve(mock, listener, host, read_on))
+        asyncio.run(http.serve(mock, listener, host, read_on))
     return mock.selectors
 
 
