@@ -103,6 +103,7 @@ def _handshake(trusted: TrustedServer, now: Interface) -> list[DiffChange]:
                 DiffChange(
                     kind=ChangeKind.HANDSHAKE,
                     severity=severity,
+                    why=f"gained {name}" if old is None else f"lost its {name}" if new is None else "",
                     pointer=f"/result/{name}",
                     old=UNSET if old is None else old,
                     new=UNSET if new is None else new,

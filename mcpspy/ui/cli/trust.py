@@ -22,7 +22,7 @@ from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.arguments import session_path
 from mcpspy.ui.cli.options import FOLDER, describe, time_limit
 from mcpspy.ui.report import diff_text
-from mcpspy.ui.report.lint_scan import LiveLinter, visible
+from mcpspy.ui.report.lint_scan import LiveLinter, counted, visible
 from mcpspy.ui.terminal import Output
 
 if TYPE_CHECKING:
@@ -165,7 +165,8 @@ def _print(difference: SessionDiff, findings: list[Finding], *, is_new: bool) ->
     count = sum(len(case.changes) for case in difference.cases)
     if is_new:
         output.line("not in the lockfile yet")
-    output.line(f"{count} changes, {len(findings)} security findings" if count or findings else "no changes")
+    text = f"{counted(count, 'change')}, {counted(len(findings), 'security finding')}"
+    output.line(text if count or findings else "no changes")
 
 
 def _write_report(args: argparse.Namespace, difference: SessionDiff, name: str) -> None:
