@@ -11,6 +11,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TypeAlias
 
 STEP = 1 << 18
@@ -26,6 +27,15 @@ Decode: TypeAlias = Callable[[bytes], bytes]
 
 class _DamagedBody(Exception):  # noqa: N818 - never leaves this module.
     pass
+
+
+_PACKAGES = {"br": "brotli", "zstd": "zstandard"}
+
+
+def missing_package(encoding: str | None) -> str | None:
+    """Return the package that a `Content-Encoding` needs, if it is not installed."""
+    package = _PACKAGES.get((encoding or IDENTITY).strip().lower())
+    return package if package is not None and find_spec(package) is None else None
 
 
 class BodyDecoder:

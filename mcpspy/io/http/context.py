@@ -15,6 +15,7 @@ from urllib.parse import urljoin
 
 import orjson
 
+from mcpspy.core.compression import missing_package
 from mcpspy.core.protocol import mcp_headers
 from mcpspy.core.protocol.http_headers import rewritten_url
 from mcpspy.core.protocol.mcp_headers import LIST
@@ -133,6 +134,7 @@ class ExchangeContext:
         self.max_body = MAX_BODY
         """Bytes of a decoded body, or of an event, above which it is not recorded."""
         self._unrecorded: set[str] = set()
+        self._reported: set[str] = set()
         self._numbers = itertools.count(1)
         self._writing = asyncio.Lock()
 
@@ -175,6 +177,13 @@ class ExchangeContext:
             self._unrecorded.add(path)
             url = redacted_url(self.upstream.origin + path)
             say(f"{url} is a stream of events and is not recorded; if it is MCP: --upstream {url}")
+
+    def report_encoding(self, encoding: str | None) -> None:
+        """Print once that bodies with this encoding cannot be decoded for the recording."""
+        package = None if encoding is None or encoding in self._reported else missing_package(encoding)
+        if package is not None and encoding is not None:
+            self._reported.add(encoding)
+            say(f"bodies compressed by {encoding} are recorded as they are sent (install mcpspy[compression])")
 
     def public_origin(self, request: HttpRequest) -> str:
         """Return the origin under which the client of this request knows the server."""

@@ -197,6 +197,8 @@ class HttpExchange:
             self._intercept()
         if not response.body.has_data:
             await self._wait_for_body(response)
+        if kind:
+            context.report_encoding(response.header(ENCODING))
         if response.content_type == EVENTS and not head.is_mcp:
             context.report_unrecorded(head.target)
         self._record.add_head(response.status, response.head)

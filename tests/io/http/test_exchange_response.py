@@ -10,6 +10,7 @@ import brotli  # type: ignore[import-untyped]  # It has no types.
 import pytest
 import zstandard
 
+from mcpspy.core import compression
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, event, plain
 
 if TYPE_CHECKING:
@@ -80,3 +81,17 @@ async def test_compressed_events_are_recorded_one_by_one(proxy: Start) -> None:
             await call.send(chunk(packed))
             assert await client.read(len(packed)) == packed
             assert spy.said("server")[-1] == message
+
+
+async def test_a_missing_package_for_an_encoding_is_reported_once(
+    proxy: Start, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(compression._PACKAGES, "br", "no_such_package")
+    async with proxy() as spy:
+        client = await spy.client()
+        for _ in range(2):
+            await client.post(PING)
+            await (await spy.server.call()).send(plain(b"\x0b\x02\x80", JSON, "Content-Encoding: br"))
+            assert await client.answer() == (200, b"\x0b\x02\x80")
+    line = "bodies compressed by br are recorded as they are sent (install mcpspy[compression])"
+    assert capfd.readouterr().err.count(line) == 1
