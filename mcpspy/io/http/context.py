@@ -183,7 +183,9 @@ class ExchangeContext:
         package = None if encoding is None or encoding in self._reported else missing_package(encoding)
         if package is not None and encoding is not None:
             self._reported.add(encoding)
-            say(f"bodies compressed by {encoding} are recorded as they are sent (install mcpspy[compression])")
+            say(
+                f"bodies compressed by {encoding} are recorded as they are sent (install mcpspy[compression])"
+            )
 
     def public_origin(self, request: HttpRequest) -> str:
         """Return the origin under which the client of this request knows the server."""
