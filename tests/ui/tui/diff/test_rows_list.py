@@ -16,7 +16,11 @@ async def test_the_cursor_moves_by_change_and_stays_when_others_are_filtered() -
     async with alone(screen, (80, 24)) as shown:
         await shown.shows("▸   result        /result/wind")
         listing = screen.query_one(DiffList)
-        assert [listing.following(place, 1) for place in (0, 1, 4, 99)] == [1, 2, 9, None]
+
+        def following() -> list[int | None]:
+            return [listing.following(place, 1) for place in (0, 1, 4, 99)]
+
+        await shown.until(lambda: following() == [1, 2, 9, None], "the rows at this width")
         assert [listing.following(place, -1) for place in (0, 1, 2, 9)] == [None, None, 1, 4]
         listing.move_to(7)
         held = listing.selected
