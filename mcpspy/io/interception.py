@@ -157,7 +157,7 @@ class SessionInterception:
         }
 
     def listening(self, path: str | None) -> None:
-        """Start the scripts, which connect to the control socket; None if there is no socket."""
+        """Start the scripts, which connect to the control socket; None without a socket."""
         scripts = None if self._interceptor is None else self._interceptor.scripts
         if scripts is None:
             return

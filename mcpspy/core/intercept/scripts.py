@@ -36,7 +36,7 @@ Lane: TypeAlias = tuple[str, object]
 class _Waiting(Struct, eq=False):
     flight: InFlightMessage
     decisions: list[ScriptDecision] | None = None
-    """None while there is no decision."""
+    """None before the decision."""
 
 
 class ScriptQueue:
@@ -144,7 +144,7 @@ class ScriptQueue:
                 del self._lanes[lane]
 
     def forget(self, flight: InFlightMessage) -> None:
-        """Remove a message that is no longer to be decided on."""
+        """Remove a message whose decision is not awaited any more."""
         queue = self._lanes.get(_lane(flight))
         waiting = next((each for each in queue or () if each.flight is flight), None)
         if queue is None or waiting is None:

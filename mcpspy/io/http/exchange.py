@@ -490,7 +490,7 @@ class HttpExchange:
 
     async def _respond_unreachable(self, error: UpstreamError) -> Response:
         """Respond with a JSON-RPC error because the server cannot be reached."""
-        while self._record.unrecorded is not None:  # What the client wanted to say is recorded nevertheless.
+        while self._record.unrecorded is not None:  # The message is recorded although it was not sent.
             await self._next_of_request(self._record.unrecorded)
             if self._request.body.is_complete:
                 await self._record.write_request()

@@ -356,7 +356,7 @@ class UpstreamClient:
         """Return the idle connection that was used last."""
         while self._idle:
             connection = self._idle.pop()
-            if not connection.is_lost and monotonic() - connection.idle_since < IDLE:
+            if not connection.transport.is_closing() and monotonic() - connection.idle_since < IDLE:
                 return connection
             connection.transport.abort()
         return None

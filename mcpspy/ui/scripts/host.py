@@ -274,7 +274,7 @@ class ScriptHost(asyncio.Protocol):
     def _subject(
         self, message: AnyMessage, request: dict[str, Any] | None, stream: str | None
     ) -> tuple[str, LiveMessage, object] | None:
-        """Return the hook for a message, the message, and the argument of the hook; None if there is no hook."""
+        """Return the hook for a message, the message, and the argument of the hook; None without a hook."""
         session = self._session
         if isinstance(message, Request):
             live = LiveMessage(session, message)
