@@ -221,6 +221,8 @@ class _PolicyCheck:
 
     def __init__(self, policy: TrustPolicy) -> None:
         self._policy = policy
+        self._validators: dict[str, Any] = {}
+        """Validators of arguments, by tool; created with its first call."""
         self._calls: deque[float] = deque()
         self._counts: Counter[str] = Counter()
         self.has_limits = any(getattr(policy, name) is not None for name in LIMITS.values())
@@ -236,8 +238,10 @@ class _PolicyCheck:
 
             params = message.params
             arguments = params.get("arguments", {}) if isinstance(params, dict) else {}
+            if name not in self._validators:
+                self._validators[name] = validator_for(policy.arguments[name])
             try:
-                validator_for(policy.arguments[name]).validate(arguments)
+                self._validators[name].validate(arguments)
             except ValidationError as error:
                 return _violation(f"tool {name}: arguments violate the policy: {error.message}")
         return self._rate(message.at)
