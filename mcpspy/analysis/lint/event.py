@@ -40,7 +40,7 @@ _READ_FAILS = object()
 LINE_LIMIT = 4096
 """The smallest usual limit of a line in bytes; the others, such as 64 KiB, are powers of two, too."""
 
-_FOLD = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in bytes(range(256)).lower())
+_EXACT_INTEGERS = orjson.OPT_STRICT_INTEGER
 
 
 class LintEvent(Struct, gc=False, eq=False):
@@ -70,7 +70,6 @@ class LintEvent(Struct, gc=False, eq=False):
     _params: dict[str, Any] | None = None
     _result: dict[str, Any] | None = None
     _is_compact: bool | None = None
-    _folded: bytes | None = None
     _violations: dict[str, list[Report]] | None = None
 
     @property
@@ -121,20 +120,13 @@ class LintEvent(Struct, gc=False, eq=False):
 
     @property
     def is_compact(self) -> bool:
-        """True if orjson writes the same bytes: then it has no duplicate keys and no escapes."""
+        """True if orjson writes the same bytes: then it has no duplicate keys, no escapes and no integers beyond 2^53."""
         if self._is_compact is None:
             try:
-                self._is_compact = orjson.dumps(self.document) == self.data
-            except TypeError:  # Integers beyond 64 bits, lone surrogates.
+                self._is_compact = orjson.dumps(self.document, option=_EXACT_INTEGERS) == self.data
+            except TypeError:  # Integers beyond 2^53, lone surrogates.
                 self._is_compact = False
         return self._is_compact
-
-    @property
-    def folded(self) -> bytes:
-        """The bytes with letters in lower case and every digit a 0, to search for words and numbers."""
-        if self._folded is None:
-            self._folded = self.data.translate(_FOLD)
-        return self._folded
 
     @property
     def cut(self) -> str | None:

@@ -158,7 +158,7 @@ class Prefilter:
                 continue
             literal = LITERALS[number]
             if number >= INSENSITIVE:
-                if data[start:end] == literal:
+                if data[start:end] == literal and (literal not in URL_MEMBERS or _is_encoded(data, end)):
                     found.append((start, literal))
             elif literal != b"token" or data[start - 8 : start].lower() not in PROGRESS:
                 found.append((start, literal))
@@ -200,6 +200,12 @@ def _searches(fragments: list[bytes]) -> list[Search]:
         for group in groups
         for at in range(0, len(group), VECTORIZED)
     ]
+
+
+def _is_encoded(data: bytes, start: int) -> bool:
+    """Return False if the string that starts there contains no percent-encoding."""
+    end = data.find(b'"', start)
+    return end < 0 or data.find(b"%", start, end) >= 0  # The rest of a string may be in the next buffer.
 
 
 def _passwords(data: bytes) -> list[int]:

@@ -133,7 +133,8 @@ class Redactor:
 
     def message(self, data: bytes) -> bytes:
         """Return a message, redacted; as plain text if it is not JSON."""
-        if self._is_thorough or any(self._is_suspect(data, hit) for hit in self._prefilter.hits(data)):
+        hits = self._prefilter.hits(data)
+        if self._is_thorough or (hits and any(self._is_suspect(data, hit) for hit in hits)):
             return self._read(data)
         return data
 

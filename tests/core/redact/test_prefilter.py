@@ -217,3 +217,17 @@ def test_a_hit_is_found_wherever_buffers_meet() -> None:
     for size in (1, 2, 100):
         assert GATE.is_hit([data[at : at + size] for at in range(0, len(data), size)])
     assert not GATE.is_hit([b"sec", b"ular", bytearray(b"r"), b"et"])
+
+
+@pytest.mark.parametrize(
+    ("data", "is_hit"),
+    [
+        (b'{"name":"read_file","arguments":{"path":"/srv/data/a.txt"}}', False),
+        (b'{"path":"/srv/data/a.txt","rate":"50%"}', False),
+        (b'{"path":"/s/%73k-ant-api03-a"}', True),
+        (b'{"location":"https://example.com/?%6bey=a"}', True),
+        (b'{"path":"/srv/data/a', True),
+    ],
+)
+def test_a_path_is_a_hit_only_if_percent_encoding_may_hide_a_secret(data: bytes, is_hit: bool) -> None:
+    assert bool(Prefilter().hits(data)) is is_hit

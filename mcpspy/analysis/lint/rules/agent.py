@@ -202,9 +202,6 @@ _TRACE = re.compile(
 )
 """Beginnings of stack traces: Python; JavaScript, Java and .NET; Go; Rust; PHP; Ruby."""
 
-_IN_TRACES = ("Traceback", "Error", "Exception", "panic", "Uncaught", ".rb:")
-"""Each stack trace contains one of these; most texts contain none."""
-
 _TRACE_END = re.compile(
     r"\s*(?:[A-Za-z_][\w.]{0,200}(?:: |:?$)|at |\.\.\. \d+ more|Node\.js v|[\])}]|from |exit status|thrown in|note: |\S+\.go:\d|#\d)"
 )
@@ -223,7 +220,7 @@ def is_failure(text: str, tool: str = "") -> bool:
         if len(text) > LONGEST * 2 or not _JSON_SIGN.search(head):
             return False
         return _is_json_failure(loads(text.encode("utf-8", "replace"))) and not _words(tool) & _REPORTS
-    if any(map(head.__contains__, _IN_TRACES)) and _TRACE.match(head):
+    if _TRACE.match(head):
         last = text[-LONGEST:].rstrip().rpartition("\n")[2]
         return _TRACE_END.match(last) is not None and not _words(tool) & (_REPORTS | _QUOTES)
     if len(text) > LONGEST:

@@ -192,7 +192,7 @@ def injection(event: LintEvent) -> Iterable[Report]:
     or in a result, to read keys (for descriptions see SEC204). The text of a result may come from a fetched page, but the
     model reads it anyway.
     """
-    if not _find_word(event.folded):
+    if not _find_word(event.data.lower()):
         return ()
     is_defined = event.method in DEFINED
     return [*_matches(event, _INJECTIONS)] or ([] if is_defined else _matches(event, _READS_SECRETS))
