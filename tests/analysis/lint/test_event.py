@@ -73,5 +73,7 @@ def test_few_messages_are_unusual(frame: Frame, flaw: str | None, unusual: bool)
     ],
     ids=["compact", "blank", "twice", "escape", "huge", "exact", "rounded", "surrogate", "garbage"],
 )
-def test_a_compact_message_has_no_duplicate_keys_no_escapes_and_no_integer_that_peers_round(data: bytes, compact: bool) -> None:
+def test_a_compact_message_has_no_duplicate_keys_no_escapes_and_no_integer_that_peers_round(
+    data: bytes, compact: bool
+) -> None:
     assert event(data).is_compact is compact
