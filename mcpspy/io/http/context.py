@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 SESSION = "Mcp-Session-Id"
 
+ENCODING = "content-encoding"
+
 JOIN_LIMIT = 1 << 14
 """Maximum size, in bytes, of buffers that are joined for a write. Below it, joining is faster than writev."""
 

@@ -8,21 +8,19 @@ at once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 import orjson
 
 from mcpspy.core.compression import BodyDecoder
-from mcpspy.core.framing import collect
 from mcpspy.core.protocol.http_headers import (
     request_headers,
     response_headers,
     rewritten_url,
 )
 from mcpspy.core.protocol.message import Request, read_frame
-from mcpspy.core.protocol.oauth import FORM_LIMIT
 from mcpspy.core.recording.capped_body import CappedBody, CappedStream
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import (
@@ -33,8 +31,8 @@ from mcpspy.core.recording.encode import (
 )
 from mcpspy.core.redact.display import redacted_url
 from mcpspy.io.client.network import in_turns
-from mcpspy.io.http.context import SESSION, ExchangeHead
-from mcpspy.io.http.exchange_record import KEPT_REQUEST, ExchangeRecord
+from mcpspy.io.http.context import ENCODING, SESSION, ExchangeHead
+from mcpspy.io.http.exchange_record import ExchangeRecord
 from mcpspy.io.http.intercepted_exchange import (
     EVENTS,
     JSON,
@@ -42,21 +40,20 @@ from mcpspy.io.http.intercepted_exchange import (
     ClientDisconnected,
     InterceptedExchange,
 )
+from mcpspy.io.http.message_head import MAX_KNOWN
+from mcpspy.io.http.request_body import RequestBody
 from mcpspy.io.http.routes import Route
-from mcpspy.io.http.server import MAX_KNOWN, Response
+from mcpspy.io.http.server import Response
 from mcpspy.io.http.upstream import UpstreamError
 from mcpspy.io.interception import is_message
 
 if TYPE_CHECKING:
     from mcpspy.core.framing import Pieces, SseEvent
     from mcpspy.core.protocol.http_headers import Headers
-    from mcpspy.io.http.body_stream import BodyStream
     from mcpspy.io.http.context import ExchangeContext
     from mcpspy.io.http.interception import HttpInterception
     from mcpspy.io.http.server import HttpRequest
     from mcpspy.io.http.upstream import Body, UpstreamResponse
-
-ENCODING = "content-encoding"
 
 HEAD_WAIT = 0.001
 """Seconds that the head of a response waits for the beginning of its body, to be sent in one packet with it."""
@@ -79,6 +76,7 @@ class HttpExchange:
         self._request = request
         self._head = ExchangeHead(context, request)
         self._record = ExchangeRecord(context, self._head, request)
+        self._body = RequestBody(context, interception, self._record, self._head, request)
         self._intercepted: InterceptedExchange | None = None
         self._response: UpstreamResponse | None = None
 
@@ -86,7 +84,7 @@ class HttpExchange:
         """Proxy the exchange. Cancelled when the client hangs up and when the proxy stops."""
         try:
             try:
-                response = await self._send_request(await self._take_request())
+                response = await self._send_request(await self._take_body())
             except UpstreamError as error:
                 return await self._respond_unreachable(error)
             except ClientAnswered:
@@ -110,66 +108,26 @@ class HttpExchange:
             if self._intercepted is not None:
                 self._intercepted.close()
 
-    async def _take_request(self) -> Body:
-        """Return the body to send: a recorded message, or the stream of any other body."""
-        request, context, head = self._request, self._context, self._head
+    async def _take_body(self) -> Body:
+        """Return the body to send, or None if the message in it is intercepted."""
+        request, head = self._request, self._head
         if not request.has_body:
             return None
         request.accept_body()
         if not (head.is_mcp and request.method == "POST"):
-            return self._unrecorded_body()
+            return self._body.unrecorded()
         is_session = SESSION in request.headers or head.is_address
         self._interception.routes.add_post(
             Route(head.stream, head.target, request.headers, head.public_origin, is_session)
         )
-        if not self._interception.is_on and self._is_plain(request.body, request.headers.get(ENCODING)):
-            self._record.request = await request.body.next() or b""
-            self._record.add_message(CLIENT, self._record.request)
-            await self._record.flush()
-            return self._record.request
-        encoding = request.headers.get(ENCODING)
-        body = self._record.unrecorded = CappedBody(CLIENT, head.fields, encoding, context.max_body)
-        pieces: Pieces = [await self._next_of_request(body)]
-        while self._interception.is_on and not (body.is_over or request.body.is_complete):
-            collect(pieces, await self._next_of_request(body))
-        if body.is_over or not request.body.is_complete:
-            return self._recorded_body(body, pieces)
-        first = self._record.request = bytes(pieces[0]) if len(pieces) == 1 else b"".join(pieces)
-        if self._interception.is_on and is_message(first):
-            self._record.unrecorded = None
-            self._intercept()
-            return None
-        await self._record.write_request()
-        return first
-
-    def _is_plain(self, body: BodyStream, encoding: str | None) -> bool:
-        """Return whether a body has arrived, is not compressed and is short."""
-        return encoding is None and body.is_whole and body.size <= min(KEPT_REQUEST, self._context.max_body)
-
-    async def _next_of_request(self, body: CappedBody) -> bytes:
-        """Return the next part of the request's body; empty at its end. Raises ConnectionResetError."""
-        piece = await self._request.body.next() or b""
-        await in_turns(body.feed(piece))
-        return piece
-
-    async def _recorded_body(self, body: CappedBody, pieces: Pieces) -> AsyncIterator[bytes]:
-        """Yield a message as it arrives, after its first pieces. Only its last part waits for the recording."""
-        pieces.reverse()
-        while len(pieces) > 1:
-            yield bytes(pieces.pop())
-        held = bytes(pieces.pop())
-        while not self._request.body.is_complete:
-            yield held
-            held = await self._next_of_request(body)
-        await self._record.write_request()
-        yield held
-
-    async def _unrecorded_body(self) -> AsyncIterator[bytes]:
-        """Yield a body that is not a message. Keep its beginning if it is a step of OAuth."""
-        limit = FORM_LIMIT if self._context.oauth.step(self._head.target) is not None else 0
-        while (piece := await self._request.body.next()) is not None:
-            self._record.form += piece[: max(limit - len(self._record.form), 0)]
-            yield piece
+        body = await self._body.message()
+        if isinstance(body, bytes) and self._record.unrecorded is not None:
+            if self._interception.is_on and is_message(body):
+                self._record.unrecorded = None
+                self._intercept()
+                return None
+            await self._record.write_request()
+        return body
 
     def _intercept(self) -> InterceptedExchange:
         body = self._record.request or b""
@@ -205,7 +163,7 @@ class HttpExchange:
         if (
             kind == JSON
             and self._intercepted is None
-            and self._is_plain(response.body, response.header(ENCODING))
+            and self._record.is_short(response.body, response.header(ENCODING))
         ):
             await self._forward_whole(response)
             return None
@@ -309,12 +267,12 @@ class HttpExchange:
                 self._start(response, headers)
                 return await self._forward_oversized(response, received, pieces)
             if not is_unchanged:
-                headers = without(headers, "content-encoding", "content-length")
+                headers = without(headers, ENCODING, "content-length")
                 headers.append(("Content-Length", str(len(body))))
             self._start(response, headers)
             return body
         if kind == EVENTS:  # Events are sent one by one, uncompressed.
-            headers = without(headers, "content-encoding", "content-length")
+            headers = without(headers, ENCODING, "content-length")
         self._start(response, headers)
         await self._write(b"")
         if kind == EVENTS:
@@ -404,7 +362,7 @@ class HttpExchange:
         return held
 
     def _response_body(self, response: UpstreamResponse) -> CappedBody:
-        encoding = response.header("content-encoding")
+        encoding = response.header(ENCODING)
         return CappedBody(SERVER, self._head.fields, encoding, self._context.max_body)
 
     async def _forward_events(self, response: UpstreamResponse) -> None:
@@ -421,7 +379,7 @@ class HttpExchange:
                 await self._intercepted.events(
                     response,
                     self._request,
-                    BodyDecoder(response.header("content-encoding")),
+                    BodyDecoder(response.header(ENCODING)),
                     may_name_endpoint=may_name_endpoint,
                 )
         finally:
@@ -435,7 +393,7 @@ class HttpExchange:
         Return whether the event that names the address may still arrive.
         """
         fields, limit = self._head.fields, self._context.max_body
-        encoding = response.header("content-encoding")
+        encoding = response.header(ENCODING)
         encoder = SseEncoder(SERVER, fields, limit)
         stream = CappedStream(SERVER, fields, encoding, limit)
         held = b""
@@ -490,10 +448,7 @@ class HttpExchange:
 
     async def _respond_unreachable(self, error: UpstreamError) -> Response:
         """Respond with a JSON-RPC error because the server cannot be reached."""
-        while self._record.unrecorded is not None:  # The message is recorded although it was not sent.
-            await self._next_of_request(self._record.unrecorded)
-            if self._request.body.is_complete:
-                await self._record.write_request()
+        await self._body.record_rest()
         upstream = self._context.upstream
         line = f"mcpspy: cannot reach {redacted_url(upstream.origin + upstream.path)}: {error}"
         self._record.add_head(502, error=line)

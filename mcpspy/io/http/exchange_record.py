@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 
     from mcpspy.core.recording.capped_body import CappedBody
     from mcpspy.core.recording.encode import Value
+    from mcpspy.io.http.body_stream import BodyStream
     from mcpspy.io.http.context import ExchangeContext, ExchangeHead
     from mcpspy.io.http.server import HttpRequest
     from mcpspy.io.http.upstream import ResponseHead
 
-KEPT_REQUEST = 1 << 18
-"""Maximum size, in bytes, of a streamed request that is kept until the server has responded."""
+SHORT = 1 << 18
+"""Maximum size, in bytes, of a request that is kept until the server has responded, and of what is recorded in one go."""
 
 _NOTHING = JsonText(b"{}")
 
@@ -54,6 +55,10 @@ class ExchangeRecord:
     def now(self) -> float:
         """Return the time of the recording, in seconds."""
         return self._context.recorder.now()
+
+    def is_short(self, body: BodyStream, encoding: str | None) -> bool:
+        """Return whether a body has arrived and can be recorded with one line: short and not compressed."""
+        return encoding is None and body.is_whole and body.size <= min(SHORT, self._context.max_body)
 
     def add_message(self, side: str, body: bytes) -> None:
         """Add a message that is a whole body. Ignores an empty one."""
@@ -97,7 +102,7 @@ class ExchangeRecord:
         """Write the message of a request that has arrived. `torn`: its end is missing."""
         body, self.unrecorded = self.unrecorded, None
         if body is not None:
-            if self.request is None and body.size <= KEPT_REQUEST:
+            if self.request is None and body.size <= SHORT:
                 self.request = body.data()
             await self.write(body.close(self.now(), torn=torn), body.size)
 

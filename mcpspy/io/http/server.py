@@ -23,16 +23,8 @@ from mcpspy.core.recording.encode import JsonText
 from mcpspy.io.http import listener as listeners
 from mcpspy.io.http.body_stream import BodyStream
 from mcpspy.io.http.inline_task import InlineTask
+from mcpspy.io.http.message_head import MAX_HEAD, KnownHeads, header_text
 from mcpspy.io.recording.recorder import say
-
-MAX_HEAD = 1 << 17
-"""Maximum size of a head in bytes. Tokens are long, and a proxy should not refuse them."""
-
-MAX_KNOWN = 64
-"""Number of heads that a connection remembers."""
-
-MAX_KNOWN_HEAD = 1 << 13
-"""Maximum size, in bytes, of a head that is remembered."""
 
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
@@ -196,8 +188,7 @@ class DownstreamConnection(asyncio.Protocol):
         self._handler = handler
         self._open_ones = open_ones
         self._parser = httptools.HttpRequestParser(self)
-        self._known: dict[bytes, RequestHead] = {}
-        """Heads of whole requests that arrived in one packet."""
+        self._known: KnownHeads[RequestHead] = KnownHeads()
         self._target = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._head_size = 0
@@ -250,9 +241,8 @@ class DownstreamConnection(asyncio.Protocol):
         if self._is_refusing:
             return
         is_between = not self._requests and not self._is_in_message
-        end = data.find(b"\r\n\r\n") + 4 if is_between else 0
-        if end > 3 and (head := self._known.get(data[:end])) is not None and len(data) == end + head.length:
-            self._take_whole(head, data[end:])
+        if is_between and (known := self._known.split(data)) is not None:
+            self._take_whole(*known)
             return
         packet = data
         try:
@@ -267,8 +257,10 @@ class DownstreamConnection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self._refuse(400, f"not HTTP/1.1: {error}")
             return
-        if is_between and end > 3 and not self._is_in_message and len(self._requests) == 1:
-            self._remember(packet, end)
+        if is_between and not self._is_in_message and len(self._requests) == 1:
+            head = self._requests[0].head
+            if not (head.is_chunked or head.waits):
+                self._known.add(packet, head, head.length)
         if self._is_due:
             self._start()
         elif self._requests:
@@ -286,14 +278,6 @@ class DownstreamConnection(asyncio.Protocol):
         request.body.end()
         self._requests.append(request)
         self._start()
-
-    def _remember(self, packet: bytes, end: int) -> None:
-        """Remember the head of a request that is the whole packet."""
-        head = self._requests[0].head
-        if not (head.is_chunked or head.waits) and len(packet) == end + head.length and end <= MAX_KNOWN_HEAD:
-            if len(self._known) == MAX_KNOWN:
-                self._known.clear()
-            self._known[packet[:end]] = head
 
     def on_message_begin(self) -> None:
         self._target, self._headers, self._head_size = b"", [], 0
@@ -315,8 +299,8 @@ class DownstreamConnection(asyncio.Protocol):
             return
         if self._parser.should_upgrade() and self._parser.get_method() != b"CONNECT":
             return
-        headers = CIMultiDict((_text(name), _text(value)) for name, value in self._headers)
-        method, target = self._parser.get_method().decode(), _text(self._target)
+        headers = CIMultiDict((header_text(name), header_text(value)) for name, value in self._headers)
+        method, target = self._parser.get_method().decode(), header_text(self._target)
         if method == "CONNECT":
             self._refuse(405, "CONNECT is for forward proxies")
             return
@@ -409,10 +393,6 @@ class DownstreamConnection(asyncio.Protocol):
         head += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         self.transport.write(head.encode() + body)
         self.transport.close()
-
-
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", "surrogateescape")
 
 
 @asynccontextmanager

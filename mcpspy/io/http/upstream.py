@@ -24,7 +24,7 @@ from mcpspy.core.recording.encode import JsonText
 from mcpspy.io.client.network import IDLE, reason
 from mcpspy.io.http.body_stream import BodyStream
 from mcpspy.io.http.inline_task import Wakeup
-from mcpspy.io.http.server import MAX_HEAD, MAX_KNOWN, MAX_KNOWN_HEAD
+from mcpspy.io.http.message_head import MAX_HEAD, KnownHeads, header_text
 
 IDEMPOTENT = frozenset("DELETE GET HEAD OPTIONS PUT TRACE".split())
 
@@ -105,8 +105,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._headers: list[tuple[bytes, bytes]] = []
         self._head_size = 0
         self._response: UpstreamResponse | None = None
-        self._known: dict[bytes, ResponseHead] = {}
-        """Heads of whole responses that arrived in one packet."""
+        self._known: KnownHeads[ResponseHead] = KnownHeads()
         self._is_between = True
         """True if nothing of the next response has arrived."""
         self._keeps_alive = False
@@ -148,10 +147,9 @@ class UpstreamConnection(asyncio.Protocol):
         if self._head_arrived is None and self._response is None:  # Nothing was asked.
             self.transport.abort()
             return
-        end = data.find(b"\r\n\r\n") + 4 if self._is_between else 0
-        head = self._known.get(data[:end]) if end > 3 else None
-        if head is not None and len(data) == end + int(head.length or 0):
-            self._take_whole(head, data[end:])
+        was_between = self._is_between
+        if was_between and (known := self._known.split(data)) is not None:
+            self._take_whole(*known)
             return
         try:
             self._parser.feed_data(data)
@@ -167,8 +165,10 @@ class UpstreamConnection(asyncio.Protocol):
                 self._fail(UpstreamError(f"the head of its response exceeds {MAX_HEAD} bytes"))
                 self.transport.abort()
             return
-        if end > 3 and self._is_between:
-            self._remember(data, end, self._response)
+        head = self._response.head
+        is_whole = was_between and self._is_between and head.length is not None
+        if is_whole and self._keeps_alive and self._method == "POST":
+            self._known.add(data, head, int(head.length or 0))
         self._wake()
 
     def _take_whole(self, head: ResponseHead, body: bytes) -> None:
@@ -178,20 +178,6 @@ class UpstreamConnection(asyncio.Protocol):
         response.body.end()
         self._keeps_alive = True
         self._wake()
-
-    def _remember(self, packet: bytes, end: int, response: UpstreamResponse) -> None:
-        """Remember the head of a response that is the whole packet."""
-        head = response.head
-        if (
-            head.length is not None
-            and len(packet) == end + int(head.length)
-            and self._keeps_alive
-            and self._method == "POST"
-            and end <= MAX_KNOWN_HEAD
-        ):
-            if len(self._known) == MAX_KNOWN:
-                self._known.clear()
-            self._known[packet[:end]] = head
 
     def on_message_begin(self) -> None:
         self._has_more = self._response is not None
@@ -208,8 +194,8 @@ class UpstreamConnection(asyncio.Protocol):
         status = self._parser.get_status_code()
         if status < 200 or self._has_more:
             return
-        headers = [(_text(name), _text(value)) for name, value in self._headers]
-        self._response = UpstreamResponse(self, ResponseHead(status, _text(self._reason), headers))
+        headers = [(header_text(name), header_text(value)) for name, value in self._headers]
+        self._response = UpstreamResponse(self, ResponseHead(status, header_text(self._reason), headers))
         if self._method in ("HEAD", "CONNECT"):  # llhttp expects a body.
             self._response.body.end()
 
@@ -424,7 +410,3 @@ def _authorization(proxy: URL) -> Headers:
         return []
     pair = f"{unquote(proxy.raw_user)}:{unquote(proxy.raw_password or '')}"
     return [("Proxy-Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")]
-
-
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", "surrogateescape")
