@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo setup environment test check lint types wheel peers recordings docs site bench conformance hostlab fuzz keys soak clean
+.PHONY: help demo setup environment test check lint types wheel peers recordings docs site bench conformance hostlab fuzz keys soak release clean
 
 help:
 	@echo "make demo        set up, record a sample session and print it"
@@ -18,6 +18,7 @@ help:
 	@echo "make soak        run half an hour of load, kills, full disks and faults; SOAK_MINUTES=2: two minutes"
 	@echo "make hostlab     measure what real hosts show their models (Linux; about 15 minutes); HOSTS=codex: one host"
 	@echo "make conformance run MCP's conformance suite direct, through mcpspy http, and on mcpspy mcp, about ten minutes"
+	@echo "make release     make all artefacts of a release in dist/; URL=…: the folder they will be downloaded from"
 	@echo "make bench       run the benchmarks beside other tools, about half an hour (docs/benchmarks.md)"
 
 demo: $(INSTALLED)
@@ -99,13 +100,20 @@ soak: $(INSTALLED) peers
 docs: $(INSTALLED)
 	$(BIN)/python docs/make.py
 
+# Sdist, wheel, executable, packages of it (CycloneDX), Homebrew formula, Scoop manifest, notes, checksums.
+URL ?= https://github.com/mcpspy/mcpspy/releases/latest/download
+release:
+	$(PYTHON) -m venv .release
+	.release/bin/python -m pip install --quiet --disable-pip-version-check --requirement release/requirements.txt
+	.release/bin/python release/make.py --url $(URL)
+
 # A dead link or anchor is a warning, and a warning is an error.
 site: $(INSTALLED)
 	$(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --builder html --conf-dir docs . build/site
 	@echo "build/site/index.html"
 
 clean:
-	rm -rf $(VENV) .peers .fuzz dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .peers .release .fuzz dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

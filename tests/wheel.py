@@ -52,6 +52,10 @@ def main() -> None:
         assert b"forecast" in (folder / "page.html").read_bytes()
         run(mcpspy, "lint", "last", "--select", "HOST", "--host", "all", cwd=folder, MCPSPY_DIR=sessions)
         run(mcpspy, "--help", cwd=folder)
+        if os.name != "nt":
+            share = folder / "bare" / "share"
+            run("bash", "-n", share / "bash-completion" / "completions" / "mcpspy")
+            assert b"mcpspy" in (share / "man" / "man1" / "mcpspy.1").read_bytes()
     print(f"wheel: {wheel.name} works alone")
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from mcpspy.io.http.body_stream import BUFFERED
 from mcpspy.io.http.listener import listening
-from mcpspy.io.http.server import MAX_HEAD, HttpRequest, Response, accepting
+from mcpspy.io.http.message_head import MAX_HEAD
+from mcpspy.io.http.server import HttpRequest, Response, accepting
 
 pytestmark = pytest.mark.timeout(60)
 
