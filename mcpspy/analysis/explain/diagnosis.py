@@ -7,7 +7,7 @@ the order of `causes.CAUSES`; those that another cause brings about are left out
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -129,6 +129,14 @@ class Diagnosis(Struct, frozen=True):
     last_good: LastGood | None = None
 
 
+class _Refusal(NamedTuple):
+    cause: str
+    place: EntryPosition
+    text: str
+    request: str
+    """Method of the refused message and its subject, or the method of HTTP."""
+
+
 class _Signs:
     """The signs found so far, by cause, with what is needed to judge them at the end."""
 
@@ -148,8 +156,10 @@ class _Signs:
         """Time of the first request without a response."""
         self.places: dict[int, EntryPosition] = {}
         """Number of an exchange without a response → position of its request."""
-        self.refused: list[tuple[str, EntryPosition, str]] = []
-        """HTTP responses that matter only if nothing succeeds after them: cause, position, text."""
+        self.posted: dict[str, str] = {}
+        """Number of an HTTP exchange without a response → the message that the client posted, in words."""
+        self.refused: list[_Refusal] = []
+        """HTTP responses that matter only if the client does not succeed after them."""
 
     def add(self, cause: str, place: EntryPosition, text: str) -> None:
         signs = self.found.setdefault(cause, [])
@@ -171,8 +181,8 @@ class _Signs:
     def ranked(self, related: set[int] | None) -> tuple[Cause, ...]:
         """Return the causes with signs, the first in `CAUSES` first, without consequences of others."""
         found = {code: [*every] for code, every in self.found.items()}
-        for cause, place, text in self.refused:
-            found.setdefault(cause, []).append(_evidence(place, text))
+        for refusal in self.refused:
+            found.setdefault(refusal.cause, []).append(_evidence(refusal.place, refusal.text))
         if related is not None:
             first = min(related)
             is_open = any(place.line in related for place in self.places.values())
@@ -254,24 +264,35 @@ def _take(signs: _Signs, change: Change, place: EntryPosition) -> None:
     signs.messages += 1
     if what.side == SERVER and isinstance(what, Request | Notification | Result | Failure):
         signs.has_answered = True
-    if isinstance(what, Request):
-        signs.requests += 1
-        if exchange is not None:
-            signs.places[exchange.number] = place
-        if what.method == "initialize":
-            params = what.params
-            asked = params.get("protocolVersion") if isinstance(params, dict) else None
-            signs.asked = asked if isinstance(asked, str) else None
-            signs.refused = [each for each in signs.refused if each[0] != "session-lost"]
-    elif isinstance(what, Notification):
-        if what.method == "notifications/cancelled" and exchange is not None:
-            _take_cancellation(signs, what, exchange, place)
+    if isinstance(what, Request | Notification):
+        if what.side == CLIENT and what.frame.http is not None:
+            signs.posted[str(what.frame.http)] = _about(what)
+        _take_call(signs, what, exchange, place)
     elif isinstance(what, Result | Failure) and exchange is not None:
         signs.places.pop(exchange.number, None)
         if isinstance(what, Failure) or what.is_tool_error:
             _take_failure(signs, what, exchange, place)
         elif exchange.request.method == "initialize":
             _take_handshake(signs, what, place)
+    elif isinstance(what, Failure) and REVISION.search(what.text):  # Of a notification, or with the id null.
+        signs.add("version-mismatch", place, f"error {what.code}: {what.text}")
+
+
+def _take_call(
+    signs: _Signs, what: Request | Notification, exchange: Exchange | None, place: EntryPosition
+) -> None:
+    if isinstance(what, Notification):
+        if what.method == "notifications/cancelled" and exchange is not None:
+            _take_cancellation(signs, what, exchange, place)
+        return
+    signs.requests += 1
+    if exchange is not None:
+        signs.places[exchange.number] = place
+    if what.method == "initialize":
+        params = what.params
+        asked = params.get("protocolVersion") if isinstance(params, dict) else None
+        signs.asked = asked if isinstance(asked, str) else None
+        signs.refused = [each for each in signs.refused if each.cause != "session-lost"]
 
 
 def _take_handshake(signs: _Signs, what: Result, place: EntryPosition) -> None:
@@ -289,7 +310,7 @@ def _take_cancellation(signs: _Signs, what: Notification, exchange: Exchange, pl
         signs.add(
             "timeout",
             place,
-            f"{_about(exchange)} cancelled after {waited:.1f} s without a response: {reason}",
+            f"{_about(exchange.request)} cancelled after {waited:.1f} s without a response: {reason}",
         )
 
 
@@ -316,7 +337,7 @@ def _take_failure(signs: _Signs, what: Result | Failure, exchange: Exchange, pla
     else:
         cause = "request-failed"
     said = f"error {code}: {text}" if code is not None else f"tool error: {text}"
-    signs.add(cause, place, f"{_about(exchange)}: {said}")
+    signs.add(cause, place, f"{_about(exchange.request)}: {said}")
 
 
 def _take_note(signs: _Signs, note: Note, place: EntryPosition) -> None:
@@ -352,19 +373,26 @@ def _take_http(signs: _Signs, fields: dict[str, Any], place: EntryPosition) -> N
         value if isinstance(value := fields.get(name), dict) else {} for name in ("request", "response")
     )
     line = f"{fields.get('method')} {path}: HTTP {status}"
+    asked = signs.posted.pop(str(fields.get("http")), str(fields.get("method")))
     if isinstance(error, str):
         signs.add("tls-failure" if TLS.search(error) else "upstream-unreachable", place, error)
     elif not isinstance(status, int):
         return
-    elif fields.get("method") == "POST" and status < 300:
-        signs.refused = [each for each in signs.refused if each[0] != "authorization"]
+    elif status < 300:
+        signs.refused = [
+            each
+            for each in signs.refused
+            if each.cause != "authorization" or asked not in (each.request, "initialize")
+        ]
     elif status in (401, 403):
         challenge = response.get("www-authenticate")
-        signs.refused.append(("authorization", place, f"{line}; {challenge}" if challenge else line))
-    elif any(cause == "authorization" for cause, _, _ in signs.refused) and status >= 400:
-        signs.refused.append(("authorization", place, line))  # Metadata, registration or token.
+        text = f"{line}; {challenge}" if challenge else line
+        signs.refused.append(_Refusal("authorization", place, text, asked))
+    elif status >= 400 and signs.refused and signs.refused[-1].cause == "authorization":
+        # Metadata, registration or token, for the request that was refused.
+        signs.refused.append(_Refusal("authorization", place, line, signs.refused[-1].request))
     elif status == 404 and "mcp-session-id" in request:
-        signs.refused.append(("session-lost", place, f"{line}, with a session id"))
+        signs.refused.append(_Refusal("session-lost", place, f"{line}, with a session id", asked))
     elif fields.get("method") == "POST" and status in (404, 405):
         signs.add("wrong-endpoint", place, line)
     elif status == 429 or status >= 500 or (fields.get("method") == "POST" and status >= 400):
@@ -411,6 +439,5 @@ def _take_exit(signs: _Signs, note: Note) -> None:
     signs.add_stderr(cause, note.at - LAST_SECONDS)
 
 
-def _about(exchange: Exchange) -> str:
-    request = exchange.request
-    return f"{request.method} {request.subject or ''}".strip()
+def _about(call: Request | Notification) -> str:
+    return f"{call.method} {call.subject or ''}".strip()

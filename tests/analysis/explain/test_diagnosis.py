@@ -123,3 +123,35 @@ def test_a_session_without_messages_has_no_cause() -> None:
     assert (
         explained({"note": "eof", "from": "client"}, {"note": "exit", "code": 0, "signal": None}).causes == ()
     )
+
+
+def post(number: int, method: str, status: int, **params: Any) -> list[dict[str, Any]]:
+    """Return a message that was posted, and the head of its HTTP response."""
+    message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    head = {"method": "POST", "path": "/mcp", "status": status, "request": {}, "response": {}}
+    return [
+        {"from": "client", "http": number, "msg": message},
+        {"note": "http", "http": number, **head},
+    ]
+
+
+def test_a_refusal_is_forgotten_when_the_same_request_succeeds() -> None:
+    refused, again = post(1, "tools/list", 401), post(2, "tools/list", 200)
+    assert "authorization" not in codes(explained(*refused, *again))
+
+
+def test_a_refusal_of_another_request_than_the_one_that_succeeds_is_a_cause() -> None:
+    refused, ping = post(1, "tools/call", 401, name="a", arguments={}), post(2, "ping", 200)
+    assert codes(explained(*refused, *ping))[0] == "authorization"
+
+
+def test_a_refusal_is_forgotten_when_the_client_signs_in_and_begins_again() -> None:
+    refused, again = post(1, "server/discover", 401), post(2, "initialize", 200)
+    assert "authorization" not in codes(explained(*refused, *again))
+
+
+def test_an_error_with_the_id_null_names_the_revision_that_the_server_refuses() -> None:
+    error = {"code": -32000, "message": "Bad Request: Unsupported protocol version"}
+    response = {"from": "server", "http": 1, "msg": {"jsonrpc": "2.0", "id": None, "error": error}}
+    refused = post(1, "notifications/initialized", 400)
+    assert codes(explained(*refused, response)) == ["version-mismatch"]
