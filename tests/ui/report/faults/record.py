@@ -144,6 +144,9 @@ FAULTS = {
     "http-bad-result": Fault("invalid-result", "bad-result", TS1, D2025_06, HTTP),
     "http-wrong-arguments": Fault("invalid-arguments", f"healthy@{MODERN}", PY2, "auto", HTTP, "wrong"),
     "http-unknown-tool": Fault("unlisted-tool", "healthy", TS1, D2025_03, HTTP, "missing"),
+    "http-unknown-tool-modern": Fault("unlisted-tool", f"healthy@{MODERN}", TS2, MODERN, HTTP, "missing"),
+    "http-mismatch-modern": Fault("version-mismatch", f"mismatch@{MODERN}", TS2, MODERN, HTTP),
+    "http-hang-modern": Fault("timeout", f"hang@{MODERN}", PY2, "auto", HTTP),
     "sse-tool-error": Fault("request-failed", f"tool-error@{D2024}", TS1, D2024, SSE),
     "sse-hang": Fault("no-response", f"hang@{D2024}", PY1, D2024, SSE),
 }

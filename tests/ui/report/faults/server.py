@@ -107,7 +107,7 @@ def result(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
         return initialized(params)
     if method == "server/discover" and REVISION == MODERN:
         return {
-            "supportedVersions": [MODERN],
+            "supportedVersions": ["2099-01-01" if FAULT == "mismatch" else MODERN],
             "capabilities": {"tools": {}},
             "ttlMs": 0,
             "cacheScope": "private",
@@ -233,7 +233,8 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(202)
         else:
             session = {"Mcp_Session_Id": "s-1"} if method == "initialize" else {}
-            self.reply(200, encoded(message, answered), **session)
+            error = answered.get("error", {}).get("code", 0) if REVISION == MODERN else 0
+            self.reply({-32601: 404, -32602: 400}.get(error, 200), encoded(message, answered), **session)
 
 
 if __name__ == "__main__":
