@@ -14,6 +14,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from mcpspy.analysis import rows
+from mcpspy.core.counted import counted
 from mcpspy.core.protocol.message import Failure, Malformed
 from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.session.exchange import UNANSWERED, Exchange
@@ -160,4 +161,4 @@ def _issues(session: Session) -> Iterator[Evidence]:
 
 
 def _counted(number: int, noun: str) -> str:
-    return f"1 {noun}" if number == 1 else f"{number or 'no'} {noun}s"
+    return counted(number, noun) if number else f"no {noun}s"

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcpspy.analysis.lint import Severity
+from mcpspy.analysis.tokens import count_tokens
 from mcpspy.core.protocol.message import Result
 from mcpspy.core.session.exchange import State
 from mcpspy.io.recording.reader import Recording
 from recordings import make
 from tests.e2e.tours import Call, Server, Tour, record
+from tests.ui.report.faults.record import FAULTS, HERE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -257,3 +259,40 @@ async def test_an_agent_sends_into_a_live_session_and_replays_it(tmp_path: Path,
     ) == 1
     assert (replayed[0], replayed[1]["same"]) == (False, True)
     assert len(list((tmp_path / "sessions").glob("*.jsonl"))) == 2
+
+
+AGENT = """\
+import asyncio, json, os, sys
+from mcp import Client, StdioServerParameters
+
+async def main(command, sessions):
+    server = StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ))
+    async with Client(server) as client:
+        for session in sessions:
+            explained = await client.call_tool("explain", {"session": session})
+            line = explained.structured_content["lines"][0]
+            quoted = await client.call_tool("read", {"session": session, "line": line})
+            answers = [[each.content[0].text, each.structured_content] for each in (explained, quoted)]
+            print(json.dumps([explained.structured_content["causes"][0], answers]))
+
+asyncio.run(main(*map(json.loads, sys.argv[1:])))
+"""
+
+
+async def test_a_scripted_agent_finds_every_seeded_fault_in_two_calls_and_4000_tokens() -> None:
+    command = [PYTHON, "-m", "mcpspy", "mcp", "--dir", str(HERE)]
+    sessions = [str(HERE / f"{name}.jsonl") for name in FAULTS]
+    async with asyncio.timeout(90):
+        agent = await asyncio.create_subprocess_exec(
+            *(str(make.PEERS / "venv" / "bin" / "python"), "-c", AGENT),
+            *(json.dumps(command), json.dumps(sessions)),
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=asyncio.subprocess.PIPE,
+        )
+        out, _ = await agent.communicate()
+
+    found = [json.loads(line) for line in out.splitlines()]
+    assert [cause for cause, _ in found] == [fault.cause for fault in FAULTS.values()]
+    for _, answers in found:
+        forms = zip(*((text, json.dumps(structured)) for text, structured in answers), strict=True)
+        assert max(sum(map(count_tokens, texts)) for texts in forms) <= 4_000

@@ -242,8 +242,11 @@ class Linter:
         stream = fields.get("stream")
         conversation = self._known.conversation(stream if isinstance(stream, str) else None)
         found = self._check_note(change, note, place, conversation)
-        if kind == "eof" and fields.get("from") == CLIENT:
-            conversation.closed_at = note.at
+        if kind == "eof":
+            if fields.get("from") == SERVER:
+                conversation.is_ended = True
+            elif fields.get("from") == CLIENT and not conversation.is_ended:
+                conversation.closed_at = note.at
         elif kind == "exit" and any(finding.code in EXPLAINS_MISSING_RESPONSES for finding in found):
             self._known.open.clear()
         elif kind == "oversized":

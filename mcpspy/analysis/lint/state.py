@@ -205,7 +205,9 @@ class ConversationState(Peers):
         self.has_notified = {CLIENT: False, SERVER: False}
         """True if the last message of that side was a notification."""
         self.closed_at: float | None = None
-        """Seconds from the start until the client closed the server's stdin."""
+        """Seconds from the start until the client closed the server's stdin, if the server had not ended before."""
+        self.is_ended = False
+        """True if the server has closed its stdout."""
 
     @property
     def is_usual(self) -> bool:

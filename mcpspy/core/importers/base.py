@@ -132,11 +132,6 @@ def words(command: str) -> list[str] | None:
         return [command]
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 message`, `2 messages`."""
-    return f"{number} {noun}{'s' * (number != 1)}"
-
-
 def read(data: bytes, shape: type[T], name: str) -> T:
     """Return the document as `shape`; raise a UsageError that names the format."""
     try:

@@ -14,8 +14,9 @@ from urllib.parse import urljoin
 
 from msgspec import Struct
 
+from mcpspy.core.counted import counted
 from mcpspy.core.framing import SseEvent, SseFramer
-from mcpspy.core.importers.base import ImportedSession, RecordingLines, counted
+from mcpspy.core.importers.base import ImportedSession, RecordingLines
 from mcpspy.core.protocol.http_headers import Headers, recorded_headers
 from mcpspy.core.protocol.message import AnyMessage, Failure, Notification, Request, Result, read_frame, text
 from mcpspy.core.recording.decode import Frame

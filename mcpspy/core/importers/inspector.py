@@ -10,7 +10,8 @@ from typing import Literal
 import msgspec
 from msgspec import Raw, Struct
 
-from mcpspy.core.importers.base import ImportedSession, RecordingLines, compact, counted, read, timestamp
+from mcpspy.core.counted import counted
+from mcpspy.core.importers.base import ImportedSession, RecordingLines, compact, read, timestamp
 from mcpspy.core.protocol.spec import METHODS
 from mcpspy.core.recording.encode import CLIENT, SERVER
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from mcpspy.core.importers.base import ImportedSession, counted, read, timestamp
+from mcpspy.core.counted import counted
+from mcpspy.core.importers.base import ImportedSession, read, timestamp
 from mcpspy.core.importers.http import LACKS, ImportedExchange, mcp_sessions
 from mcpspy.errors import UsageError
 

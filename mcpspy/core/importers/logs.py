@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from mcpspy.core.importers.base import ImportedSession, RecordingLines, counted
+from mcpspy.core.counted import counted
+from mcpspy.core.importers.base import ImportedSession, RecordingLines
 from mcpspy.core.recording.encode import CLIENT
 
 LACKS = [

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec import Raw, Struct
 
-from mcpspy.core.importers.base import ImportedSession, RecordingLines, compact, counted, read, timestamp
+from mcpspy.core.counted import counted
+from mcpspy.core.importers.base import ImportedSession, RecordingLines, compact, read, timestamp
 from mcpspy.core.recording.encode import CLIENT, SERVER
 from mcpspy.errors import UsageError
 

@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec import Raw, Struct
 
-from mcpspy.core.importers.base import (
-    ImportedSession,
-    RecordingLines,
-    compact,
-    counted,
-    read,
-    timestamp,
-    words,
-)
+from mcpspy.core.counted import counted
+from mcpspy.core.importers.base import ImportedSession, RecordingLines, compact, read, timestamp, words
 from mcpspy.core.recording.encode import CLIENT, SERVER
 from mcpspy.errors import UsageError
 

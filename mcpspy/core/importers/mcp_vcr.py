@@ -15,12 +15,12 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw, Struct
 
+from mcpspy.core.counted import counted
 from mcpspy.core.importers.base import (
     INCOMPLETE,
     ImportedSession,
     RecordingLines,
     compact,
-    counted,
     read_lines,
     timestamp,
 )

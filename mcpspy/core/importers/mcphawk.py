@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mcpspy.core.importers.base import ImportedSession, RecordingLines, counted, words
+from mcpspy.core.counted import counted
+from mcpspy.core.importers.base import ImportedSession, RecordingLines, words
 from mcpspy.core.recording.encode import CLIENT, SERVER
 from mcpspy.errors import UsageError
 

@@ -11,14 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Raw, Struct
 
-from mcpspy.core.importers.base import (
-    ImportedSession,
-    RecordingLines,
-    compact,
-    counted,
-    read_lines,
-    timestamp,
-)
+from mcpspy.core.counted import counted
+from mcpspy.core.importers.base import ImportedSession, RecordingLines, compact, read_lines, timestamp
 from mcpspy.core.recording.encode import CLIENT, SERVER
 from mcpspy.errors import UsageError
 

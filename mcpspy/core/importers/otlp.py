@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from mcpspy.core.importers.base import ImportedSession, RecordingLines, compact, counted, read, read_lines
+from mcpspy.core.counted import counted
+from mcpspy.core.importers.base import ImportedSession, RecordingLines, compact, read, read_lines
 from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER, other
 from mcpspy.errors import UsageError
 

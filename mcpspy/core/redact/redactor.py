@@ -165,11 +165,14 @@ class Redactor:
                 line = self._keys().redacted(line)
             return self._entry(line)
         except Exception as error:  # No error may let the line through.
-            self.lost += 1
-            at = line[5:].partition(b",")[0] if line.startswith(b'{"t":') else b"0"
-            why = type(error).__name__.encode()
-            at = at if at.replace(b".", b"", 1).isdigit() else b"0"
-            return b'{"t":%b,"note":"lost","entries":1,"why":"could not be redacted: %b"}\n' % (at, why)
+            return self.left_out(line, type(error).__name__)
+
+    def left_out(self, line: bytes, why: str) -> bytes:
+        """Return the note in place of a line that cannot be redacted, with its LF."""
+        self.lost += 1
+        at = line[5:].partition(b",")[0] if line.startswith(b'{"t":') else b"0"
+        at = at if at.replace(b".", b"", 1).isdigit() else b"0"
+        return b'{"t":%b,"note":"lost","entries":1,"why":"could not be redacted: %b"}\n' % (at, why.encode())
 
     def _entry(self, line: bytes) -> bytes:
         from mcpspy.core.recording.encode import splice_raw

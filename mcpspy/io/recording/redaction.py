@@ -7,6 +7,7 @@ needed, because `mcpspy run` reads its options before it starts the server.
 from __future__ import annotations
 
 import os
+import sys
 
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.settings import UnsafeRegex, config_file
@@ -151,15 +152,18 @@ def _settings(file: str, table: dict[str, Any]) -> dict[str, list[str]]:
     return table
 
 
+STDOUT = "-"
+
+
 def clean(source: str, target: str | None, redacting: Redactor) -> int:
     """Write a redacted copy of a recording, or only search it. Return the bytes of an incomplete last line.
 
-    The copy is a new, complete file, or does not exist. Raises UsageError or CannotStart.
+    The copy is a new, complete file, or does not exist; `-` is stdout. Raises UsageError or CannotStart.
     """
     try:
         with open(source, "rb") as lines:
-            if target is None:
-                return _copy(source, lines, None, redacting)
+            if target is None or target == STDOUT:
+                return _copy(source, lines, None if target is None else sys.stdout.buffer, redacting)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
             out = os.fdopen(os.open(target, flags, 0o600), "wb")
             try:
@@ -186,17 +190,23 @@ def _copy(source: str, lines: BinaryIO, out: BinaryIO | None, redacting: Redacto
         torn = b"" if batch[-1].endswith(b"\n") else batch.pop()
         redacted = redacting.lines(b"".join(batch))
         if out is not None:
-            out.writelines(map(_strict, redacted.split(b"\n")[:-1]))
+            out.writelines(_strict(line, redacting) for line in redacted.split(b"\n")[:-1])
         if torn:
             return len(torn)
     return 0
 
 
-def _strict(line: bytes) -> bytes:
-    """Return a line with its LF; in older recordings, a message may be other than strict JSON."""
+def _strict(line: bytes, redacting: Redactor) -> bytes:
+    """Return a line with its LF; in older recordings, a message may be other than strict JSON.
+
+    A damaged line is left out: the name of a secret, or the end of its value, may be missing.
+    """
+    from mcpspy.core.recording.decode import Damaged, read_entry
     from mcpspy.core.recording.encode import is_utf8, splice_raw
     from mcpspy.core.recording.strict_json import flaw
 
+    if isinstance(read_entry(line), Damaged):
+        return redacting.left_out(line, "damaged line")
     head, found, rest = line.partition(b',"msg":')
     data = rest[:-1]
     if not found or b'"note":' in head or not rest.endswith(b"}"):

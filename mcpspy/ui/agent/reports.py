@@ -14,6 +14,7 @@ from mcpspy.analysis.export import FORMATS, RecordedSession
 from mcpspy.analysis.lint import Finding, Severity
 from mcpspy.analysis.stats import StatsCollector
 from mcpspy.analysis.stats.group import GroupKind
+from mcpspy.core.counted import counted
 from mcpspy.core.protocol.message import Request
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.session.session import Change
@@ -25,7 +26,7 @@ from mcpspy.ui.lint_settings import LintSettings
 from mcpspy.ui.report import explanation
 from mcpspy.ui.report.diff_text import about, body, change_heading, places
 from mcpspy.ui.report.last_good import last_good, since_last_good
-from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan, counted, visible
+from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan, visible
 from mcpspy.ui.report.stats_format import arrow, span
 from mcpspy.ui.report.stats_scan import count_session
 from mcpspy.ui.report.stats_table import methods

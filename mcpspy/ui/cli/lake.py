@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from mcpspy.analysis import rows
+from mcpspy.core.counted import counted
 from mcpspy.core.query.sessions import read_age
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
@@ -152,10 +153,6 @@ def _remove(lake: Lake, args: argparse.Namespace) -> tuple[dict[str, Any], str, 
         first = ""
     days = remove_before(lake, first)
     return {"days": days, "before": first}, f"{counted(days, 'day')} before {first} deleted", 0
-
-
-def counted(number: int, noun: str) -> str:
-    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _workers(text: str) -> int:

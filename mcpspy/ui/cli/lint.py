@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mcpspy.analysis.lint import RULES, Finding, Severity
 from mcpspy.analysis.lint.host_profiles import NAMES, HostProfile, chosen
+from mcpspy.core.counted import counted
 from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
@@ -20,7 +21,7 @@ from mcpspy.ui.cli.arguments import query_of, recordings
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, read_unsafe_regex
 from mcpspy.ui.lint_settings import LintSettings, self_test, user_rules
 from mcpspy.ui.report.lint_baseline import Baseline
-from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, LintScan, counted
+from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, LintScan
 from mcpspy.ui.report.lint_text import (
     MOST,
     TONES,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from mcpspy.analysis import rows
+from mcpspy.core.counted import counted
 from mcpspy.core.query.sessions import read_age
 from mcpspy.core.recording.decode import Header
 from mcpspy.core.sanitize import sanitize
@@ -199,10 +200,6 @@ def _print(deleted: list[PrunedSession], kept: int, *, is_dry: bool) -> None:
     files, freed = sum(len(each.files) for each in deleted), rows.size(sum(each.size for each in deleted))
     did, frees = ("would delete", "would free") if is_dry else ("deleted", "freed")
     output.line(
-        f"{did} {_counted(len(deleted), 'session')} ({_counted(files, 'file')}), {frees} {freed}B;"
-        f" {_counted(kept, 'session')} kept"
+        f"{did} {counted(len(deleted), 'session')} ({counted(files, 'file')}), {frees} {freed}B;"
+        f" {counted(kept, 'session')} kept"
     )
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -6,14 +6,16 @@ import argparse
 import re
 import sys
 from collections import Counter
+from contextlib import redirect_stdout
 
 import orjson
 
+from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.recording.catalog import find
 from mcpspy.io.recording.recorder import say
-from mcpspy.io.recording.redaction import clean, redactor
+from mcpspy.io.recording.redaction import STDOUT, clean, redactor
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format, describe_redaction, read_redaction
 from mcpspy.ui.terminal import Output, columns
 
@@ -38,7 +40,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION", help="the recording to redact")
     parser.add_argument("old_output", nargs="?", help=argparse.SUPPRESS)  # The old spelling of --output.
     options = {
-        "-o --output": ("FILE", "write the redacted recording to this new file"),
+        "-o --output": (
+            "FILE",
+            "write the redacted recording to this new file; -: stdout, and the report to stderr",
+        ),
         "--check": (None, "report what would be redacted, and write nothing"),
     }
     describe(parser, options)
@@ -66,21 +71,23 @@ def main(args: argparse.Namespace) -> int:
     )
     assert redacting is not None
     torn = clean(source, out, redacting)
-    if args.format == "json":
-        found = [
-            {"rule": rule, "pointer": pointer, "count": count}
-            for (rule, pointer), count in counts.most_common()
-        ]
-        document = {"in": source, "out": out, "secrets": counts.total(), "found": found}
-        sys.stdout.buffer.write(orjson.dumps({**document, "lost": redacting.lost, "torn": torn}) + b"\n")
-    else:
-        _print(source, out, counts, redacting.lost, torn)
+    report = _print_json if args.format == "json" else _print
+    with redirect_stdout(sys.stderr if out == STDOUT else sys.stdout):
+        report(source, out, counts, redacting.lost, torn)
     return FINDINGS if redacting.lost or (args.check and counts) else 0
+
+
+def _print_json(source: str, out: str | None, counts: Counter[tuple[str, str]], lost: int, torn: int) -> None:
+    found = [
+        {"rule": rule, "pointer": pointer, "count": count} for (rule, pointer), count in counts.most_common()
+    ]
+    document = {"in": source, "out": out, "secrets": counts.total(), "found": found}
+    sys.stdout.buffer.write(orjson.dumps({**document, "lost": lost, "torn": torn}) + b"\n")
 
 
 def _print(source: str, out: str | None, counts: Counter[tuple[str, str]], lost: int, torn: int) -> None:
     output = Output()
-    secrets = f"{counts.total()} secret{'s' * (counts.total() != 1)}"
+    secrets = counted(counts.total(), "secret")
     output.line(sanitize(f"{source}: {secrets}" if out is None else f"{out}: {secrets} redacted"))
     for (rule, pointer), count in counts.most_common():
         output.line(columns((str(count), sanitize(rule), sanitize(pointer) or "(not JSON)"), (-7, 20, 0)))

@@ -12,6 +12,7 @@ from mcpspy.analysis import rows
 from mcpspy.analysis.diff import ChangeSeverity, SessionDiff
 from mcpspy.analysis.lint import RULES, Finding
 from mcpspy.analysis.trust import compare, interface_of
+from mcpspy.core.counted import counted
 from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
@@ -22,7 +23,7 @@ from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.arguments import session_path
 from mcpspy.ui.cli.options import FOLDER, describe, time_limit
 from mcpspy.ui.report import diff_text
-from mcpspy.ui.report.lint_scan import LiveLinter, counted, visible
+from mcpspy.ui.report.lint_scan import LiveLinter, visible
 from mcpspy.ui.terminal import Output
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from mcpspy.analysis.diff import ChangeSeverity, DiffOptions, compare, ignored, 
 from mcpspy.analysis.diff.options import LISTED, silencing
 from mcpspy.analysis.lint import Severity as LintSeverity
 from mcpspy.analysis.lint import selected
+from mcpspy.core.counted import counted
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.lint_settings import LintSettings
 from mcpspy.ui.pytest_plugin.cassettes import recorded, shown_path
@@ -93,7 +94,9 @@ def assert_matches(
     least = ChangeSeverity(fail_on)
     new, old = _paths(session), _paths(recording)
     if len(new) != len(old):
-        raise AssertionError(f"{_counted(new)} in this run, {_counted(old)} in the recording")
+        raise AssertionError(
+            f"{counted(len(new), 'session')} in this run, {counted(len(old), 'session')} in the recording"
+        )
     for pair in zip(old, new, strict=True):
         sessions = Recording(pair[0]).session(), Recording(pair[1]).session()
         for path, read in zip(pair, sessions, strict=True):
@@ -153,7 +156,3 @@ def _paths(source: SessionSource) -> list[Path]:
     if isinstance(source, McpRecording):
         return source.sessions
     return recorded(Path(source)) or [Path(source)]
-
-
-def _counted(paths: list[Path]) -> str:
-    return "1 session" if len(paths) == 1 else f"{len(paths)} sessions"

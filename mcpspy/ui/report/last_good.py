@@ -15,7 +15,8 @@ from msgspec import structs
 from mcpspy.analysis.diff import ChangeKind, ComparedCase, DiffChange, DiffOptions, compare
 from mcpspy.analysis.diff.options import LatencyLimit
 from mcpspy.analysis.explain import Cause, Diagnosis, EvidenceLine, LastGood
-from mcpspy.analysis.explain.diagnosis import QUOTE, SHOWN
+from mcpspy.analysis.explain.diagnosis import SHOWN
+from mcpspy.analysis.explain.signs import QUOTE
 from mcpspy.core.jsontools import pointer
 from mcpspy.core.query.item import reports_failure
 from mcpspy.core.recording.decode import Header

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from mcpspy.analysis.lint import Finding
+from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.atomic import save
-from mcpspy.ui.report.lint_scan import counted, visible
+from mcpspy.ui.report.lint_scan import visible
 
 Entry = dict[str, str]
 

@@ -98,11 +98,6 @@ class LintedRecording(NamedTuple):
         return self.parts[finding.place.part - 1].as_posix()
 
 
-def counted(number: int, word: str) -> str:
-    """Return a number with its noun: `1 error`, `2 errors`."""
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
-
-
 def visible(text: str) -> str:
     """Return one line of text without control characters; invisible characters are escaped."""
     shown = sanitize(text)

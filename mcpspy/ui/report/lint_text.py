@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.lint import Finding, LintRule, Severity
-from mcpspy.ui.report.lint_scan import counted, visible
+from mcpspy.core.counted import counted
+from mcpspy.ui.report.lint_scan import visible
 
 TONES = {Severity.ERROR: rows.BAD, Severity.WARNING: rows.OPEN, Severity.INFO: rows.QUIET}
 

@@ -11,6 +11,7 @@ from msgspec import to_builtins
 from mcpspy.analysis import rows
 from mcpspy.analysis.context import ContextReport, Size, share, total
 from mcpspy.analysis.export.markdown import code_span
+from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.terminal import cells, columns, cut
 
@@ -70,7 +71,7 @@ def document(report: ContextReport, window: int) -> bytes:
 
 def _summary(report: ContextReport, window: int) -> Iterator[str]:
     servers = ", ".join(sanitize(name or "?") for name in report.servers)
-    yield f"{_plural(report.sessions, 'session')} of {_plural(len(report.servers), 'server')}: {servers}"
+    yield f"{counted(report.sessions, 'session')} of {counted(len(report.servers), 'server')}: {servers}"
     start = report.start
     part = share(start.tokens, window)
     yield f"before the first call: {start.tokens:,} tokens, {rows.size(start.bytes)}, {part} of {window:,}"
@@ -96,7 +97,7 @@ def _tables(report: ContextReport, window: int) -> Iterator[_Table]:
     results = [*((name, tool.results) for name, tool in tools if tool.results), *report.others.items()]
     if results:
         results.sort(key=lambda row: -row[1].total.tokens)
-        counted = [
+        costs = [
             (
                 name,
                 f"{cost.count:,}",
@@ -106,9 +107,9 @@ def _tables(report: ContextReport, window: int) -> Iterator[_Table]:
             )
             for name, cost in results
         ]
-        yield _Table(("results", "count", "p50", "p95", "largest", *_SIZE, "media"), counted)
+        yield _Table(("results", "count", "p50", "p95", "largest", *_SIZE, "media"), costs)
     if unused := [(name, tool.definition) for name, tool in tools if tool.definition and not tool.calls]:
-        title = f"never called: {len(unused)} of {_plural(report.lists['tools'].count, 'tool')}"
+        title = f"never called: {len(unused)} of {counted(report.lists['tools'].count, 'tool')}"
         whole = ("total", *size(total(each for _, each in unused)))
         yield _Table((title, *_SIZE), [whole, *((name, *size(each)) for name, each in unused)])
     if report.repeated:
@@ -117,7 +118,3 @@ def _tables(report: ContextReport, window: int) -> Iterator[_Table]:
             for call in report.repeated
         ]
         yield _Table(("same arguments in one session", "calls"), repeated)
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

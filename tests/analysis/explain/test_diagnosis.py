@@ -28,6 +28,13 @@ def explained(*entries: dict[str, Any]) -> Diagnosis:
     return explainer.diagnosis()
 
 
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "a", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
 def call(number: int) -> dict[str, Any]:
     params = {"name": "a", "arguments": {}}
     return {
@@ -123,3 +130,91 @@ def test_a_session_without_messages_has_no_cause() -> None:
     assert (
         explained({"note": "eof", "from": "client"}, {"note": "exit", "code": 0, "signal": None}).causes == ()
     )
+
+
+def post(number: int, method: str, status: int, **params: Any) -> list[dict[str, Any]]:
+    """Return a message that was posted, and the head of its HTTP response."""
+    message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    head = {"method": "POST", "path": "/mcp", "status": status, "request": {}, "response": {}}
+    return [
+        {"from": "client", "http": number, "msg": message},
+        {"note": "http", "http": number, **head},
+    ]
+
+
+def test_a_refusal_is_forgotten_when_the_same_request_succeeds() -> None:
+    refused, again = post(1, "tools/list", 401), post(2, "tools/list", 200)
+    assert "authorization" not in codes(explained(*refused, *again))
+
+
+def test_a_refusal_of_another_request_than_the_one_that_succeeds_is_a_cause() -> None:
+    refused, ping = post(1, "tools/call", 401, name="a", arguments={}), post(2, "ping", 200)
+    assert codes(explained(*refused, *ping))[0] == "authorization"
+
+
+def test_a_refusal_is_forgotten_when_the_client_signs_in_and_begins_again() -> None:
+    refused, again = post(1, "server/discover", 401), post(2, "initialize", 200)
+    assert "authorization" not in codes(explained(*refused, *again))
+
+
+def test_an_error_with_the_id_null_names_the_revision_that_the_server_refuses() -> None:
+    error = {"code": -32000, "message": "Bad Request: Unsupported protocol version"}
+    response = {"from": "server", "http": 1, "msg": {"jsonrpc": "2.0", "id": None, "error": error}}
+    refused = post(1, "notifications/initialized", 400)
+    assert codes(explained(*refused, response)) == ["version-mismatch"]
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "text", "cause"),
+    [
+        (400, -32602, "Unknown tool: a", "unlisted-tool"),
+        (404, -32601, "Method not found", "method-not-found"),
+    ],
+)
+def test_a_json_rpc_error_comes_before_its_http_status(status: int, code: int, text: str, cause: str) -> None:
+    error = {"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": text}}
+    response = {"from": "server", "http": 1, "msg": error}
+    assert codes(explained(*post(1, "tools/call", status, name="a", arguments={}), response))[0] == cause
+
+
+def test_an_endpoint_that_has_answered_is_not_wrong() -> None:
+    assert codes(explained(*post(1, "tools/call", 404, name="a", arguments={}))) == ["wrong-endpoint"]
+    answered = {"from": "server", "http": 1, "msg": {"jsonrpc": "2.0", "id": 1, "result": {}}}
+    later = post(2, "tools/call", 404, name="a", arguments={})
+    assert codes(explained(*post(1, "ping", 200), answered, *later)) == ["http-error"]
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_client_that_notices_the_end_before_its_exit_is_recorded_did_not_cause_it(code: int) -> None:
+    ended = ({"note": "eof", "from": side} for side in ("server", "client"))
+    hello = {"from": "server", "msg": {"jsonrpc": "2.0", "method": "notifications/message", "params": {}}}
+    diagnosis = explained(hello, call(1), *ended, {"note": "exit", "code": code, "signal": None})
+    assert codes(diagnosis)[0] == "crash"
+
+
+@pytest.mark.parametrize(("seconds", "cause"), [(2.0, ["timeout"]), (0.1, [])])
+def test_a_client_that_closes_the_connection_of_its_request_gave_up_waiting(
+    seconds: float, cause: list[str]
+) -> None:
+    asked, _ = post(1, "tools/call", 200, name="a", arguments={}, _meta=META)
+    asked["stream"] = "1"
+    end = {"note": "http-end", "http": 1, "stream": "1", "hung_up": "client", "t": 0.2 + seconds}
+    assert [code for code in codes(explained(asked, end)) if code in ("timeout", "no-response")] == cause
+
+
+def test_a_revision_that_discovery_does_not_list_is_a_mismatch_unless_the_client_succeeds_without_it() -> (
+    None
+):
+    def request(number: int, method: str) -> dict[str, Any]:
+        message = {"jsonrpc": "2.0", "id": number, "method": method, "params": {"_meta": META}}
+        return {"from": "client", "msg": message}
+
+    def response(number: int, **result: Any) -> dict[str, Any]:
+        message = {"jsonrpc": "2.0", "id": number, "result": {"resultType": "complete", **result}}
+        return {"from": "server", "msg": message}
+
+    hints = {"capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private"}
+    discovered = request(1, "server/discover"), response(1, supportedVersions=["2099-01-01"], **hints)
+    listed = request(2, "tools/list"), response(2, tools=[], ttlMs=0, cacheScope="private")
+    assert codes(explained(*discovered)) == ["version-mismatch"]
+    assert codes(explained(*discovered, *listed)) == []

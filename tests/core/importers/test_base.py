@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.core.importers.base import RecordingLines, counted
+from mcpspy.core.importers.base import RecordingLines
 from mcpspy.core.recording.decode import Frame, Note, read_entry
 from mcpspy.errors import UsageError
 
@@ -100,7 +100,3 @@ def test_stderr_is_a_line_whatever_is_in_it() -> None:
 def test_an_impossible_time_is_refused(at: float) -> None:
     with pytest.raises(UsageError, match="is not a valid time"):
         RecordingLines().message(at, "client", PING)
-
-
-def test_numbers_agree_with_what_they_count() -> None:
-    assert [counted(number, "message") for number in (0, 1, 2)] == ["0 messages", "1 message", "2 messages"]

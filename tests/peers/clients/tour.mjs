@@ -6,11 +6,14 @@
 
 import { createRequire } from "node:module";
 import { text } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
 
 const SDK = process.argv[2];
 const AT_ONCE = 4;
 const SESSION_MS = 60_000;
 const QUIET_MS = 300;
+const LATER_MS = 1_100;
+const STOP_MS = 5_000;
 
 // This file is outside the folder in which its packages are installed.
 const require = createRequire(new URL("../../../.peers/package.json", import.meta.url));
@@ -66,15 +69,16 @@ function opened({ target, transport, environment }) {
   return new Transport(new URL(target));
 }
 
-function made(mode) {
-  const capabilities = { sampling: {}, elicitation: { form: {}, url: {} }, roots: { listChanged: true } };
+function made({ mode, bare, client = `typescript-${SDK}` }) {
+  const capabilities = bare
+    ? {} : { sampling: {}, elicitation: { form: {}, url: {} }, roots: { listChanged: true } };
   const options = { capabilities };
   const modern = mode === "2026-07-28";
   if (SDK === "2") {
     options.versionNegotiation = { mode: modern ? { pin: mode } : mode === "auto" ? "auto" : "legacy" };
     if (!modern && mode !== "auto") options.supportedProtocolVersions = [mode];
   }
-  return new sdk.Client({ name: `typescript-${SDK}`, version: "1.0.0" }, options);
+  return new sdk.Client({ name: client, version: "1.0.0" }, options);
 }
 
 // SDK 1 has no option for an older revision.
@@ -97,17 +101,20 @@ async function session(plan) {
       steps.push(`${name}: ${error.constructor.name}`);
     }
   };
-  const client = made(plan.mode);
-  handle(client);
+  const client = made(plan);
+  const stopped = new Promise((resolve) => { client.onclose = resolve; });
+  if (!plan.bare) handle(client);
   const transport = opened(plan);
   if (SDK === "1") offering(transport, plan.mode);
   let revision = "", error = null;
   try {
-    await client.connect(transport);
+    await client.connect(transport, limit(plan));
     revision = client.getNegotiatedProtocolVersion?.() ?? transport.protocolVersion ?? plan.mode;
     await tour(client, revision === "2026-07-28", client.getServerCapabilities() ?? {}, plan, step);
   } catch (raised) {
     error = `${raised.constructor.name}: ${raised.message}`;
+    // A client that could not connect stops its server after that.
+    if (plan.transport === "stdio") await Promise.race([stopped, sleep(STOP_MS)]);
   }
   try {
     await transport.terminateSession?.();
@@ -118,13 +125,17 @@ async function session(plan) {
   return { name: plan.name, revision, steps, error };
 }
 
+function limit({ timeout }) {
+  return timeout === undefined ? {} : { timeout: timeout * 1000 };
+}
+
 async function tour(client, modern, offered, plan, step) {
   if (offered.logging && !modern) await step("logging/setLevel", client.setLoggingLevel("debug"));
   if (offered.tools) {
-    const listed = await step("tools/list", client.listTools());
+    const listed = await step("tools/list", client.listTools(undefined, limit(plan)));
     const names = (listed?.tools ?? []).map(({ name }) => name);
     for (const [name, args, how] of plan.calls)
-      if (names.includes(name) || how === "unknown") await call(client, name, args, how, step);
+      if (names.includes(name) || how === "unknown") await call(client, name, args, how, step, limit(plan));
   }
   if (offered.prompts) {
     const listed = await step("prompts/list", client.listPrompts());
@@ -153,14 +164,15 @@ async function tour(client, modern, offered, plan, step) {
     const ref = { type: "ref/prompt", name: plan.completed ?? "greet" };
     await step("completion/complete", client.complete({ ref, argument: { name: "style", value: "p" } }));
   }
-  if (!modern) await step("ping", client.ping());
+  if (!modern) await step("ping", client.ping(limit(plan)));
 }
 
-async function call(client, name, args, how, step) {
+async function call(client, name, args, how, step, limits) {
   const stop = new AbortController();
   const options = how === "progress" || how === "cancel"
-    ? { signal: stop.signal, onprogress: () => how === "cancel" && stop.abort() }
-    : {};
+    ? { ...limits, signal: stop.signal, onprogress: () => how === "cancel" && stop.abort() }
+    : limits;
+  if (how === "later") await sleep(LATER_MS);
   const timer = how === "cancel" && setTimeout(() => stop.abort(), QUIET_MS);
   const request = { name, arguments: args };
   const called = SDK === "2" ? client.callTool(request, options) : client.callTool(request, undefined, options);

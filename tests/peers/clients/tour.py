@@ -4,9 +4,10 @@
     .peers/mcp1/bin/python tests/peers/clients/tour.py < PLANS       # SDK 1
 
 A plan is a line of JSON: `name`, `target` (a command as a list, or a URL), `transport` (`stdio`, `http`, `sse`), `mode`
-(`auto`, or a revision) and `calls`: tools, each with its arguments and `call`, `progress` or `cancel`. A session calls
-those that the server lists. Prints a line for each plan: `{"name", "revision", "steps", "error"}`. `tour.mjs` does the
-same with the TypeScript SDKs.
+(`auto`, or a revision) and `calls`: tools, each with its arguments and `call`, `progress`, `cancel`, `later` (after a
+pause) or `unknown`. A session calls those that the server lists, and those that are `unknown`. Optional: `client`, the
+name in `clientInfo`; `timeout`, the seconds of a request; `bare`, true for a client without capabilities. Prints a line
+for each plan: `{"name", "revision", "steps", "error"}`. `tour.mjs` does the same with the TypeScript SDKs.
 """
 
 import json
@@ -15,6 +16,7 @@ import sys
 import warnings
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import anyio
@@ -37,6 +39,7 @@ logging.disable(logging.CRITICAL)
 AT_ONCE = 4
 SESSION_SECONDS = 60
 QUIET_SECONDS = 0.3  # For a call that is cancelled, and reports no progress before.
+LATER_SECONDS = 1.1
 
 ALL = types.ServerCapabilities(tools={}, prompts={}, resources={"subscribe": True})
 
@@ -97,6 +100,7 @@ class Tour:
             if how == "cancel":
                 scope.cancel()
 
+        await anyio.sleep(LATER_SECONDS if how == "later" else 0)
         callback = {"progress_callback": report} if how in ("progress", "cancel") else {}
         with anyio.move_on_after(QUIET_SECONDS if how == "cancel" else SESSION_SECONDS) as scope:
             await self.step(f"tools/call {tool}", client.call_tool(tool, arguments, **callback))
@@ -146,24 +150,28 @@ async def streams(plan: dict[str, Any]) -> AsyncIterator[tuple[Any, Any]]:
 
 async def session(plan: dict[str, Any]) -> dict[str, Any]:
     tour, error, revision = Tour(plan), None, ""
-    callbacks = {
-        "sampling_callback": tour.sample,
-        "elicitation_callback": tour.elicit,
-        "list_roots_callback": tour.roots,
-        "logging_callback": tour.log,
-        "client_info": types.Implementation(name=f"python-{1 if Client is None else 2}", version="1.0.0"),
-    }
+    name = plan.get("client", f"python-{1 if Client is None else 2}")
+    options: dict[str, Any] = {"client_info": types.Implementation(name=name, version="1.0.0")}
+    if not plan.get("bare"):
+        options |= {
+            "sampling_callback": tour.sample,
+            "elicitation_callback": tour.elicit,
+            "list_roots_callback": tour.roots,
+            "logging_callback": tour.log,
+        }
+    if seconds := plan.get("timeout"):
+        options["read_timeout_seconds"] = timedelta(seconds=seconds) if Client is None else seconds
     try:
         with anyio.fail_after(SESSION_SECONDS):
             if Client is None:
-                async with streams(plan) as (read, write), ClientSession(read, write, **callbacks) as client:
+                async with streams(plan) as (read, write), ClientSession(read, write, **options) as client:
                     opened = await client.initialize()
                     revision = opened.protocolVersion
                     await tour.run(client, False, opened.capabilities)
             else:
                 target = plan["target"] if plan["transport"] == "http" else streams(plan)
                 mode = plan["mode"] if plan["mode"] in ("auto", "2026-07-28") else "legacy"
-                async with Client(target, mode=mode, log_level="debug", **callbacks) as client:
+                async with Client(target, mode=mode, log_level="debug", **options) as client:
                     revision = client.protocol_version
                     pinned = plan["mode"] == "2026-07-28"  # No handshake: the client knows no capabilities.
                     await tour.run(

@@ -8,6 +8,16 @@ from pathlib import Path
 import pytest
 
 from mcpspy.io.recording.writer import Writer
+from mcpspy.ui.agent.answer import BUDGET, rendered
+from mcpspy.ui.agent.queries import FindArguments, ReadArguments, find, read
+from mcpspy.ui.agent.reports import (
+    ExplainArguments,
+    ExportArguments,
+    LintArguments,
+    explain,
+    export,
+    lint,
+)
 from mcpspy.ui.agent.sessions import SessionStore
 from tests.io.files import EXIT, frame, note, write
 
@@ -123,3 +133,30 @@ def test_a_live_session_has_no_end(tmp_path: Path, store: SessionStore) -> None:
     assert session.is_live
     assert session.row(session.changes_at(2, 2)[0]).endswith("pending")
     writer.close()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"t":0.1,"from":"client","msg":{"jsonrpc":"2.0","id":1,"result":{"password":"swordfish\n',
+        b'word":"swordfish"}}}\n',
+        b'{"t":0.1,"note":"stderr","text":"password: [\\"swordfish\n',
+        b"swordfish\0\0\0\n",
+    ],
+)
+def test_no_damaged_line_of_a_session_with_secrets_is_read(
+    tmp_path: Path, store: SessionStore, line: bytes
+) -> None:
+    path = write(
+        tmp_path / "a.jsonl", frame(1, "client", CALL), line, frame(2, "server", REPLY), redacted=False
+    )
+
+    for answer in (
+        read(store, ReadArguments(2, str(path), count=5)),
+        find(store, FindArguments(sessions=[str(path)])),
+        export(store, ExportArguments("jsonl", str(path))),
+        lint(store, LintArguments(str(path))),
+        explain(store, ExplainArguments(str(path))),
+    ):
+        assert "swordfish" not in rendered(answer, BUDGET, store.gated).text
+    assert store.load("last").last_line == 4

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import re
+from pathlib import Path
 
+import orjson
 import pytest
 
 from mcpspy.ui.cli.main import main
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HEADER = b'{"mcpspy":1,"id":"00000000","started":"2026-11-21T08:00:00.000Z","command":["s"]}\n'
 REPORT = (
@@ -92,3 +91,35 @@ def test_invalid_arguments_are_a_usage_error(
     named = {"IN": str(recorded), "OUT": str(tmp_path / "out.jsonl")}
     assert main(["redact", *(named.get(word, word) for word in arguments)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_redacted_recording_is_written_to_stdout_and_the_report_to_stderr(
+    recorded: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["redact", str(recorded), "-o", "out.jsonl"]) == 0
+    capfdbinary.readouterr()
+
+    assert main(["redact", str(recorded), "-o", "-"]) == 0
+
+    printed = capfdbinary.readouterr()
+    placeholder = re.compile(rb"\[redacted:[^]]*\]")
+    assert placeholder.sub(b"", printed.out) == placeholder.sub(b"", Path("out.jsonl").read_bytes())
+    assert b"3 secrets redacted" in printed.err
+    assert not Path("-").exists()
+
+
+def test_a_damaged_line_is_left_out_since_its_secret_may_have_lost_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cut = b'{"t":0.1,"from":"client","msg":{"jsonrpc":"2.0","id":1,"result":{"password":"swordfish\n'
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(HEADER + cut + b'word":"swordfish"}}\n' + REPORT)
+    out = tmp_path / "out.jsonl"
+
+    assert main(["redact", str(path), "-o", str(out)]) == 1
+
+    assert "2 could not be redacted and were skipped" in capsys.readouterr().out
+    _, *lines = out.read_bytes().splitlines()
+    assert [orjson.loads(line).get("note") for line in lines] == ["lost", "lost", None]
+    assert b"swordfish" not in out.read_bytes()

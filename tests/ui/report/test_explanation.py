@@ -44,7 +44,7 @@ def test_a_line_is_explained_with_the_other_lines_of_its_exchange() -> None:
 def test_a_request_without_a_response_is_explained_by_the_crash_after_it() -> None:
     path = HERE / "exit-in-call.jsonl"
     call = next(
-        number for number, line in enumerate(path.read_bytes().splitlines(), 1) if b'"tools/call"' in line
+        number for number, line in enumerate(path.read_bytes().splitlines(), 1) if b'"name":"work"' in line
     )
     assert [cause.code for cause in explain(path, line=call).causes] == ["crash"]
 

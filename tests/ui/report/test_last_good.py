@@ -37,7 +37,7 @@ def good(folder: Path, number: int) -> Path:
     """Write the session as it was before the type of `n` changed, and before a newer version of the server."""
     text = b"\n".join(lines())
     for old, new in (
-        (b'"type": "integer"', b'"type": "string"'),
+        (b'"n": {"type": "integer"', b'"n": {"type": "string"'),
         (b'"version": "1.0"', b'"version": "0.9"'),
         (b', "isError": true', b""),
         (b"Input validation error: n is not an integer", b"done"),

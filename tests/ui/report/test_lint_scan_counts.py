@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcpspy.analysis.lint import EntryPosition
-from mcpspy.ui.report.lint_scan import RULES_BY_CODE, counted, visible
+from mcpspy.ui.report.lint_scan import RULES_BY_CODE, visible
 from tests.ui.report.linting import finding, linted
 
 
@@ -12,14 +12,6 @@ def test_a_finding_is_in_the_file_of_its_part() -> None:
 
     assert recording.path(finding()) == "a b.jsonl"
     assert recording.path(finding(place=EntryPosition(3, 2))) == "a b.part2.jsonl"
-
-
-def test_a_number_has_its_noun() -> None:
-    assert (counted(1, "error"), counted(2, "error"), counted(0, "error")) == (
-        "1 error",
-        "2 errors",
-        "0 errors",
-    )
 
 
 def test_rules_are_found_by_their_code() -> None:

@@ -11,6 +11,7 @@ from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, RESPONSES, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.rules.jsonrpc import PING
+from mcpspy.core.counted import counted
 from mcpspy.core.protocol.message import Request, text
 from mcpspy.core.protocol.spec import CLIENT, MODERN, REVISIONS, SERVER, other
 from mcpspy.core.session.exchange import State
@@ -346,7 +347,7 @@ def _never_ran(event: LintEvent) -> bool:
 def _unanswered(event: LintEvent) -> str:
     """Return the number of pending requests in words; empty without any."""
     count = len(event.state.open)
-    return f"; {count} request{'s' if count != 1 else ''} without a response" if count else ""
+    return f"; {counted(count, 'request')} without a response" if count else ""
 
 
 @exit_note.warning(

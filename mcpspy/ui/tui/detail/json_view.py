@@ -16,6 +16,7 @@ import orjson
 from msgspec.json import format as lay_out
 
 from mcpspy.analysis.rows import size
+from mcpspy.core.counted import counted
 from mcpspy.core.redact.placeholder import TEXT_PLACEHOLDER
 from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.body import BodyLines
@@ -182,7 +183,7 @@ class Folds:
         if closed - opened <= COUNTED:
             many = self.outline.members(start, end)
             kind = "member" if self.body.text[closed : closed + 1] == b"}" else "item"
-            label = f"{many:,} {kind}{'s' if many > 1 else ''}"
+            label = counted(many, kind)
         else:
             label = f"{size(closed - opened)} bytes"
         tail = self.body.text[closed : closed + 2].decode().rstrip("\n")

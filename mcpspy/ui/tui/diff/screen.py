@@ -15,6 +15,7 @@ from textual.widgets import Input
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.diff import ChangePosition, DiffOptions
+from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.reader import Summary
@@ -23,7 +24,7 @@ from mcpspy.ui.tui.bindings import DIFF_KEYS
 from mcpspy.ui.tui.diff.comparison import ComparablePair, ComparisonRun
 from mcpspy.ui.tui.diff.rows import DiffList, change_counts, diff_rows, whole
 from mcpspy.ui.tui.session.filter_bar import FilterInput
-from mcpspy.ui.tui.session.labels import CLIPBOARD, plural
+from mcpspy.ui.tui.session.labels import CLIPBOARD
 from mcpspy.ui.tui.widgets.base import DismissibleScreen, SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece, cut_middle
 from mcpspy.ui.tui.widgets.footer import KeyFooter
@@ -227,7 +228,7 @@ class DiffScreen(DismissibleScreen[int | None]):
                 difference = compared.difference
                 lines = await asyncio.to_thread(diff_rows, difference, room, text)
                 count = len(difference.changes)
-                left = f"{sum(row.begins for row in lines):,} of {plural(count, 'change')}"
+                left = f"{sum(row.begins for row in lines):,} of {counted(count, 'change')}"
                 self._left = left if text else ""
                 self._list.empty = [(f"{left}: esc clears the filter", None)] if count else SAME
             self._shown = wanted

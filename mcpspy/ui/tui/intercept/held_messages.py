@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from mcpspy.core.counted import counted
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.columns import RowKind
 from mcpspy.core.session.rule_notes import RULE
@@ -15,7 +16,7 @@ from mcpspy.ui.tui.intercept.editor import Drafts
 from mcpspy.ui.tui.intercept.labels import RELEASED, bar, countdown, host_timeout, short_name, unreachable
 from mcpspy.ui.tui.intercept.validation import editable, problems
 from mcpspy.ui.tui.session.base import SessionBase
-from mcpspy.ui.tui.session.labels import BETWEEN, plural
+from mcpspy.ui.tui.session.labels import BETWEEN
 from mcpspy.ui.tui.session.loader import SessionLoader
 from mcpspy.ui.tui.session.message_list import MessageList
 from mcpspy.ui.tui.session.row_filter import FilteredView
@@ -51,7 +52,7 @@ class HeldRows:
         held_here = [] if self.connection is None else self.connection.held_here
         if not held_here:
             return ""
-        return f"Leave and release {plural(len(held_here), 'held message')}?"
+        return f"Leave and release {counted(len(held_here), 'held message')}?"
 
     @property
     def all(self) -> list[HeldMessage]:
@@ -153,7 +154,7 @@ class HeldActions:
 
     def accept_all(self) -> None:
         async def all_(connection: InterceptConnection) -> str:
-            return f"released {plural(await connection.accept_all(), 'message')}"
+            return f"released {counted(await connection.accept_all(), 'message')}"
 
         if self._held_rows.connection is not None:
             self._screen.do(all_(self._held_rows.connection))
@@ -245,5 +246,5 @@ class HeldActions:
     async def _stop_holding(self, connection: InterceptConnection) -> str:
         count = len(connection.held_here)
         await connection.hold(None)
-        more = f"; released {plural(count, 'message')}" if count else ""
+        more = f"; released {counted(count, 'message')}" if count else ""
         return f"interception off{more}"

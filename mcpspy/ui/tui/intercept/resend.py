@@ -1,6 +1,6 @@
 """Resend a recorded request to a live session, and find its response.
 
-The text comes from the recording; the session replaces the id and the progress
+The text comes from the recording, as it was forwarded; the session replaces the id and the progress
 token in it.
 """
 
@@ -10,8 +10,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from mcpspy.core.protocol.message import Notification, Request
+from msgspec import structs
+
+from mcpspy.core.protocol.message import AnyMessage, Notification, Request, read_frame
 from mcpspy.core.protocol.spec import other
+from mcpspy.core.recording.decode import Note
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import RowKind
 from mcpspy.ui.session_model import SessionModel
@@ -20,7 +23,7 @@ from mcpspy.ui.tui.intercept.editor import Drafts
 from mcpspy.ui.tui.intercept.held_messages import HeldRows
 from mcpspy.ui.tui.intercept.validation import editable, request_problems
 from mcpspy.ui.tui.session.base import SessionBase
-from mcpspy.ui.tui.session.labels import BETWEEN
+from mcpspy.ui.tui.session.labels import BETWEEN, replacement
 from mcpspy.ui.tui.widgets.columns import Piece
 
 LOOK = 0.05
@@ -31,7 +34,7 @@ class ResendRequest(NamedTuple):
     to: str
     method: str
     text: str
-    """The message as recorded: JSON."""
+    """The message as it was forwarded: JSON."""
     stream: str | None
     is_request: bool
 
@@ -52,12 +55,24 @@ def resend_request(model: SessionModel, row: int | None) -> ResendRequest | str:
     entry = model.message(source)
     if not isinstance(entry, Request | Notification):
         return "nothing to resend: this row belongs to no request"
+    entry = _forwarded(model, source, entry)
+    if not isinstance(entry, Request | Notification):
+        return "cannot resend: what was forwarded instead is not a request"
     try:
         text = entry.data.decode()
     except UnicodeDecodeError:
         return "cannot resend: the message is not UTF-8"
     is_request = isinstance(entry, Request)
     return ResendRequest(source, other(entry.side), entry.method, text, entry.frame.stream, is_request)
+
+
+def _forwarded(model: SessionModel, row: int, entry: Request | Notification) -> AnyMessage:
+    """Return the message that was forwarded: a rule or a user may have changed it."""
+    place = model.index.instead.get(row)
+    note = None if place is None else model.message(place)
+    if not isinstance(note, Note) or not (sent := replacement(note)[1]):
+        return entry
+    return read_frame(structs.replace(entry.frame, data=sent))[0]
 
 
 async def wait_for_response(

@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.context import DEFAULT_WINDOW, share
+from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.index import Index
 from mcpspy.ui.session_model import SessionModel
@@ -30,7 +31,6 @@ from mcpspy.ui.tui.panels.capabilities import (
     recent_pages,
 )
 from mcpspy.ui.tui.panels.panel_screen import PanelScreen, leaving
-from mcpspy.ui.tui.session.labels import plural
 from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, wrap
 from mcpspy.ui.tui.widgets.virtual_list import MARGIN, VirtualList
 
@@ -311,7 +311,7 @@ class CapabilitiesScreen(PanelScreen[None]):
             self.run_worker(self._read())
         self._fill()
         listed = sum(len(listing.capabilities) for listing in self._offer.last.values())
-        right: list[Piece] = [(plural(len(pages.pages), "list response"), None)]
+        right: list[Piece] = [(counted(len(pages.pages), "list response"), None)]
         below: Piece = (self._notice, None)
         if self._reading:
             below = (self._reading, rows.QUIET)

@@ -12,6 +12,7 @@ import orjson
 from rich.cells import cell_len
 
 from mcpspy.analysis import rows
+from mcpspy.core.counted import counted
 from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.recording.decode import Damaged, Note
@@ -69,15 +70,15 @@ def title(loader: SessionLoader, view: FilteredView, width: int) -> tuple[list[P
         (5, (sanitize(session.revision_text), None)),
         (1, state_label(loader.state, session)),
     ]
-    counts: list[tuple[int, Piece]] = [(2, (plural(session.messages, "message"), None))]
+    counts: list[tuple[int, Piece]] = [(2, (counted(session.messages, "message"), None))]
     if errors := session.failed - session.unanswered:
-        counts.append((1, (plural(errors, "error"), rows.BAD)))
+        counts.append((1, (counted(errors, "error"), rows.BAD)))
     if session.unanswered:
         counts.append((1, (f"{session.unanswered:,} unanswered", rows.BAD)))
     if session.issues:
-        counts.append((3, (plural(session.issues, "protocol issue"), rows.ISSUE)))
+        counts.append((3, (counted(session.issues, "protocol issue"), rows.ISSUE)))
     if model.findings.count:
-        counts.append((4, (plural(model.findings.count, "finding"), rows.ISSUE)))
+        counts.append((4, (counted(model.findings.count, "finding"), rows.ISSUE)))
     if session.pending:
         counts.append((3, (f"{session.pending} pending", rows.OPEN)))
     if view.options.problems:
@@ -97,12 +98,12 @@ def problems(view: FilteredView) -> list[Piece]:
     if not found:
         return [(f"no problems{more}", rows.QUIET if more else rows.OK)]
     kinds = [
-        f"{n:,} {name}" if name in ("unanswered", "slow") else plural(n, name) for name, n in found.items()
+        f"{n:,} {name}" if name in ("unanswered", "slow") else counted(n, name) for name, n in found.items()
     ]
     if len(kinds) > 1 or sum(found.values()) > 1:
-        kinds[0] = f"{plural(sum(found.values()), 'problem')}{more}: {kinds[0]}"
-    counted = (", ".join(kinds), rows.BAD if {"error", "unanswered", "crash"} & found.keys() else rows.ISSUE)
-    return [counted, (plural(lines, STDERR) if lines else "", rows.QUIET)]
+        kinds[0] = f"{counted(sum(found.values()), 'problem')}{more}: {kinds[0]}"
+    tone = rows.BAD if {"error", "unanswered", "crash"} & found.keys() else rows.ISSUE
+    return [(", ".join(kinds), tone), (counted(lines, STDERR) if lines else "", rows.QUIET)]
 
 
 def sentence(loader: SessionLoader) -> Piece:
@@ -121,7 +122,7 @@ def sentence(loader: SessionLoader) -> Piece:
             share = f" {min(loader.done * 100 // loader.size, 99)} %" if loader.size else ""
             return f"reading …{share}", rows.QUIET
         return ("waiting for the first message", rows.OPEN) if not session.messages else ("", None)
-    rest = f"; {plural(session.unanswered, 'unanswered request')}" if session.unanswered else ""
+    rest = f"; {counted(session.unanswered, 'unanswered request')}" if session.unanswered else ""
     rest += "; the file was truncated or replaced while open" if model.restarted else ""
     rest += f"; incomplete last line skipped ({loader.torn} bytes)" if loader.torn else ""
     reason = last_words(model)
@@ -162,7 +163,7 @@ def position(
         elif loader.is_behind:
             text += " so far"
         else:
-            text += f" {'of' if options.problems else 'in'} {plural(view.unfiltered, 'row')}"
+            text += f" {'of' if options.problems else 'in'} {counted(view.unfiltered, 'row')}"
     if options.is_sorted and count:
         text += f" · sorted by {options.order}"
         text += (
@@ -179,10 +180,6 @@ def position(
         return [*place, ("  following", rows.OK)]
     badge = f"  paused, +{new:,} new (End)" if new else "  paused (End to follow)"
     return [*place, (badge, rows.OPEN)]
-
-
-def plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _long(parts: Sequence[tuple[int, Piece]]) -> int:

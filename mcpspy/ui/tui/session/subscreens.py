@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from mcpspy.core.counted import counted
 from mcpspy.io.settings import slug
 from mcpspy.ui.tui.session.base import SessionBase
-from mcpspy.ui.tui.session.labels import plural
 
 
 def timeline(screen: SessionBase) -> None:
@@ -87,7 +87,7 @@ def export(screen: SessionBase) -> None:
     loader, listing = screen.loader, screen.listing
     marked = sorted(listing.marked)
     rows = marked or list(screen.view.rows)
-    what = plural(len(rows), "marked row" if marked else "row")
+    what = counted(len(rows), "marked row" if marked else "row")
     header, kind = loader.model.header, "md" if len(loader.paths) > 1 else "jsonl"
 
     def path_of(name: str) -> str:

@@ -17,6 +17,7 @@ from textual.widgets import Input
 from textual.worker import Worker, WorkerError
 
 from mcpspy.analysis import rows
+from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog, Sessions
@@ -24,7 +25,6 @@ from mcpspy.io.recording.reader import RecordingState, Summary, delete, files_of
 from mcpspy.io.recording.session_counts import CountCache
 from mcpspy.ui.demo.client import record
 from mcpspy.ui.tui.bindings import SESSIONS_KEYS
-from mcpspy.ui.tui.session.labels import plural
 from mcpspy.ui.tui.sessions.filter import SessionFilterBar
 from mcpspy.ui.tui.sessions.session_list import SessionList, about, command, nothing, question, refusal, title
 from mcpspy.ui.tui.widgets.base import SplitLine
@@ -242,7 +242,7 @@ class SessionsScreen(Screen[None]):
             self._flash_message(sanitize(str(error)), rows.BAD)
         else:
             name = (
-                sanitize(sessions[0].header.name) if len(sessions) == 1 else plural(len(sessions), "session")
+                sanitize(sessions[0].header.name) if len(sessions) == 1 else counted(len(sessions), "session")
             )
             self._flash_message(f"deleted {name}")
         self._wanted.set()

@@ -15,11 +15,12 @@ from typing import ClassVar, NamedTuple
 from textual.binding import Binding, BindingType
 
 from mcpspy.analysis import rows
+from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
 from mcpspy.io.recording.reader import RecordingState, Summary
 from mcpspy.io.recording.session_counts import SessionCounts, is_too_large
 from mcpspy.io.settings import sessions_folder
-from mcpspy.ui.tui.session.labels import GLYPHS, TONES, moment, plural
+from mcpspy.ui.tui.session.labels import GLYPHS, TONES, moment
 from mcpspy.ui.tui.widgets.columns import SESSIONS, Column, Piece, PlacedColumn, pad
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
@@ -204,7 +205,7 @@ def title(shown: int, sessions: Sequence[Summary], marked: int) -> tuple[list[Pi
     """Return the title of the list of sessions, of which live ones come first."""
     live = sum(1 for _ in takewhile(lambda summary: summary.state is RecordingState.LIVE, sessions))
     of = f"{shown:,} of " if shown != len(sessions) else ""
-    counts: list[Piece] = [(f"{of}{plural(len(sessions), 'session')}", None)]
+    counts: list[Piece] = [(f"{of}{counted(len(sessions), 'session')}", None)]
     if live:
         counts += [(" · ", rows.QUIET), (f"{live} live", rows.OK)]
     if marked:
@@ -215,7 +216,7 @@ def title(shown: int, sessions: Sequence[Summary], marked: int) -> tuple[list[Pi
 def nothing(sessions: int, elsewhere: Sequence[str] = ()) -> list[Piece]:
     """Return the text of an empty list; `elsewhere` are other folders that have live sessions."""
     if sessions:
-        return [(f"0 of {plural(sessions, 'session')} match. Press esc to clear the filter.", None)]
+        return [(f"0 of {counted(sessions, 'session')} match. Press esc to clear the filter.", None)]
     if not elsewhere:
         return EMPTY
     options: list[Piece] = [
@@ -235,14 +236,14 @@ def about(summary: Summary | None) -> list[Piece]:
 
 def question(sessions: Sequence[Summary], files: int, live: int) -> str:
     """Return the question before deleting; `live` sessions are not deleted."""
-    stay = f" ({plural(live, 'live session')} will be kept.)" if live else ""
+    stay = f" ({counted(live, 'live session')} will be kept.)" if live else ""
     if len(sessions) == 1:
         (one,) = sessions
         parts = f", {files} parts" if files > 1 else ""
         return f"Delete {_name(one)} ({sanitize(one.header.id)}, {size(one)}{parts})?{stay}"
     whole = sum(summary.size for summary in sessions)
     names = ", ".join(map(_name, sessions[:NAMED])) + (", …" if len(sessions) > NAMED else "")
-    return f"Delete {len(sessions)} sessions ({names}; {_bytes(whole)}, {plural(files, 'file')})?{stay}"
+    return f"Delete {len(sessions)} sessions ({names}; {_bytes(whole)}, {counted(files, 'file')})?{stay}"
 
 
 def refusal(live: Sequence[Summary]) -> str:

@@ -1,10 +1,11 @@
-"""Record every server with a fault, through mcpspy and the Python SDK's client: `record.py [NAME…]`. Needs the peers.
+"""Record every server with a fault, through mcpspy and the official SDKs' clients: `record.py [NAME…]`. Needs the peers.
 
 The recordings are beside this file. Their folders are neutral: servers run in a folder that is the same on each machine.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -13,14 +14,48 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[3]
-PEERS = ROOT / ".peers" / "venv" / "bin"
+PEERS = ROOT / ".peers"
+CLIENTS = ROOT / "tests" / "peers" / "clients"
 FOLDER = Path("/tmp/mcpspy-demo")
 SERVER = "python3 server.py"
 SECONDS = 40
+
+PY1, PY2, TS1, TS2 = "python-1", "python-2", "typescript-1", "typescript-2"
+SDKS = {
+    PY1: [str(PEERS / "mcp1" / "bin" / "python"), str(CLIENTS / "tour.py")],
+    PY2: [str(PEERS / "venv" / "bin" / "python"), str(CLIENTS / "tour.py")],
+    TS1: ["node", str(CLIENTS / "tour.mjs"), "1"],
+    TS2: ["node", str(CLIENTS / "tour.mjs"), "2"],
+}
+"""The client of each SDK: tests/peers/clients/tour.py describes what they do."""
+
+D2024, D2025_03, D2025_06, D2025_11, MODERN = (
+    "2024-11-05",
+    "2025-03-26",
+    "2025-06-18",
+    "2025-11-25",
+    "2026-07-28",
+)
+
+Call = tuple[str, dict[str, Any], str]
+BEFORE: tuple[Call, ...] = tuple(
+    (f"search_{subject}", {"query": query}, "call")
+    for query in ("blue lamp", "Marstall 4")
+    for subject in ("orders", "products", "customers", "deliveries", "returns")
+)
+"""Calls that succeed, before the one that shows the fault."""
+
+CALLS: dict[str, tuple[Call, ...]] = {
+    "work": (("work", {"n": 1}, "call"),),
+    "wrong": (("work", {"n": "one"}, "call"),),
+    "missing": (("missing", {"n": 1}, "unknown"),),
+    "later": (("work", {"n": 1}, "call"), ("work", {"n": 1}, "later")),
+}
 
 
 class Fault(NamedTuple):
@@ -28,62 +63,92 @@ class Fault(NamedTuple):
     """The code of the cause that `mcpspy explain` names."""
     command: str
     """The server's command, or its fault on HTTP."""
-    call: str = "work"
-    client: str = "sdk-client"
-    mode: str = "legacy"
+    sdk: str = PY2
+    mode: str = D2025_11
+    """The revision that the client offers; `auto` if it chooses."""
     url: str = ""
     """HTTP: the upstream; `{port}` is that of the server."""
+    call: str = "work"
+    host: str = "sdk-client"
+    """The name in `clientInfo`."""
     options: tuple[str, ...] = ()
+    """Options of `mcpspy run`."""
 
 
 HTTP = "http://127.0.0.1:{port}/mcp"
+SSE = "http://127.0.0.1:{port}/sse"
 FAULTS = {
+    # The server does not start.
     "unknown-command": Fault("command-not-found", "npxx -y weather-server"),
-    "unknown-in-shell": Fault("command-not-found", "sh start.sh"),
-    "not-executable": Fault("permission-denied", "./readme.txt"),
-    "no-module": Fault("module-missing", "python3 -c 'import fastmcp_that_is_missing'"),
-    "no-node-module": Fault("module-missing", "node -e 'require(\"@weather/server\")'"),
-    "no-file": Fault("module-missing", "python3 build/server.py"),
+    "unknown-in-shell": Fault("command-not-found", "sh start.sh", TS1, D2025_06),
+    "not-executable": Fault("permission-denied", "./readme.txt", PY1, D2025_03),
+    "no-module": Fault("module-missing", "python3 -c 'import fastmcp_that_is_missing'", PY1, D2024),
+    "no-node-module": Fault("module-missing", "node -e 'require(\"@weather/server\")'", TS2),
+    "no-file": Fault("module-missing", "python3 build/server.py", PY2, "auto"),
     "old-python": Fault(
-        "runtime-version", "python3 -c 'import sys; sys.exit(\"weather requires Python >=3.14\")'"
+        "runtime-version",
+        "python3 -c 'import sys; sys.exit(\"weather requires Python >=3.14\")'",
+        TS2,
+        MODERN,
     ),
-    "no-variable": Fault("configuration-missing", "python3 -c 'import os; os.environ[\"WEATHER_API_KEY\"]'"),
+    "no-variable": Fault(
+        "configuration-missing", "python3 -c 'import os; os.environ[\"WEATHER_API_KEY\"]'", PY2, D2025_06
+    ),
     "exits-at-once": Fault(
-        "start-failed", "python3 -c 'import sys; print(\"bye\", file=sys.stderr); sys.exit(3)'"
+        "start-failed", "python3 -c 'import sys; print(\"bye\", file=sys.stderr); sys.exit(3)'", TS1
     ),
-    "noise": Fault("stdout-noise", f"{SERVER} noise"),
-    "noise-in-call": Fault("stdout-noise", f"{SERVER} error-noise", mode="auto"),
-    "hang": Fault("timeout", f"{SERVER} hang"),
-    "hang-at-start": Fault("no-response", f"{SERVER} hang-initialize"),
-    "crash": Fault("crash", f"{SERVER} crash"),
-    "crash-modern-client": Fault("crash", f"{SERVER} crash", mode="auto"),
-    "killed": Fault("crash", f"{SERVER} killed"),
-    "exit-in-call": Fault("crash", f"{SERVER} exit"),
-    "no-common-revision": Fault("version-mismatch", f"{SERVER} mismatch"),
-    "older-revision": Fault("downgrade", f"{SERVER} downgrade"),
-    "sampling": Fault("capability-missing", f"{SERVER} sampling"),
-    "swallowed": Fault("error-swallowed", f"{SERVER} swallowed"),
-    "tool-error": Fault("request-failed", f"{SERVER} tool-error"),
-    "schema": Fault("schema-dropped", f"{SERVER} schema", client="claude-code"),
-    "output-schema": Fault("schema-dropped", f"{SERVER} output-schema", client="gemini-cli-mcp-client"),
-    "large-result": Fault("result-too-large", f"{SERVER} large", client="codex-mcp-client"),
-    "list-changed": Fault("list-changed-ignored", f"{SERVER} list-changed", call="later"),
-    "cut": Fault("message-cut", f"{SERVER} cut"),
+    # Text that is not a message, hangs, and servers that end.
+    "noise": Fault("stdout-noise", f"{SERVER} noise", PY1, D2025_03),
+    "noise-in-call": Fault("stdout-noise", f"{SERVER} error-noise@{MODERN}", PY2, "auto"),
+    "cut": Fault("message-cut", f"{SERVER} cut", TS2),
+    "hang": Fault("timeout", f"{SERVER} hang", TS1, D2025_06),
+    "hang-at-start": Fault("no-response", f"{SERVER} hang-initialize", TS2, D2025_03),
+    "crash": Fault("crash", f"{SERVER} crash", PY2, D2024),
+    "crash-modern-client": Fault("crash", f"{SERVER} crash", PY2, "auto"),
+    "killed": Fault("crash", f"{SERVER} killed@{MODERN}", TS2, MODERN),
+    "exit-in-call": Fault("crash", f"{SERVER} exit", PY1, D2025_06),
     "orphan": Fault("orphaned-process", f"{SERVER} orphan"),
+    # Revisions, capabilities and hosts.
+    "no-common-revision": Fault("version-mismatch", f"{SERVER} mismatch", TS1),
+    "older-revision": Fault("downgrade", f"{SERVER} healthy@{D2024}"),
+    "sampling": Fault("capability-missing", f"{SERVER} sampling", TS1, D2024),
+    "schema": Fault("schema-dropped", f"{SERVER} schema", TS1, D2025_06, host="claude-code"),
+    "output-schema": Fault("schema-dropped", f"{SERVER} output-schema", TS1, host="gemini-cli-mcp-client"),
+    "large-result": Fault("result-too-large", f"{SERVER} large", PY2, D2025_06, host="codex-mcp-client"),
+    "list-changed": Fault("list-changed-ignored", f"{SERVER} list-changed", PY1, D2025_03, call="later"),
+    # Calls that fail.
+    "swallowed": Fault("error-swallowed", f"{SERVER} swallowed", TS2, D2025_06),
+    "tool-error": Fault("request-failed", f"{SERVER} tool-error@{MODERN}", PY2, "auto"),
     "wrong-arguments": Fault("invalid-arguments", f"{SERVER} healthy", call="wrong"),
-    "unknown-tool": Fault("unlisted-tool", f"{SERVER} healthy", call="missing"),
-    "bad-result": Fault("invalid-result", f"{SERVER} bad-result"),
-    "dropped-by-rule": Fault("mcpspy-rule", f"{SERVER} healthy", options=("--rule", "tool:work => drop")),
-    "unauthorized": Fault("authorization", "unauthorized", url=HTTP),
-    "forbidden": Fault("authorization", "forbidden", url=HTTP),
-    "lost-session": Fault("session-lost", "lost-session", url=HTTP),
-    "wrong-path": Fault("wrong-endpoint", "healthy", url="http://127.0.0.1:{port}/api"),
-    "unreachable": Fault("upstream-unreachable", "", url="http://127.0.0.1:9/mcp"),
-    "unknown-host": Fault("upstream-unreachable", "", url="http://mcp.invalid/mcp"),
-    "not-tls": Fault("tls-failure", "healthy", url="https://127.0.0.1:{port}/mcp"),
-    "http-500": Fault("http-error", "http-500", url=HTTP),
-    "http-429": Fault("http-error", "http-429", url=HTTP),
-    "http-version": Fault("version-mismatch", "http-version", url=HTTP),
+    "unknown-tool": Fault("unlisted-tool", f"{SERVER} healthy", TS1, D2025_03, call="missing"),
+    "bad-result": Fault("invalid-result", f"{SERVER} bad-result", PY1, D2025_06),
+    "dropped-by-rule": Fault(
+        "mcpspy-rule", f"{SERVER} healthy", TS2, D2025_06, options=("--rule", "tool:work => drop")
+    ),
+    # HTTP.
+    "unreachable": Fault("upstream-unreachable", "", TS1, D2025_03, url="http://127.0.0.1:9/mcp"),
+    "unknown-host": Fault("upstream-unreachable", "", PY2, "auto", url="http://mcp.invalid/mcp"),
+    "not-tls": Fault("tls-failure", "healthy", PY1, D2025_06, url="https://127.0.0.1:{port}/mcp"),
+    "wrong-path": Fault("wrong-endpoint", "healthy", TS2, url="http://127.0.0.1:{port}/api"),
+    "unauthorized": Fault("authorization", "unauthorized", TS1, D2025_06, HTTP),
+    "token-expired": Fault("authorization", "expired", TS2, D2025_06, HTTP),
+    "forbidden": Fault("authorization", f"forbidden@{MODERN}", PY2, "auto", HTTP),
+    "lost-session": Fault("session-lost", "lost-session", PY1, D2025_03, HTTP),
+    "http-version": Fault("version-mismatch", "http-version", TS1, D2025_06, HTTP),
+    "http-500": Fault("http-error", f"http-500@{MODERN}", TS2, MODERN, HTTP),
+    "http-429": Fault("http-error", "http-429", PY1, D2025_11, HTTP),
+    "http-exit": Fault("upstream-unreachable", "exit", PY2, D2025_11, HTTP),
+    "http-hang": Fault("no-response", "hang", PY1, D2025_06, HTTP),
+    "http-swallowed": Fault("error-swallowed", "swallowed", PY2, D2025_03, HTTP),
+    "http-schema": Fault("schema-dropped", f"schema@{MODERN}", TS2, MODERN, HTTP, host="claude-code"),
+    "http-bad-result": Fault("invalid-result", "bad-result", TS1, D2025_06, HTTP),
+    "http-wrong-arguments": Fault("invalid-arguments", f"healthy@{MODERN}", PY2, "auto", HTTP, "wrong"),
+    "http-unknown-tool": Fault("unlisted-tool", "healthy", TS1, D2025_03, HTTP, "missing"),
+    "http-unknown-tool-modern": Fault("unlisted-tool", f"healthy@{MODERN}", TS2, MODERN, HTTP, "missing"),
+    "http-mismatch-modern": Fault("version-mismatch", f"mismatch@{MODERN}", TS2, MODERN, HTTP),
+    "http-hang-modern": Fault("timeout", f"hang@{MODERN}", PY2, "auto", HTTP),
+    "sse-tool-error": Fault("request-failed", f"tool-error@{D2024}", TS1, D2024, SSE),
+    "sse-hang": Fault("no-response", f"hang@{D2024}", PY1, D2024, SSE),
 }
 
 
@@ -108,68 +173,86 @@ def environment() -> dict[str, str]:
     return {"PATH": tools, "HOME": str(FOLDER), "LANG": "C.UTF-8", "MCPSPY_DIR": str(FOLDER / "sessions")}
 
 
-def record(name: str, fault: Fault) -> None:
-    path = HERE / f"{name}.jsonl"
+def play(fault: Fault, target: str | list[str]) -> None:
+    """Run the client of a fault until its session ends."""
+    transport = "stdio" if not fault.url else "sse" if fault.url == SSE else "http"
+    plan = {
+        "name": "faulty",
+        "target": target,
+        "transport": transport,
+        "mode": fault.mode,
+        "calls": [*BEFORE, *CALLS[fault.call]],
+        "environment": environment(),
+        "client": fault.host,
+        "timeout": 2,
+        "bare": True,
+    }
+    subprocess.run(
+        SDKS[fault.sdk],
+        input=json.dumps(plan).encode(),
+        cwd=FOLDER,
+        env=environment(),
+        timeout=SECONDS,
+        capture_output=True,
+        check=False,
+    )
+
+
+def record(fault: Fault, path: Path) -> None:
+    """Record a fault to a file."""
     path.unlink(missing_ok=True)
-    client = [
-        str(PEERS / "python"),
-        str(ROOT / "tests" / "peers" / "clients" / "faulty.py"),
-        fault.client,
-        fault.mode,
-        fault.call,
-    ]
     recording = ["--name", "faulty", "--record", str(path), *fault.options]
     if not fault.url:
-        command = [*client, "mcpspy", "run", *recording, "--", *shlex.split(fault.command)]
-        subprocess.run(
-            command, cwd=FOLDER, env=environment(), timeout=SECONDS, capture_output=True, check=False
-        )
+        play(fault, ["mcpspy", "run", *recording, "--", *shlex.split(fault.command)])
         return
     port, listen = free_port(), free_port()
     processes = []
     try:
         if fault.command:
             upstream = ["python3", "server.py", fault.command, str(port)]
-            processes.append(subprocess.Popen(upstream, cwd=FOLDER, env=environment()))
+            processes.append(
+                subprocess.Popen(upstream, cwd=FOLDER, env=environment(), stderr=subprocess.DEVNULL)
+            )
             until_listening(port)
         proxy = [
             "mcpspy",
             "http",
             *recording,
             "--listen",
-            f"127.0.0.1:{listen}",
+            str(listen),
             "--upstream",
             fault.url.format(port=port),
         ]
         processes.append(subprocess.Popen(proxy, cwd=FOLDER, env=environment(), stderr=subprocess.DEVNULL))
         until_listening(listen)
-        place = "/api" if "/api" in fault.url else "/mcp"
-        subprocess.run(
-            [*client, f"http://127.0.0.1:{listen}{place}"],
-            cwd=FOLDER,
-            env=environment(),
-            timeout=SECONDS,
-            capture_output=True,
-            check=False,
-        )
+        play(fault, f"http://127.0.0.1:{listen}{urlsplit(fault.url).path}")
     finally:
         for process in reversed(processes):
             process.terminate()
             process.wait(timeout=SECONDS)
 
 
-def main() -> None:
-    """Record the named faults, by default all."""
+def prepare() -> None:
+    """Create the folder of the servers."""
     FOLDER.mkdir(exist_ok=True)
     shutil.copy(HERE / "server.py", FOLDER)
     (FOLDER / "readme.txt").write_text("no program\n", encoding="utf-8")
     (FOLDER / "start.sh").write_text("uvxx weather-server\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Record the named faults, by default all."""
+    prepare()
     for name in sys.argv[1:] or FAULTS:
-        record(name, FAULTS[name])
-        text = (HERE / f"{name}.jsonl").read_text(encoding="utf-8")
+        path = HERE / f"{name}.jsonl"
+        record(FAULTS[name], path)
+        session = path.with_name(f"{name}-2.jsonl")
+        if session.exists():  # The client started the server twice: first to find out its revision.
+            session.replace(path)
+        text = path.read_text(encoding="utf-8")
         if str(ROOT) in text or str(Path.home()) in text.replace(str(FOLDER), ""):
             sys.exit(f"{name}: the recording names a folder of this machine")
-        print(name, len(text))
+        print(name, len(text), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,14 @@
-"""A server with one fault, on stdio or, with a port, on HTTP: `server.py FAULT[@REVISION] [PORT]`. Without a known fault it is healthy."""
+"""A shop's server with one fault, on stdio or, with a port, on HTTP: `server.py FAULT[@REVISION] [PORT]`.
+
+REVISION is its newest one. Over HTTP, `/mcp` is Streamable HTTP, and `/sse` is the transport of 2024-11-05.
+Without a known fault it is healthy.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import queue
 import signal
 import sys
 import time
@@ -11,6 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 FAULT, _, REVISION = sys.argv[1].partition("@")
+REVISION = REVISION or "2025-11-25"
+MODERN = "2026-07-28"
 TOOL: dict[str, Any] = {
     "name": "work",
     "description": "Works.",
@@ -20,9 +27,31 @@ if FAULT == "schema":
     TOOL["inputSchema"] = {"type": "array", "items": {"type": "integer"}}
 if FAULT == "output-schema":
     TOOL["outputSchema"] = {"type": "array", "items": {"type": "string"}}
-REVISIONS = {"mismatch": "1999-01-01", "downgrade": "2024-11-05"}
 
-signal.alarm(30)  # It never stays.
+SUBJECTS = {
+    "orders": "the orders of a customer, the newest first, with their state, positions, and the expected delivery",
+    "products": "the products of the catalog by words of their names or descriptions, with price and stock",
+    "customers": "the customers by name, address or number, without those that have closed their account",
+    "deliveries": "the deliveries of a day by their carrier and region, with the time window and the driver",
+    "returns": "the returned goods that are not refunded yet, with the reason and the condition of each",
+}
+SHOP = [
+    {
+        "name": f"search_{subject}",
+        "description": f"Search {description}.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "description": "Words that a match contains, in any order."},
+                "limit": {"type": "integer", "description": "Maximum number of matches.", "default": 20},
+            },
+            "required": ["query"],
+        },
+    }
+    for subject, description in SUBJECTS.items()
+]
+
+signal.alarm(40)  # It never stays.
 
 
 def stderr(text: str) -> None:
@@ -35,15 +64,21 @@ def initialized(params: dict[str, Any]) -> dict[str, Any]:
         stderr("connecting to postgres://db.internal:5432")
         time.sleep(60)
     return {
-        "protocolVersion": REVISIONS.get(FAULT, params["protocolVersion"]),
+        "protocolVersion": "1999-01-01" if FAULT == "mismatch" else min(params["protocolVersion"], REVISION),
         "capabilities": {"tools": {"listChanged": True}},
         "serverInfo": {"name": "faulty", "version": "1.0"},
     }
 
 
+def searched(subject: str, query: str) -> dict[str, Any]:
+    """Return the result of a healthy tool."""
+    lines = [f"{subject} {number}: {query}, {'open' if number % 3 else 'done'}, 2026-11-{number:02}, {number * 7} EUR" for number in range(11, 18)]  # fmt: skip
+    return {"content": [{"type": "text", "text": "\n".join(lines)}], "isError": False}
+
+
 def called(params: dict[str, Any]) -> dict[str, Any]:
     text, is_error = "done", False
-    if FAULT in ("hang", "timeout"):
+    if FAULT == "hang":
         stderr("waiting for lock")
         time.sleep(60)
     elif FAULT == "crash":
@@ -61,10 +96,30 @@ def called(params: dict[str, Any]) -> dict[str, Any]:
         text = "0123456789 " * 6000
     elif "n" not in params.get("arguments", {}) or not isinstance(params["arguments"]["n"], int):
         text, is_error = "Input validation error: n is not an integer", True
-    result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": is_error}
     if FAULT == "bad-result":
-        result = {"content": "done"}
-    return result
+        return {"content": "done"}
+    return {"content": [{"type": "text", "text": text}], "isError": is_error}
+
+
+def result(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the result of a request; None if there is no such method or tool."""
+    if method == "initialize":
+        return initialized(params)
+    if method == "server/discover" and REVISION == MODERN:
+        return {
+            "supportedVersions": ["2099-01-01" if FAULT == "mismatch" else MODERN],
+            "capabilities": {"tools": {}},
+            "ttlMs": 0,
+            "cacheScope": "private",
+        }
+    if method == "tools/list":
+        hints = {"ttlMs": 0, "cacheScope": "private"} if REVISION == MODERN else {}
+        return {"tools": [TOOL, *SHOP], **hints}
+    if method == "tools/call" and params["name"] == TOOL["name"]:
+        return called(params)
+    if method == "tools/call" and params["name"] in (tool["name"] for tool in SHOP):
+        return searched(params["name"].removeprefix("search_"), params["arguments"]["query"])
+    return {} if method == "ping" else None
 
 
 def answer(message: dict[str, Any]) -> dict[str, Any] | None:
@@ -72,21 +127,23 @@ def answer(message: dict[str, Any]) -> dict[str, Any] | None:
     method, params = message.get("method"), message.get("params", {})
     if "id" not in message or method is None:
         return None
-    if method == "initialize":
-        return {"result": initialized(params)}
-    if method == "tools/list":
-        return {"result": {"tools": [TOOL]}}
+    if (found := result(method, params)) is not None:
+        if REVISION == MODERN:
+            server = {"name": "faulty", "version": "1.0"}
+            found |= {"resultType": "complete", "_meta": {"io.modelcontextprotocol/serverInfo": server}}
+        return {"result": found}
     if method == "tools/call":
-        if params["name"] != TOOL["name"]:
-            return {"error": {"code": -32602, "message": f"Unknown tool: {params['name']}"}}
-        return {"result": called(params)}
-    if method == "ping":
-        return {"result": {}}
+        return {"error": {"code": -32602, "message": f"Unknown tool: {params['name']}"}}
     return {"error": {"code": -32601, "message": "Method not found"}}
 
 
 def encoded(message: dict[str, Any], answered: dict[str, Any]) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": message["id"], **answered}).encode()
+
+
+def is_work(message: dict[str, Any]) -> bool:
+    """Return whether a message calls the tool that has the fault, or one that does not exist."""
+    return message.get("method") == "tools/call" and not message["params"]["name"].startswith("search_")
 
 
 def on_stdio() -> None:
@@ -95,11 +152,11 @@ def on_stdio() -> None:
         out.write(b"Server listening on stdio\n{ level: 'info' }\n")
     for line in sys.stdin.buffer:
         message = json.loads(line)
-        if FAULT == "error-noise" and message.get("method") == "tools/call":
+        if FAULT == "error-noise" and is_work(message):
             out.write(b"DEBUG work called\n")
         if (answered := answer(message)) is not None:
             data = encoded(message, answered)
-            if FAULT == "cut" and message["method"] == "tools/call":
+            if FAULT == "cut" and is_work(message):
                 answered["result"]["content"][0]["text"] = "x" * 9000
                 data = encoded(message, answered)[:4095]
             out.write(data + b"\n")
@@ -110,8 +167,6 @@ def on_stdio() -> None:
                 out.write(
                     b'{"jsonrpc":"2.0","id":"s1","method":"sampling/createMessage","params":{"messages":[],"maxTokens":9}}\n'
                 )
-            if FAULT == "second" and message["method"] == "tools/call":
-                out.write(data + b"\n")
             out.flush()
     if FAULT == "orphan":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -120,7 +175,8 @@ def on_stdio() -> None:
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    calls = 0
+    events: queue.Queue[bytes] = queue.Queue()
+    """Responses for the event stream of `/sse`; there is one client."""
 
     def log_message(self, *_: object) -> None:
         pass
@@ -134,7 +190,17 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_GET(self) -> None:
-        self.reply(404 if "well-known" in self.path else 405)
+        if self.path != "/sse":
+            self.reply(404 if "well-known" in self.path else 405)
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        event = b"event: endpoint\ndata: /messages?session=1"
+        while True:
+            self.wfile.write(event + b"\n\n")
+            event = b"event: message\ndata: " + self.events.get()
 
     def do_DELETE(self) -> None:
         self.reply(200)
@@ -142,33 +208,39 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         method = message.get("method")
-        if self.path != "/mcp":
+        if self.path not in ("/mcp", "/messages?session=1"):
             self.reply(404, b"Not Found", Content_Type="text/plain")
-        elif FAULT == "unauthorized":
+        elif FAULT == "unauthorized" or (FAULT == "expired" and is_work(message)):
             self.reply(401, b"{}", WWW_Authenticate='Bearer error="invalid_token"')
-        elif FAULT == "forbidden" and method == "tools/call":
+        elif FAULT == "forbidden" and is_work(message):
             self.reply(403, b"{}", WWW_Authenticate='Bearer error="insufficient_scope", scope="work"')
-        elif FAULT == "lost-session" and method == "tools/call":
+        elif FAULT == "lost-session" and is_work(message):
             self.reply(
                 404, b'{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}'
             )
-        elif FAULT == "http-500" and method == "tools/call":
+        elif FAULT == "http-500" and is_work(message):
             self.reply(500, b"<h1>Internal Server Error</h1>", Content_Type="text/html")
-        elif FAULT == "http-429" and method == "tools/call":
+        elif FAULT == "http-429" and is_work(message):
             self.reply(429, b"slow down", Content_Type="text/plain", Retry_After="30")
         elif FAULT == "http-version" and method != "initialize":
             body = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: Unsupported protocol version"}}'
             self.reply(400, body)
+        elif self.path != "/mcp":
+            self.reply(202)
+            if (answered := answer(message)) is not None:
+                self.events.put(encoded(message, answered))
         elif (answered := answer(message)) is None:
             self.reply(202)
         else:
             session = {"Mcp_Session_Id": "s-1"} if method == "initialize" else {}
-            self.reply(200, encoded(message, answered), **session)
+            error = answered.get("error", {}).get("code", 0) if REVISION == MODERN else 0
+            self.reply({-32601: 404, -32602: 400}.get(error, 200), encoded(message, answered), **session)
 
 
 if __name__ == "__main__":
     if len(sys.argv) > 2:
         server = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Handler)
+        server.daemon_threads = True
         server.serve_forever()
     else:
         on_stdio()

@@ -27,7 +27,14 @@ class Lines:
 
     def say(self, side: str, data: bytes, **fields: Any) -> None:
         frame = {"t": 1.0, "from": side, **fields}
-        line = json.dumps(frame)[:-1].encode() + b',"msg":' + data + b"}"
+        self.add(json.dumps(frame)[:-1].encode() + b',"msg":' + data + b"}")
+
+    def note(self, **fields: Any) -> None:
+        self.add(
+            json.dumps({"t": 1.0, "note": "rule", "viewer": "tui-1", "from": "client", **fields}).encode()
+        )
+
+    def add(self, line: bytes) -> None:
         self.log.add(read_entry(line), len(self.lines), len(line))
         self.lines += line + b"\n"
 
@@ -40,6 +47,19 @@ def test_a_request_is_resent_to_its_receiver_from_any_of_its_rows() -> None:
     assert wanted == resend_request(lines.log, 1)
     text = call(1, path="a").decode()
     assert wanted == ResendRequest(0, "server", "tools/call", text, "2", is_request=True)
+
+
+def test_an_edited_request_is_resent_as_it_was_forwarded() -> None:
+    lines = Lines()
+    lines.say("client", call(1, path="a"))
+    lines.note(action="replace", rule="1", id="1", method="tools/call", sent=call(1, path="b").decode())
+    wanted = resend_request(lines.log, 0)
+    assert isinstance(wanted, ResendRequest)
+    assert wanted.text == call(1, path="b").decode()
+
+    lines.say("client", call(2, path="a"))
+    lines.note(action="corrupt", how="truncate", id="2", method="tools/call", sent='{"jsonrpc"')
+    assert resend_request(lines.log, 2) == "cannot resend: what was forwarded instead is not a request"
 
 
 def test_server_requests_and_notifications_can_be_resent() -> None:
