@@ -1,4 +1,4 @@
-"""Fuzz targets: four properties of any bytes, which a fuzzer calls, and the tests call with the corpus.
+"""Fuzz targets: properties of any bytes, which a fuzzer calls, and the tests call with the corpus.
 
 Each takes bytes and raises AssertionError, or an error of the tested code, if the property fails. No target is random.
 """
@@ -6,14 +6,18 @@ Each takes bytes and raises AssertionError, or an error of the tested code, if t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from itertools import pairwise
 
+from fuzz.http_messages import requests, responses
 from mcpspy.core.framing import LineFramer, SseFramer
 from mcpspy.core.query import parser
 from mcpspy.core.recording.decode import Damaged, Frame, read_entry, read_header
 from mcpspy.core.recording.encode import FrameEncoder, SseEncoder
+from mcpspy.core.redact.redactor import Redactor
 from mcpspy.core.session.index import Index
 from mcpspy.core.session.session import Session
+from mcpspy.core.trust.lock import read_lock
 from mcpspy.errors import UsageError
 from mcpspy.ui.filter_items import ChangeItem
 
@@ -75,11 +79,29 @@ def filtering(data: bytes) -> None:
         assert query.matches(item) in (True, False)
 
 
+def redaction(data: bytes) -> None:
+    """Nothing is redacted that the pre-filter does not see, and what is redacted is not redacted again."""
+    redactor = Redactor(b"key")
+    redacted = redactor._read(data)
+    assert redactor.message(data) == redacted
+    assert redactor.message(redacted) == redacted
+
+
+def lockfile(data: bytes) -> None:
+    """A lockfile is read, or rejected with one line."""
+    with suppress(UsageError):
+        read_lock(data.decode("utf-8", "replace"), "mcp.lock")
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "framing": framing,
     "recording": recording,
     "reading": reading,
     "filtering": filtering,
+    "requests": lambda data: requests(_cut(data)[0]),
+    "responses": lambda data: responses(_cut(data)[0]),
+    "redaction": redaction,
+    "lockfile": lockfile,
 }
 
 

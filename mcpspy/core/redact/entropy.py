@@ -15,7 +15,7 @@ MIN_ENTROPY = 3.5
 
 MIN_HEX_ENTROPY = 3.0
 
-_VALUE = re.compile(rb"[A-Za-z0-9+/_=-]{20,}")
+_VALUE = re.compile(rb"[A-Za-z0-9+/_=-]{%d,}" % MIN_SIZE)
 _PIECE = re.compile(rb"[A-Za-z0-9]{16,}")
 _HEX = re.compile(rb"(?:[0-9a-f]+|[0-9A-F]+)")
 _DIGIT = re.compile(rb"[0-9]")
