@@ -12,6 +12,9 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
+from msgspec import DecodeError, Struct
+from msgspec.json import Decoder
+
 from mcpspy.core.intercept.actions import AddNote, text_field
 from mcpspy.core.intercept.held import RuleDecision
 from mcpspy.core.intercept.requests import AwaitedRequest, about, answer
@@ -37,9 +40,23 @@ MOST_PAGES = 1000
 """Maximum number of open cursors; beyond it, the oldest one is forgotten."""
 
 _CLIENT_NEEDLES = (b"/list", b"tools/call", b"initialize", b"discover", b"\\")
-"""A client's message without any of these is not checked. A backslash may escape a method."""
+"""A client's message without any of these is not decoded. A backslash may escape a method."""
 
 _SERVER_NEEDLES = (b"sampling/", b"elicitation/", b"roots/", b"\\")
+
+
+class _Params(Struct, frozen=True, gc=False):
+    name: str = ""
+
+
+class _Call(Struct, frozen=True, gc=False):
+    """The members of a client's message that determine whether it is checked."""
+
+    method: str = ""
+    params: _Params = _Params()
+
+
+_decode_call = Decoder(_Call).decode
 
 
 class Difference(NamedTuple):
@@ -66,16 +83,25 @@ class TrustGuard:
         self._seen: dict[tuple[str | None, str, str], set[str]] = {}
         """Stream, method and cursor → names on the pages before."""
         self._policy = _PolicyCheck(server.policy)
+        self._allowed = frozenset(filter(self._policy.allows_any_call, server.items.get("tools", ())))
+        """Tools whose calls need no check."""
 
     def passes(self, side: str, data: bytes) -> bool:
-        """Return True if a message needs no check, without parsing it."""
+        """Return True if a message needs no check, without parsing all of it."""
         if side == CLIENT:
-            return not any(needle in data for needle in _CLIENT_NEEDLES)
+            return not any(needle in data for needle in _CLIENT_NEEDLES) or self._passes(data)
         if self._awaited:
             return False
         return not (self._policy.has_limits and any(needle in data for needle in _SERVER_NEEDLES))
 
-    def check(self, message: AnyMessage, request: AwaitedRequest | None) -> Difference | None:
+    def _passes(self, data: bytes) -> bool:
+        try:
+            call = _decode_call(data)
+        except (DecodeError, RecursionError):  # Also a batch: its messages are checked one by one.
+            return False
+        return call.method == CALL and call.params.name in self._allowed
+
+    def _check(self, message: AnyMessage, request: AwaitedRequest | None) -> Difference | None:
         """Return the difference of a message from the lockfile; `request` is the one that it responds to."""
         if isinstance(message, Request):
             if message.side == SERVER:
@@ -98,14 +124,11 @@ class TrustGuard:
             return None
         return self._listing(message, method, listing, request)
 
-    def apply(
-        self,
-        found: Difference,
-        message: AnyMessage,
-        request: AwaitedRequest | None,
-        decision: RuleDecision,
-    ) -> None:
+    def apply(self, message: AnyMessage, request: AwaitedRequest | None, decision: RuleDecision) -> None:
         """Report a difference, and hold or block its message as configured."""
+        found = self._check(message, request)
+        if found is None:
+            return
         action = BLOCK if found.is_policy and self._on_change == REPORT else self._on_change
         fields = {**about(message, request), "action": action, "differences": found.texts}
         for text in found.texts:
@@ -227,12 +250,15 @@ class _PolicyCheck:
         self._counts: Counter[str] = Counter()
         self.has_limits = any(getattr(policy, name) is not None for name in LIMITS.values())
 
+    def allows_any_call(self, name: str) -> bool:
+        """Return True if every call of a tool is allowed, whenever it comes and with any arguments."""
+        is_limited = self._policy.calls_per_minute is not None or name in self._policy.arguments
+        return not is_limited and self._name(name) is None
+
     def called(self, message: Request) -> Difference | None:
         name, policy = message.subject or "", self._policy
-        if any(fnmatchcase(name, each) for each in policy.deny):
-            return _violation(f"tool {name} is denied by the policy")
-        if not any(fnmatchcase(name, each) for each in policy.allow):
-            return _violation(f"tool {name} is not allowed by the policy")
+        if (refused := self._name(name)) is not None:
+            return refused
         if name in policy.arguments:
             from jsonschema_rs import ValidationError, validator_for
 
@@ -245,6 +271,13 @@ class _PolicyCheck:
             except ValidationError as error:
                 return _violation(f"tool {name}: arguments violate the policy: {error.message}")
         return self._rate(message.at)
+
+    def _name(self, name: str) -> Difference | None:
+        if any(fnmatchcase(name, each) for each in self._policy.deny):
+            return _violation(f"tool {name} is denied by the policy")
+        if not any(fnmatchcase(name, each) for each in self._policy.allow):
+            return _violation(f"tool {name} is not allowed by the policy")
+        return None
 
     def limited(self, method: str) -> Difference | None:
         """Count a request of the server; return the violation if it is one too many."""

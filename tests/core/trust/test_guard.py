@@ -274,3 +274,51 @@ def test_messages_of_no_concern_are_not_parsed() -> None:
         assert peers.interceptor.process(0.0, side, data).is_untouched
     escaped = b'{"jsonrpc":"2.0","id":1,"method":"tools\\/call","params":{"name":"rm"}}'
     assert "not trusted" in refusal(peers.interceptor.process(0.0, "client", escaped))
+
+
+@pytest.mark.parametrize(
+    ("data", "passes"),
+    [
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"a":"\\n"}}}', True),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\\u0065cho"}}', True),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rm"}}', False),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","name":"rm"}}', False),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call","params":{"name":"rm"}}', False),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"n\\u0061me":"rm"}}', False),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}]', False),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":["echo"]}', False),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}', False),
+    ],
+)  # fmt: skip
+def test_only_a_call_that_no_check_could_stop_is_not_parsed(data: bytes, passes: bool) -> None:
+    assert TrustGuard(trusted(), "block", print).passes("client", data) == passes
+
+
+@pytest.mark.parametrize(
+    "policy", ["calls_per_minute = 9", 'deny = ["ech*"]', 'allow = ["add"]', "arguments.echo = {}"]
+)
+def test_a_call_that_the_policy_concerns_is_parsed(policy: str) -> None:
+    guard = TrustGuard(trusted(f"[servers.sample.policy]\n{policy}"), "block", print)
+    call = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%b"}}'
+    assert not guard.passes("client", call % b"echo")
+
+
+def test_a_request_may_be_injected_into_a_session_that_only_calls() -> None:
+    peers = Peers("block")
+    peers.call("echo")
+    state = (peers.interceptor.has_client_message, peers.interceptor.is_initializing)
+    assert state == (True, False)
+
+
+def test_a_rule_is_noted_although_the_lockfile_holds_its_message() -> None:
+    peers = Peers(
+        "hold", flags=["method:tools/list dir:s2c => delay 1s", "method:tools/list dir:s2c => hold"]
+    )
+    decision = peers.answered("tools/list", {"tools": [{**ECHO, "description": "Evil."}, ADD]})
+    assert [step.kind for step in decision.steps if isinstance(step, AddNote)] == ["trust", "rule"]
+    (held,) = [
+        step
+        for step in peers.interceptor.run_due(1.0)
+        if isinstance(step, AddNote) and "ticket" in step.fields
+    ]
+    assert "tool echo: description changed" in held.fields["rule"]
