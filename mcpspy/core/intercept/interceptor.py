@@ -125,16 +125,14 @@ class Interceptor:
             times.append(self._delays[0][0])
         if self.scripts is not None:
             times.append(self.scripts.next_at)
-        known = [at for at in times if at is not None]
-        return min(known) if known else None
+        return min((at for at in times if at is not None), default=None)
 
     def rules_note(self) -> AddNote:
         """Return the note that lists the rules, with the seeds that make the run reproducible."""
         fields: Fields = {"rules": self._rules.said(), "seed": self._rules.seed}
-        calls = self._watchdog
-        for name, seconds in ("call_timeout", calls.timeouts.seconds), ("slow", calls.slow.seconds):
-            if seconds is not None:
-                fields[name] = seconds
+        for name, limit in ("call_timeout", self._watchdog.timeouts), ("slow", self._watchdog.slow):
+            if limit.seconds is not None:
+                fields[name] = limit.seconds
         if self.scripts is not None:
             fields["scripts"] = self.scripts.names
         return AddNote("rules", fields)
@@ -149,18 +147,22 @@ class Interceptor:
             elif isinstance(message, Result | Failure):
                 self._watchdog.resolve(stream, side, message.id)
 
+    def passes(self, side: str, data: bytes) -> bool:
+        """Return True if a received message is forwarded unchanged, and need not be processed."""
+        if self._trust is None or not self._injected.has_begun or not self._needs_no_parsing:
+            return False
+        return self._trust.passes(side, data)
+
     def process(
         self, at: float, side: str, data: bytes, *, stream: str | None = None, exchange: object = None
     ) -> Decision:
         """Return the decision about a received message; `data` has no line end."""
         self._ticket += 1
-        is_quiet = self._needs_no_parsing and self._injected.has_begun
-        if self._trust is not None and is_quiet and self._trust.passes(side, data):
+        if self.passes(side, data):
             return Decision(self._ticket, False, [Forward(side, data, exchange, self._ticket)], False)
         steps: list[Step] = []
-        parts = [
-            self._decide(message, exchange, steps) for message in read_frame(Frame(at, side, data, stream))
-        ]
+        messages = read_frame(Frame(at, side, data, stream))
+        parts = [self._decide(message, exchange, steps) for message in messages]
         for part in parts:
             steps += [note._replace(exchange=exchange) for note in part.decision.notes]
         flight = InFlightMessage(self._ticket, at, side, data, stream=stream, exchange=exchange, parts=parts)
@@ -287,9 +289,8 @@ class Interceptor:
                 return MessagePart(message, None, RuleDecision(is_dropped=True))
             request = self._watchdog.resolve(stream, side, message.id)
         elif isinstance(message, Notification):
-            if (
-                injected := self._injected.by_progress_token(side, text(message.body.progress_token))
-            ) is not None:
+            token = text(message.body.progress_token)
+            if (injected := self._injected.by_progress_token(side, token)) is not None:
                 steps.append(injected.event("progress", {"message": loads(message.data)}))
                 return MessagePart(message, None, RuleDecision(is_dropped=True))
             self._watchdog.observe(message)
