@@ -21,6 +21,7 @@ from mcpspy.core.intercept.requests import AwaitedRequest, about, answer
 from mcpspy.core.jsontools import canonical_bytes
 from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result, loads
 from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.recording.decode import Frame
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.trust.lock import LISTINGS, TrustedItem, TrustedListing, TrustedServer, TrustPolicy
 
@@ -72,17 +73,36 @@ class Difference(NamedTuple):
 class TrustGuard:
     """The checks of one session, on any number of streams."""
 
-    def __init__(self, server: TrustedServer, on_change: str, say: Callable[[str], None]) -> None:
-        """`say` prints one line for the user."""
-        self._server = server
+    def __init__(
+        self,
+        server: TrustedServer,
+        on_change: str,
+        say: Callable[[str], None],
+        *,
+        learn: Callable[[list[Frame]], TrustedServer] | None = None,
+        review: str = "mcpspy trust",
+    ) -> None:
+        """`say` prints one line for the user; `review` is the command that trusts a change.
+
+        `learn` returns the server after its first use: it gets the handshakes and the listings so far. Without it, a
+        listing that was not reviewed is not compared.
+        """
         self._on_change = on_change
         self._say = say
+        self._learn = learn
+        self._review = review
+        self._first: list[Frame] = []
+        """Requests and responses of the handshakes and listings of the first use."""
         self._said: set[str] = set()
         self._awaited: set[tuple[str | None, str]] = set()
         """Stream and id of each listing or handshake without a response."""
         self._seen: dict[tuple[str | None, str, str], set[str]] = {}
         """Stream, method and cursor → names on the pages before."""
         self._policy = _PolicyCheck(server.policy)
+        self._trust(server)
+
+    def _trust(self, server: TrustedServer) -> None:
+        self._server = server
         self._allowed = frozenset(filter(self._policy.allows_any_call, server.items.get("tools", ())))
         """Tools whose calls need no check."""
 
@@ -117,9 +137,12 @@ class TrustGuard:
         if message.result_type == "input_required":
             return self._input_required(message)
         method = request.method if request is not None else _method_of(message)
+        listing = LISTINGS.get(method)
+        if request is not None and self._is_first(method, listing):
+            self._use_first(message, request, listing)
+            return None
         if method in HANDSHAKES:
             return self._handshake(message)
-        listing = LISTINGS.get(method)
         if listing is None or listing.member not in self._server.listed:
             return None
         return self._listing(message, method, listing, request)
@@ -135,7 +158,7 @@ class TrustGuard:
             if text not in self._said:
                 self._said.add(text)
                 verb = {REPORT: "reported", HOLD: "held", BLOCK: "blocked"}[action]
-                self._say(f"trust: {sanitize(text)} ({verb}; review with mcpspy trust)")
+                self._say(f"trust: {sanitize(text)} ({verb}; review with {self._review})")
         if action == HOLD:
             decision.holder = "trust: " + "; ".join(found.texts)
         elif action == BLOCK and found.error and isinstance(message, Request):
@@ -146,6 +169,23 @@ class TrustGuard:
             fields |= text_field("sent", found.replacement)
         decision.notes.append(AddNote("trust", {k: v for k, v in fields.items() if v is not None}))
 
+    def _is_first(self, method: str, listing: TrustedListing | None) -> bool:
+        """Return True if a response belongs to the first use of the server, or of this listing."""
+        if self._learn is None or method == "resources/list":  # Resources change with the user's data.
+            return False
+        if listing is None:
+            return method in HANDSHAKES and not self._server.listed
+        return listing.member not in self._server.listed
+
+    def _use_first(self, message: Result, request: AwaitedRequest, listing: TrustedListing | None) -> None:
+        """Keep a handshake or a page of a listing; trust the server after the last page."""
+        assert self._learn is not None
+        self._first += [Frame(request.at, CLIENT, request.data, request.stream), message.frame]
+        del self._first[: -2 * MOST_PAGES]
+        result = message.result
+        if listing is not None and isinstance(result, dict) and result.get("nextCursor") is None:
+            self._trust(self._learn(self._first))
+
     def _call(self, message: Request) -> Difference | None:
         name = message.subject or ""
         if (refused := self._policy.called(message)) is not None:
@@ -153,7 +193,7 @@ class TrustGuard:
         if "tools" not in self._server.listed or name in self._server.items["tools"]:
             return None
         text = f"tool {name}: not in the lockfile, called"
-        return Difference([text], None, f"tool {name} is not trusted: review it with mcpspy trust")
+        return Difference([text], None, f"tool {name} is not trusted: review it with {self._review}")
 
     def _input_required(self, message: Result) -> Difference | None:
         """Check the requests that a result contains (2026-07-28, basic/utilities/mrtr)."""

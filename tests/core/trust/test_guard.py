@@ -12,8 +12,10 @@ import pytest
 
 from mcpspy.core.intercept.actions import AddNote, Decision, Forward, Inject, Substitute
 from mcpspy.core.intercept.interceptor import Interceptor
+from mcpspy.core.recording.decode import Frame
 from mcpspy.core.rules.model import Rules
 from mcpspy.core.trust.guard import ON_CHANGE, TrustGuard
+from mcpspy.core.trust.lock import TrustedServer
 from tests.core.intercept.interceptors import rules
 from tests.core.trust.locks import ADD, ECHO, PROMPT, tools, trusted
 
@@ -322,3 +324,33 @@ def test_a_rule_is_noted_although_the_lockfile_holds_its_message() -> None:
         if isinstance(step, AddNote) and "ticket" in step.fields
     ]
     assert "tool echo: description changed" in held.fields["rule"]
+
+
+def test_the_first_listings_are_learned_page_by_page_and_then_compared() -> None:
+    learned: list[list[Frame]] = []
+
+    def learn(frames: list[Frame]) -> TrustedServer:
+        learned.append([*frames])
+        return trusted()
+
+    peers = Peers("block")
+    guard = TrustGuard(TrustedServer(), "block", peers.said.append, learn=learn)
+    peers.interceptor = Interceptor(Rules(), prefix="mcpspy-test-", trust=guard)
+    hello = {"instructions": "Use echo.", "capabilities": {"tools": {"listChanged": True}}}
+    assert peers.answered("initialize", hello).is_untouched
+    assert peers.call("rm").is_untouched
+    assert peers.answered("tools/list", {"tools": [ECHO], "nextCursor": "2"}).is_untouched
+    assert learned == []
+    assert peers.answered("tools/list", {"tools": [ADD]}, {"cursor": "2"}).is_untouched
+    (frames,) = learned
+    assert [frame.side for frame in frames] == ["client", "server"] * 3
+    assert differences(peers.call("rm")) == ["tool rm: not in the lockfile, called"]
+    assert not peers.answered("tools/list", {"tools": [{**ECHO, "description": "Evil."}, ADD]}).is_untouched
+    assert not peers.answered("initialize", {**hello, "instructions": "Evil."}).is_untouched
+
+
+def test_resources_are_not_learned() -> None:
+    guard = TrustGuard(TrustedServer(), "block", print, learn=lambda _: pytest.fail("learned"))
+    peers = Peers("block")
+    peers.interceptor = Interceptor(Rules(), prefix="mcpspy-test-", trust=guard)
+    assert peers.answered("resources/list", {"resources": [{"uri": "a:b"}]}).is_untouched
