@@ -24,7 +24,7 @@ from mcpspy import __version__  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 HISTORY = HERE / "history.jsonl"
-NAMES = tuple("stdio http scripts field mock replay redact stats catalog lint lake tui".split())
+NAMES = tuple("stdio trust http scripts field mock replay redact stats catalog lint lake tui".split())
 
 
 def main() -> int:

@@ -36,6 +36,7 @@ IO_LEVELS = (
     ("settings", "manifest"),
     ("session_name",),
     ("recording", "scripts"),
+    ("lockfile",),
     ("interception", "control", "hosts", "importing", "lake"),
     ("stdio",),
     ("client",),

@@ -10,6 +10,7 @@ from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, ComparedCase, DiffC
 from mcpspy.analysis.diff.listings import LISTINGS as DIFF_LISTINGS
 from mcpspy.analysis.diff.listings import compare_listed
 from mcpspy.analysis.diff.volatile import Tolerance
+from mcpspy.analysis.lint import RULES, Finding, Linter
 from mcpspy.core.jsontools import canonical_bytes, pointer_text
 from mcpspy.core.protocol.message import Result
 from mcpspy.core.session.session import Session
@@ -82,6 +83,12 @@ def compare(trusted: TrustedServer, now: Interface) -> SessionDiff:
         )
         cases.append(_case(method, changes))
     return SessionDiff(tuple(cases))
+
+
+def security_findings(session: Session) -> list[Finding]:
+    """Return the findings of the security rules of `mcpspy lint` on a session."""
+    linter = Linter(session.header, [rule for rule in RULES if rule.code.startswith("SEC")])
+    return [found for change in session.changes for found in linter.add(change)] + linter.end()
 
 
 def _add_handshake(found: Interface, result: dict[str, Any], revision: str | None) -> None:

@@ -12,6 +12,8 @@ import itertools
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 
+from mcpspy.core.intercept.actions import AddNote, Forward, Inject, Substitute
+from mcpspy.core.intercept.interceptor import Interceptor
 from mcpspy.core.jsontools import one_line, replaced
 from mcpspy.core.mock import responses
 from mcpspy.core.protocol.message import Failure, Request, Result, read_frame
@@ -31,6 +33,7 @@ from mcpspy.io.client.base import INITIALIZE_ID, INITIALIZED, with_mcpspy_id
 from mcpspy.io.client.http import HttpConnection, open_http
 from mcpspy.io.client.oauth import EXTRA, OAuthClient, OAuthOptions, is_installed
 from mcpspy.io.http.listener import stop_on_signals
+from mcpspy.io.interception import InterceptionOptions
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
 from mcpspy.io.stdio.lines import END, Backlog, StdoutWriter, read_lines
 
@@ -64,9 +67,14 @@ class Bridge:
         recorder: Recorder,
         write: Callable[[bytes], None],
         oauth: OAuthClient | None = None,
+        interceptor: Interceptor | None = None,
     ) -> None:
-        """Create a bridge. `write` sends a message to the host; `oauth` signs in if the server requires it."""
+        """Create a bridge. `write` sends a message to the host; `oauth` signs in if the server requires it.
+
+        `interceptor` compares messages with a lockfile. It holds and delays none.
+        """
         self._address = address
+        self._interceptor = interceptor
         self._oauth = oauth
         self._recorder = recorder
         self._write = write
@@ -87,6 +95,9 @@ class Bridge:
         self._ready.set()
 
     async def forward(self, data: bytes) -> None:
+        if (checked := self._checked(CLIENT, data)) is None:
+            return
+        data = checked
         requests = [
             message for message in read_frame(Frame(0.0, CLIENT, data)) if isinstance(message, Request)
         ]
@@ -197,7 +208,30 @@ class Bridge:
                     return  # An ExchangeRefused event follows.
                 self._pending.pop(message.id, None)
         self._update_state()
-        self._write(one_line(data))
+        if (checked := self._checked(SERVER, data)) is not None:
+            self._write(one_line(checked))
+
+    def _checked(self, side: str, data: bytes) -> bytes | None:
+        """Return the message that is forwarded; None if mcpspy answered it. A bug ends the check."""
+        if self._interceptor is None:
+            return data
+        try:
+            steps = self._interceptor.process(self._recorder.now(), side, data).steps
+        except Exception as error:
+            self._interceptor = None
+            say(f"check of trust stopped by a bug in mcpspy: {error}; traffic continues without it")
+            return data
+        forwarded = None
+        for step in steps:
+            if isinstance(step, AddNote):
+                self._recorder.note(step.kind, **step.fields)
+            elif isinstance(step, Inject) and step.side == SERVER:
+                self._write(step.data)
+            elif isinstance(step, Inject) and self._connection is not None:
+                self._start(self._connection.send(step.data))
+            elif isinstance(step, Forward | Substitute):
+                forwarded = step.data
+        return forwarded
 
     def _handle_failure(self, event: ExchangeRefused | ExchangeLost) -> None:
         why = event.why
@@ -255,6 +289,7 @@ class BridgeOptions(RecordingTarget):
         super().__init__()
         self.address = address
         self.name = name
+        self.interception = InterceptionOptions()
         self.oauth: OAuthOptions | None = OAuthOptions()
         """None if the server's demand to sign in is only reported."""
 
@@ -289,7 +324,8 @@ async def _serve(options: BridgeOptions) -> int:
     oauth = None
     if options.oauth is not None and not options.address.has_authorization and is_installed():
         oauth = OAuthClient(options.address, options.oauth)
-    bridge = Bridge(options.address, recorder, write, oauth)
+    interceptor = None if options.interception.trust is None else options.interception.interceptor()
+    bridge = Bridge(options.address, recorder, write, oauth, interceptor)
     backlog = Backlog(MAX_QUEUED)
 
     def read(line: bytes | None) -> None:

@@ -53,8 +53,15 @@ class InterceptionOptions:
         self.trust: str | None = None
         """The lockfile."""
         self.on_change: str | None = None
-        self.server_names: list[str] = []
-        """Command line or URL of the server, then its name: each may identify it in the lockfile."""
+        self.first_use = False
+        """True to trust the first listings of a server that is not in the lockfile."""
+        self.command: list[str] | None = None
+        """Command of the server, which identifies it in the lockfile; None for an HTTP server."""
+        self.url = ""
+        self.name = ""
+        """Name of the server in the lockfile if neither command nor URL is there."""
+        self.may_be_unknown = False
+        """True if a server that is not in the lockfile is not checked, instead of refused."""
 
     @property
     def is_active(self) -> bool:
@@ -85,12 +92,17 @@ class InterceptionOptions:
         """Return the check of one session; None without a lockfile. Raise UsageError or CannotStart."""
         if self.trust is None:
             return None
-        from mcpspy.core.trust.guard import TrustGuard
-        from mcpspy.core.trust.lock import read_lock, select
-        from mcpspy.io.recording.recorder import say
+        from mcpspy.io.lockfile import ServerIdentity, guard
 
-        servers = read_lock(_read(self.trust, "lockfile"), self.trust)
-        return TrustGuard(select(servers, self.server_names, self.trust), self.on_change or "report", say)
+        where = os.getcwd() if self.command else None
+        identity = ServerIdentity(self.name, command=self.command, cwd=where, url=self.url)
+        return guard(
+            self.trust,
+            identity,
+            self.on_change or "report",
+            first_use=self.first_use,
+            may_be_unknown=self.may_be_unknown,
+        )
 
     def interceptor(self) -> Interceptor:
         """Return the engine of one session. Raises the same errors as `rules`."""

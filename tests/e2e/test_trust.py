@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -68,9 +68,26 @@ def mcpspy(peers: Peers, *arguments: str, code: int = 0) -> str:
 
 
 @contextmanager
-def on_stdio(peers: Peers, *options: str) -> Iterator[Any]:
-    changed = (*MCPSPY, "run", "--no-record", "--rule", CHANGE, "--", *SERVER)
-    command = (*MCPSPY, "run", "--name", "peer", "--record", "r.jsonl", *options, "--", *changed)
+def on_stdio(peers: Peers, *options: str, rule: str = CHANGE) -> Iterator[Any]:
+    server = (*MCPSPY, "run", "--no-record", "--rule", rule, "--", *SERVER)
+    command = ("run", "--name", "peer", "--record", "r.jsonl", *options, "--", *server)
+    with piped(peers, *command) as ask:
+        yield ask
+
+
+@contextmanager
+def bridged(peers: Peers, *options: str) -> Iterator[Any]:
+    with ExitStack() as stack:
+        server = stack.enter_context(serving("peer-json", *SERVERS["peer-json"], peers.folder))
+        changed = stack.enter_context(proxied(server, peers, "--no-record", "--rule", CHANGE))
+        command = ("bridge", "--upstream", changed, "--name", "peer", "--record", "r.jsonl", *options)
+        yield stack.enter_context(piped(peers, *command))
+
+
+@contextmanager
+def piped(peers: Peers, *arguments: str) -> Iterator[Any]:
+    """Run a command of mcpspy on pipes; yield a function that sends a message and returns the response."""
+    command = (*MCPSPY, *arguments)
     environment = make.environment(peers.folder)
     with subprocess.Popen(
         command, cwd=peers.folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -96,7 +113,13 @@ def on_stdio(peers: Peers, *options: str) -> Iterator[Any]:
 @contextmanager
 def proxied(upstream: str, peers: Peers, *options: str) -> Iterator[str]:
     """Run `mcpspy http`; yield its URL."""
-    command = [*MCPSPY, "http", "--upstream", upstream, "--listen", ":0", *options]
+    with listening(peers, "--upstream", upstream, *options) as url:
+        yield url
+
+
+@contextmanager
+def listening(peers: Peers, *options: str) -> Iterator[str]:
+    command = [*MCPSPY, "http", "--listen", ":0", *options]
     environment = make.environment(peers.folder)
     with subprocess.Popen(command, cwd=peers.folder, env=environment, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
@@ -112,12 +135,32 @@ def over_http(peers: Peers, *options: str) -> Iterator[Any]:
         server = stack.enter_context(serving("peer-json", *SERVERS["peer-json"], peers.folder))
         changed = stack.enter_context(proxied(server, peers, "--no-record", "--rule", CHANGE))
         url = stack.enter_context(proxied(changed, peers, "--name", "peer", "--record", "r.jsonl", *options))
-        parts = urlsplit(url)
-        connection = HTTPConnection(parts.netloc, timeout=30)
+        yield stack.enter_context(posting(urlsplit(url).netloc, urlsplit(url).path))
+
+
+@contextmanager
+def through_a_forward_proxy(peers: Peers, *options: str) -> Iterator[Any]:
+    with ExitStack() as stack:
+        server = stack.enter_context(serving("peer-json", *SERVERS["peer-json"], peers.folder))
+        changed = stack.enter_context(proxied(server, peers, "--no-record", "--rule", CHANGE))
+        lock = peers.folder / "mcp.lock"
+        named = lock.read_text(encoding="utf-8").replace(
+            "[servers.peer]", f'[servers.peer]\nurl = "{changed}"'
+        )
+        lock.write_text(named, encoding="utf-8")
+        url = stack.enter_context(listening(peers, "--forward", "--record", "r/", *options))
+        yield stack.enter_context(posting(urlsplit(url).netloc, changed))
+    (recording,) = (peers.folder / "r").glob("*.jsonl")
+    recording.rename(peers.folder / "r.jsonl")
+
+
+@contextmanager
+def posting(address: str, target: str) -> Iterator[Any]:
+    with closing(HTTPConnection(address, timeout=30)) as connection:
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
         def ask(message: dict[str, Any]) -> dict[str, Any] | None:
-            connection.request("POST", parts.path, json.dumps(message), headers)
+            connection.request("POST", target, json.dumps(message), headers)
             response = connection.getresponse()
             if (session := response.getheader("Mcp-Session-Id")) is not None:
                 headers["Mcp-Session-Id"] = session
@@ -125,10 +168,9 @@ def over_http(peers: Peers, *options: str) -> Iterator[Any]:
             return json.loads(answer) if answer else None
 
         yield ask
-        connection.close()
 
 
-@pytest.mark.parametrize("transport", [on_stdio, over_http], ids=["stdio", "http"])
+@pytest.mark.parametrize("transport", [on_stdio, over_http, bridged, through_a_forward_proxy])
 @pytest.mark.parametrize("action", ["report", "block"])
 def test_a_changed_listing_and_an_untrusted_call_are_blocked_or_only_reported(
     transport: Callable[..., Any], action: str, peers: Peers
@@ -151,3 +193,23 @@ def test_a_changed_listing_and_an_untrusted_call_are_blocked_or_only_reported(
     lines = (peers.folder / "r.jsonl").read_text(encoding="utf-8").splitlines()
     notes = [entry for line in lines if (entry := json.loads(line)).get("note") == "trust"]
     assert len(notes) == 2
+
+
+def test_a_server_is_trusted_on_first_use_and_its_later_change_blocked(peers: Peers) -> None:
+    options = ("--trust", "mcp.lock", "--first-use", "--on-change", "block")
+    answers = []
+    for rule in "method:none => drop", CHANGE:
+        with on_stdio(peers, *options, rule=rule) as ask:
+            ask(HELLO)
+            ask(INITIALIZED)
+            answers.append(ask(LIST)["result"]["tools"][0]["description"])
+            unknown = ask(UNKNOWN)
+        (peers.folder / "r.jsonl").rename(peers.folder / "last.jsonl")
+    assert answers[0] == answers[1] != EVIL
+    assert unknown["error"]["message"].endswith(
+        "review it with mcpspy trust --lock mcp.lock --name peer last"
+    )
+    assert "1 change, 1 security finding" in mcpspy(peers, "trust", "--name", "peer", "last.jsonl")
+    with on_stdio(peers, *options) as ask:
+        ask(HELLO)
+        assert ask(LIST)["result"]["tools"][0]["description"] == EVIL

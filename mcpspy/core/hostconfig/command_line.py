@@ -19,6 +19,7 @@ SWITCHES = frozenset(
         "--redact-entropy",
         "--unsafe-regex",
         "--reload",
+        "--first-use",
     ]
 )
 

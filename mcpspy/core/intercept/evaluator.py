@@ -1,19 +1,30 @@
-"""Evaluation of the rules for one message.
+"""Decision about one message: the rules and the lockfile, in order.
 
-The evaluator applies matching rules in order, up to the first final action (answer, drop, corrupt, disconnect or
+`RuleEvaluator` applies matching rules in order, up to the first final action (answer, drop, corrupt, disconnect or
 hold), and counts the matches of each rule. Queries see the original message, without the changes of earlier rules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from mcpspy.core.intercept.actions import Fields, rule_note, text_field
 from mcpspy.core.intercept.held import LiveItem, RuleDecision
 from mcpspy.core.intercept.requests import AwaitedRequest, about, answer
 from mcpspy.core.jsontools import Pointer
-from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Notification, Request, Result, loads
+from mcpspy.core.protocol.message import (
+    AnyMessage,
+    Failure,
+    Malformed,
+    Notification,
+    Request,
+    Result,
+    loads,
+    read_frame,
+)
 from mcpspy.core.protocol.spec import MODERN
 from mcpspy.core.rules.edit import OVERSIZE, WRONG_ID, corrupted, merged, put, to_json
 from mcpspy.core.rules.model import (
@@ -35,6 +46,31 @@ from mcpspy.core.rules.model import (
 from mcpspy.core.rules.repair import repairs
 from mcpspy.core.rules.template import filled
 
+if TYPE_CHECKING:
+    from mcpspy.core.trust.guard import TrustGuard
+
+
+class Checks:
+    """The checks of a session in order. Each reads the message as the one before has changed it.
+
+    The lockfile applies to the server's own names: to a request after rules have changed it, to a response before.
+    """
+
+    def __init__(self, rules: Rules, trust: TrustGuard | None = None) -> None:
+        ruled = [RuleEvaluator(rules).apply] if rules else []
+        trusted = [] if trust is None else [trust.apply]
+        self._of_requests = [*ruled, *trusted]
+        self._of_others = [*trusted, *ruled]
+
+    def decide(self, message: AnyMessage, request: AwaitedRequest | None) -> RuleDecision:
+        """Return the decision about a message; `request` is the request that the message responds to."""
+        decision = RuleDecision()
+        for check in self._of_requests if isinstance(message, Request) else self._of_others:
+            if decision.data is not None:
+                (message, *_) = read_frame(replace(message.frame, data=decision.data))
+            check(message, request, decision)
+        return decision
+
 
 class RuleEvaluator:
     """Rules of one run, with their match counts and the names that they have changed."""
@@ -46,9 +82,8 @@ class RuleEvaluator:
         self._originals: dict[str, str] = {}
         """Repaired name of a tool → its own."""
 
-    def evaluate(self, message: AnyMessage, request: AwaitedRequest | None) -> RuleDecision:
-        """Return the decision about a message; `request` is the request that the message responds to."""
-        decision = RuleDecision()
+    def apply(self, message: AnyMessage, request: AwaitedRequest | None, decision: RuleDecision) -> None:
+        """Add the decision of the rules about a message."""
         item = LiveItem(message, request)
         for number, rule in enumerate(self._rules.rules):
             if _is_for(rule, message, request) and rule.query.matches(item) and self._takes(number, rule):
@@ -57,11 +92,12 @@ class RuleEvaluator:
                 if fields is None:
                     continue
                 fields = {"rule": rule.label, **about(message, request), **fields}
-                if decision.holder is None:  # A hold is noted later, when the message is held.
+                if not isinstance(
+                    rule.action, HoldAction
+                ):  # A hold is noted later, when the message is held.
                     decision.notes.append(rule_note(rule.action_name, fields))
                 if not isinstance(rule.action, NON_FINAL_ACTIONS):
                     break
-        return decision
 
     def _takes(self, number: int, rule: Rule) -> bool:
         """Count a match and return True if the rule applies to it; the decision does not depend on time."""
@@ -126,7 +162,7 @@ def _disconnect(_action: DisconnectAction, _rule: Rule, decision: RuleDecision, 
 
 
 def _hold(_action: HoldAction, rule: Rule, decision: RuleDecision, _context: _Context) -> Fields:
-    decision.holder = rule.label
+    decision.holder = decision.holder or rule.label
     return {}
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from mcpspy.core.intercept.actions import (
     AddNote,
     CommandError,
@@ -38,10 +36,9 @@ from mcpspy.core.intercept.commands import (
     SendCommand,
     parse_command,
 )
-from mcpspy.core.intercept.evaluator import RuleEvaluator
+from mcpspy.core.intercept.evaluator import Checks
 from mcpspy.core.intercept.held import HoldBuffer, InFlightMessage, LiveItem, MessagePart, RuleDecision
 from mcpspy.core.intercept.requests import (
-    AwaitedRequest,
     Deadlines,
     InjectedRequests,
     Watchdog,
@@ -91,7 +88,7 @@ class Interceptor:
         self.scripts = scripts
         self._allow_unsafe = allow_unsafe
         self._rules = rules
-        self._evaluator = RuleEvaluator(rules)
+        self._checks = Checks(rules, trust)
         keep = rules.needs_requests or scripts is not None or trust is not None
         self._watchdog = Watchdog(call_timeout, slow, keep=keep)
         self._trust = trust
@@ -128,16 +125,14 @@ class Interceptor:
             times.append(self._delays[0][0])
         if self.scripts is not None:
             times.append(self.scripts.next_at)
-        known = [at for at in times if at is not None]
-        return min(known) if known else None
+        return min((at for at in times if at is not None), default=None)
 
     def rules_note(self) -> AddNote:
         """Return the note that lists the rules, with the seeds that make the run reproducible."""
         fields: Fields = {"rules": self._rules.said(), "seed": self._rules.seed}
-        calls = self._watchdog
-        for name, seconds in ("call_timeout", calls.timeouts.seconds), ("slow", calls.slow.seconds):
-            if seconds is not None:
-                fields[name] = seconds
+        for name, limit in ("call_timeout", self._watchdog.timeouts), ("slow", self._watchdog.slow):
+            if limit.seconds is not None:
+                fields[name] = limit.seconds
         if self.scripts is not None:
             fields["scripts"] = self.scripts.names
         return AddNote("rules", fields)
@@ -152,17 +147,22 @@ class Interceptor:
             elif isinstance(message, Result | Failure):
                 self._watchdog.resolve(stream, side, message.id)
 
+    def passes(self, side: str, data: bytes) -> bool:
+        """Return True if a received message is forwarded unchanged, and need not be processed."""
+        if self._trust is None or not self._injected.has_begun or not self._needs_no_parsing:
+            return False
+        return self._trust.passes(side, data)
+
     def process(
         self, at: float, side: str, data: bytes, *, stream: str | None = None, exchange: object = None
     ) -> Decision:
         """Return the decision about a received message; `data` has no line end."""
         self._ticket += 1
-        if self._trust is not None and self._needs_no_parsing and self._trust.passes(side, data):
+        if self.passes(side, data):
             return Decision(self._ticket, False, [Forward(side, data, exchange, self._ticket)], False)
         steps: list[Step] = []
-        parts = [
-            self._decide(message, exchange, steps) for message in read_frame(Frame(at, side, data, stream))
-        ]
+        messages = read_frame(Frame(at, side, data, stream))
+        parts = [self._decide(message, exchange, steps) for message in messages]
         for part in parts:
             steps += [note._replace(exchange=exchange) for note in part.decision.notes]
         flight = InFlightMessage(self._ticket, at, side, data, stream=stream, exchange=exchange, parts=parts)
@@ -191,7 +191,7 @@ class Interceptor:
         if isinstance(command, ListCommand):
             return CommandReply(self.describe(at), [])
         if isinstance(command, SendCommand):
-            return self._send(command, at, viewer, fields.get("n"))
+            return self._injected.send(command, viewer, fields.get("n"), at)
         if isinstance(command, InterceptCommand):
             if command.query is None:
                 return CommandReply({}, self._stop_holding(viewer, at, "hold off"))
@@ -274,10 +274,7 @@ class Interceptor:
             ],
             "delayed": len(self._buffer) - len(held),
             "bytes": self._buffer.bytes,
-            "injected": [
-                {"id": each.id, "from": each.side, "method": each.method, "viewer": each.viewer}
-                for each in self._injected.waiting
-            ],
+            "injected": [injected.viewer_fields for injected in self._injected.waiting],
         }
 
     def _decide(self, message: AnyMessage, exchange: object, steps: list[Step]) -> MessagePart:
@@ -286,50 +283,24 @@ class Interceptor:
         if isinstance(message, Result | Failure):
             if (injected := self._injected.resolve(side, message.id)) is not None:
                 steps.append(injected.answer(message.at, {"message": loads(message.data)}))
-                return MessagePart(message, None, _swallowed())
+                return MessagePart(message, None, RuleDecision(is_dropped=True))
             if (late := self._watchdog.late(stream, side, message.id)) is not None:
                 steps.append(rule_note("swallowed", about(message, late), exchange))
-                return MessagePart(message, None, _swallowed())
+                return MessagePart(message, None, RuleDecision(is_dropped=True))
             request = self._watchdog.resolve(stream, side, message.id)
         elif isinstance(message, Notification):
-            if (
-                injected := self._injected.by_progress_token(side, text(message.body.progress_token))
-            ) is not None:
+            token = text(message.body.progress_token)
+            if (injected := self._injected.by_progress_token(side, token)) is not None:
                 steps.append(injected.event("progress", {"message": loads(message.data)}))
-                return MessagePart(message, None, _swallowed())
+                return MessagePart(message, None, RuleDecision(is_dropped=True))
             self._watchdog.observe(message)
             self._injected.observe(message)
-        decision = self._evaluate(message, request)
+        decision = self._checks.decide(message, request)
         if isinstance(message, Request):
             self._injected.observe(message)
             waits = not decision.is_disconnected and (decision.answer is None or decision.delay > 0)
             request = self._watchdog.track(message, exchange, waits=waits)
         return MessagePart(message, request, decision)
-
-    def _evaluate(self, message: AnyMessage, request: AwaitedRequest | None) -> RuleDecision:
-        """Return the decision of the rules and of the lockfile.
-
-        The lockfile applies to the server's own names: to a response before rules change it, and to a request after.
-        """
-        if self._trust is None:
-            return self._evaluator.evaluate(message, request) if self._rules else RuleDecision()
-        checked, decision, trusted = message, RuleDecision(), RuleDecision()
-        if isinstance(message, Request) and self._rules:
-            decision = self._evaluator.evaluate(message, request)
-            if decision.data is not None:
-                (checked, *_) = read_frame(replace(message.frame, data=decision.data))
-        found = self._trust.check(checked, request)
-        if found is not None:
-            self._trust.apply(found, checked, request, trusted)
-        if not isinstance(message, Request) and self._rules:
-            if trusted.data is not None:
-                (checked, *_) = read_frame(replace(message.frame, data=trusted.data))
-            decision = self._evaluator.evaluate(checked, request)
-        decision.notes = [*trusted.notes, *decision.notes]
-        decision.data = trusted.data if decision.data is None else decision.data
-        decision.answer = decision.answer if trusted.answer is None else trusted.answer
-        decision.holder = trusted.holder or decision.holder
-        return decision
 
     def _delay(self, flight: InFlightMessage, at: float) -> list[Step]:
         if not self._buffer.add(flight):
@@ -464,19 +435,6 @@ class Interceptor:
         flight.first.decision.answer = answer(flight.request.id, command.member, command.value)
         return self._release(flight, at, "answered", viewer)
 
-    def _send(self, command: SendCommand, at: float, viewer: str, n: object) -> CommandReply:
-        injected, data = None, b""
-        if command.is_request:
-            injected, data = self._injected.create(command, viewer, n, at)
-        else:
-            data = self._injected.notify(command)
-        (message,) = read_frame(Frame(at, command.side, data, command.stream))
-        inject = Inject(
-            command.side, data, None, command.stream, injected.id if injected is not None else None
-        )
-        note = rule_note("inject", {"viewer": viewer, **about(message, None)})
-        return CommandReply({"id": injected.id} if injected is not None else {}, [inject, note])
-
     def _stop_holding(self, viewer: str, at: float, why: str) -> list[Step]:
         self._queries.pop(viewer, None)
         steps: list[Step] = []
@@ -489,10 +447,3 @@ class Interceptor:
         if flight is None or flight.holder is None:
             raise CommandError(f"no message is held under ticket {ticket}")
         return flight
-
-
-def _swallowed() -> RuleDecision:
-    """Return the decision for a message that is not forwarded: it belongs to an injected request, or is late."""
-    decision = RuleDecision()
-    decision.is_dropped = True
-    return decision

@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import orjson
 
-from mcpspy.core.intercept.actions import AbortUpstream, Fields, Inject, Notify, Step, rule_note
+from mcpspy.core.intercept.actions import AbortUpstream, CommandReply, Fields, Inject, Notify, Step, rule_note
 from mcpspy.core.intercept.commands import SendCommand
 from mcpspy.core.jsontools import json_parts, with_member
 from mcpspy.core.protocol.message import (
@@ -24,9 +24,11 @@ from mcpspy.core.protocol.message import (
     Request,
     Result,
     loads,
+    read_frame,
     text,
 )
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, other
+from mcpspy.core.recording.decode import Frame
 from mcpspy.core.rules.edit import to_json
 from mcpspy.core.session.exchange import SUBSCRIBE
 from mcpspy.core.session.request_table import id_key
@@ -301,6 +303,10 @@ class PendingInjection(NamedTuple):
     n: object
     at: float
 
+    @property
+    def viewer_fields(self) -> Fields:
+        return {"id": self.id, "from": self.side, "method": self.method, "viewer": self.viewer}
+
     def answer(self, at: float, fields: Fields) -> Notify:
         """Return the event with the response (`message`) or with the reason (`error`) why there is none."""
         return self.event("answer", {**fields, "seconds": round(at - self.at, 6)})
@@ -322,7 +328,8 @@ class InjectedRequests:
         self.is_initializing = False
         """True during the handshake."""
         self.has_client_message = False
-        self._has_begun = False
+        self.has_begun = False
+        """True if the client has sent a message after the handshake."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -338,8 +345,8 @@ class InjectedRequests:
         self.has_client_message = True
         revision = message.revision if isinstance(message, Request) else None
         if message.method not in HANDSHAKE_METHODS or (revision or "") >= MODERN:
-            self._has_begun = True
-        self.is_initializing = not self._has_begun
+            self.has_begun = True
+        self.is_initializing = not self.has_begun
         if isinstance(message, Request) and revision is not None:
             meta = loads(message.body.meta)
             self._client_meta = {key: value for key, value in meta.items() if key.startswith(META)}
@@ -358,6 +365,18 @@ class InjectedRequests:
 
     def notify(self, command: SendCommand) -> bytes:
         return _message(command.method, command.params, None) if command.data is None else command.data
+
+    def send(self, command: SendCommand, viewer: str, n: object, at: float) -> CommandReply:
+        """Return the reply to a viewer's command, with the actions that inject its message."""
+        if command.is_request:
+            injected, data = self.create(command, viewer, n, at)
+            id_: str | None = injected.id
+        else:
+            id_, data = None, self.notify(command)
+        (message,) = read_frame(Frame(at, command.side, data, command.stream))
+        note = rule_note("inject", {"viewer": viewer, **about(message, None)})
+        inject = Inject(command.side, data, None, command.stream, id_)
+        return CommandReply({} if id_ is None else {"id": id_}, [inject, note])
 
     def resolve(self, side: str, id: str | None) -> PendingInjection | None:  # noqa: A002
         return self._open.pop((other(side), id or ""), None)

@@ -12,12 +12,16 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
+from msgspec import DecodeError, Struct
+from msgspec.json import Decoder
+
 from mcpspy.core.intercept.actions import AddNote, text_field
 from mcpspy.core.intercept.held import RuleDecision
 from mcpspy.core.intercept.requests import AwaitedRequest, about, answer
 from mcpspy.core.jsontools import canonical_bytes
 from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result, loads
 from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.recording.decode import Frame
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.trust.lock import LISTINGS, TrustedItem, TrustedListing, TrustedServer, TrustPolicy
 
@@ -37,9 +41,23 @@ MOST_PAGES = 1000
 """Maximum number of open cursors; beyond it, the oldest one is forgotten."""
 
 _CLIENT_NEEDLES = (b"/list", b"tools/call", b"initialize", b"discover", b"\\")
-"""A client's message without any of these is not checked. A backslash may escape a method."""
+"""A client's message without any of these is not decoded. A backslash may escape a method."""
 
 _SERVER_NEEDLES = (b"sampling/", b"elicitation/", b"roots/", b"\\")
+
+
+class _Params(Struct, frozen=True, gc=False):
+    name: str = ""
+
+
+class _Call(Struct, frozen=True, gc=False):
+    """The members of a client's message that determine whether it is checked."""
+
+    method: str = ""
+    params: _Params = _Params()
+
+
+_decode_call = Decoder(_Call).decode
 
 
 class Difference(NamedTuple):
@@ -55,27 +73,55 @@ class Difference(NamedTuple):
 class TrustGuard:
     """The checks of one session, on any number of streams."""
 
-    def __init__(self, server: TrustedServer, on_change: str, say: Callable[[str], None]) -> None:
-        """`say` prints one line for the user."""
-        self._server = server
+    def __init__(
+        self,
+        server: TrustedServer,
+        on_change: str,
+        say: Callable[[str], None],
+        *,
+        learn: Callable[[list[Frame]], TrustedServer] | None = None,
+        review: str = "mcpspy trust",
+    ) -> None:
+        """`say` prints one line for the user; `review` is the command that trusts a change.
+
+        `learn` returns the server after its first use: it gets the handshakes and the listings so far. Without it, a
+        listing that was not reviewed is not compared.
+        """
         self._on_change = on_change
         self._say = say
+        self._learn = learn
+        self._review = review
+        self._first: list[Frame] = []
+        """Requests and responses of the handshakes and listings of the first use."""
         self._said: set[str] = set()
         self._awaited: set[tuple[str | None, str]] = set()
         """Stream and id of each listing or handshake without a response."""
         self._seen: dict[tuple[str | None, str, str], set[str]] = {}
         """Stream, method and cursor → names on the pages before."""
         self._policy = _PolicyCheck(server.policy)
+        self._trust(server)
+
+    def _trust(self, server: TrustedServer) -> None:
+        self._server = server
+        self._allowed = frozenset(filter(self._policy.allows_any_call, server.items.get("tools", ())))
+        """Tools whose calls need no check."""
 
     def passes(self, side: str, data: bytes) -> bool:
-        """Return True if a message needs no check, without parsing it."""
+        """Return True if a message needs no check, without parsing all of it."""
         if side == CLIENT:
-            return not any(needle in data for needle in _CLIENT_NEEDLES)
+            return not any(needle in data for needle in _CLIENT_NEEDLES) or self._passes(data)
         if self._awaited:
             return False
         return not (self._policy.has_limits and any(needle in data for needle in _SERVER_NEEDLES))
 
-    def check(self, message: AnyMessage, request: AwaitedRequest | None) -> Difference | None:
+    def _passes(self, data: bytes) -> bool:
+        try:
+            call = _decode_call(data)
+        except (DecodeError, RecursionError):  # Also a batch: its messages are checked one by one.
+            return False
+        return call.method == CALL and call.params.name in self._allowed
+
+    def _check(self, message: AnyMessage, request: AwaitedRequest | None) -> Difference | None:
         """Return the difference of a message from the lockfile; `request` is the one that it responds to."""
         if isinstance(message, Request):
             if message.side == SERVER:
@@ -91,28 +137,28 @@ class TrustGuard:
         if message.result_type == "input_required":
             return self._input_required(message)
         method = request.method if request is not None else _method_of(message)
+        listing = LISTINGS.get(method)
+        if request is not None and self._is_first(method, listing):
+            self._use_first(message, request, listing)
+            return None
         if method in HANDSHAKES:
             return self._handshake(message)
-        listing = LISTINGS.get(method)
         if listing is None or listing.member not in self._server.listed:
             return None
         return self._listing(message, method, listing, request)
 
-    def apply(
-        self,
-        found: Difference,
-        message: AnyMessage,
-        request: AwaitedRequest | None,
-        decision: RuleDecision,
-    ) -> None:
+    def apply(self, message: AnyMessage, request: AwaitedRequest | None, decision: RuleDecision) -> None:
         """Report a difference, and hold or block its message as configured."""
+        found = self._check(message, request)
+        if found is None:
+            return
         action = BLOCK if found.is_policy and self._on_change == REPORT else self._on_change
         fields = {**about(message, request), "action": action, "differences": found.texts}
         for text in found.texts:
             if text not in self._said:
                 self._said.add(text)
                 verb = {REPORT: "reported", HOLD: "held", BLOCK: "blocked"}[action]
-                self._say(f"trust: {sanitize(text)} ({verb}; review with mcpspy trust)")
+                self._say(f"trust: {sanitize(text)} ({verb}; review with {self._review})")
         if action == HOLD:
             decision.holder = "trust: " + "; ".join(found.texts)
         elif action == BLOCK and found.error and isinstance(message, Request):
@@ -123,6 +169,23 @@ class TrustGuard:
             fields |= text_field("sent", found.replacement)
         decision.notes.append(AddNote("trust", {k: v for k, v in fields.items() if v is not None}))
 
+    def _is_first(self, method: str, listing: TrustedListing | None) -> bool:
+        """Return True if a response belongs to the first use of the server, or of this listing."""
+        if self._learn is None or method == "resources/list":  # Resources change with the user's data.
+            return False
+        if listing is None:
+            return method in HANDSHAKES and not self._server.listed
+        return listing.member not in self._server.listed
+
+    def _use_first(self, message: Result, request: AwaitedRequest, listing: TrustedListing | None) -> None:
+        """Keep a handshake or a page of a listing; trust the server after the last page."""
+        assert self._learn is not None
+        self._first += [Frame(request.at, CLIENT, request.data, request.stream), message.frame]
+        del self._first[: -2 * MOST_PAGES]
+        result = message.result
+        if listing is not None and isinstance(result, dict) and result.get("nextCursor") is None:
+            self._trust(self._learn(self._first))
+
     def _call(self, message: Request) -> Difference | None:
         name = message.subject or ""
         if (refused := self._policy.called(message)) is not None:
@@ -130,7 +193,7 @@ class TrustGuard:
         if "tools" not in self._server.listed or name in self._server.items["tools"]:
             return None
         text = f"tool {name}: not in the lockfile, called"
-        return Difference([text], None, f"tool {name} is not trusted: review it with mcpspy trust")
+        return Difference([text], None, f"tool {name} is not trusted: review it with {self._review}")
 
     def _input_required(self, message: Result) -> Difference | None:
         """Check the requests that a result contains (2026-07-28, basic/utilities/mrtr)."""
@@ -227,12 +290,15 @@ class _PolicyCheck:
         self._counts: Counter[str] = Counter()
         self.has_limits = any(getattr(policy, name) is not None for name in LIMITS.values())
 
+    def allows_any_call(self, name: str) -> bool:
+        """Return True if every call of a tool is allowed, whenever it comes and with any arguments."""
+        is_limited = self._policy.calls_per_minute is not None or name in self._policy.arguments
+        return not is_limited and self._name(name) is None
+
     def called(self, message: Request) -> Difference | None:
         name, policy = message.subject or "", self._policy
-        if any(fnmatchcase(name, each) for each in policy.deny):
-            return _violation(f"tool {name} is denied by the policy")
-        if not any(fnmatchcase(name, each) for each in policy.allow):
-            return _violation(f"tool {name} is not allowed by the policy")
+        if (refused := self._name(name)) is not None:
+            return refused
         if name in policy.arguments:
             from jsonschema_rs import ValidationError, validator_for
 
@@ -245,6 +311,13 @@ class _PolicyCheck:
             except ValidationError as error:
                 return _violation(f"tool {name}: arguments violate the policy: {error.message}")
         return self._rate(message.at)
+
+    def _name(self, name: str) -> Difference | None:
+        if any(fnmatchcase(name, each) for each in self._policy.deny):
+            return _violation(f"tool {name} is denied by the policy")
+        if not any(fnmatchcase(name, each) for each in self._policy.allow):
+            return _violation(f"tool {name} is not allowed by the policy")
+        return None
 
     def limited(self, method: str) -> Difference | None:
         """Count a request of the server; return the violation if it is one too many."""

@@ -95,12 +95,19 @@ def read_lock(text: str, file: str) -> dict[str, TrustedServer]:
     return {name: _server(table, f"{file}: servers.{name}") for name, table in servers.items()}
 
 
-def select(servers: dict[str, TrustedServer], names: list[str], file: str) -> TrustedServer:
-    """Return the server with one of these commands, URLs or names. Raise UsageError if there is none."""
+def find(servers: dict[str, TrustedServer], names: list[str]) -> TrustedServer | None:
+    """Return the server with one of these commands, URLs or names."""
     for name in names:
         for key, server in servers.items():
             if name in (key, server.url, " ".join(server.command or ())):
                 return server
+    return None
+
+
+def select(servers: dict[str, TrustedServer], names: list[str], file: str) -> TrustedServer:
+    """Return the server with one of these commands, URLs or names. Raise UsageError if there is none."""
+    if (server := find(servers, names)) is not None:
+        return server
     known = ", ".join(servers) or "none"
     raise UsageError(f"{file}: no entry for {names[0]}", f"servers: {known}; add this one with mcpspy trust")
 

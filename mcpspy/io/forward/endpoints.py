@@ -242,6 +242,8 @@ class EndpointRegistry:
         path, mark, query = target.partition("?")
         options = copy.copy(self._options)
         options.upstream = Upstream(origin, path, host, mark + query)
+        options.interception = copy.copy(options.interception)
+        options.interception.url, options.interception.name = origin + path, host
         return options
 
     def _uses_http2(self, host: str, *, http2: bool) -> bool:

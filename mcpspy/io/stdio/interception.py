@@ -133,6 +133,17 @@ class StdioInterception(SessionInterception):
                 self._give_up(error)
         self._settle()
 
+    def passes(self, channel: MessageChannel, lines: bytes) -> bool:
+        """Return True if complete lines, each with its LF, need no decision."""
+        interceptor = self._interceptor
+        if interceptor is None or not self.is_on or self._is_disconnected or self._drops_noise(channel):
+            return False
+        try:
+            return all(interceptor.passes(channel.side, line) for line in lines[:-1].split(b"\n"))
+        except Exception as error:
+            self._give_up(error)
+            return False
+
     def take(self, channel: MessageChannel, lines: list[bytes]) -> None:
         """Decide on complete lines, given without their LF, in order."""
         at = self.now()

@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     class MessageHandler(Protocol):
         """Decides on messages."""
 
+        def passes(self, channel: MessageChannel, lines: bytes) -> bool:
+            """Return True if complete lines, each with its LF, need no decision."""
+
         def take(self, channel: MessageChannel, lines: list[bytes]) -> None:
             """Decide on these lines, given without their LF, and on whether interception continues."""
 
@@ -98,6 +101,11 @@ class MessageChannel:
             self._release()
 
     def feed(self, data: bytes) -> None:
+        is_whole = not self._is_inside_line and not self._framer.pieces and data.endswith(b"\n")
+        if is_whole and self._handler.passes(self, data):
+            self._tap.feed(data)
+            self.stream.put(data)
+            return
         was_inside_line = self._is_inside_line
         if was_inside_line:
             data = self._finish_line(data)

@@ -10,10 +10,13 @@ from mcpspy.ui.cli.arguments import filled, read_endpoint, read_headers_of, show
 from mcpspy.ui.cli.options import (
     CERTIFICATES,
     SESSION,
+    TRUST,
     VARIABLE,
+    check_rules,
     describe,
     describe_headers,
     describe_redaction,
+    read_rules,
     read_size,
     set_recording,
 )
@@ -70,6 +73,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "--max-body": ("SIZE", "answer a request with an error if its response is larger (default: 64M)"),
         },
     )
+    describe(parser, TRUST)
     describe_redaction(parser)
     describe(parser, CERTIFICATES)
 
@@ -94,6 +98,11 @@ def main(args: argparse.Namespace) -> int:
     options = BridgeOptions(address, args.name or upstream.host)
     options.oauth = _oauth_options(args)
     set_recording(options, args)
+    options.interception = read_rules(args, TRUST)
+    options.interception.url, options.interception.name = url, options.name
+    if options.interception.on_change == "hold":
+        raise UsageError("bridge: --on-change hold: a bridge holds no messages", "use report or block")
+    check_rules(options.interception)
     return run(options)
 
 

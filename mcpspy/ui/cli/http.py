@@ -161,10 +161,10 @@ def take_traffic(options: HttpOptions, args: argparse.Namespace) -> None:
     set_recording(options, args)
     options.interception = read_rules(args)
     options.interception.unsafe_regex = options.redaction.unsafe_regex
-    if options.interception.trust is not None:
-        if (url := getattr(args, "upstream", None)) is None:
-            raise UsageError("--trust requires --upstream", "a forward proxy reaches many servers")
-        options.interception.server_names = [redacted_url(url), *filter(None, [args.name])]
+    interception = options.interception
+    if (url := getattr(args, "upstream", None)) is not None:
+        interception.url, interception.name = url, args.name or options.upstream.host
+    interception.may_be_unknown = url is None  # A forward proxy reaches many servers.
     check_rules(options.interception)
 
 

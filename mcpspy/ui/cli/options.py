@@ -51,14 +51,19 @@ CACERT: Options = {"--cacert": ("FILE", "also trust the CA certificates in this 
 
 CERTIFICATES: Options = {**CACERT, "--insecure": (None, "do not verify the server's certificate")}
 
+TRUST: Options = {
+    "--trust": ("FILE", "compare what the server lists, and calls, with this lockfile of mcpspy trust"),
+    "--on-change": ("ACTION", "--trust: report a difference (default), hold its message, or block it"),
+    "--first-use": (None, "--trust: add a server to the lockfile with what it lists first"),
+}
+
 RULES: Options = {
     "--rules": ("FILE", "TOML file of rules that delay, drop, answer, change or hold messages; repeatable"),
     "--rule": ("RULE", "one such rule, e.g. 'tool:echo => delay 2s'; repeatable"),
     "--call-timeout": ("TIME", "answer a request with an error if it takes longer: 30, 500ms, 5min"),
     "--slow": ("TIME", "mark requests in the recording that take longer"),
     "--hold-timeout": ("TIME", "forward a held message after this time (default: 300)"),
-    "--trust": ("FILE", "compare what the server lists, and calls, with this lockfile of mcpspy trust"),
-    "--on-change": ("ACTION", "--trust: report a difference (default), hold its message, or block it"),
+    **TRUST,
 }
 
 SCRIPTS: Options = {
@@ -164,6 +169,8 @@ def set_rule_option(options: InterceptionOptions, flag: str, value: str) -> bool
         if value not in ("report", "hold", "block"):
             raise UsageError(f"--on-change {value}: unknown action", "use report, hold or block")
         options.on_change = value
+    elif flag == "--first-use":
+        options.first_use = True
     else:
         return False
     return True
@@ -206,13 +213,13 @@ def set_redaction_option(options: RedactionOptions, flag: str, value: str) -> bo
     return True
 
 
-def read_rules(args: argparse.Namespace) -> InterceptionOptions:
-    """Return the options of `RULES`. Raises UsageError."""
+def read_rules(args: argparse.Namespace, flags: Options = RULES) -> InterceptionOptions:
+    """Return the options of `RULES`, or of a part of them. Raises UsageError."""
     options = InterceptionOptions()
-    for flag in RULES:
+    for flag in flags:
         value = _value(args, flag)
         for each in value if isinstance(value, list) else [value]:
-            if each is not None:
+            if each not in (None, False):
                 set_rule_option(options, flag, each)
     return options
 
@@ -239,6 +246,8 @@ def check_rules(options: InterceptionOptions) -> None:
         options.rules()
     if options.on_change is not None and options.trust is None:
         raise UsageError("--on-change requires --trust FILE")
+    if options.first_use and options.trust is None:
+        raise UsageError("--first-use requires --trust FILE")
     options.guard()
 
 

@@ -116,10 +116,7 @@ def parse(arguments: list[str]) -> RunOptions | None:
     options.redaction = redaction
     options.interception = interception
     _set_recording(options, values)
-    if interception.trust is not None:
-        from mcpspy.core.redact.display import redacted_command
-
-        interception.server_names = [" ".join(redacted_command(rest)), options.session_name]
+    interception.command, interception.name = rest, options.session_name
     # Before the server starts: running it without its rules is worse than not running it.
     check_rules(interception)
     return options

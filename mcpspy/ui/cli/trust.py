@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.diff import ChangeSeverity, SessionDiff
-from mcpspy.analysis.lint import RULES, Finding
-from mcpspy.analysis.trust import compare, interface_of
+from mcpspy.analysis.lint import Finding
+from mcpspy.analysis.trust import compare, interface_of, security_findings
 from mcpspy.core.counted import counted
-from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
-from mcpspy.core.trust.lock import TrustedServer, read_lock, select
-from mcpspy.errors import FINDINGS, CannotStart, UsageError
+from mcpspy.core.trust.lock import LISTINGS, TrustedServer, find, read_lock
+from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.client import ServerAddress, ServerCommand
+from mcpspy.io.lockfile import ServerIdentity, read_text, updated
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.arguments import session_path
 from mcpspy.ui.cli.options import FOLDER, describe, time_limit
 from mcpspy.ui.report import diff_text
-from mcpspy.ui.report.lint_scan import LiveLinter, visible
+from mcpspy.ui.report.lint_scan import visible
 from mcpspy.ui.terminal import Output
 
 if TYPE_CHECKING:
@@ -82,18 +82,18 @@ def main(args: argparse.Namespace) -> int:
     session = _session(args)
     found, header = interface_of(session), session.header
     file = Path(args.lock)
-    text = _read(file)
+    text = read_text(file)
     if not args.check and not args.resources:
         found.items.pop("resources", None)
     name = args.name or (header and header.name) or "server"
-    identity = _identity(header)
-    known = _known(read_lock(text, args.lock), [identity, name], args)
+    identity = _identity(header, name)
+    known = find(read_lock(text, args.lock), identity.names)
     if known is None and args.check:
         raise UsageError(f"{args.lock}: no entry for {identity}", "add it with mcpspy trust, without --check")
     difference = compare(
         known or TrustedServer(listed=tuple(found.items), items={m: {} for m in found.items}), found
     )
-    findings = [*_findings(session)]
+    findings = security_findings(session)
     if args.check and args.format != "text":
         _write_report(args, difference, name)
     else:
@@ -101,9 +101,9 @@ def main(args: argparse.Namespace) -> int:
     if args.check:
         return 0 if difference.is_same(ChangeSeverity.NOTE) else FINDINGS
     from mcpspy.io.recording.atomic import save
-    from mcpspy.ui.lockfile import updated
 
-    save(file, [updated(text, name, found, header, resources=args.resources)], force=True)
+    listed = [each.member for each in LISTINGS.values() if each.member != "resources" or args.resources]
+    save(file, [updated(text, name, found, identity, listed=listed)], force=True)
     Output().line(sanitize(f"{args.lock}: {name} is trusted as listed"), rows.OK)
     return 0
 
@@ -117,39 +117,10 @@ def _session(args: argparse.Namespace) -> Session:
     return asyncio.run(listed(target, args.timeout))
 
 
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return "version = 1\n"
-    except UnicodeDecodeError:
-        raise UsageError(f"{file}: not UTF-8", "TOML files must be UTF-8") from None
-    except OSError as error:
-        raise CannotStart(f"{file}: {error.strerror}", "is the path right?") from None
-
-
-def _identity(header: Header | None) -> str:
-    if header is not None and header.command:
-        return " ".join(redacted_command(header.command))
-    return redacted_url(header.upstream or "") if header is not None else ""
-
-
-def _known(
-    servers: dict[str, TrustedServer], names: list[str], args: argparse.Namespace
-) -> TrustedServer | None:
-    try:
-        return select(servers, names, args.lock)
-    except UsageError:
-        return None
-
-
-def _findings(session: Session) -> list[Finding]:
-    """Return the security findings on the session."""
-    linter = LiveLinter(session.header, [rule for rule in RULES if rule.code.startswith("SEC")])
-    for change in session.changes:
-        linter.add(change)
-    linter.end()
-    return [found for change in session.changes for found in linter.of(change.number)]
+def _identity(header: Header | None, name: str) -> ServerIdentity:
+    if header is None:
+        return ServerIdentity(name)
+    return ServerIdentity(name, command=header.command, cwd=header.cwd, url=header.upstream or "")
 
 
 def _print(difference: SessionDiff, findings: list[Finding], *, is_new: bool) -> None:
@@ -176,7 +147,7 @@ def _write_report(args: argparse.Namespace, difference: SessionDiff, name: str) 
 
         text = diff_junit(difference, (args.lock, name), fail_on=ChangeSeverity.NOTE)
     elif args.format == "sarif":
-        from mcpspy.ui.lockfile import sarif
+        from mcpspy.ui.report.trust_sarif import sarif
 
         text = sarif(difference, args.lock)
     else:

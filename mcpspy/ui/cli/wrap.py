@@ -22,8 +22,12 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.hosts.resolve import ConfigTarget, command_line, find, is_temporary, other_files, uvx
 from mcpspy.io.recording.recorder import say
+from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.options import describe
 from mcpspy.ui.terminal import Output
+
+LOCK = "mcp.lock"
+"""The lockfile of wrapped servers, in the folder of their sessions."""
 
 Edit = Callable[[ConfigTarget, list[str]], EditResult]
 
@@ -55,6 +59,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     oauth = "also wrap URLs where the host may log in by OAuth, which the bridge does not support"
     describe(parser, {"--bridge-oauth": (None, oauth)})
+    trust = "trust what each server lists first, and block later changes (see mcpspy trust)"
+    describe(parser, {"--trust": (None, trust)})
+    on_change = "--trust: only report a difference, or block it (default)"
+    parser.add_argument("--on-change", choices=["report", "block"], help=on_change)
 
 
 def configure_selection(parser: argparse.ArgumentParser) -> None:
@@ -82,6 +90,11 @@ def main(args: argparse.Namespace) -> int:
     if is_temporary(program):
         say(f"warning: {program[0]} is in a temporary cache (use --uvx, or install mcpspy)")
     options = ["--dir", os.path.abspath(os.path.expanduser(args.dir))] if args.dir else []
+    if args.on_change is not None and not args.trust:
+        raise UsageError("--on-change requires --trust")
+    if args.trust:
+        lock = os.path.join(sessions_folder(args.dir), LOCK)
+        options += ["--trust", lock, "--first-use", "--on-change", args.on_change or "block"]
     wrapper = WrapTarget(program, options, insists=args.bridge_oauth)
 
     def edit(target: ConfigTarget, names: list[str]) -> EditResult:

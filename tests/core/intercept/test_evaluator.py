@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mcpspy.core.intercept.evaluator import RuleEvaluator
+from mcpspy.core.intercept.evaluator import Checks
 from mcpspy.core.intercept.held import RuleDecision
 from mcpspy.core.intercept.requests import AwaitedRequest, answer
 from mcpspy.core.protocol.message import Request, loads
@@ -20,11 +20,11 @@ MODERN = call(1).replace(
 def decide(
     flag: str, data: bytes, side: str = "client", awaited: AwaitedRequest | None = None
 ) -> RuleDecision:
-    return RuleEvaluator(rules(flag)).evaluate(message(data, side), awaited)
+    return Checks(rules(flag)).decide(message(data, side), awaited)
 
 
 def test_rules_apply_in_order_until_a_final_action() -> None:
-    evaluator = RuleEvaluator(
+    checks = Checks(
         rules(
             "tool:echo => delay 1s",
             "tool:echo => replace /params/arguments/x = {{params.arguments.x}}!",
@@ -35,7 +35,7 @@ def test_rules_apply_in_order_until_a_final_action() -> None:
             "tool:echo => drop",
         )
     )
-    decision = evaluator.evaluate(message(call(1, x="a")), None)
+    decision = checks.decide(message(call(1, x="a")), None)
 
     assert decision.delay == 1.5
     assert json.loads(decision.data or b"")["params"]["arguments"] == {"x": "a!", "y": "a?"}
@@ -91,19 +91,19 @@ def test_a_query_about_names_does_not_match_responses() -> None:
     ],
 )
 def test_the_same_matches_are_taken_every_time(settings: str, taken: list[int]) -> None:
-    evaluator = RuleEvaluator(rules(f"tool:echo => {settings} drop"))
+    checks = Checks(rules(f"tool:echo => {settings} drop"))
     verdicts = []
     for number in range(1, 7):
-        evaluator.evaluate(message(call(0, tool="other")), None)  # Only matches count.
-        verdicts.append((number, evaluator.evaluate(message(call(number)), None).is_dropped))
+        checks.decide(message(call(0, tool="other")), None)  # Only matches count.
+        verdicts.append((number, checks.decide(message(call(number)), None).is_dropped))
 
     assert [number for number, is_dropped in verdicts if is_dropped] == taken
 
 
 def test_the_seed_alone_reproduces_a_run() -> None:
     def run(seed: int) -> list[bool]:
-        evaluator = RuleEvaluator(rules("tool:echo => 20% drop", seed=seed))
-        return [evaluator.evaluate(message(call(number)), None).is_dropped for number in range(200)]
+        checks = Checks(rules("tool:echo => 20% drop", seed=seed))
+        return [checks.decide(message(call(number)), None).is_dropped for number in range(200)]
 
     assert run(1) == run(1)
     assert run(1) != run(2)
@@ -147,8 +147,8 @@ def test_a_failed_replacement_is_noted_and_the_message_forwarded_unchanged() -> 
 
 
 def test_a_message_is_edited_before_it_is_corrupted() -> None:
-    evaluator = RuleEvaluator(rules("echo => replace /params/arguments/x = 1", "echo => corrupt bad-json"))
-    decision = evaluator.evaluate(message(call()), None)
+    checks = Checks(rules("echo => replace /params/arguments/x = 1", "echo => corrupt bad-json"))
+    decision = checks.decide(message(call()), None)
 
     assert (decision.data or b"").endswith(b'"arguments":{"x":1}},}')
     assert decision.hides_response
@@ -173,16 +173,16 @@ LISTED = {
 }
 
 
-def listed(evaluator: RuleEvaluator, method: str = "tools/list") -> RuleDecision:
+def listed(checks: Checks, method: str = "tools/list") -> RuleDecision:
     request = message(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method}).encode())
     assert isinstance(request, Request)
     answer = message(json.dumps({"jsonrpc": "2.0", "id": 1, "result": LISTED}).encode(), "server")
-    return evaluator.evaluate(answer, AwaitedRequest(request, None, keep=False))
+    return checks.decide(answer, AwaitedRequest(request, None, keep=False))
 
 
 def test_repaired_names_are_restored_in_calls() -> None:
-    evaluator = RuleEvaluator(rules(" => repair"))
-    decision = listed(evaluator)
+    checks = Checks(rules(" => repair"))
+    decision = listed(checks)
 
     tools = json.loads(decision.data or b"")["result"]["tools"]
     assert tools[0]["inputSchema"] == {"type": "object", "properties": {"a": {}}, "required": []}
@@ -191,9 +191,9 @@ def test_repaired_names_are_restored_in_calls() -> None:
     assert [note.fields["action"] for note in decision.notes] == ["repair"]
     name = tools[0]["name"]
     assert name.startswith("get_weather_")
-    called = evaluator.evaluate(message(call(2).replace(b'"echo"', json.dumps(name).encode())), None)
+    called = checks.decide(message(call(2).replace(b'"echo"', json.dumps(name).encode())), None)
     assert json.loads(called.data or b"")["params"]["name"] == LONG
-    other = evaluator.evaluate(message(call(3)), None)
+    other = checks.decide(message(call(3)), None)
     assert (other.data, other.notes) == (None, [])
 
 
@@ -201,12 +201,12 @@ def test_repaired_names_are_restored_in_calls() -> None:
     ("flag", "name", "schema"), [("names", "get_weather_", "allOf"), ("schemas", LONG, "type")]
 )
 def test_a_repair_may_be_of_names_or_schemas_only(flag: str, name: str, schema: str) -> None:
-    decision = listed(RuleEvaluator(rules(f" => repair {flag}")))
+    decision = listed(Checks(rules(f" => repair {flag}")))
     tool = json.loads(decision.data or b"")["result"]["tools"][0]
     assert tool["name"].startswith(name)
     assert schema in tool["inputSchema"]
 
 
 def test_only_lists_of_tools_are_repaired() -> None:
-    decision = listed(RuleEvaluator(rules(" => repair")), "resources/list")
+    decision = listed(Checks(rules(" => repair")), "resources/list")
     assert (decision.data, decision.notes) == (None, [])

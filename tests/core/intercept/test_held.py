@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcpspy.core.intercept.actions import AddNote, Notify
-from mcpspy.core.intercept.evaluator import RuleEvaluator
+from mcpspy.core.intercept.evaluator import Checks
 from mcpspy.core.intercept.held import InFlightMessage, MessagePart, RuleDecision
 from mcpspy.core.protocol.message import read_frame
 from mcpspy.core.recording.decode import Frame
@@ -17,10 +17,9 @@ BATCH = b"[" + call(1, "a") + b" , " + call(2, "b") + b"]"
 
 
 def flight(data: bytes, *flags: str) -> InFlightMessage:
-    evaluator = RuleEvaluator(rules(*flags))
+    checks = Checks(rules(*flags))
     parts = [
-        MessagePart(each, None, evaluator.evaluate(each, None))
-        for each in read_frame(Frame(0.0, "client", data))
+        MessagePart(each, None, checks.decide(each, None)) for each in read_frame(Frame(0.0, "client", data))
     ]
     return InFlightMessage(1, 0.0, "client", data, stream=None, exchange=None, parts=parts)
 

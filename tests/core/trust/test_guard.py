@@ -12,8 +12,10 @@ import pytest
 
 from mcpspy.core.intercept.actions import AddNote, Decision, Forward, Inject, Substitute
 from mcpspy.core.intercept.interceptor import Interceptor
+from mcpspy.core.recording.decode import Frame
 from mcpspy.core.rules.model import Rules
 from mcpspy.core.trust.guard import ON_CHANGE, TrustGuard
+from mcpspy.core.trust.lock import TrustedServer
 from tests.core.intercept.interceptors import rules
 from tests.core.trust.locks import ADD, ECHO, PROMPT, tools, trusted
 
@@ -274,3 +276,81 @@ def test_messages_of_no_concern_are_not_parsed() -> None:
         assert peers.interceptor.process(0.0, side, data).is_untouched
     escaped = b'{"jsonrpc":"2.0","id":1,"method":"tools\\/call","params":{"name":"rm"}}'
     assert "not trusted" in refusal(peers.interceptor.process(0.0, "client", escaped))
+
+
+@pytest.mark.parametrize(
+    ("data", "passes"),
+    [
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"a":"\\n"}}}', True),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\\u0065cho"}}', True),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rm"}}', False),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","name":"rm"}}', False),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call","params":{"name":"rm"}}', False),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"n\\u0061me":"rm"}}', False),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}]', False),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":["echo"]}', False),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}', False),
+    ],
+)  # fmt: skip
+def test_only_a_call_that_no_check_could_stop_is_not_parsed(data: bytes, passes: bool) -> None:
+    assert TrustGuard(trusted(), "block", print).passes("client", data) == passes
+
+
+@pytest.mark.parametrize(
+    "policy", ["calls_per_minute = 9", 'deny = ["ech*"]', 'allow = ["add"]', "arguments.echo = {}"]
+)
+def test_a_call_that_the_policy_concerns_is_parsed(policy: str) -> None:
+    guard = TrustGuard(trusted(f"[servers.sample.policy]\n{policy}"), "block", print)
+    call = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%b"}}'
+    assert not guard.passes("client", call % b"echo")
+
+
+def test_a_request_may_be_injected_into_a_session_that_only_calls() -> None:
+    peers = Peers("block")
+    peers.call("echo")
+    state = (peers.interceptor.has_client_message, peers.interceptor.is_initializing)
+    assert state == (True, False)
+
+
+def test_a_rule_is_noted_although_the_lockfile_holds_its_message() -> None:
+    peers = Peers(
+        "hold", flags=["method:tools/list dir:s2c => delay 1s", "method:tools/list dir:s2c => hold"]
+    )
+    decision = peers.answered("tools/list", {"tools": [{**ECHO, "description": "Evil."}, ADD]})
+    assert [step.kind for step in decision.steps if isinstance(step, AddNote)] == ["trust", "rule"]
+    (held,) = [
+        step
+        for step in peers.interceptor.run_due(1.0)
+        if isinstance(step, AddNote) and "ticket" in step.fields
+    ]
+    assert "tool echo: description changed" in held.fields["rule"]
+
+
+def test_the_first_listings_are_learned_page_by_page_and_then_compared() -> None:
+    learned: list[list[Frame]] = []
+
+    def learn(frames: list[Frame]) -> TrustedServer:
+        learned.append([*frames])
+        return trusted()
+
+    peers = Peers("block")
+    guard = TrustGuard(TrustedServer(), "block", peers.said.append, learn=learn)
+    peers.interceptor = Interceptor(Rules(), prefix="mcpspy-test-", trust=guard)
+    hello = {"instructions": "Use echo.", "capabilities": {"tools": {"listChanged": True}}}
+    assert peers.answered("initialize", hello).is_untouched
+    assert peers.call("rm").is_untouched
+    assert peers.answered("tools/list", {"tools": [ECHO], "nextCursor": "2"}).is_untouched
+    assert learned == []
+    assert peers.answered("tools/list", {"tools": [ADD]}, {"cursor": "2"}).is_untouched
+    (frames,) = learned
+    assert [frame.side for frame in frames] == ["client", "server"] * 3
+    assert differences(peers.call("rm")) == ["tool rm: not in the lockfile, called"]
+    assert not peers.answered("tools/list", {"tools": [{**ECHO, "description": "Evil."}, ADD]}).is_untouched
+    assert not peers.answered("initialize", {**hello, "instructions": "Evil."}).is_untouched
+
+
+def test_resources_are_not_learned() -> None:
+    guard = TrustGuard(TrustedServer(), "block", print, learn=lambda _: pytest.fail("learned"))
+    peers = Peers("block")
+    peers.interceptor = Interceptor(Rules(), prefix="mcpspy-test-", trust=guard)
+    assert peers.answered("resources/list", {"resources": [{"uri": "a:b"}]}).is_untouched

@@ -16,6 +16,7 @@ from mcpspy.io import interception
 from mcpspy.io.recording.recorder import Recorder
 from mcpspy.io.stdio.base import STDERR, RunOptions, taps
 from mcpspy.io.stdio.interception import StdioInterception
+from tests.core.trust.locks import lock_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -560,3 +561,22 @@ def test_a_refused_request_leaves_the_bytes_alone(path: Path) -> None:
         spy.live.order("tui", {"order": "request", "method": 7})
     assert not spy.to_server.is_diverted()
     assert not spy.live.is_on
+
+
+def test_calls_of_trusted_tools_pass_as_bytes_until_another_one_is_called(path: Path, tmp_path: Path) -> None:
+    lock = tmp_path / "mcp.lock"
+    lock.write_text(lock_text(), encoding="utf-8")
+    spy = Spy(path, trust=str(lock), on_change="block", server_names=["sample"])
+    spy.client(call(1) + call(2))
+    passed = ODD + call(3) + b"\n" + call(4)
+    spy.client(passed)
+    spy.server(result(3))
+    assert (spy.to_server.bytes_read(), spy.to_client.bytes_read()) == (call(1) + call(2) + passed, result(3))
+    for cut in range(1, len(call(5)), 9):
+        spy.client(call(5)[:cut])
+        spy.client(call(5)[cut:] + call(6, "rm"))
+        assert spy.to_server.bytes_read() == call(5)
+        assert b"not trusted" in spy.to_client.bytes_read()
+    spy.client(call(7) + call(8, "rm") + call(9))
+    assert spy.to_server.bytes_read() == call(7) + call(9)
+    assert b"not trusted" in spy.to_client.bytes_read()

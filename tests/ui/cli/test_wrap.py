@@ -144,10 +144,25 @@ def test_the_folder_of_sessions_goes_into_the_entry_as_hosts_drop_the_environmen
     assert '"--dir", "/data/mcp", "--upstream"' in config.read_text(encoding="utf-8")
 
 
+def test_servers_are_wrapped_with_a_lockfile_beside_their_sessions(
+    config: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["wrap", "cursor", "--server", "memory", "--on-change", "report"]) == 2
+    assert "--on-change requires --trust" in capsys.readouterr().err
+    before = config.read_bytes()
+    assert main(["wrap", "cursor", "--server", "memory", "remote", "--dir", "d", "--trust"]) == 0
+    lock = f'"--trust", "{home}/project/d/mcp.lock", "--first-use", "--on-change", "block"'
+    text = config.read_text(encoding="utf-8")
+    assert f'{lock}, "--", "npx"' in text
+    assert f'{lock}, "--upstream"' in text
+    assert main(["unwrap", "cursor", "--all"]) == 0
+    assert config.read_bytes() == before
+
+
 def test_the_bridge_accepts_the_arguments_that_wrap_writes(home: Path) -> None:
     entry = {"type": "sse", "url": "http://localhost:1/x", "headers": {"A": "${input:a}", "B": "-b"}}
     Path("x.json").write_text(json.dumps({"mcpServers": {"-x": entry, "b": entry}}), encoding="utf-8")
-    main(["wrap", "x.json", "--all", "--dir", "d"])
+    main(["wrap", "x.json", "--all", "--dir", "d", "--trust"])
     parser = argparse.ArgumentParser(allow_abbrev=False)
     bridge.configure(parser)
 
