@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcpspy.analysis.lint import Severity
-from mcpspy.analysis.tokens import count_tokens
+from mcpspy.analysis.tokens import count_tokens, estimated_tokens, features
 from mcpspy.core.protocol.message import Result
 from mcpspy.core.session.exchange import State
 from mcpspy.io.recording.reader import Recording
 from recordings import make
 from tests.e2e.tours import Call, Server, Tour, record
+from tests.ui.agent import test_hostile as hostile
 from tests.ui.report.faults.record import FAULTS, HERE
 
 if TYPE_CHECKING:
@@ -259,6 +260,56 @@ async def test_an_agent_sends_into_a_live_session_and_replays_it(tmp_path: Path,
     ) == 1
     assert (replayed[0], replayed[1]["same"]) == (False, True)
     assert len(list((tmp_path / "sessions").glob("*.jsonl"))) == 2
+
+
+READER = """\
+import asyncio, json, os, sys
+from mcp import Client, StdioServerParameters
+
+async def main(command):
+    server = StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ))
+    async with Client(server) as client:
+        listed = await client.list_resources()
+        print(listed.model_dump_json(by_alias=True))
+        for resource in listed.resources:
+            for uri in (resource.uri, f"{resource.uri}/7"):
+                print((await client.read_resource(uri)).model_dump_json(by_alias=True), flush=True)
+
+asyncio.run(main(json.loads(sys.argv[1])))
+"""
+
+
+async def test_resources_of_hostile_recordings_are_marked_redacted_and_short(tmp_path: Path) -> None:
+    for number, text in enumerate(hostile.TEXTS.values()):
+        hostile.recording(tmp_path / f"{number}.jsonl", text)
+    async with asyncio.timeout(90):
+        reader = await asyncio.create_subprocess_exec(
+            *(str(make.PEERS / "venv" / "bin" / "python"), "-c", READER),
+            json.dumps([PYTHON, "-m", "mcpspy", "mcp", "--dir", str(tmp_path)]),
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=asyncio.subprocess.PIPE,
+            limit=1 << 24,
+        )
+        out, _ = await reader.communicate()
+
+    listed, *read = [json.loads(line) for line in out.splitlines()]
+    assert len(read) == 2 * len(hostile.TEXTS)
+    assert all(
+        re.fullmatch(
+            "mcpspy://[0-9]+ [0-9]+ session without a time, ended",
+            f"{one['uri']} {one['name']} {one['title']}",
+        )
+        for one in listed["resources"]
+    )
+    assert not [secret for secret in hostile.SECRETS if secret in out.decode()]
+    for content in (each["contents"][0] for each in read):
+        fence = content["_meta"]["mcpspy/provenance"]["fence"]
+        summary, mark, *inside = content["text"].splitlines()
+        assert re.fullmatch(r"[a-z0-9 ,:;→#()=\[\]\"-]*", summary, re.IGNORECASE)
+        assert mark.startswith(f"<recorded {fence}>")
+        assert inside.count(f"</recorded {fence}>") == 1
+        # The environment of the server has no tokenizer: it estimates.
+        assert estimated_tokens(features(content["text"])) <= 1_500
 
 
 AGENT = """\

@@ -33,7 +33,7 @@ from mcpspy.ui.agent.answer import (
     output_schema,
     rendered,
 )
-from mcpspy.ui.agent.sessions import SessionStore, session_id
+from mcpspy.ui.agent.sessions import SessionStore, session_id, started_at
 from mcpspy.ui.bug import keep_traceback
 
 INSTRUCTIONS = """\
@@ -271,7 +271,7 @@ class AgentServer:
                 types.Resource(
                     uri=f"{SCHEME}{session_id(summary.header, summary.path)}",
                     name=session_id(summary.header, summary.path),
-                    title=f"session of {summary.header.started[:19]}, {summary.state}",
+                    title=f"{started_at(summary.header.started)}, {summary.state}",
                     mime_type="text/plain",
                 )
                 for summary in found

@@ -28,6 +28,7 @@ from mcpspy.errors import UsageError
 from mcpspy.io.recording.catalog import find
 from mcpspy.io.recording.reader import Recording, RecordingState, read_header_of, summarize
 from mcpspy.io.recording.redaction import RedactionOptions, clean, redactor
+from mcpspy.io.settings import sessions_folder
 
 KEPT = 4
 """Sessions in memory."""
@@ -119,8 +120,15 @@ class SessionStore:
             self._copies = None
 
     def path(self, name: str) -> Path:
-        """Return the file of a session, as `mcpspy show` finds it. Raise UsageError or CannotStart."""
-        return find(name, self.folder)
+        """Return the file of a session, as `mcpspy show` finds it, or by `session_id`. Raise UsageError or CannotStart."""
+        try:
+            return find(name, self.folder)
+        except UsageError:
+            folder = Path(sessions_folder(self.folder))
+            path = folder / f"{name}.jsonl"
+            if path.parent != folder or not path.is_file():
+                raise
+            return path
 
     def load(self, name: str | Path) -> LoadedSession:
         """Return a session by its name or its file. Raise UsageError or CannotStart."""
@@ -194,6 +202,14 @@ def session_id(header: Header, path: Path) -> str:
     """Return the id of a session; the name of its file if the id of the header has other characters."""
     is_plain = header.id.isascii() and header.id.isalnum() and len(header.id) <= 32
     return header.id if is_plain else sanitize(path.stem)
+
+
+def started_at(started: str) -> str:
+    """Return the start of a session in words; the header is not trusted to have a valid time."""
+    try:
+        return f"session of {datetime.fromisoformat(started).isoformat(timespec='seconds')}"
+    except ValueError:
+        return "session without a time"
 
 
 def age(started: str) -> str:

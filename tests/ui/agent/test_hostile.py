@@ -99,7 +99,13 @@ def recording(path: Path, text: str) -> Path:
         note(9, text[:100] or "x", text=text),
         b"not an entry: " + text.replace("\n", " ").encode() + b"\n",
     ]
-    header = {"id": text[:50], "name": text, "command": ["server", text], "redacted": False}
+    header = {
+        "id": text[:50],
+        "name": text,
+        "command": ["server", text],
+        "redacted": False,
+        "started": text[:30],
+    }
     return write(path, *lines, EXIT, **header)
 
 
