@@ -15,7 +15,7 @@ from mcpspy.ui.agent.answer import BUDGET, RenderedAnswer, rendered
 from mcpspy.ui.agent.queries import ReadArguments, read
 from mcpspy.ui.agent.reports import ExplainArguments, explain
 from mcpspy.ui.agent.sessions import SessionStore
-from tests.ui.report.faults.record import FAULTS, HERE, SDKS
+from tests.ui.report.faults.record import FAULTS, HERE, SDKS, SIGNS_IN
 
 MOST_TOKENS = 4_000
 """For both answers."""
@@ -70,4 +70,4 @@ def test_the_faults_cover_all_revisions_on_both_transports_and_all_sdks() -> Non
         recording = Recording(HERE / f"{name}.jsonl")
         seen.add((recording.header.transport, recording.session().revision))
     assert seen >= {(transport, revision) for transport in ("stdio", "http") for revision in REVISIONS}
-    assert {fault.sdk for fault in FAULTS.values()} == set(SDKS)
+    assert {fault.sdk for fault in FAULTS.values()} == {*SDKS, SIGNS_IN}

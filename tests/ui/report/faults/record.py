@@ -34,6 +34,9 @@ SDKS = {
 }
 """The client of each SDK: tests/peers/clients/tour.py describes what they do."""
 
+SIGNS_IN = "oauth"
+"""The client of the Python SDK 2 that signs in: tests/peers/clients/oauth.py."""
+
 D2024, D2025_03, D2025_06, D2025_11, MODERN = (
     "2024-11-05",
     "2025-03-26",
@@ -133,6 +136,8 @@ FAULTS = {
     "unauthorized": Fault("authorization", "unauthorized", TS1, D2025_06, HTTP),
     "token-expired": Fault("authorization", "expired", TS2, D2025_06, HTTP),
     "forbidden": Fault("authorization", f"forbidden@{MODERN}", PY2, "auto", HTTP),
+    "oauth-registration": Fault("authorization", "oauth-registration", SIGNS_IN, "legacy", HTTP),
+    "oauth-token": Fault("authorization", "oauth-token", SIGNS_IN, "legacy", HTTP),
     "lost-session": Fault("session-lost", "lost-session", PY1, D2025_03, HTTP),
     "http-version": Fault("version-mismatch", "http-version", TS1, D2025_06, HTTP),
     "http-500": Fault("http-error", f"http-500@{MODERN}", TS2, MODERN, HTTP),
@@ -175,6 +180,12 @@ def environment() -> dict[str, str]:
 
 def play(fault: Fault, target: str | list[str]) -> None:
     """Run the client of a fault until its session ends."""
+    if fault.sdk == SIGNS_IN:
+        command = [SDKS[PY2][0], str(CLIENTS / "oauth.py"), "--mode", fault.mode, str(target)]
+        subprocess.run(
+            command, cwd=FOLDER, env=environment(), timeout=SECONDS, capture_output=True, check=False
+        )
+        return
     transport = "stdio" if not fault.url else "sse" if fault.url == SSE else "http"
     plan = {
         "name": "faulty",

@@ -14,6 +14,7 @@ import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qsl
 
 FAULT, _, REVISION = sys.argv[1].partition("@")
 REVISION = REVISION or "2025-11-25"
@@ -189,7 +190,42 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def oauth(self, form: bytes = b"") -> bool:
+        """Answer a request for metadata, a registration, a code or a token; return False for any other."""
+        base = f"http://127.0.0.1:{sys.argv[2]}"
+        path, _, query = self.path.partition("?")
+        if not FAULT.startswith("oauth-") or path == "/mcp":
+            return False
+        code, found = 200, dict[str, Any]()
+        if path.startswith("/.well-known/oauth-protected-resource"):
+            found = {"resource": f"{base}/mcp", "authorization_servers": [base]}
+        elif path == "/.well-known/oauth-authorization-server":
+            found = {
+                f"{name}_endpoint": f"{base}/{name}" for name in ("authorization", "token", "registration")
+            }
+            found |= {
+                "issuer": base,
+                "response_types_supported": ["code"],
+                "code_challenge_methods_supported": ["S256"],
+            }
+        elif path == "/registration" and FAULT == "oauth-registration":
+            code, found = 403, {"error": "access_denied", "error_description": "registration is closed"}
+        elif path == "/registration":
+            code, found = 201, {**json.loads(form), "client_id": "client-1"}
+        elif path == "/authorization":
+            asked = dict(parse_qsl(query))
+            self.reply(302, Location=f"{asked['redirect_uri']}?code=1&state={asked['state']}")
+            return True
+        elif path == "/token":
+            code, found = 400, {"error": "invalid_target", "error_description": "unknown resource"}
+        else:
+            return False
+        self.reply(code, json.dumps(found).encode())
+        return True
+
     def do_GET(self) -> None:
+        if self.oauth():
+            return
         if self.path != "/sse":
             self.reply(404 if "well-known" in self.path else 405)
             return
@@ -206,10 +242,16 @@ class Handler(BaseHTTPRequestHandler):
         self.reply(200)
 
     def do_POST(self) -> None:
-        message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.oauth(body):
+            return
+        message = json.loads(body)
         method = message.get("method")
         if self.path not in ("/mcp", "/messages?session=1"):
             self.reply(404, b"Not Found", Content_Type="text/plain")
+        elif FAULT.startswith("oauth-"):
+            metadata = f"http://127.0.0.1:{sys.argv[2]}/.well-known/oauth-protected-resource/mcp"
+            self.reply(401, b"{}", WWW_Authenticate=f'Bearer resource_metadata="{metadata}"')
         elif FAULT == "unauthorized" or (FAULT == "expired" and is_work(message)):
             self.reply(401, b"{}", WWW_Authenticate='Bearer error="invalid_token"')
         elif FAULT == "forbidden" and is_work(message):
@@ -223,8 +265,8 @@ class Handler(BaseHTTPRequestHandler):
         elif FAULT == "http-429" and is_work(message):
             self.reply(429, b"slow down", Content_Type="text/plain", Retry_After="30")
         elif FAULT == "http-version" and method != "initialize":
-            body = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: Unsupported protocol version"}}'
-            self.reply(400, body)
+            refusal = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: Unsupported protocol version"}}'
+            self.reply(400, refusal)
         elif self.path != "/mcp":
             self.reply(202)
             if (answered := answer(message)) is not None:
