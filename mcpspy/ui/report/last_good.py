@@ -46,7 +46,7 @@ COMPARED = frozenset(
 """Kinds of changes that count. Requests and results differ between good sessions too."""
 
 
-BROKEN = frozenset(("timeout", "no-response", "crash", "error-swallowed"))
+BROKEN = frozenset(("version-mismatch", "timeout", "no-response", "crash", "error-swallowed"))
 """Causes of a session that is not good although it counts no error."""
 
 

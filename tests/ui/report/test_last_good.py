@@ -71,6 +71,13 @@ def test_other_servers_and_later_sessions_are_not_it(tmp_path: Path) -> None:
     assert last_good(failed) is None
 
 
+def test_a_session_without_a_common_revision_is_not_good(tmp_path: Path) -> None:
+    save(tmp_path, 1, lines("http-mismatch-modern"))
+    failed = save(tmp_path, 2, lines("http-bad-result"))
+
+    assert last_good(failed) is None
+
+
 def test_only_some_sessions_of_the_server_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
