@@ -76,6 +76,8 @@ class Fault(NamedTuple):
     """The name in `clientInfo`."""
     options: tuple[str, ...] = ()
     """Options of `mcpspy run`."""
+    patience: int = 2
+    """Seconds after which the client gives up a request."""
 
 
 HTTP = "http://127.0.0.1:{port}/mcp"
@@ -118,6 +120,9 @@ FAULTS = {
     "schema": Fault("schema-dropped", f"{SERVER} schema", TS1, D2025_06, host="claude-code"),
     "output-schema": Fault("schema-dropped", f"{SERVER} output-schema", TS1, host="gemini-cli-mcp-client"),
     "large-result": Fault("result-too-large", f"{SERVER} large", PY2, D2025_06, host="codex-mcp-client"),
+    "slow-start": Fault(
+        "timeout", f"{SERVER} slow-start", PY1, D2025_06, host="codex-mcp-client", patience=30
+    ),
     "list-changed": Fault("list-changed-ignored", f"{SERVER} list-changed", PY1, D2025_03, call="later"),
     # Calls that fail.
     "swallowed": Fault("error-swallowed", f"{SERVER} swallowed", TS2, D2025_06),
@@ -195,7 +200,7 @@ def play(fault: Fault, target: str | list[str]) -> None:
         "calls": [*BEFORE, *CALLS[fault.call]],
         "environment": environment(),
         "client": fault.host,
-        "timeout": 2,
+        "timeout": fault.patience,
         "bare": True,
     }
     subprocess.run(

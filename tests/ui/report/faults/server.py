@@ -64,6 +64,9 @@ def initialized(params: dict[str, Any]) -> dict[str, Any]:
     if FAULT == "hang-initialize":
         stderr("connecting to postgres://db.internal:5432")
         time.sleep(60)
+    if FAULT == "slow-start":
+        stderr("loading the catalog")
+        time.sleep(11)
     return {
         "protocolVersion": "1999-01-01" if FAULT == "mismatch" else min(params["protocolVersion"], REVISION),
         "capabilities": {"tools": {"listChanged": True}},
