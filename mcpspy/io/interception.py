@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from mcpspy.core.intercept.actions import Step
     from mcpspy.core.intercept.interceptor import Interceptor
+    from mcpspy.core.intercept.scripts import ScriptQueue
     from mcpspy.core.recording.decode import Frame
     from mcpspy.core.rules.model import Rules
     from mcpspy.core.trust.guard import TrustGuard
@@ -238,9 +239,7 @@ class SessionInterception:
         """Execute everything that is due."""
         scripts = None if self._interceptor is None else self._interceptor.scripts
         if scripts is not None and scripts.next_at is not None and scripts.next_at <= self.now():
-            self._scripts_failed(
-                "hangs: no decision in time" if scripts.hooks is not None else "did not start"
-            )
+            self._check_scripts(scripts)
         self._run(lambda interceptor, at: interceptor.run_due(at))
         self._settle()
 
@@ -252,6 +251,15 @@ class SessionInterception:
                 self._carry_out(at, decide(self._interceptor, at))
             except Exception as error:
                 self._give_up(error)
+
+    def _check_scripts(self, scripts: ScriptQueue) -> None:
+        """Handle a script process that has not answered in time, or has ended before it connected."""
+        if scripts.hooks is not None:
+            self._scripts_failed("hangs: no decision in time")
+        elif self._scripts is None or not self._scripts.is_running:
+            self._scripts_failed("")
+        elif not scripts.is_starting(self.now()):
+            self._scripts_failed("did not start")
 
     def _start_scripts(self) -> None:
         assert self._interceptor is not None

@@ -108,6 +108,10 @@ class ScriptProcess:
     def may_start(self) -> bool:
         return self._starts <= MAX_RESTARTS
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
         """Start the process. Raise OSError."""
         from subprocess import DEVNULL, PIPE, Popen

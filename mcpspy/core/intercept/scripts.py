@@ -26,6 +26,9 @@ WINDOW = 100
 START_TIMEOUT = 30.0
 """Seconds in which the script process must have loaded the scripts."""
 
+START_CHECK = 0.2
+"""Seconds after which the caller looks whether a process that has not loaded the scripts is still running."""
+
 GRACE = 0.5
 """Seconds beyond the time limit of hooks after which a process that decides on nothing is considered hanging."""
 
@@ -55,6 +58,7 @@ class ScriptQueue:
         self._timeout = 0.0
         self._since: float | None = None
         """Time since which the process owes a decision, or its start."""
+        self._checked_at = 0.0
         self._lanes: dict[Lane, deque[_Waiting]] = {}
         self._sizes: dict[str, tuple[int, int]] = {}
         """Number and bytes of the waiting messages of each side."""
@@ -63,10 +67,15 @@ class ScriptQueue:
 
     @property
     def next_at(self) -> float | None:
-        """Time at which the process is considered hanging; None if it owes nothing."""
+        """Time at which the process is considered hanging, or must be checked; None if it owes nothing."""
         if self._since is None or not self.is_active:
             return None
-        return self._since + (START_TIMEOUT if self.hooks is None else self._timeout + GRACE)
+        return self._checked_at + START_CHECK if self.hooks is None else self._since + self._timeout + GRACE
+
+    def is_starting(self, at: float) -> bool:
+        """Return whether the process may still load the scripts, if it runs. `next_at` becomes the next check."""
+        self._checked_at = at
+        return self.hooks is None and self._since is not None and at < self._since + START_TIMEOUT
 
     def waiting(self, side: str) -> tuple[int, int]:
         """Return the number and the bytes of the messages of a side that wait."""
@@ -74,7 +83,8 @@ class ScriptQueue:
 
     def started(self, at: float) -> None:
         """Start the time limit of a new process."""
-        self.viewer, self.hooks, self._since = "", None, at
+        self.viewer, self.hooks = "", None
+        self._since = self._checked_at = at
 
     def takes(self, flight: InFlightMessage) -> bool:
         """Return True if a message has to wait: for a hook, or for earlier messages."""

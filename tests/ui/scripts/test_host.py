@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -133,6 +134,21 @@ def test_a_process_that_always_exits_ends_the_script_but_not_the_session(tmp_pat
 
     assert played.ids == list(range(1000))
     assert len(played.err) == 6
+    assert played.err[-1].endswith("traffic continues without it")
+
+
+def test_a_process_that_ends_before_it_connects_is_noticed_by_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, sys\nif 'mcpspy.ui.scripts.host' in sys.orig_argv: os._exit(7)\n", encoding="utf-8"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+
+    played = play(tmp_path, "def request(exchange): pass\n")
+
+    assert played.ids == [0, 1, 2]
+    assert {"exited with code 7" in line for line in played.err} == {True}
     assert played.err[-1].endswith("traffic continues without it")
 
 
