@@ -68,6 +68,10 @@ class Difference(NamedTuple):
     error: str = ""
     """Message of the error that answers a refused request; empty for a listing."""
     is_policy: bool = False
+    trusted: Any = None
+    """The definitions that changed or are missing, or members of the handshake, without volatile members."""
+    listed: Any = None
+    """The same as the server lists them, with new ones."""
 
 
 class TrustGuard:
@@ -154,6 +158,7 @@ class TrustGuard:
             return
         action = BLOCK if found.is_policy and self._on_change == REPORT else self._on_change
         fields = {**about(message, request), "action": action, "differences": found.texts}
+        fields |= {"trusted": found.trusted, "listed": found.listed}
         for text in found.texts:
             if text not in self._said:
                 self._said.add(text)
@@ -223,7 +228,11 @@ class TrustGuard:
         if trusted.get("instructions") is None:
             trusted.pop("instructions", None)
         trusted["capabilities"] = trusted.get("capabilities") or {}
-        return Difference(texts, answer(message.id, b"result", trusted))
+        was, now = {}, {}
+        for name in ("instructions", "capabilities"):
+            if name not in server.volatile:
+                was[name], now[name] = getattr(server, name), result.get(name)
+        return Difference(texts, answer(message.id, b"result", trusted), trusted=was, listed=now)
 
     def _listing(
         self, message: Result, method: str, listing: TrustedListing, request: AwaitedRequest | None
@@ -236,6 +245,8 @@ class TrustGuard:
             return Difference([f"{listing.noun}s: not a list"], replacement)
         seen, is_whole = self._names_before(method, request)
         texts, kept = [], []
+        was: list[Any] = []
+        now: list[Any] = []
         here = {
             name
             for item in items
@@ -245,12 +256,16 @@ class TrustGuard:
             name = item.get(listing.key) if isinstance(item, dict) else None
             known = trusted.get(name) if isinstance(name, str) else None
             if known is None or not isinstance(name, str):
+                now.append(item)
                 texts.append(f"{listing.noun} {name}: new{_same_schema(item, trusted, here | seen)}")
             elif name in seen:
                 texts.append(f"{listing.noun} {name}: listed twice")
             else:
                 changes = _changes(known, item)
-                texts += [f"{listing.noun} {name}: {change}" for change in changes]
+                if changes:
+                    texts += [f"{listing.noun} {name}: {change}" for change in changes]
+                    was.append(known.stable(known.definition))
+                    now.append(known.stable(item))
                 volatile = {member: item[member] for member in known.volatile & item.keys()}
                 kept.append({**known.definition, **volatile} if changes else item)
                 seen.add(name)
@@ -263,10 +278,12 @@ class TrustGuard:
             for name, item in trusted.items():
                 if name not in seen:
                     texts.append(f"{listing.noun} {name}: removed")
+                    was.append(item.stable(item.definition))
                     kept.append(item.definition)
         if not texts:
             return None
-        return Difference(texts, answer(message.id or "null", b"result", {**result, listing.member: kept}))
+        replacement = answer(message.id or "null", b"result", {**result, listing.member: kept})
+        return Difference(texts, replacement, trusted=was, listed=now)
 
     def _names_before(self, method: str, request: AwaitedRequest | None) -> tuple[set[str], bool]:
         """Return the names on the pages before, and whether all of those pages are known."""

@@ -43,6 +43,10 @@ class TrustedItem(Struct, frozen=True):
     volatile: frozenset[str] = frozenset()
     """Members that the user allows to change, such as a description that contains the time."""
 
+    def stable(self, definition: dict[str, Any]) -> dict[str, Any]:
+        """Return a definition without the volatile members."""
+        return {member: value for member, value in definition.items() if member not in self.volatile}
+
 
 class TrustPolicy(Struct, frozen=True, kw_only=True):
     """Limits that apply with every `--on-change`."""
