@@ -6,7 +6,6 @@ its cursor: a removed item is noticed at the last page.
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter, deque
 from collections.abc import Callable
 from fnmatch import fnmatchcase
@@ -19,6 +18,7 @@ from mcpspy.core.intercept.actions import AddNote, text_field
 from mcpspy.core.intercept.held import RuleDecision
 from mcpspy.core.intercept.requests import AwaitedRequest, about, answer
 from mcpspy.core.jsontools import canonical_bytes
+from mcpspy.core.lookalikes import as_latin, mixed_words, visible
 from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result, loads
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Frame
@@ -257,7 +257,7 @@ class TrustGuard:
             known = trusted.get(name) if isinstance(name, str) else None
             if known is None or not isinstance(name, str):
                 now.append(item)
-                texts.append(f"{listing.noun} {name}: new{_same_schema(item, trusted, here | seen)}")
+                texts.append(f"{listing.noun} {name}: new{_resemblance(name, item, trusted, here | seen)}")
             elif name in seen:
                 texts.append(f"{listing.noun} {name}: listed twice")
             else:
@@ -386,24 +386,27 @@ def _manner(old: Any, new: Any) -> str:
         return "changed"
     if old.split() == new.split():
         return "changed (whitespace only)"
-    if _visible(old) == _visible(new):
+    if visible(old) == visible(new):
         return "changed (invisible characters)"
-    if unicodedata.normalize("NFKC", _visible(old)) == unicodedata.normalize("NFKC", _visible(new)):
+    if as_latin(visible(old)) == as_latin(visible(new)) or mixed_words(new) - mixed_words(old):
         return "changed (look-alike characters)"
     return "changed"
 
 
-def _visible(text: str) -> str:
-    return "".join(each for each in text if unicodedata.category(each) not in ("Cf", "Mn"))
-
-
-def _same_schema(item: Any, trusted: dict[str, TrustedItem], listed: set[str]) -> str:
-    """Return a hint at the trusted item that a new one has the schema of, if that one is not listed."""
+def _resemblance(name: object, item: Any, trusted: dict[str, TrustedItem], listed: set[str]) -> str:
+    """Return a hint at the trusted item that a new one looks like, or has the schema of if that one is not listed."""
+    if isinstance(name, str):
+        look = as_latin(visible(name))
+        for known in trusted:
+            if known != name and as_latin(visible(known)) == look:
+                return f", looks like {known} (look-alike characters)"
+        if mixed_words(name):
+            return ", mixes alphabets (look-alike characters)"
     schema = item.get("inputSchema") if isinstance(item, dict) else None
     if schema is None:
         return ""
     own = canonical_bytes(schema)
-    for name, known in trusted.items():
-        if name not in listed and canonical_bytes(known.definition.get("inputSchema")) == own:
-            return f", with the schema of {name} (renamed)"
+    for old, each in trusted.items():
+        if old not in listed and canonical_bytes(each.definition.get("inputSchema")) == own:
+            return f", with the schema of {old} (renamed)"
     return ""
