@@ -1,4 +1,4 @@
-"""Characters that look like others: letters of other alphabets, compatibility forms, and invisible characters."""
+"""Characters that look like others, in letters of other alphabets or in forms of the same letter."""
 
 from __future__ import annotations
 

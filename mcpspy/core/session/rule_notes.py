@@ -1,4 +1,4 @@
-"""Notes of kind `rule` and `trust`: the actions of rules, viewers, the watchdog and the lockfile on messages.
+"""Notes of kind `rule` and `trust`: the actions of rules, viewers, watchdog and lockfile on messages.
 
 Owns their wording, and which message a note is about: the one held under its ticket, or the one before it.
 Written by `core.intercept`, specified in docs/format.md.
