@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo setup environment test check lint types wheel peers recordings docs site bench conformance hostlab fuzz keys soak release clean
+.PHONY: help demo setup environment test check lint types wheel peers recordings docs site bench conformance hostlab alarms fuzz keys soak release clean
 
 help:
 	@echo "make demo        set up, record a sample session and print it"
@@ -17,6 +17,7 @@ help:
 	@echo "make keys        send 20,000 random keys, clicks and resizes to the terminal UI"
 	@echo "make soak        run half an hour of load, kills, full disks and faults; SOAK_MINUTES=2: two minutes"
 	@echo "make hostlab     measure what real hosts show their models (Linux; about 15 minutes); HOSTS=codex: one host"
+	@echo "make alarms      compare unchanged real servers with their lockfile, about ten minutes (docs/trust.md)"
 	@echo "make conformance run MCP's conformance suite direct, through mcpspy http, and on mcpspy mcp, about ten minutes"
 	@echo "make release     make all artefacts of a release in dist/; URL=…: the folder they will be downloaded from"
 	@echo "make bench       run the benchmarks beside other tools, about half an hour (docs/benchmarks.md)"
@@ -81,6 +82,10 @@ hostlab: $(INSTALLED)
 	cd .hosts && npm install --silent --no-audit --no-fund --no-package-lock
 	node .hosts/node_modules/@anthropic-ai/claude-code/install.cjs
 	$(BIN)/python -m hostlab.run $(HOSTS)
+
+# Real servers that have not changed, compared with their lockfile: the table of docs/trust.md.
+alarms: $(INSTALLED) peers
+	$(BIN)/python bench/trust_listings.py
 
 # Linux only: atheris has no wheels for others.
 FUZZ_SECONDS ?= 60

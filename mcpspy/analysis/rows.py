@@ -21,7 +21,7 @@ from mcpspy.core.recording.decode import Damaged, Frame, Header, Note
 from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize, sanitize_bytes
 from mcpspy.core.session.exchange import FAILED, NOT_FORWARDED, Exchange, State, outcome_of
-from mcpspy.core.session.rule_notes import RULE, about, words
+from mcpspy.core.session.rule_notes import RULE, TRUST, about, words
 from mcpspy.core.session.session import Change
 
 FROM_CLIENT, FROM_SERVER, NO_DIRECTION = "→", "←", "·"
@@ -364,6 +364,7 @@ _NOTES: dict[str, Callable[[Note], NoteText]] = {
     "sse": _sse,
     "oauth": _oauth,
     RULE: lambda note: (about(note.fields), words(note.fields), ISSUE),
+    TRUST: lambda note: (about(note.fields), words(note.fields), ISSUE),
     "rules": _rules,
     "part": lambda note: (f"continues in {note.fields.get('next')}", "", QUIET),
 }

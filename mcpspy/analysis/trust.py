@@ -68,8 +68,11 @@ def compare(trusted: TrustedServer, now: Interface) -> SessionDiff:
         if listing.member not in trusted.listed or listing.member not in now.items:
             continue
         known = trusted.items[listing.member]
-        old = {name: _stable(item.definition, item) for name, item in known.items()}
-        new = {name: _stable(item, known.get(name)) for name, item in now.items[listing.member].items()}
+        old = {name: item.stable(item.definition) for name, item in known.items()}
+        new = {
+            name: known[name].stable(item) if name in known else item
+            for name, item in now.items[listing.member].items()
+        }
         changes = tuple(
             DiffChange(
                 kind=ChangeKind.INTERFACE,
@@ -83,6 +86,26 @@ def compare(trusted: TrustedServer, now: Interface) -> SessionDiff:
         )
         cases.append(_case(method, changes))
     return SessionDiff(tuple(cases))
+
+
+def noted(fields: dict[str, Any]) -> SessionDiff:
+    """Return the changes that a note of kind `trust` describes; none for a call."""
+    sides = [fields.get("trusted"), fields.get("listed")]
+    listing = LISTINGS.get(str(fields.get("method")))
+    if listing is None:
+        old, new = (side if isinstance(side, dict) else {} for side in sides)
+        server = TrustedServer(
+            instructions=old.get("instructions"), capabilities=old.get("capabilities") or {}
+        )
+        found = Interface(instructions=new.get("instructions"), capabilities=new.get("capabilities") or {})
+        return compare(server, found)
+    was, now = (
+        {str(item.get(listing.key)): item for item in side if isinstance(item, dict)}
+        for side in (each if isinstance(each, list) else [] for each in sides)
+    )
+    member = listing.member
+    items = {name: TrustedItem(definition) for name, definition in was.items()}
+    return compare(TrustedServer(listed=(member,), items={member: items}), Interface(items={member: now}))
 
 
 def security_findings(session: Session) -> list[Finding]:
@@ -121,8 +144,3 @@ def _handshake(trusted: TrustedServer, now: Interface) -> list[DiffChange]:
 
 def _case(method: str, changes: tuple[DiffChange, ...]) -> ComparedCase:
     return ComparedCase(method=method, changes=changes)
-
-
-def _stable(definition: dict[str, Any], known: TrustedItem | None) -> dict[str, Any]:
-    volatile = known.volatile if known is not None else ()
-    return {key: value for key, value in definition.items() if key not in volatile}

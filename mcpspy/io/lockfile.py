@@ -61,6 +61,18 @@ class ServerIdentity:
             found["package"] = next((word for word in words if word not in ("run", "exec")), "")
         return {**found, "files": files} if files else found
 
+    def changes(self, known: TrustedServer, server: str) -> list[str]:
+        """Return what is not the same program as at the review, one line each; `server` is its name and version."""
+        now = self.fields()
+        found = []
+        pairs = ("server", known.server, server), ("package", known.package, now.get("package"))
+        found += [f"{what}: {old} → {new}" for what, old, new in pairs if old and new and old != new]
+        digests = now.get("files", {})
+        for word, old in known.files.items():
+            if digests.get(word) != old:
+                found.append(f"file {word}: {'changed' if word in digests else 'not found'}")
+        return found
+
 
 class FirstUse:
     """Trusts what a server lists first, and adds it to the lockfile."""

@@ -13,10 +13,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from recordings import make
+from tests.e2e.alarms import measured
+from tests.e2e.test_benign import SERVERS as REAL
 from tests.e2e.test_http import SERVERS, serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from tests.e2e.conftest import Peers
 
@@ -213,3 +216,13 @@ def test_a_server_is_trusted_on_first_use_and_its_later_change_blocked(peers: Pe
     with on_stdio(peers, *options) as ask:
         ask(HELLO)
         assert ask(LIST)["result"]["tools"][0]["description"] == EVIL
+
+
+@pytest.mark.parametrize(("name", "client"), [("python-1", "python-2"), ("typescript-1", "typescript-1")])
+async def test_a_server_that_has_not_changed_raises_no_alarm_on_either_transport(
+    name: str, client: str, tmp_path: Path
+) -> None:
+    servers = [REAL[name], REAL[f"{name}-http"]]
+    counts = await measured(servers, [(client, "2025-11-25")], tmp_path)
+    assert counts.listings >= 3
+    assert counts.alarms == []

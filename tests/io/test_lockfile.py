@@ -78,3 +78,23 @@ def test_an_unknown_server_is_refused_or_learned_or_not_checked(
         guard(file, identity, "block", first_use=False, may_be_unknown=False)
     assert guard(file, identity, "block", first_use=False, may_be_unknown=True) is None
     assert "it is not checked" in capfd.readouterr().err
+
+
+def test_a_new_program_with_the_same_interface_is_named(tmp_path: Path) -> None:
+    (tmp_path / "server.js").write_text("old", encoding="utf-8")
+    identity = ServerIdentity("sample", command=["npx", "sample@1", "server.js"], cwd=str(tmp_path))
+    hello = listed("initialize", capabilities={}, serverInfo={"name": "sample", "version": "1"})
+    known = FirstUse(str(tmp_path / "mcp.lock"), identity, print)(
+        [*hello, *listed("tools/list", tools=[ECHO])]
+    )
+    assert identity.changes(known, "sample 1") == []
+
+    (tmp_path / "server.js").write_text("new", encoding="utf-8")
+    later = ServerIdentity("sample", command=["npx", "sample@2", "server.js"], cwd=str(tmp_path))
+    assert later.changes(known, "sample 2") == [
+        "server: sample 1 → sample 2",
+        "package: sample@1 → sample@2",
+        "file server.js: changed",
+    ]
+    (tmp_path / "server.js").unlink()
+    assert later.changes(known, "sample 1")[-1] == "file server.js: not found"

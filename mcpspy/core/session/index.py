@@ -44,7 +44,7 @@ from mcpspy.core.session.correlation import (
 )
 from mcpspy.core.session.exchange import FAILED, SUBSCRIBE, State, outcome_of
 from mcpspy.core.session.request_table import Key, id_key
-from mcpspy.core.session.rule_notes import RULE, words
+from mcpspy.core.session.rule_notes import ABOUT_MESSAGES, RULE, has_effect, words
 
 _KINDS = {
     Request: REQUEST,
@@ -247,7 +247,7 @@ class Index(Columns, Correlation[Slot]):
             fields.get("signal") is not None or fields.get("code") not in (0, None)
         ):
             self._crashed(note.at, row)
-        elif note.kind == RULE:
+        elif has_effect(note.kind, fields):
             self._note_effect(row, fields)
         elif note.kind == "http" and isinstance(http, int):
             self.heads[http] = row
@@ -275,7 +275,7 @@ class Index(Columns, Correlation[Slot]):
 
     def _spot(self, row: int) -> object:
         if self.what[row] == NOTE | NO_SENDER:
-            return RULE if self.texts[self.method[row]] == RULE else None
+            return RULE if self.texts[self.method[row]] in ABOUT_MESSAGES else None
         return self._offset[row] if self.side(row) else None
 
     def _id_of(self, row: int) -> str | None:

@@ -1,4 +1,4 @@
-"""Notes of kind `rule`: the actions of rules, viewers and the watchdog on messages.
+"""Notes of kind `rule` and `trust`: the actions of rules, viewers, watchdog and lockfile on messages.
 
 Owns their wording, and which message a note is about: the one held under its ticket, or the one before it.
 Written by `core.intercept`, specified in docs/format.md.
@@ -10,7 +10,7 @@ from typing import Any
 
 from mcpspy.core.session.exchange import Event
 
-RULE = "rule"
+RULE, TRUST = ABOUT_MESSAGES = ("rule", "trust")
 
 _DONE = {
     "drop": "dropped",
@@ -22,6 +22,8 @@ _DONE = {
     "inject": "sent",
     "swallowed": "late response, not forwarded",
 }
+
+_TRUST = {"report": "differs from the lockfile", "hold": "held", "block": "blocked"}
 
 _RELEASED = {
     "accepted": "released",
@@ -36,9 +38,16 @@ _RELEASED = {
 }
 
 
+def has_effect(kind: str, fields: dict[str, Any]) -> bool:
+    """Return True if a note states what became of a message. A note of trust before a hold does not."""
+    return kind == RULE or (kind == TRUST and fields.get("action") != "hold")
+
+
 def words(fields: dict[str, Any]) -> str:
-    """Return the action and its author: `delayed 2 s (rule 3)`."""
+    """Return the action and its author: `delayed 2 s (rule 3)`; of the lockfile, the action and the differences."""
     action = fields.get("action")
+    if isinstance(found := fields.get("differences"), list):
+        return f"{_TRUST.get(str(action), action)}: {'; '.join(map(str, found))}"
     author = f"rule {fields['rule']}" if "rule" in fields else fields.get("viewer")
     return _done(str(action), fields) + (f" ({author})" if author else "")
 

@@ -24,7 +24,7 @@ from mcpspy.core.session.correlation import (
     RequestProgressed,
 )
 from mcpspy.core.session.exchange import FAILED, Exchange, State, outcome_of
-from mcpspy.core.session.rule_notes import RULE, words
+from mcpspy.core.session.rule_notes import ABOUT_MESSAGES, RULE, has_effect, words
 
 
 class Change(Struct, frozen=True, gc=False):
@@ -96,7 +96,7 @@ class Session(Correlation[Exchange]):
             what, exchange, flaw = correlated.what, correlated.request, correlated.flaw
             if exchange is not None:
                 _take(exchange, correlated)
-            if isinstance(what, Note) and what.kind == RULE:
+            if isinstance(what, Note) and has_effect(what.kind, what.fields):
                 self._note_effect(what.fields)
             self._changed(what, exchange, flaw if isinstance(what, Message) else None)
         return self.changes[before:]
@@ -140,7 +140,7 @@ class Session(Correlation[Exchange]):
     def _spot(self, row: int) -> object:
         what = self.changes[row].what
         if isinstance(what, Note):
-            return RULE if what.kind == RULE else None
+            return RULE if what.kind in ABOUT_MESSAGES else None
         return None if isinstance(what, Damaged) else id(what.frame)
 
     def _id_of(self, row: int) -> str | None:

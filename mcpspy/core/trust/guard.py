@@ -6,7 +6,6 @@ its cursor: a removed item is noticed at the last page.
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter, deque
 from collections.abc import Callable
 from fnmatch import fnmatchcase
@@ -19,6 +18,7 @@ from mcpspy.core.intercept.actions import AddNote, text_field
 from mcpspy.core.intercept.held import RuleDecision
 from mcpspy.core.intercept.requests import AwaitedRequest, about, answer
 from mcpspy.core.jsontools import canonical_bytes
+from mcpspy.core.lookalikes import as_latin, mixed_words, visible
 from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result, loads
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Frame
@@ -68,6 +68,10 @@ class Difference(NamedTuple):
     error: str = ""
     """Message of the error that answers a refused request; empty for a listing."""
     is_policy: bool = False
+    trusted: Any = None
+    """The definitions that changed or are missing, or members of the handshake, without volatile members."""
+    listed: Any = None
+    """The same as the server lists them, with new ones."""
 
 
 class TrustGuard:
@@ -154,6 +158,7 @@ class TrustGuard:
             return
         action = BLOCK if found.is_policy and self._on_change == REPORT else self._on_change
         fields = {**about(message, request), "action": action, "differences": found.texts}
+        fields |= {"trusted": found.trusted, "listed": found.listed}
         for text in found.texts:
             if text not in self._said:
                 self._said.add(text)
@@ -223,7 +228,11 @@ class TrustGuard:
         if trusted.get("instructions") is None:
             trusted.pop("instructions", None)
         trusted["capabilities"] = trusted.get("capabilities") or {}
-        return Difference(texts, answer(message.id, b"result", trusted))
+        was, now = {}, {}
+        for name in ("instructions", "capabilities"):
+            if name not in server.volatile:
+                was[name], now[name] = getattr(server, name), result.get(name)
+        return Difference(texts, answer(message.id, b"result", trusted), trusted=was, listed=now)
 
     def _listing(
         self, message: Result, method: str, listing: TrustedListing, request: AwaitedRequest | None
@@ -236,6 +245,8 @@ class TrustGuard:
             return Difference([f"{listing.noun}s: not a list"], replacement)
         seen, is_whole = self._names_before(method, request)
         texts, kept = [], []
+        was: list[Any] = []
+        now: list[Any] = []
         here = {
             name
             for item in items
@@ -245,12 +256,16 @@ class TrustGuard:
             name = item.get(listing.key) if isinstance(item, dict) else None
             known = trusted.get(name) if isinstance(name, str) else None
             if known is None or not isinstance(name, str):
-                texts.append(f"{listing.noun} {name}: new{_same_schema(item, trusted, here | seen)}")
+                now.append(item)
+                texts.append(f"{listing.noun} {name}: new{_resemblance(name, item, trusted, here | seen)}")
             elif name in seen:
                 texts.append(f"{listing.noun} {name}: listed twice")
             else:
                 changes = _changes(known, item)
-                texts += [f"{listing.noun} {name}: {change}" for change in changes]
+                if changes:
+                    texts += [f"{listing.noun} {name}: {change}" for change in changes]
+                    was.append(known.stable(known.definition))
+                    now.append(known.stable(item))
                 volatile = {member: item[member] for member in known.volatile & item.keys()}
                 kept.append({**known.definition, **volatile} if changes else item)
                 seen.add(name)
@@ -263,10 +278,12 @@ class TrustGuard:
             for name, item in trusted.items():
                 if name not in seen:
                     texts.append(f"{listing.noun} {name}: removed")
+                    was.append(item.stable(item.definition))
                     kept.append(item.definition)
         if not texts:
             return None
-        return Difference(texts, answer(message.id or "null", b"result", {**result, listing.member: kept}))
+        replacement = answer(message.id or "null", b"result", {**result, listing.member: kept})
+        return Difference(texts, replacement, trusted=was, listed=now)
 
     def _names_before(self, method: str, request: AwaitedRequest | None) -> tuple[set[str], bool]:
         """Return the names on the pages before, and whether all of those pages are known."""
@@ -369,24 +386,27 @@ def _manner(old: Any, new: Any) -> str:
         return "changed"
     if old.split() == new.split():
         return "changed (whitespace only)"
-    if _visible(old) == _visible(new):
+    if visible(old) == visible(new):
         return "changed (invisible characters)"
-    if unicodedata.normalize("NFKC", _visible(old)) == unicodedata.normalize("NFKC", _visible(new)):
+    if as_latin(visible(old)) == as_latin(visible(new)) or mixed_words(new) - mixed_words(old):
         return "changed (look-alike characters)"
     return "changed"
 
 
-def _visible(text: str) -> str:
-    return "".join(each for each in text if unicodedata.category(each) not in ("Cf", "Mn"))
-
-
-def _same_schema(item: Any, trusted: dict[str, TrustedItem], listed: set[str]) -> str:
-    """Return a hint at the trusted item that a new one has the schema of, if that one is not listed."""
+def _resemblance(name: object, item: Any, trusted: dict[str, TrustedItem], listed: set[str]) -> str:
+    """Return a hint at the trusted item that a new one looks like, or has the schema of if that one is not listed."""
+    if isinstance(name, str):
+        look = as_latin(visible(name))
+        for known in trusted:
+            if known != name and as_latin(visible(known)) == look:
+                return f", looks like {known} (look-alike characters)"
+        if mixed_words(name):
+            return ", mixes alphabets (look-alike characters)"
     schema = item.get("inputSchema") if isinstance(item, dict) else None
     if schema is None:
         return ""
     own = canonical_bytes(schema)
-    for name, known in trusted.items():
-        if name not in listed and canonical_bytes(known.definition.get("inputSchema")) == own:
-            return f", with the schema of {name} (renamed)"
+    for old, each in trusted.items():
+        if old not in listed and canonical_bytes(each.definition.get("inputSchema")) == own:
+            return f", with the schema of {old} (renamed)"
     return ""

@@ -43,6 +43,10 @@ class TrustedItem(Struct, frozen=True):
     volatile: frozenset[str] = frozenset()
     """Members that the user allows to change, such as a description that contains the time."""
 
+    def stable(self, definition: dict[str, Any]) -> dict[str, Any]:
+        """Return a definition without the volatile members."""
+        return {member: value for member, value in definition.items() if member not in self.volatile}
+
 
 class TrustPolicy(Struct, frozen=True, kw_only=True):
     """Limits that apply with every `--on-change`."""
@@ -62,6 +66,11 @@ class TrustPolicy(Struct, frozen=True, kw_only=True):
 class TrustedServer(Struct, kw_only=True):
     command: list[str] | None = None
     url: str | None = None
+    server: str | None = None
+    """Name and version, for the reader, like `package` and `files`: a change of them alone is not a difference."""
+    package: str | None = None
+    files: dict[str, str] = field(default_factory=dict)
+    """Words of the command that are files → their digests."""
     listed: tuple[str, ...] = ()
     """Listings that were reviewed, such as `tools`. Others are not compared."""
     items: dict[str, dict[str, TrustedItem]] = field(default_factory=dict)
@@ -129,6 +138,9 @@ def _server(table: dict[str, Any], place: str) -> TrustedServer:
     return TrustedServer(
         command=list(command) or None,
         url=_optional(table, "url", str, place),
+        server=_optional(table, "server", str, place),
+        package=_optional(table, "package", str, place),
+        files=_optional(table, "files", dict, place) or {},
         listed=listed,
         items=items,
         instructions=_optional(table, "instructions", str, place),
@@ -188,7 +200,7 @@ def _strings(table: dict[str, Any], name: str, place: str) -> tuple[str, ...]:
 def _optional(table: dict[str, Any], name: str, kind: type, place: str) -> Any:
     value = table.get(name)
     if value is not None and type(value) is not kind:
-        noun = "an integer" if kind is int else "a string"
+        noun = {int: "an integer", str: "a string"}.get(kind, "a table")
         raise UsageError(f"{place}.{name}: not {noun}", "see docs/trust.md")
     return value
 

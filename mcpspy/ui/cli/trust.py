@@ -97,7 +97,8 @@ def main(args: argparse.Namespace) -> int:
     if args.check and args.format != "text":
         _write_report(args, difference, name)
     else:
-        _print(difference, findings, is_new=known is None)
+        programs = [] if known is None else identity.changes(known, found.server)
+        _print(difference, findings, programs, is_new=known is None)
     if args.check:
         return 0 if difference.is_same(ChangeSeverity.NOTE) else FINDINGS
     from mcpspy.io.recording.atomic import save
@@ -123,8 +124,10 @@ def _identity(header: Header | None, name: str) -> ServerIdentity:
     return ServerIdentity(name, command=header.command, cwd=header.cwd, url=header.upstream or "")
 
 
-def _print(difference: SessionDiff, findings: list[Finding], *, is_new: bool) -> None:
+def _print(difference: SessionDiff, findings: list[Finding], programs: list[str], *, is_new: bool) -> None:
     output = Output()
+    for line in programs:
+        output.line(sanitize(line), rows.QUIET)
     for case in difference.changed:
         output.line(diff_text.about(case))
         for change in case.changes:

@@ -26,6 +26,10 @@ from mcpspy.core.session.rule_notes import about, words
         ({"action": "timeout", "seconds": 30}, "timed out after 30 s without a response"),
         ({"action": "slow", "seconds": 1}, "no response after 1 s"),
         ({"action": "later"}, "later"),
+        (
+            {"action": "block", "differences": ["tool a: new", "tool b: new"]},
+            "blocked: tool a: new; tool b: new",
+        ),
     ],
 )
 def test_an_action_is_described(fields: dict[str, Any], said: str) -> None:

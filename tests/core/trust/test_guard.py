@@ -112,8 +112,16 @@ MUTATIONS: dict[str, tuple[Callable[[Tools], Tools], str]] = {
     "removed tool": (lambda listed: listed[:1], "tool add: removed"),
     "all removed": (lambda _: [], "tool echo: removed"),
     "rename": (changed(1, "name", to="sum"), "tool sum: new, with the schema of add (renamed)"),
-    "homoglyph in a name": (changed(0, "name", to="ech\u043e"), "new, with the schema of echo (renamed)"),
-    "zero-width in a name": (changed(0, "name", to="echo\u200b"), "new, with the schema of echo (renamed)"),
+    "homoglyph in a name": (changed(0, "name", to="ech\u043e"), "new, looks like echo (look-alike characters)"),
+    "zero-width in a name": (changed(0, "name", to="echo\u200b"), "new, looks like echo (look-alike characters)"),
+    "new tool beside its model": (lambda listed: [*listed, {"name": "\u0435cho", "inputSchema": {}}],
+                                  "new, looks like echo (look-alike characters)"),
+    "new tool of two alphabets": (lambda listed: [*listed, {"name": "r\u0431m", "inputSchema": {}}],
+                                  "new, mixes alphabets (look-alike characters)"),
+    "Cyrillic letter in a description": (
+        changed(1, "description", to="\u0410dd two numbers."), "add: description changed (look-alike characters)"),
+    "Cherokee letter in a description": (
+        changed(1, "description", to="Add t\u13b3o numbers."), "add: description changed (look-alike characters)"),
     "case of a name": (changed(0, "name", to="Echo"), "new, with the schema of echo (renamed)"),
     "swapped names": (
         lambda listed: [{**listed[0], "name": "add"}, {**listed[1], "name": "echo"}],

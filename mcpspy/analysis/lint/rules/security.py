@@ -7,7 +7,6 @@ Repetitions in patterns have a limit, so that the time grows with the length of 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -17,6 +16,7 @@ from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import MESSAGES, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.rules.tools import GOOD, LIST
+from mcpspy.core.lookalikes import as_latin
 from mcpspy.core.sanitize import hidden_characters
 
 RULES: list[LintRule] = []
@@ -320,7 +320,7 @@ def lookalike(event: LintEvent) -> Iterator[Report]:
         name = item.get("name") if isinstance(item, dict) else None
         if not isinstance(name, str):
             continue
-        latin = name if name.isascii() else unicodedata.normalize("NFKC", name).translate(_HOMOGLYPHS)
+        latin = as_latin(name)
         look, lower = _look(latin), name.lower()
         known = _WELL_KNOWN.get(look, lower)
         other = seen.setdefault(look, name)
@@ -334,11 +334,6 @@ def _look(name: str) -> str:
     return name.lower().translate(_LOOKS).replace("rn", "m").replace("vv", "w")
 
 
-_HOMOGLYPHS = str.maketrans(
-    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u04bb\u0501\u051b\u051d\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0406\u0408\u0405\u03bf\u03b1\u03bd\u03c1\u03b9\u03ba\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u0131\u0261\u0251\u0585\u057d",
-    "aeopcyxijshdqwABEKMHOPCTXIJSoavpikABEZHIKMNOPTYXigaou",
-)
-"""Cyrillic, Greek, Armenian and rare Latin letters that look like common ones."""
 _LOOKS = str.maketrans("01i|5$34@-", "olllsseaa_")
 _WELL_KNOWN = {
     _look(name): name

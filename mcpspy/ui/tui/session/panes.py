@@ -13,6 +13,7 @@ from textual.timer import Timer
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import RowKind
+from mcpspy.core.session.rule_notes import TRUST
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.detail.document import Document, DocumentPart
 from mcpspy.ui.tui.detail.pane import DetailPane
@@ -122,6 +123,28 @@ class Panes(Container):
         self.detail.show(document(model, row, exchanges=exchanges, note=note), place)
 
 
+def _differences(note: Note) -> DocumentPart:
+    # Not at the top: few sessions have such a note.
+    from mcpspy.analysis.diff import ChangeSeverity
+    from mcpspy.analysis.trust import noted
+    from mcpspy.ui.report.diff_text import terminal
+
+    lines = [
+        (sanitize(line), tone) for line, tone in terminal(noted(note.fields), fail_on=ChangeSeverity.NOTE)
+    ]
+    return DocumentPart("note", [("differences from the lockfile", "title"), *lines, ("", None)], b"")
+
+
+def _trust_note(model: SessionModel, row: int) -> Note | None:
+    """Return the note about the differences of a message from the lockfile: it comes next, or is the row itself."""
+    index = model.index
+    for place in (row, row + 1)[: len(index.at) - row]:
+        if index.kind(place) is RowKind.NOTE and index.texts[index.method[place]] == TRUST:
+            found = model.message(place)
+            return found if isinstance(found, Note) and "trusted" in found.fields else None
+    return None
+
+
 def document(model: SessionModel, row: int, *, exchanges: bool, note: str = "") -> Document:
     """Return the document of a row, with the user's note; of an exchange, with both messages and their replacements."""
     index = model.index
@@ -144,6 +167,8 @@ def document(model: SessionModel, row: int, *, exchanges: bool, note: str = "") 
         head = message_header(change, model.findings.of(one))
         if note and one == row:
             head.insert(1, (f"note: {sanitize(note)}", "title"))
+        if (about := _trust_note(model, one)) is not None:
+            parts.append(_differences(about))
         parts.append(DocumentPart(name.get(kind, "message"), head, content(change)))
         if one in index.crashes and one not in index.last_stderr and (last := last_stderr(model)):
             parts.insert(

@@ -16,6 +16,7 @@ from mcpspy.core.intercept.interceptor import Interceptor
 from mcpspy.core.recording.encode import MCPSPY, frame_prefix
 from mcpspy.core.rules.model import Rules
 from mcpspy.core.rules.parser import read_flag
+from mcpspy.core.trust.guard import TrustGuard
 from mcpspy.io.control.server_asyncio import AsyncioServer
 from mcpspy.io.recording.writer import Writer
 from mcpspy.ui.tui.session import labels
@@ -43,13 +44,15 @@ def result(number: object, text: str = "done") -> bytes:
 class Reached:
     """The session as seen by its two peers."""
 
-    def __init__(self, folder: Path, *flags: str, hold_timeout: float = 300.0) -> None:
+    def __init__(
+        self, folder: Path, *flags: str, hold_timeout: float = 300.0, trust: TrustGuard | None = None
+    ) -> None:
         fields: dict[str, Any] = {"transport": "stdio", "command": ["files"], "name": "files"}
         self._writer = Writer(str(folder), None, fields, say=pytest.fail)
         self.path = Path(self._writer.path)
         self.session = self._writer.id
         rules = Rules(tuple(read_flag(flag, number) for number, flag in enumerate(flags, 1)), 1)
-        self.interceptor = Interceptor(rules, prefix="mcpspy-test-", hold_timeout=hold_timeout)
+        self.interceptor = Interceptor(rules, prefix="mcpspy-test-", hold_timeout=hold_timeout, trust=trust)
         self._began = time.monotonic()
         self._is_over = False
         self.sent: list[tuple[str, bytes]] = []

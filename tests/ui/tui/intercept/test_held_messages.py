@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from mcpspy.core.trust.guard import HOLD, TrustGuard
+from mcpspy.core.trust.lock import TrustedItem, TrustedServer
+from tests.core.trust.locks import ADD, ECHO
 from tests.ui.tui.intercept.conftest import call, hold, result
 
 SIZE = (130, 18)
@@ -66,3 +70,25 @@ async def test_equal_messages_of_one_chunk_are_held_in_separate_rows(
                 and all("held" not in effects[row] or ";" in effects[row] for row in (first, third))
             )
         )
+
+
+async def test_a_held_listing_is_shown_with_its_differences_from_the_lockfile(
+    opened: Any, reached: Any
+) -> None:
+    items = {"tools": {tool["name"]: TrustedItem(tool) for tool in (ECHO, ADD)}}
+    server = TrustedServer(listed=("tools",), items=items, capabilities={"tools": {}})
+    tools = [{**ECHO, "description": "Evil."}, {"name": "rm", "inputSchema": {"type": "object"}}]
+    listed = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}}).encode()
+    async with (
+        reached(trust=TrustGuard(server, HOLD, lambda _: None)) as session,
+        opened(session.path, size=(160, 50)) as screen,
+    ):
+        session.say("client", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+        session.say("server", listed)
+        await screen.shows("1 held · response to tools/list · by rule trust: tool echo: description changed")
+        await screen.press("H")
+        await screen.shows("differences from the lockfile", "breaking", "/result/tools/echo/description")
+        await screen.shows('"Evil."', "lost the tool add", "gained the tool rm")
+        assert session.taken()[-1][0] == "client"
+        await screen.press("a")
+        await screen.until(lambda: session.taken() == [("server", listed)])

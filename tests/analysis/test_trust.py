@@ -1,0 +1,46 @@
+"""The differences that a note of trust describes."""
+
+from __future__ import annotations
+
+import json
+
+from mcpspy.analysis.trust import noted
+from mcpspy.core.intercept.actions import AddNote
+from mcpspy.core.intercept.interceptor import Interceptor
+from mcpspy.core.rules.model import Rules
+from mcpspy.core.trust.guard import TrustGuard
+from tests.core.trust.locks import ECHO, trusted
+
+
+def changes(method: str, result: str) -> list[tuple[str, str, str]]:
+    """Return severity, pointer and reason of each change of a response."""
+    guard = TrustGuard(trusted(volatile='volatile = ["description"]'), "report", lambda _: None)
+    interceptor = Interceptor(Rules(), prefix="mcpspy-", trust=guard)
+    interceptor.process(0.0, "client", b'{"jsonrpc":"2.0","id":1,"method":"%b"}' % method.encode())
+    steps = interceptor.process(
+        0.0, "server", b'{"jsonrpc":"2.0","id":1,"result":%b}' % result.encode()
+    ).steps
+    (fields,) = [step.fields for step in steps if isinstance(step, AddNote)]
+    return [(str(change.severity), change.pointer, change.why) for _, change in noted(fields).changes]
+
+
+def test_a_note_about_a_listing_has_the_items_that_differ_and_no_others() -> None:
+    echo = {**ECHO, "description": "Volatile.", "title": "Echo"}
+    result = f'{{"tools": [{json.dumps(echo)}, {{"name": "rm"}}]}}'
+    assert changes("tools/list", result) == [
+        ("note", "/result/tools/echo/title", ""),
+        ("breaking", "/result/tools/add", "lost the tool add"),
+        ("note", "/result/tools/rm", "gained the tool rm"),
+    ]
+
+
+def test_a_note_about_the_handshake_has_both_of_its_members() -> None:
+    result = '{"capabilities": {"tools": {"listChanged": true}}, "instructions": "Evil."}'
+    assert changes("initialize", result) == [("note", "/result/instructions", "")]
+
+
+def test_a_note_about_a_call_describes_no_change_of_a_definition() -> None:
+    assert (
+        noted({"method": "tools/call", "differences": ["tool rm: not in the lockfile, called"]}).cases
+        == noted({}).cases
+    )
