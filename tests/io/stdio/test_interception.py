@@ -566,7 +566,7 @@ def test_a_refused_request_leaves_the_bytes_alone(path: Path) -> None:
 def test_calls_of_trusted_tools_pass_as_bytes_until_another_one_is_called(path: Path, tmp_path: Path) -> None:
     lock = tmp_path / "mcp.lock"
     lock.write_text(lock_text(), encoding="utf-8")
-    spy = Spy(path, trust=str(lock), on_change="block", server_names=["sample"])
+    spy = Spy(path, trust=str(lock), on_change="block", name="sample")
     spy.client(call(1) + call(2))
     passed = ODD + call(3) + b"\n" + call(4)
     spy.client(passed)
