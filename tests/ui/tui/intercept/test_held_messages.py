@@ -75,7 +75,7 @@ async def test_equal_messages_of_one_chunk_are_held_in_separate_rows(
 async def test_a_held_listing_is_shown_with_its_differences_from_the_lockfile(
     opened: Any, reached: Any
 ) -> None:
-    items = {"tools": {tool["name"]: TrustedItem(tool) for tool in (ECHO, ADD)}}
+    items = {"tools": {str(tool["name"]): TrustedItem(tool) for tool in (ECHO, ADD)}}
     server = TrustedServer(listed=("tools",), items=items, capabilities={"tools": {}})
     tools = [{**ECHO, "description": "Evil."}, {"name": "rm", "inputSchema": {"type": "object"}}]
     listed = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}}).encode()
