@@ -27,7 +27,7 @@ from mcpspy.core.recording.decode import Header, read_entry
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, McpspyError
-from mcpspy.io.lake.files import INPUTS, Lake, partition
+from mcpspy.io.lake.files import Lake, partition
 from mcpspy.io.recording.cache_file import FileStamp, replace_own
 from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of
 from mcpspy.io.recording.recorder import say
@@ -56,7 +56,7 @@ class AddResult(NamedTuple):
 class _Conversion(NamedTuple):
     """A recording to add. Can be pickled."""
 
-    lake: Path
+    lake: str
     path: Path
     stored: StoredRecording
     redaction: RedactionOptions
@@ -150,14 +150,14 @@ def _conversions(
                 not redaction.off or bool(summary.header.redacted),
             )
             own = hashlib.blake2b(source.digest.encode(), key=secret).digest()
-            yield _Conversion(lake.folder, summary.path, stored, redaction, own)
+            yield _Conversion(lake.storage.location, summary.path, stored, redaction, own)
 
 
 class _Inputs:
     """The recordings that were added before, in a file of the lake. It only saves reading them again."""
 
     def __init__(self, lake: Lake) -> None:
-        self._path = lake.folder / INPUTS
+        self._path = lake.storage.inputs
         self._known: dict[str, _Input] = {}
         decode = msgspec.json.Decoder(tuple[str, list[FileStamp], str]).decode
         for line in self._path.read_bytes().splitlines() if self._path.exists() else ():
@@ -169,6 +169,7 @@ class _Inputs:
         """Keys of the sessions of this run."""
 
     def __enter__(self) -> Self:
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._file = self._path.open("ab")
         return self
 

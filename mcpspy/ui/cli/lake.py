@@ -15,7 +15,8 @@ from mcpspy.analysis import rows
 from mcpspy.core.query.sessions import read_age
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
-from mcpspy.io.lake.files import Lake, require
+from mcpspy.io.lake.files import Lake
+from mcpspy.io.lake.storage import require
 from mcpspy.io.recording.catalog import sessions
 from mcpspy.io.recording.reader import Summary, read_header_of, summarize
 from mcpspy.ui.cli.arguments import is_folder, session_path
@@ -36,7 +37,7 @@ examples:
   mcpspy lake rm ~/lake --older-than 90d
   mcpspy query top-tools --lake ~/lake
 
-LAKE is a folder of Parquet files (docs/lake.md). SESSION is a file, a folder of
+LAKE is a folder of Parquet files, or s3://BUCKET/PREFIX, gs:// or az:// (docs/lake.md). SESSION is a file, a folder of
 recordings, `last`, a session name, or the beginning of a session id. Sessions that are
 in the lake are not added again, and live sessions only when they have ended.
 
@@ -49,7 +50,7 @@ TAKES_OPTIONS_ANYWHERE = True
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", metavar="ACTION", choices=ACTIONS, help=f"one of {', '.join(ACTIONS)}")
-    parser.add_argument("lake", metavar="LAKE", help="the folder of the lake; add creates it")
+    parser.add_argument("lake", metavar="LAKE", help="folder or URL of the lake; add creates it")
     parser.add_argument("sessions", metavar="SESSION", nargs="*", help="add: sessions and folders to add")
     parser.add_argument(
         "--workers", metavar="N", type=_workers, default=1, help="add: number of processes (default: 1)"
@@ -72,17 +73,16 @@ def main(args: argparse.Namespace) -> int:
             "lake rm: missing --older-than" if action == "rm" else "--older-than: only possible with rm"
         )
     require("pyarrow", "lake")
-    folder = Path(args.lake).expanduser()
-    lake = Lake.created(folder) if action == "add" else Lake.opened(folder)
+    lake = Lake.created(args.lake) if action == "add" else Lake.opened(args.lake)
     document, text, code = {"add": _add, "verify": _verify, "compact": _compact, "rm": _remove}[action](
         lake, args
     )
     if args.format == "json":
         sys.stdout.buffer.write(
-            orjson.dumps({"lake": str(folder), **document}, option=orjson.OPT_APPEND_NEWLINE)
+            orjson.dumps({"lake": lake.storage.location, **document}, option=orjson.OPT_APPEND_NEWLINE)
         )
     else:
-        Output().line(sanitize(f"{folder}: {text}"))
+        Output().line(f"{lake.shown}: {text}")
     return code
 
 

@@ -18,7 +18,7 @@ from mcpspy.analysis.lake.queries import QUERIES
 from mcpspy.analysis.lake.schema import PARTITIONS, TABLES
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
-from mcpspy.io.lake.files import require
+from mcpspy.io.lake.storage import require
 from mcpspy.io.recording.atomic import save
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format
 from mcpspy.ui.terminal import Output, cells, columns

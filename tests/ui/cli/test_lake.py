@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench.many_sessions import write_sessions
-from mcpspy.io.lake import files
+from mcpspy.io.lake import files, storage
 from mcpspy.ui.cli.main import main
 
 
@@ -85,7 +85,7 @@ def test_verify_compact_and_rm(made: Path, tmp_path: Path, capsys: pytest.Captur
     removed = json.loads(out)
     assert (code, err) == (0, "")
     assert removed["days"] == sum(day < removed["before"] for day in days)
-    assert {path.name[4:] for path in lake.glob("*/day=*")} == {
+    assert {path.parent.parent.name[4:] for path in lake.rglob("*.parquet")} == {
         day for day in days if day >= removed["before"]
     }
 
@@ -124,7 +124,7 @@ def test_a_wrong_command_line_is_one_line(
 def test_a_missing_package_is_one_line(
     command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "find_spec", lambda name: None)
+    monkeypatch.setattr(storage, "find_spec", lambda name: None)
 
     assert run(capsys, *command) == (
         3,
