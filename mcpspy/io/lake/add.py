@@ -13,11 +13,11 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Self
 
 import msgspec
 from msgspec import structs
@@ -61,6 +61,8 @@ class _Conversion(NamedTuple):
     stored: StoredRecording
     redaction: RedactionOptions
     placeholder_key: bytes
+    is_copied: bool
+    """True if the lake gets a copy of the recording."""
 
 
 class _Input(NamedTuple):
@@ -76,8 +78,11 @@ def add(
     redaction: RedactionOptions,
     executor: Executor | None = None,
     show: Callable[[int, int], None] = lambda _, __: None,
+    *,
+    copies: bool = True,
 ) -> AddResult:
     """Add the sessions that have ended; `show` is called with the number of processed sessions, and of all.
+    With `copies`, the lake gets their recordings too.
 
     The executor gets one task per session. A session that cannot be read is a failure; the others are added.
     """
@@ -86,7 +91,7 @@ def add(
     failures: list[str] = []
     added = 0
     with lake.exclusive(), _Inputs(lake) as inputs:
-        new = _conversions(lake, ended, inputs, redaction, failures)
+        new = _conversions(lake, ended, inputs, redaction, failures, copies=copies)
         for count, (conversion, result) in enumerate(_converted(new, executor), 1):
             try:
                 result()
@@ -127,6 +132,8 @@ def _conversions(
     inputs: _Inputs,
     redaction: RedactionOptions,
     failures: list[str],
+    *,
+    copies: bool,
 ) -> Iterator[_Conversion]:
     """Yield the recordings that are not in the lake; add those that cannot be read to `failures`."""
     secret, present = _secret(), lake.keys()
@@ -150,7 +157,7 @@ def _conversions(
                 not redaction.off or bool(summary.header.redacted),
             )
             own = hashlib.blake2b(source.digest.encode(), key=secret).digest()
-            yield _Conversion(lake.storage.location, summary.path, stored, redaction, own)
+            yield _Conversion(lake.storage.location, summary.path, stored, redaction, own, copies)
 
 
 class _Inputs:
@@ -221,28 +228,34 @@ def _end_with_parent() -> None:
 
 def convert(conversion: _Conversion) -> None:
     """Write the files of a session; the row in `sessions` comes last. Raise McpspyError or OSError."""
-    from mcpspy.analysis.lake.tables import (
-        SessionTables,
-    )  # With the lint rules 150 ms, if there is anything new.
+    # With the lint rules 150 ms, if there is anything new.
+    from mcpspy.analysis.export.base import WallClock
+    from mcpspy.analysis.lake.tables import SessionTables
+    from mcpspy.io.lake.recordings import writing
 
     lake, stored = Lake(conversion.lake), conversion.stored
     with no_collection():
-        session, findings = _read(conversion)
+        day = WallClock(read_header_of(conversion.path).started).iso(0)[:10]
+        with writing(lake, day, stored.key) if conversion.is_copied else nullcontext() as copy:
+            session, findings = _read(conversion, copy)
         tables = SessionTables(session, findings, stored)
         where = partition(tables.day, tables.server)
         for table in TABLES:
             lake.put(table, where, f"{stored.key}.parquet", tables.rows(table))
 
 
-def _read(conversion: _Conversion) -> tuple[Session, list[Finding]]:
-    """Return the redacted session of a recording, and what lint finds in it."""
+def _read(conversion: _Conversion, copy: BinaryIO | None) -> tuple[Session, list[Finding]]:
+    """Return the redacted session of a recording, and what lint finds in it; write its lines to `copy`."""
     from mcpspy.analysis.lint import EntryPosition, Linter
+    from mcpspy.io.lake.recordings import first_line
 
     scan = RecordingScan(conversion.path)
     redacting = redactor(conversion.redaction, lambda _: None, key=conversion.placeholder_key)
     header = read_header_of(conversion.path)
     if redacting is not None:
         header = Header(**redacting.header(structs.asdict(header)))  # type: ignore[arg-type]  # The same keys.
+    if copy is not None:
+        copy.write(first_line(conversion.path, redacting))
     session, linter = Session(header), Linter(header)
     findings: list[Finding] = []
     number = parts = 0
@@ -252,6 +265,8 @@ def _read(conversion: _Conversion) -> tuple[Session, list[Finding]]:
         lines = block.lines
         if redacting is not None and lines:
             lines = redacting.lines(b"\n".join([*lines, b""])).split(b"\n")[:-1]
+        if copy is not None and lines:
+            copy.write(b"\n".join([*lines, b""]))
         for line in lines:
             number += 1
             for change in session.add(read_entry(line)):

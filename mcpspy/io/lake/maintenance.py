@@ -13,7 +13,11 @@ from mcpspy.analysis.lake.schema import DETAILS, TABLES
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
 from mcpspy.io.lake.files import COMPACTED, JOURNAL, CompactionJournal, Lake, parquet_writer
+from mcpspy.io.lake.recordings import RECORDINGS, content, recordings
 from mcpspy.io.lake.storage import TEMPORARY, StoredFile
+
+CHUNK = 1 << 20
+"""Bytes per read of a recording."""
 
 TARGET = 256 << 20
 """Bytes of a compacted file. Files of half this size and more are left alone."""
@@ -24,7 +28,7 @@ class LakeCheck(NamedTuple):
     rows: int
     files: int
     size: int
-    """Bytes of all Parquet files."""
+    """Bytes of all files."""
     problems: list[str]
 
 
@@ -48,6 +52,9 @@ def verify(lake: Lake) -> LakeCheck:
             except (OSError, ValueError) as error:  # pyarrow's own errors are subclasses.
                 reason = str(error).splitlines()[0]
                 problems.append(sanitize(f"{file.name}: {reason}"))
+    copies = recordings(lake)
+    files, size = files + len(copies), size + sum(file.size for file in copies)
+    problems += filter(None, (_damage(lake, file.name) for file in copies))
     problems += [
         f"session {key}: added {count} times" for key, count in counts["sessions"].items() if count > 1
     ]
@@ -60,6 +67,17 @@ def verify(lake: Lake) -> LakeCheck:
                 problems.append(f"session {key}: {found} rows in {table}, not {expected[key][table]}")
     rows = sum(each.total() for each in counts.values())
     return LakeCheck(len(expected), rows, files, size, problems)
+
+
+def _damage(lake: Lake, name: str) -> str | None:
+    """Return the problem of a recording that cannot be decompressed to its end."""
+    try:
+        lines = content(lake, name)
+        while lines.read(CHUNK):
+            pass
+    except OSError as error:
+        return sanitize(f"{name}: {error}")
+    return None
 
 
 def compact(lake: Lake, target: int = TARGET) -> tuple[int, int]:
@@ -116,8 +134,8 @@ def remove_before(lake: Lake, day: str) -> int:
     """
     with lake.exclusive():
         days = set[str]()
-        for table in ("sessions", *DETAILS):
-            old = {file.name: file.name.split("/")[1] for file in lake.files(table)}
+        for folder in ("sessions", *DETAILS, RECORDINGS):
+            old = {file.name: file.name.split("/")[1] for file in lake.storage.list(folder)}
             old = {name: its for name, its in old.items() if its.removeprefix("day=") < day}
             lake.storage.delete(old)
             days.update(old.values())

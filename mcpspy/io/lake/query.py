@@ -51,7 +51,7 @@ def _cached(folder: Path) -> tuple[Lake, AddResult]:
     # The copy stays in the same folder with the same permissions: it keeps what the recording keeps.
     options = RedactionOptions()
     options.off = True
-    result = add(lake, found, options)
+    result = add(lake, found, options, copies=False)
     with lake.exclusive():
         for table in TABLES:
             names = (file for file in lake.files(table))

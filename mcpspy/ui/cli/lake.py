@@ -55,6 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", metavar="N", type=_workers, default=1, help="add: number of processes (default: 1)"
     )
+    describe(parser, {"--no-jsonl": (None, "add: keep only the tables, and not the recordings")})
     describe(parser, {"--older-than": ("AGE", "rm: delete days that ended longer ago than this: 30d, 12w")})
     describe_format(parser, "json: one object")
     describe(parser, FOLDER)
@@ -93,7 +94,7 @@ def _add(lake: Lake, args: argparse.Namespace) -> tuple[dict[str, Any], str, int
     with ExitStack() as stack:
         executor: Executor | None = stack.enter_context(pool(args.workers)) if args.workers > 1 else None
         progress = stack.enter_context(ProgressBar("sessions"))
-        result = add(lake, found, read_redaction(args), executor, progress.show)
+        result = add(lake, found, read_redaction(args), executor, progress.show, copies=not args.no_jsonl)
     for failure in result.failures:
         sys.stderr.write(f"mcpspy: lake: {failure}\n")
     text = f"{counted(result.added, 'session')} added, {result.present} present"

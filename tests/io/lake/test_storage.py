@@ -18,6 +18,7 @@ from mcpspy.io.lake import storage
 from mcpspy.io.lake.files import JOURNAL, CompactionJournal, Lake
 from mcpspy.io.lake.maintenance import compact, remove_before, verify
 from mcpspy.io.lake.query import LakeConnection, lake_of
+from mcpspy.io.lake.recordings import fetched
 from mcpspy.io.lake.storage import LOCK, ObjectStore
 from tests.io.lake.lakes import content, filled
 from tests.io.lake.s3 import CREDENTIALS, s3_server
@@ -80,6 +81,10 @@ def test_a_lake_in_a_bucket_is_the_lake_in_a_folder(url: str, found: list[Summar
     lake.storage.inputs.unlink()  # Another machine adds the same recordings.
     assert filled(url, found)[1][:2] == (0, 12)
     assert answer(lake_of(url)[0], COUNTS) == answer(folder, COUNTS)
+    assert (
+        fetched(url, found[0].header.id).read_bytes().splitlines()[1:]
+        == found[0].path.read_bytes().splitlines()[1:]
+    )
     before, after = compact(lake)
     assert before >= after
     assert rows(lake) == expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -253,3 +254,23 @@ def test_drift_of_an_unknown_server_names_the_known_ones(
         f"mcpspy: drift: --server weathr: not in {made / 'lake'}"
         " (servers: datenbank-größe, files/local, issues, weather)\n"
     )
+
+
+def test_show_mock_replay_and_diff_read_a_session_of_the_lake(
+    made: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, lake = made / "recordings" / "session-00003.jsonl", made / "lake"
+    session = f"lake:{json.loads(path.read_text(encoding='utf-8').splitlines()[0])['id']}"
+    expected = run(capsys, "show", path, "--width", "0")
+    monkeypatch.delenv("MCPSPY_LAKE", raising=False)
+
+    assert expected[1].count("\n") > 20
+    assert run(capsys, "show", session, "--width", "0", "--lake", lake) == expected
+    assert run(capsys, "show", session)[2].endswith("(use --lake LAKE, or set MCPSPY_LAKE)\n")
+    monkeypatch.setenv("MCPSPY_LAKE", str(lake))
+    assert run(capsys, "show", session, "--width", "0") == expected
+    assert run(capsys, "query", "SELECT count(*) AS c FROM sessions", "--format", "json")[1] == '{"c":12}\n'
+    assert run(capsys, "diff", session, path)[0] == 0
+    server = [sys.executable, "-m", "mcpspy", "mock", session]
+    code, out, err = run(capsys, "replay", session, "--no-record", "--", *server)
+    assert (code, err) == (0, ""), out
