@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import signal
 import socket
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures import Executor, as_completed
 from contextlib import nullcontext, suppress
 from functools import partial
-from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Self
 
@@ -27,6 +24,7 @@ from mcpspy.core.recording.decode import Header, read_entry
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, McpspyError
+from mcpspy.io.lake.executors import lost_workers
 from mcpspy.io.lake.files import Lake, partition
 from mcpspy.io.recording.cache_file import FileStamp, replace_own
 from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of
@@ -97,7 +95,7 @@ def add(
                 result()
                 inputs.add(conversion)
                 added += 1
-            except BrokenExecutor:
+            except lost_workers():
                 raise CannotStart(
                     "a worker process was killed", "run it again, with fewer --workers"
                 ) from None
@@ -157,7 +155,7 @@ def _conversions(
                 not redaction.off or bool(summary.header.redacted),
             )
             own = hashlib.blake2b(source.digest.encode(), key=secret).digest()
-            yield _Conversion(lake.storage.location, summary.path, stored, redaction, own, copies)
+            yield _Conversion(lake.storage.location, summary.path.absolute(), stored, redaction, own, copies)
 
 
 class _Inputs:
@@ -206,24 +204,6 @@ class _Inputs:
         uri = conversion.stored.uri
         self._file.write(msgspec.json.encode((uri, *self._sources[uri])) + b"\n")
         self._file.flush()
-
-
-def pool(workers: int) -> ProcessPoolExecutor:
-    """Return an executor of N processes, which end with this one, however it ends."""
-    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_end_with_parent)
-
-
-def _end_with_parent() -> None:
-    """Workers hold both ends of their queue, so they would wait for ever for a parent that was killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C interrupts the parent, which cancels their tasks.
-    parent = parent_process()
-
-    def wait() -> None:
-        if parent is not None:
-            parent.join()
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
 
 
 def convert(conversion: _Conversion) -> None:

@@ -114,7 +114,7 @@ def storage_of(location: str | Path) -> Storage:
 
 class Folder:
     def __init__(self, folder: Path) -> None:
-        self.location, self._folder, self.inputs = str(folder), folder, folder / INPUTS
+        self.location, self._folder, self.inputs = str(folder.absolute()), folder, folder / INPUTS
 
     def read(self, name: str) -> bytes:
         return (self._folder / name).read_bytes()

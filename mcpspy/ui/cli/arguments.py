@@ -72,7 +72,7 @@ def recording_path(name: str, folder: str | None, lake: str | None) -> Path:
     """
     if not name.startswith(IN_LAKE):
         return find(name, folder)
-    from mcpspy.io.lake.recordings import fetched
+    from mcpspy.io.lake.fetch import fetched
 
     return fetched(lake or os.environ.get("MCPSPY_LAKE"), name.removeprefix(IN_LAKE))
 

@@ -7,7 +7,7 @@ import sys
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
@@ -23,15 +23,13 @@ from mcpspy.ui.cli.arguments import is_folder, session_path
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format, describe_redaction, read_redaction
 from mcpspy.ui.terminal import Output, ProgressBar
 
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
 ACTIONS = ("add", "verify", "compact", "rm")
 
 EPILOG = """\
 examples:
   mcpspy lake add ~/lake ~/.local/share/mcpspy/sessions --workers 4
   mcpspy lake add ~/lake last weather.jsonl
+  mcpspy lake add s3://acme/lake /shared/sessions --on tcp://10.0.0.5:8786
   mcpspy lake compact ~/lake           merge the files of each day and server
   mcpspy lake verify ~/lake            read every file, and compare the counts
   mcpspy lake rm ~/lake --older-than 90d
@@ -41,8 +39,8 @@ LAKE is a folder of Parquet files, or s3://BUCKET/PREFIX, gs:// or az:// (docs/l
 recordings, `last`, a session name, or the beginning of a session id. Sessions that are
 in the lake are not added again, and live sessions only when they have ended.
 
-exit codes: 0; 1 verify found a problem; 2 usage error; 3 pyarrow not installed, or a
-session or a file of the lake not readable or not writable
+exit codes: 0; 1 verify found a problem; 2 usage error; 3 a package not installed, a
+session, a file of the lake or the cluster not usable
 """
 
 TAKES_OPTIONS_ANYWHERE = True
@@ -55,6 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", metavar="N", type=_workers, default=1, help="add: number of processes (default: 1)"
     )
+    describe(parser, {"--on": ("ADDRESS", "add: use the workers of this Dask scheduler, tcp://HOST:8786")})
     describe(parser, {"--no-jsonl": (None, "add: keep only the tables, and not the recordings")})
     describe(parser, {"--older-than": ("AGE", "rm: delete days that ended longer ago than this: 30d, 12w")})
     describe_format(parser, "json: one object")
@@ -88,11 +87,12 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _add(lake: Lake, args: argparse.Namespace) -> tuple[dict[str, Any], str, int]:
-    from mcpspy.io.lake.add import add, pool
+    from mcpspy.io.lake.add import add
+    from mcpspy.io.lake.executors import executor_of
 
     found = _summaries(args.sessions, args.dir)
     with ExitStack() as stack:
-        executor: Executor | None = stack.enter_context(pool(args.workers)) if args.workers > 1 else None
+        executor = stack.enter_context(executor_of(args.workers, args.on))
         progress = stack.enter_context(ProgressBar("sessions"))
         result = add(lake, found, read_redaction(args), executor, progress.show, copies=not args.no_jsonl)
     for failure in result.failures:

@@ -15,7 +15,8 @@ import pytest
 
 from mcpspy.errors import CannotStart
 from mcpspy.io.lake import add as module
-from mcpspy.io.lake.add import add, pool
+from mcpspy.io.lake.add import add
+from mcpspy.io.lake.executors import pool
 from mcpspy.io.lake.files import Lake
 from mcpspy.io.lake.maintenance import verify
 from mcpspy.io.lake.storage import INPUTS

@@ -15,10 +15,10 @@ import pytest
 from mcpspy.analysis.lake.schema import TABLES
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.lake import storage
+from mcpspy.io.lake.fetch import fetched
 from mcpspy.io.lake.files import JOURNAL, CompactionJournal, Lake
 from mcpspy.io.lake.maintenance import compact, remove_before, verify
 from mcpspy.io.lake.query import LakeConnection, lake_of
-from mcpspy.io.lake.recordings import fetched
 from mcpspy.io.lake.storage import LOCK, ObjectStore
 from tests.io.lake.lakes import content, filled
 from tests.io.lake.s3 import CREDENTIALS, s3_server
