@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import ExitStack
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -18,10 +18,13 @@ from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.lake.files import Lake
 from mcpspy.io.lake.storage import require
 from mcpspy.io.recording.catalog import sessions
-from mcpspy.io.recording.reader import Summary, read_header_of, summarize
+from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of, summarize
 from mcpspy.ui.cli.arguments import is_folder, session_path
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format, describe_redaction, read_redaction
 from mcpspy.ui.terminal import Output, ProgressBar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 ACTIONS = ("add", "verify", "compact", "rm")
 
@@ -37,13 +40,16 @@ examples:
 
 LAKE is a folder of Parquet files, or s3://BUCKET/PREFIX, gs:// or az:// (docs/lake.md). SESSION is a file, a folder of
 recordings, `last`, a session name, or the beginning of a session id. Sessions that are
-in the lake are not added again, and live sessions only when they have ended.
+in the lake are not added again, and live sessions only when they have ended (--watch).
 
 exit codes: 0; 1 verify found a problem; 2 usage error; 3 a package not installed, a
 session, a file of the lake or the cluster not usable
 """
 
 TAKES_OPTIONS_ANYWHERE = True
+
+WATCH_SECONDS = 2.0
+"""Time between two looks for sessions that have ended."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--workers", metavar="N", type=_workers, default=1, help="add: number of processes (default: 1)"
     )
     describe(parser, {"--on": ("ADDRESS", "add: use the workers of this Dask scheduler, tcp://HOST:8786")})
+    describe(parser, {"--watch": (None, "add: continue, and add sessions when they end, until Ctrl-C")})
     describe(parser, {"--no-jsonl": (None, "add: keep only the tables, and not the recordings")})
     describe(parser, {"--older-than": ("AGE", "rm: delete days that ended longer ago than this: 30d, 12w")})
     describe_format(parser, "json: one object")
@@ -74,26 +81,52 @@ def main(args: argparse.Namespace) -> int:
         )
     require("pyarrow", "lake")
     lake = Lake.created(args.lake) if action == "add" else Lake.opened(args.lake)
-    document, text, code = {"add": _add, "verify": _verify, "compact": _compact, "rm": _remove}[action](
-        lake, args
-    )
+    if action == "add":
+        return _add(lake, args)
+    document, text, code = {"verify": _verify, "compact": _compact, "rm": _remove}[action](lake, args)
+    _print(lake, args, document, text)
+    return code
+
+
+def _print(lake: Lake, args: argparse.Namespace, document: dict[str, Any], text: str) -> None:
     if args.format == "json":
         sys.stdout.buffer.write(
             orjson.dumps({"lake": lake.storage.location, **document}, option=orjson.OPT_APPEND_NEWLINE)
         )
+        sys.stdout.buffer.flush()
     else:
-        Output().line(f"{lake.shown}: {text}")
+        (output := Output()).line(f"{lake.shown}: {text}")
+        output.flush()
+
+
+def _add(lake: Lake, args: argparse.Namespace) -> int:
+    from mcpspy.io.lake.executors import executor_of
+
+    with executor_of(args.workers, args.on) as executor:
+        found = _summaries(args.sessions, args.dir)
+        code = _add_found(lake, args, found, executor)
+        known = _ended(found)
+        while args.watch:
+            time.sleep(WATCH_SECONDS)
+            found = _summaries(args.sessions, args.dir)
+            if _ended(found) - known:
+                try:
+                    _add_found(lake, args, [each for each in found if each.path not in known], executor)
+                except CannotStart as error:  # Another process is changing the lake, or the network is down.
+                    sys.stderr.write(f"mcpspy: lake: {error}; trying again\n")
+                    continue
+                known |= _ended(found)
     return code
 
 
-def _add(lake: Lake, args: argparse.Namespace) -> tuple[dict[str, Any], str, int]:
-    from mcpspy.io.lake.add import add
-    from mcpspy.io.lake.executors import executor_of
+def _ended(found: list[Summary]) -> set[Path]:
+    return {summary.path for summary in found if summary.state is not RecordingState.LIVE}
 
-    found = _summaries(args.sessions, args.dir)
-    with ExitStack() as stack:
-        executor = stack.enter_context(executor_of(args.workers, args.on))
-        progress = stack.enter_context(ProgressBar("sessions"))
+
+def _add_found(lake: Lake, args: argparse.Namespace, found: list[Summary], executor: Executor | None) -> int:
+    from mcpspy.io.lake.add import add
+
+    with ProgressBar("sessions") as progress:
         result = add(lake, found, read_redaction(args), executor, progress.show, copies=not args.no_jsonl)
     for failure in result.failures:
         sys.stderr.write(f"mcpspy: lake: {failure}\n")
@@ -106,7 +139,8 @@ def _add(lake: Lake, args: argparse.Namespace) -> tuple[dict[str, Any], str, int
         "live": result.live,
         "failures": result.failures,
     }
-    return document, text, CannotStart.exit_code if result.failures else 0
+    _print(lake, args, document, text)
+    return CannotStart.exit_code if result.failures else 0
 
 
 def _summaries(names: list[str], folder: str | None) -> list[Summary]:

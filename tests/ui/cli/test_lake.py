@@ -6,12 +6,14 @@ import csv
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
 
 from bench.many_sessions import write_sessions
 from mcpspy.io.lake import files, storage
+from mcpspy.ui.cli import lake as lake_command
 from mcpspy.ui.cli.main import main
 
 
@@ -274,3 +276,26 @@ def test_show_mock_replay_and_diff_read_a_session_of_the_lake(
     server = [sys.executable, "-m", "mcpspy", "mock", session]
     code, out, err = run(capsys, "replay", session, "--no-record", "--", *server)
     assert (code, err) == (0, ""), out
+
+
+def test_watch_adds_sessions_when_they_have_ended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_sessions(tmp_path / "more", 3, 30)
+    folder, waiting = tmp_path / "recordings", [*(tmp_path / "more").glob("*.jsonl")]
+    folder.mkdir()
+    waiting.pop().rename(folder / "first.jsonl")
+
+    def sleep(_: float) -> None:
+        """Another session ends while the command waits; at last, the user presses Ctrl-C."""
+        if not waiting:
+            raise KeyboardInterrupt
+        path = waiting.pop()
+        path.rename(folder / path.name)
+
+    monkeypatch.setattr(lake_command, "time", SimpleNamespace(sleep=sleep))
+    code, out, err = run(capsys, "lake", "add", tmp_path / "lake", folder, "--watch")
+
+    assert (code, err) == (130, "")
+    assert out.splitlines() == [f"{tmp_path / 'lake'}: 1 session added, 0 present"] * 3
+    assert run(capsys, "lake", "verify", tmp_path / "lake")[1].startswith(f"{tmp_path / 'lake'}: 3 sessions")
