@@ -246,6 +246,21 @@ def test_drift_lists_breaking_changes_of_a_server(made: Path, capsys: pytest.Cap
     )
 
 
+def test_drift_as_a_page_shows_every_change_and_runs_nothing(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(capsys, "drift", made / "lake", "--server", "weather", "--format", "html")
+    changes = json.loads(run(capsys, "drift", made / "lake", "--server", "weather", "--format", "json")[1])[
+        "changes"
+    ]
+
+    assert code == 1
+    assert out.count("<h2>") == len(changes) > 0
+    assert out.count('<span class="bad">') == sum(change["severity"] == "breaking" for change in changes)
+    assert "default-src 'none'" in out
+    assert "<script" not in out
+
+
 def test_drift_of_an_unknown_server_names_the_known_ones(
     made: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
