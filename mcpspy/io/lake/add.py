@@ -97,7 +97,8 @@ def add(
                 added += 1
             except lost_workers():
                 raise CannotStart(
-                    "a worker process was killed", "run it again, with fewer --workers"
+                    "a worker process was killed, or the scheduler of the cluster",
+                    "run it again; with --workers, use fewer if memory is short",
                 ) from None
             except (McpspyError, OSError) as error:
                 failures.append(_failure(conversion.path, error))

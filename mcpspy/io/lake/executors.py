@@ -43,7 +43,9 @@ def cluster(scheduler: str) -> Iterator[Executor]:
 
     connect: Any = distributed.Client  # Its methods have no types.
 
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # Lost workers are reported in one line.
+    for name in [*logging.root.manager.loggerDict]:
+        if name.partition(".")[0] == "distributed":  # Lost workers are reported in one line.
+            logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = connect(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
