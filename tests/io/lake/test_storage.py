@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -93,6 +95,17 @@ def test_a_lake_in_a_bucket_is_the_lake_in_a_folder(url: str, found: list[Summar
     assert remove_before(lake, days[5]) == 5
     assert verify(lake).sessions == 7
     assert not [file for file in lake.storage.list("") if file.name.startswith(("_tmp", LOCK))]
+
+
+def test_a_session_is_mocked_and_replayed_from_a_bucket(url: str, found: list[Summary]) -> None:
+    """Both processes have the credentials in their environment."""
+    filled(url, found[:2])
+    mcpspy = [sys.executable, "-m", "mcpspy"]
+    session = [f"lake:{found[0].header.id}", "--lake", url]
+    command = [*mcpspy, "replay", *session, "--no-record", "--", *mcpspy, "mock", *session]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
 
 
 def test_two_processes_fill_one_lake_at_once_and_nothing_is_doubled(
