@@ -138,6 +138,8 @@ class StatusLine(LastLine):
 SHOW_AFTER_SECONDS = 0.5
 
 UPDATE_SECONDS = 0.1
+LEAST_SECONDS_LEFT = 2.0
+"""The expected time is not shown if it is shorter."""
 
 BAR_WIDTH = 30
 
@@ -147,7 +149,8 @@ class ProgressBar(LastLine):
         super().__init__()
         self._what = sanitize(what)
         self._clock = clock
-        self._due = clock() + SHOW_AFTER_SECONDS
+        self._began = clock()
+        self._due = self._began + SHOW_AFTER_SECONDS
 
     def show(self, done: int, of: int) -> None:
         if not self._is_terminal or (now := self._clock()) < self._due:
@@ -155,7 +158,9 @@ class ProgressBar(LastLine):
         self._due = now + UPDATE_SECONDS
         share = min(done / of, 1.0) if of else 1.0
         filled = int(share * BAR_WIDTH)
-        self.put(f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {share:4.0%} {self._what}")
+        left = (now - self._began) * (1 / share - 1) if share else 0.0
+        shown_left = f" {left:.0f} s left" if left >= LEAST_SECONDS_LEFT else ""
+        self.put(f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {share:4.0%}{shown_left} {self._what}")
 
 
 def scanned(path: Path, *, is_live: bool) -> Generator[LineBlock]:

@@ -30,6 +30,16 @@ def test_it_appears_after_a_delay_is_updated_at_intervals_and_is_cleared(
     assert shown.getvalue().split("\r\x1b[K") == ["", "[##..]  50% a\\x1b[…", "[####] 100% a\\x1b[…", ""]
 
 
+def test_it_shows_the_expected_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown, clock = terminal(monkeypatch), Clock()
+    monkeypatch.setattr(module, "BAR_WIDTH", 0)
+    with ProgressBar("a", clock) as progress:
+        for clock.now, done in ((10.0, 0), (20.0, 25), (79.0, 99)):
+            progress.show(done, 100)
+
+    assert shown.getvalue().split("\r\x1b[K")[1:-1] == ["[]   0% a", "[]  25% 60 s left a", "[]  99% a"]
+
+
 def test_a_quick_scan_shows_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = terminal(monkeypatch)
     with ProgressBar("a", Clock()) as progress:

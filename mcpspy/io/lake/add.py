@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import signal
 import socket
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
-from contextlib import suppress
+from concurrent.futures import Executor, as_completed
+from contextlib import nullcontext, suppress
 from functools import partial
-from multiprocessing import get_context, parent_process
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Self
 
 import msgspec
 from msgspec import structs
@@ -27,7 +24,8 @@ from mcpspy.core.recording.decode import Header, read_entry
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, McpspyError
-from mcpspy.io.lake.files import INPUTS, Lake, partition
+from mcpspy.io.lake.executors import lost_workers
+from mcpspy.io.lake.files import Lake, partition
 from mcpspy.io.recording.cache_file import FileStamp, replace_own
 from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of
 from mcpspy.io.recording.recorder import say
@@ -56,11 +54,13 @@ class AddResult(NamedTuple):
 class _Conversion(NamedTuple):
     """A recording to add. Can be pickled."""
 
-    lake: Path
+    lake: str
     path: Path
     stored: StoredRecording
     redaction: RedactionOptions
     placeholder_key: bytes
+    is_copied: bool
+    """True if the lake gets a copy of the recording."""
 
 
 class _Input(NamedTuple):
@@ -76,8 +76,11 @@ def add(
     redaction: RedactionOptions,
     executor: Executor | None = None,
     show: Callable[[int, int], None] = lambda _, __: None,
+    *,
+    copies: bool = True,
 ) -> AddResult:
     """Add the sessions that have ended; `show` is called with the number of processed sessions, and of all.
+    With `copies`, the lake gets their recordings too.
 
     The executor gets one task per session. A session that cannot be read is a failure; the others are added.
     """
@@ -86,15 +89,16 @@ def add(
     failures: list[str] = []
     added = 0
     with lake.exclusive(), _Inputs(lake) as inputs:
-        new = _conversions(lake, ended, inputs, redaction, failures)
+        new = _conversions(lake, ended, inputs, redaction, failures, copies=copies)
         for count, (conversion, result) in enumerate(_converted(new, executor), 1):
             try:
                 result()
                 inputs.add(conversion)
                 added += 1
-            except BrokenExecutor:
+            except lost_workers():
                 raise CannotStart(
-                    "a worker process was killed", "run it again, with fewer --workers"
+                    "a worker process was killed, or the scheduler of the cluster",
+                    "run it again; with --workers, use fewer if memory is short",
                 ) from None
             except (McpspyError, OSError) as error:
                 failures.append(_failure(conversion.path, error))
@@ -127,6 +131,8 @@ def _conversions(
     inputs: _Inputs,
     redaction: RedactionOptions,
     failures: list[str],
+    *,
+    copies: bool,
 ) -> Iterator[_Conversion]:
     """Yield the recordings that are not in the lake; add those that cannot be read to `failures`."""
     secret, present = _secret(), lake.keys()
@@ -150,14 +156,14 @@ def _conversions(
                 not redaction.off or bool(summary.header.redacted),
             )
             own = hashlib.blake2b(source.digest.encode(), key=secret).digest()
-            yield _Conversion(lake.folder, summary.path, stored, redaction, own)
+            yield _Conversion(lake.storage.location, summary.path.absolute(), stored, redaction, own, copies)
 
 
 class _Inputs:
     """The recordings that were added before, in a file of the lake. It only saves reading them again."""
 
     def __init__(self, lake: Lake) -> None:
-        self._path = lake.folder / INPUTS
+        self._path = lake.storage.inputs
         self._known: dict[str, _Input] = {}
         decode = msgspec.json.Decoder(tuple[str, list[FileStamp], str]).decode
         for line in self._path.read_bytes().splitlines() if self._path.exists() else ():
@@ -169,6 +175,7 @@ class _Inputs:
         """Keys of the sessions of this run."""
 
     def __enter__(self) -> Self:
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._file = self._path.open("ab")
         return self
 
@@ -200,48 +207,36 @@ class _Inputs:
         self._file.flush()
 
 
-def pool(workers: int) -> ProcessPoolExecutor:
-    """Return an executor of N processes, which end with this one, however it ends."""
-    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_end_with_parent)
-
-
-def _end_with_parent() -> None:
-    """Workers hold both ends of their queue, so they would wait for ever for a parent that was killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C interrupts the parent, which cancels their tasks.
-    parent = parent_process()
-
-    def wait() -> None:
-        if parent is not None:
-            parent.join()
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
-
-
 def convert(conversion: _Conversion) -> None:
     """Write the files of a session; the row in `sessions` comes last. Raise McpspyError or OSError."""
-    from mcpspy.analysis.lake.tables import (
-        SessionTables,
-    )  # With the lint rules 150 ms, if there is anything new.
+    # With the lint rules 150 ms, if there is anything new.
+    from mcpspy.analysis.export.base import WallClock
+    from mcpspy.analysis.lake.tables import SessionTables
+    from mcpspy.io.lake.recordings import writing
 
     lake, stored = Lake(conversion.lake), conversion.stored
     with no_collection():
-        session, findings = _read(conversion)
+        day = WallClock(read_header_of(conversion.path).started).iso(0)[:10]
+        with writing(lake, day, stored.key) if conversion.is_copied else nullcontext() as copy:
+            session, findings = _read(conversion, copy)
         tables = SessionTables(session, findings, stored)
         where = partition(tables.day, tables.server)
         for table in TABLES:
             lake.put(table, where, f"{stored.key}.parquet", tables.rows(table))
 
 
-def _read(conversion: _Conversion) -> tuple[Session, list[Finding]]:
-    """Return the redacted session of a recording, and what lint finds in it."""
+def _read(conversion: _Conversion, copy: BinaryIO | None) -> tuple[Session, list[Finding]]:
+    """Return the redacted session of a recording, and what lint finds in it; write its lines to `copy`."""
     from mcpspy.analysis.lint import EntryPosition, Linter
+    from mcpspy.io.lake.recordings import first_line
 
     scan = RecordingScan(conversion.path)
     redacting = redactor(conversion.redaction, lambda _: None, key=conversion.placeholder_key)
     header = read_header_of(conversion.path)
     if redacting is not None:
         header = Header(**redacting.header(structs.asdict(header)))  # type: ignore[arg-type]  # The same keys.
+    if copy is not None:
+        copy.write(first_line(conversion.path, redacting))
     session, linter = Session(header), Linter(header)
     findings: list[Finding] = []
     number = parts = 0
@@ -251,6 +246,8 @@ def _read(conversion: _Conversion) -> tuple[Session, list[Finding]]:
         lines = block.lines
         if redacting is not None and lines:
             lines = redacting.lines(b"\n".join([*lines, b""])).split(b"\n")[:-1]
+        if copy is not None and lines:
+            copy.write(b"\n".join([*lines, b""]))
         for line in lines:
             number += 1
             for change in session.add(read_entry(line)):

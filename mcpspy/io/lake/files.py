@@ -1,18 +1,14 @@
 """The files of a lake: `TABLE/day=2026-11-23/server=NAME/SESSION.parquet`, and a marker.
 
-A file is written in `_tmp` and renamed, so a name always refers to a complete file. Other engines skip names that
-begin with an underscore. Only one process changes a lake at a time; it holds a lock, which ends with the process.
+A name always refers to a complete file. Other engines skip names that begin with an underscore. Only one process
+changes a lake at a time (`storage`).
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any
@@ -25,17 +21,10 @@ from msgspec import Struct
 from mcpspy.analysis.lake.schema import BYTES, TABLES, TEXTS, TIME, UNKNOWN, VERSION, Row
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.recording.cache_file import replace_own
-
-if sys.platform != "win32":
-    import fcntl
+from mcpspy.io.lake.storage import TEMPORARY, StoredFile, storage_of
 
 MARKER = "_mcpspy-lake.json"
-INPUTS = "_inputs.jsonl"
-"""The files that were added, with their stamps: a run with nothing new does not read them again."""
 JOURNAL = "_compaction.json"
-TEMPORARY = "_tmp"
-LOCK = "_lock"
 
 COMPACTED = "compacted-"
 """Start of the name of a file with several sessions."""
@@ -59,12 +48,6 @@ _VERBATIM = (
 """Columns whose values hardly ever repeat: no dictionary, no statistics."""
 
 
-def require(package: str, command: str) -> None:
-    """Raise CannotStart if a package of the extra `lake` is not installed."""
-    if find_spec(package) is None:
-        raise CannotStart(f"{command} needs {package}, which is not installed", "pip install 'mcpspy[lake]'")
-
-
 @cache
 def arrow_schema(table: str) -> Any:
     """Return the pyarrow schema of a table, with the version of the lake in its metadata."""
@@ -86,46 +69,54 @@ class CompactionJournal(Struct):
 
 
 class Lake:
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, location: str | Path) -> None:
+        self.storage = storage_of(location)
+        self.shown = sanitize(self.storage.location)
 
     @classmethod
-    def opened(cls, folder: Path) -> Lake:
-        """Return an existing lake. Raise UsageError if the folder is not one, or a newer mcpspy made it."""
-        shown = sanitize(str(folder))
+    def opened(cls, location: str | Path) -> Lake:
+        """Return an existing lake. Raise UsageError if there is none, or a newer mcpspy made it, or CannotStart."""
+        lake = cls(location)
         try:
-            marker = orjson.loads((folder / MARKER).read_bytes())
-            version = marker["mcpspy_lake"]
+            version = orjson.loads(lake.storage.read(MARKER))["mcpspy_lake"]
         except (FileNotFoundError, NotADirectoryError):
-            raise UsageError(f"{shown}: not a lake", "create one with mcpspy lake add LAKE SESSION") from None
+            raise UsageError(
+                f"{lake.shown}: not a lake", "create one with mcpspy lake add LAKE SESSION"
+            ) from None
         except OSError as error:
-            raise CannotStart(f"{shown}: {error.strerror}", "check the permissions") from None
+            raise CannotStart(f"{lake.shown}: {error.strerror}", "check the permissions") from None
         except (ValueError, KeyError, TypeError):
             raise UsageError(
-                f"{shown}: {MARKER} is damaged", f'it should be {{"mcpspy_lake":{VERSION}}}'
+                f"{lake.shown}: {MARKER} is damaged", f'it should be {{"mcpspy_lake":{VERSION}}}'
             ) from None
         if not isinstance(version, int) or version > VERSION:
             raise UsageError(
-                sanitize(
-                    f"{folder}: made by a newer mcpspy (lake {version}, this one reads up to {VERSION})"
-                ),
+                f"{lake.shown}: made by a newer mcpspy"
+                f" (lake {sanitize(str(version))}, this one reads up to {VERSION})",
                 "upgrade mcpspy and try again",
             )
-        return cls(folder)
+        return lake
 
     @classmethod
-    def created(cls, folder: Path) -> Lake:
-        """Return the lake of a folder; create it in a folder that is new or empty. Raise UsageError or CannotStart."""
-        if (folder / MARKER).exists():
-            return cls.opened(folder)
+    def created(cls, location: str | Path) -> Lake:
+        """Return the lake at a location; create it in a new or empty one. Raise UsageError or CannotStart."""
+        lake = cls(location)
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if any(not path.name.startswith(MARKER) for path in folder.iterdir()):
-                raise UsageError(f"{sanitize(str(folder))}: not a lake, and not empty", "use a new folder")
-            replace_own(folder / MARKER, [orjson.dumps({"mcpspy_lake": VERSION}), b"\n"])
+            if not lake.exists():
+                if not lake.storage.is_empty(MARKER):
+                    raise UsageError(f"{lake.shown}: not a lake, and not empty", "use a new folder")
+                with suppress(FileExistsError):  # Another process was faster.
+                    lake.storage.create(MARKER, orjson.dumps({"mcpspy_lake": VERSION}) + b"\n")
         except OSError as error:
-            raise CannotStart(f"{sanitize(str(folder))}: {error.strerror}", "use another folder") from None
-        return cls(folder)
+            raise CannotStart(f"{lake.shown}: {error.strerror}", "use another folder") from None
+        return cls.opened(location)
+
+    def exists(self) -> bool:
+        """Return whether there is a lake at this location. Raise OSError."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            self.storage.read(MARKER)
+            return True
+        return False
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -133,65 +124,63 @@ class Lake:
 
         Raises CannotStart, also for any OSError meanwhile.
         """
-        shown, fd = sanitize(str(self.folder)), -1
         try:
-            fd = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-            if sys.platform != "win32":
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._recover()
-            yield
+            with self.storage.exclusive():
+                if self.is_being_compacted():
+                    self.finish_compaction()
+                self.storage.delete(file.name for file in self.storage.list(TEMPORARY))
+                yield
         except BlockingIOError:
-            raise CannotStart(f"{shown}: another mcpspy is changing this lake", "try again later") from None
+            raise CannotStart(
+                f"{self.shown}: another mcpspy is changing this lake", "try again later"
+            ) from None
         except OSError as error:
             raise CannotStart(
-                f"{shown}: {error.strerror or error}", "run it again when this is solved"
+                f"{self.shown}: {error.strerror or error}", "run it again when this is solved"
             ) from None
-        finally:
-            if fd >= 0:
-                os.close(fd)
 
-    def _recover(self) -> None:
-        """Finish an interrupted compaction, and delete temporary files."""
-        if (self.folder / JOURNAL).exists():
-            self.finish_compaction()
-        shutil.rmtree(self.folder / TEMPORARY, ignore_errors=True)
-        (self.folder / TEMPORARY).mkdir(mode=0o700, exist_ok=True)
+    def is_being_compacted(self) -> bool:
+        """Return whether a compaction was interrupted, or runs."""
+        try:
+            self.storage.read(JOURNAL)
+        except FileNotFoundError:
+            return False
+        return True
 
     def finish_compaction(self) -> None:
         """Replace the inputs in the journal by their merged file: rows may be missing meanwhile, never doubled."""
         try:
-            journal = msgspec.json.decode((self.folder / JOURNAL).read_bytes(), type=CompactionJournal)
+            journal = msgspec.json.decode(self.storage.read(JOURNAL), type=CompactionJournal)
             for path in map(PurePath, (journal.merged, journal.output, *journal.inputs)):
                 if path.is_absolute() or ".." in path.parts or path.suffix != ".parquet":
                     raise ValueError("it names a file that is not of this lake")
         except ValueError as error:
             raise CannotStart(
-                sanitize(f"{self.folder / JOURNAL}: {error}"), "delete it, and run lake verify"
+                f"{self.shown}/{JOURNAL}: {sanitize(str(error))}", "delete it, and run lake verify"
             ) from None
-        merged = self.folder / journal.merged
-        if merged.exists():
-            for name in journal.inputs:
-                (self.folder / name).unlink(missing_ok=True)
-            merged.replace(self.folder / journal.output)
-        (self.folder / JOURNAL).unlink()
+        if any(file.name == journal.merged for file in self.storage.list(TEMPORARY)):
+            self.storage.delete(journal.inputs)
+            self.storage.move(journal.merged, journal.output)
+        self.storage.delete([JOURNAL])
 
-    def files(self, table: str) -> list[Path]:
-        return sorted(self.folder.glob(f"{table}/day=*/server=*/*.parquet"))
+    def files(self, table: str) -> list[StoredFile]:
+        return [file for file in self.storage.list(table) if file.name.endswith(".parquet")]
 
     def keys(self) -> set[str]:
         """Return the keys of all sessions: from names, and from compacted files. Raise CannotStart."""
         found: set[str] = set()
-        for path in self.files("sessions"):
-            if path.name.startswith(COMPACTED):
+        for file in self.files("sessions"):
+            if file.base.startswith(COMPACTED):
                 try:
-                    found.update(checked(path, "sessions")["session"].to_pylist())
+                    found.update(self.checked(file.name, "sessions")["session"].to_pylist())
                 except (OSError, ValueError) as error:
                     reason = str(error).splitlines()[0]
                     raise CannotStart(
-                        sanitize(f"{path}: {reason}"), "mcpspy lake verify checks the files"
+                        f"{self.shown}/{sanitize(file.name)}: {sanitize(reason)}",
+                        "mcpspy lake verify checks the files",
                     ) from None
             else:
-                found.add(path.stem)
+                found.add(file.base.removesuffix(".parquet"))
         return found
 
     def put(self, table: str, partition: str, name: str, rows: Iterable[Row]) -> None:
@@ -199,24 +188,34 @@ class Lake:
         import pyarrow as pa
 
         schema, rows = arrow_schema(table), iter(rows)
-        path = self.folder / table / partition / name
-        aside = self.folder / TEMPORARY / f"{table}-{os.getpid()}-{name}"
         if not (batch := [*islice(rows, ROWS)]):
             return
-        with parquet_writer(aside, table) as writer:
+        with (
+            self.storage.writing(f"{table}/{partition}/{name}") as path,
+            parquet_writer(path, table) as writer,
+        ):
             while batch:
                 columns = zip(zip(*batch, strict=True), schema, strict=True)
                 arrays = [pa.array(values, type=field.type) for values, field in columns]
                 writer.write_table(pa.table(arrays, schema=schema), row_group_size=ROWS)
                 batch = [*islice(rows, ROWS)]
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        aside.replace(path)
+
+    def checked(self, name: str, table: str) -> Any:
+        """Return the rows of a file; raise ValueError or OSError if it is damaged, or of another schema."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        data = pa.BufferReader(self.storage.read(name))
+        with pq.ParquetFile(data, page_checksum_verification=True) as file:
+            schema, wanted = file.schema_arrow, arrow_schema(table)
+            if not schema.equals(wanted) or dict(schema.metadata or {}) != wanted.metadata:
+                raise ValueError("its columns are not those of this version of mcpspy")
+            return file.read()
 
 
 def parquet_writer(path: Path, table: str) -> Any:
     import pyarrow.parquet as pq
 
-    path.touch(mode=0o600)
     names = [column.name for column in TABLES[table] if column.name not in _VERBATIM]
     return pq.ParquetWriter(
         path,
@@ -226,17 +225,6 @@ def parquet_writer(path: Path, table: str) -> Any:
         write_statistics=names,
         write_page_checksum=True,
     )
-
-
-def checked(path: Path, table: str) -> Any:
-    """Return the rows of a file; raise ValueError or OSError if it is damaged, or of another schema."""
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
-        schema, wanted = file.schema_arrow, arrow_schema(table)
-        if not schema.equals(wanted) or dict(schema.metadata or {}) != wanted.metadata:
-            raise ValueError("its columns are not those of this version of mcpspy")
-        return file.read()
 
 
 def partition(day: str, server: str) -> str:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -14,16 +12,12 @@ import msgspec
 from mcpspy.analysis.lake.schema import DETAILS, TABLES
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
-from mcpspy.io.lake.files import (
-    COMPACTED,
-    JOURNAL,
-    TEMPORARY,
-    CompactionJournal,
-    Lake,
-    checked,
-    parquet_writer,
-)
-from mcpspy.io.recording.cache_file import replace_own
+from mcpspy.io.lake.files import COMPACTED, JOURNAL, CompactionJournal, Lake, parquet_writer
+from mcpspy.io.lake.recordings import RECORDINGS, content, recordings
+from mcpspy.io.lake.storage import TEMPORARY, StoredFile
+
+CHUNK = 1 << 20
+"""Bytes per read of a recording."""
 
 TARGET = 256 << 20
 """Bytes of a compacted file. Files of half this size and more are left alone."""
@@ -34,7 +28,7 @@ class LakeCheck(NamedTuple):
     rows: int
     files: int
     size: int
-    """Bytes of all Parquet files."""
+    """Bytes of all files."""
     problems: list[str]
 
 
@@ -43,21 +37,24 @@ def verify(lake: Lake) -> LakeCheck:
     counts: dict[str, Counter[str]] = {table: Counter() for table in TABLES}
     expected: dict[str, dict[str, int]] = {}
     problems, files, size = list[str](), 0, 0
-    if (lake.folder / JOURNAL).exists():
+    if lake.is_being_compacted():
         problems.append("an interrupted compaction: run mcpspy lake compact")
     for table in TABLES:
         columns = ["session", *(DETAILS if table == "sessions" else ())]
-        for path in lake.files(table):
-            files, size = files + 1, size + path.stat().st_size
+        for file in lake.files(table):
+            files, size = files + 1, size + file.size
             try:
-                for row in checked(path, table).select(columns).to_pylist():
+                for row in lake.checked(file.name, table).select(columns).to_pylist():
                     key = row.pop("session")
                     counts[table][key] += 1
                     if table == "sessions":
                         expected[key] = row
             except (OSError, ValueError) as error:  # pyarrow's own errors are subclasses.
                 reason = str(error).splitlines()[0]
-                problems.append(sanitize(f"{path.relative_to(lake.folder)}: {reason}"))
+                problems.append(sanitize(f"{file.name}: {reason}"))
+    copies = recordings(lake)
+    files, size = files + len(copies), size + sum(file.size for file in copies)
+    problems += filter(None, (_damage(lake, file.name) for file in copies))
     problems += [
         f"session {key}: added {count} times" for key, count in counts["sessions"].items() if count > 1
     ]
@@ -70,6 +67,17 @@ def verify(lake: Lake) -> LakeCheck:
                 problems.append(f"session {key}: {found} rows in {table}, not {expected[key][table]}")
     rows = sum(each.total() for each in counts.values())
     return LakeCheck(len(expected), rows, files, size, problems)
+
+
+def _damage(lake: Lake, name: str) -> str | None:
+    """Return the problem of a recording that cannot be decompressed to its end."""
+    try:
+        lines = content(lake, name)
+        while lines.read(CHUNK):
+            pass
+    except OSError as error:
+        return sanitize(f"{name}: {error}")
+    return None
 
 
 def compact(lake: Lake, target: int = TARGET) -> tuple[int, int]:
@@ -85,17 +93,17 @@ def compact(lake: Lake, target: int = TARGET) -> tuple[int, int]:
         return before, sum(len(lake.files(table)) for table in TABLES)
 
 
-def _groups(files: list[Path], target: int) -> Iterator[list[Path]]:
+def _groups(files: list[StoredFile], target: int) -> Iterator[list[StoredFile]]:
     """Yield the files to merge, of one day and server each, of about the target size together."""
-    small: dict[Path, list[Path]] = defaultdict(list)
-    for path in files:
-        if path.stat().st_size < target // 2:
-            small[path.parent].append(path)
-    for paths in small.values():
-        group, size = list[Path](), 0
-        for path in paths:
-            group.append(path)
-            size += path.stat().st_size
+    small: dict[str, list[StoredFile]] = defaultdict(list)
+    for file in files:
+        if file.size < target // 2:
+            small[file.folder].append(file)
+    for each in small.values():
+        group, size = list[StoredFile](), 0
+        for file in each:
+            group.append(file)
+            size += file.size
             if size >= target:
                 yield group
                 group, size = [], 0
@@ -103,23 +111,19 @@ def _groups(files: list[Path], target: int) -> Iterator[list[Path]]:
             yield group
 
 
-def _merge(lake: Lake, table: str, group: list[Path]) -> None:
-    name = f"{COMPACTED}{hashlib.sha256('/'.join(path.name for path in group).encode()).hexdigest()[:16]}.parquet"
-    merged = lake.folder / TEMPORARY / name
+def _merge(lake: Lake, table: str, group: list[StoredFile]) -> None:
+    digest = hashlib.sha256("/".join(file.base for file in group).encode()).hexdigest()[:16]
+    name, folder = f"{COMPACTED}{digest}.parquet", group[0].folder
+    journal = CompactionJournal(f"{TEMPORARY}/{name}", f"{folder}/{name}", [file.name for file in group])
     try:
-        with parquet_writer(merged, table) as writer:
-            for path in group:
-                writer.write_table(checked(path, table))
-        journal = CompactionJournal(
-            str(merged.relative_to(lake.folder)),
-            str(group[0].with_name(name).relative_to(lake.folder)),
-            [str(path.relative_to(lake.folder)) for path in group],
-        )
-        replace_own(lake.folder / JOURNAL, [msgspec.json.encode(journal)])
+        with lake.storage.writing(journal.merged) as path, parquet_writer(path, table) as writer:
+            for file in group:
+                writer.write_table(lake.checked(file.name, table))
+        lake.storage.replace(JOURNAL, msgspec.json.encode(journal))
         lake.finish_compaction()
     except (OSError, ValueError) as error:
         raise CannotStart(
-            sanitize(f"{group[0].parent}: {error}"), "mcpspy lake verify checks the files"
+            sanitize(f"{lake.shown}/{folder}: {error}"), "mcpspy lake verify checks the files"
         ) from None
 
 
@@ -129,10 +133,10 @@ def remove_before(lake: Lake, day: str) -> int:
     The rows of `sessions` go first: without them, the other rows of a session do not count.
     """
     with lake.exclusive():
-        days = set()
-        for table in ("sessions", *DETAILS):
-            for folder in sorted(lake.folder.glob(f"{table}/day=*")):
-                if folder.name.removeprefix("day=") < day:
-                    days.add(folder.name)
-                    shutil.rmtree(folder)
+        days = set[str]()
+        for folder in ("sessions", *DETAILS, RECORDINGS):
+            old = {file.name: file.name.split("/")[1] for file in lake.storage.list(folder)}
+            old = {name: its for name, its in old.items() if its.removeprefix("day=") < day}
+            lake.storage.delete(old)
+            days.update(old.values())
         return len(days)

@@ -14,7 +14,8 @@ from mcpspy.analysis.lake.schema import BYTES, PARTITIONS, TABLES, TEXTS, TIME
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.lake.add import AddResult, add
-from mcpspy.io.lake.files import MARKER, Lake
+from mcpspy.io.lake.files import Lake
+from mcpspy.io.lake.storage import ObjectStore, is_url
 from mcpspy.io.recording.catalog import sessions
 from mcpspy.io.recording.reader import LAKE_CACHE
 from mcpspy.io.recording.redaction import RedactionOptions
@@ -32,8 +33,10 @@ def lake_of(path: str | None) -> tuple[Lake, AddResult | None]:
 
     Raise UsageError or CannotStart.
     """
-    folder = Path(sessions_folder(path))
-    return (Lake.opened(folder), None) if (folder / MARKER).exists() else _cached(folder)
+    if path is not None and is_url(path):
+        return Lake.opened(path), None
+    lake = Lake(folder := Path(sessions_folder(path)))
+    return (Lake.opened(folder), None) if lake.exists() else _cached(folder)
 
 
 def _cached(folder: Path) -> tuple[Lake, AddResult]:
@@ -48,12 +51,13 @@ def _cached(folder: Path) -> tuple[Lake, AddResult]:
     # The copy stays in the same folder with the same permissions: it keeps what the recording keeps.
     options = RedactionOptions()
     options.off = True
-    result = add(lake, found, options)
+    result = add(lake, found, options, copies=False)
     with lake.exclusive():
         for table in TABLES:
-            for path in lake.files(table):
-                if path.stem not in result.keys:
-                    path.unlink()
+            names = (file for file in lake.files(table))
+            lake.storage.delete(
+                file.name for file in names if file.base.removesuffix(".parquet") not in result.keys
+            )
     return lake, result
 
 
@@ -71,16 +75,24 @@ class LakeConnection:
         self._connection = duckdb.connect(
             ":memory:", config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
         )
-        root = lake.folder.absolute().as_posix()
+        storage = lake.storage
+        if isinstance(storage, ObjectStore):
+            root = storage.location
+            self._connection.register_filesystem(storage.filesystem())
+        else:
+            root = Path(storage.location).absolute().as_posix()
         # DuckDB checks the pattern of a view, then each file that it finds.
         self.run(f"SET allowed_directories = [{_quoted(root + '/')}, {_quoted(escape(root) + '/')}]")
         self.run("SET enable_external_access = false")
         self.run("SET TimeZone = 'UTC'")
         for table, columns in TABLES.items():
             names = ", ".join(f'"{column.name}"' for column in (*PARTITIONS, *columns))
-            if lake.files(table):
+            if files := lake.files(table):
+                pattern = _quoted(f"{escape(root)}/{table}/*/*/*.parquet")
+                if isinstance(storage, ObjectStore):
+                    pattern = f"[{', '.join(_quoted(f'{root}/{file.name}') for file in files)}]"
                 source = (
-                    f"FROM read_parquet({_quoted(f'{escape(root)}/{table}/*/*/*.parquet')}, hive_partitioning = true,"
+                    f"FROM read_parquet({pattern}, hive_partitioning = true,"
                     " hive_types = {'day': DATE, 'server': VARCHAR}, union_by_name = true)"
                 )
             else:

@@ -45,7 +45,7 @@ def copy_of(name: str, *, follows: bool = False) -> Path:
     source = 0 if name == STDIN else os.open(name, os.O_RDONLY)
     if os.isatty(source):
         raise UsageError("-: stdin is a terminal", "use COMMAND | mcpspy show -, or mcpspy show - < FILE")
-    path = _folder() / "stdin.jsonl"
+    path = temporary_folder() / "stdin.jsonl"
     copy = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o600)
     if follows and sys.platform != "win32":
         import fcntl
@@ -63,7 +63,7 @@ def copy_of(name: str, *, follows: bool = False) -> Path:
     return path
 
 
-def _folder() -> Path:
+def temporary_folder() -> Path:
     """Return a new folder that is deleted at exit, also after SIGTERM and SIGHUP."""
     folder = tempfile.mkdtemp(prefix="mcpspy-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -181,7 +181,7 @@ def clean(source: str, target: str | None, redacting: Redactor) -> int:
 def _copy(source: str, lines: BinaryIO, out: BinaryIO | None, redacting: Redactor) -> int:
     first = lines.readline()
     try:
-        header = _header(first, redacting)
+        header = redacted_header(first, redacting)
     except UsageError as error:
         raise UsageError(f"{source}: {error}") from None
     if out is not None:
@@ -216,8 +216,8 @@ def _strict(line: bytes, redacting: Redactor) -> bytes:
     return b"".join(splice_raw(head + b",", [data], why, is_text=is_text)) if why else line + b"\n"
 
 
-def _header(line: bytes, redacting: Redactor) -> bytes:
-    """Return the first line of a recording, redacted and marked as such."""
+def redacted_header(line: bytes, redacting: Redactor) -> bytes:
+    """Return the first line of a recording, redacted and marked as such. Raise UsageError."""
     import orjson
 
     from mcpspy.core.recording.decode import read_header

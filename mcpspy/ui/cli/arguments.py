@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from mcpspy.core.query.parser import Query
 
 HINT = """use '{"name":"echo"}', name=echo, arguments.text=hi, @params.json or - for stdin"""
+IN_LAKE = "lake:"
+"""Start of the name of a session in a lake."""
+
 _UNSET = "hosts set it by env in their config"
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
@@ -57,9 +60,21 @@ def recordings(names: list[str], folder: str | None) -> Iterator[tuple[str, Path
                 yield "stdin" if session == STDIN else session, path
 
 
-def session_path(name: str, folder: str | None, *, follows: bool = False) -> Path:
+def session_path(name: str, folder: str | None, *, follows: bool = False, lake: str | None = None) -> Path:
     """Return the file of a session on the command line, for `-` a copy of stdin. Raise UsageError or CannotStart."""
-    return copy_of(name, follows=follows) if is_piped(name) else find(name, folder)
+    return copy_of(name, follows=follows) if is_piped(name) else recording_path(name, folder, lake)
+
+
+def recording_path(name: str, folder: str | None, lake: str | None) -> Path:
+    """Return the file of a session, for `lake:SESSION` a copy from the lake. Raise UsageError or CannotStart.
+
+    `lake` is the lake on the command line, None for that of the environment.
+    """
+    if not name.startswith(IN_LAKE):
+        return find(name, folder)
+    from mcpspy.io.lake.fetch import fetched
+
+    return fetched(lake or os.environ.get("MCPSPY_LAKE"), name.removeprefix(IN_LAKE))
 
 
 def is_folder(name: str, folder: str | None) -> bool:

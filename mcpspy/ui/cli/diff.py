@@ -29,7 +29,7 @@ from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.recording.piped import STDIN
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.arguments import session_path
-from mcpspy.ui.cli.options import FOLDER, describe, describe_format, old_spelling
+from mcpspy.ui.cli.options import FOLDER, LAKE, describe, describe_format, old_spelling
 from mcpspy.ui.terminal import Output, warn_incomplete
 
 EPILOG = """\
@@ -67,7 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="compare only these listings: tools, resources or prompts; repeatable",
     )
     describe_comparison(parser)
-    describe(parser, FOLDER)
+    describe(parser, {**FOLDER, **LAKE})
 
 
 def describe_comparison(parser: argparse.ArgumentParser, *more: str) -> None:
@@ -213,7 +213,7 @@ def _rendered(
 
 
 def _read(name: str, args: argparse.Namespace, options: DiffOptions) -> Session:
-    recording = Recording(session_path(name, args.dir))
+    recording = Recording(session_path(name, args.dir, lake=args.lake))
     session = recording.session()
     warn_incomplete(recording.path, recording.torn)
     if missing := unlisted(session, options):

@@ -17,6 +17,7 @@ EPILOG = """\
 examples:
   mcpspy drift ~/lake --server weather
   mcpspy drift recordings/ --server weather --format markdown
+  mcpspy drift s3://acme/lake --server weather --format html > drift.html
 
 Compares the tools that each client was shown with those of its session before, and
 rates each change as mcpspy diff does. Without a lake, LAKE is a folder of recordings;
@@ -40,7 +41,11 @@ FROM exchanges WHERE server = ? AND method = 'tools/call' AND target IS NOT NULL
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("lake", metavar="LAKE", help="a lake, or a folder of recordings")
     parser.add_argument("--server", metavar="NAME", required=True, help="name of the server")
-    describe_format(parser, "json: one object; markdown: for a pull request", choices=("json", "markdown"))
+    describe_format(
+        parser,
+        "json: one object; markdown: for a pull request; html: one page",
+        choices=("json", "markdown", "html"),
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -67,6 +72,10 @@ def main(args: argparse.Namespace) -> int:
     elif args.format == "markdown":
         for line in report.markdown(args.server, found, sessions):
             sys.stdout.write(line + "\n")
+    elif args.format == "html":
+        from mcpspy.ui.report.drift_html import page
+
+        sys.stdout.buffer.write(page(args.server, found, sessions))
     else:
         output = Output()
         for line, tone in report.text(args.server, found, sessions, output.width):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import ExitStack
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +16,10 @@ from mcpspy.core.counted import counted
 from mcpspy.core.query.sessions import read_age
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
-from mcpspy.io.lake.files import Lake, require
+from mcpspy.io.lake.files import Lake
+from mcpspy.io.lake.storage import require
 from mcpspy.io.recording.catalog import sessions
-from mcpspy.io.recording.reader import Summary, read_header_of, summarize
+from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of, summarize
 from mcpspy.ui.cli.arguments import is_folder, session_path
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format, describe_redaction, read_redaction
 from mcpspy.ui.terminal import Output, ProgressBar
@@ -32,29 +33,36 @@ EPILOG = """\
 examples:
   mcpspy lake add ~/lake ~/.local/share/mcpspy/sessions --workers 4
   mcpspy lake add ~/lake last weather.jsonl
+  mcpspy lake add s3://acme/lake /shared/sessions --on tcp://10.0.0.5:8786
   mcpspy lake compact ~/lake           merge the files of each day and server
   mcpspy lake verify ~/lake            read every file, and compare the counts
   mcpspy lake rm ~/lake --older-than 90d
   mcpspy query top-tools --lake ~/lake
 
-LAKE is a folder of Parquet files (docs/lake.md). SESSION is a file, a folder of
+LAKE is a folder of Parquet files, or s3://BUCKET/PREFIX, gs:// or az:// (docs/lake.md). SESSION is a file, a folder of
 recordings, `last`, a session name, or the beginning of a session id. Sessions that are
-in the lake are not added again, and live sessions only when they have ended.
+in the lake are not added again, and live sessions only when they have ended (--watch).
 
-exit codes: 0; 1 verify found a problem; 2 usage error; 3 pyarrow not installed, or a
-session or a file of the lake not readable or not writable
+exit codes: 0; 1 verify found a problem; 2 usage error; 3 a package not installed, a
+session, a file of the lake or the cluster not usable
 """
 
 TAKES_OPTIONS_ANYWHERE = True
 
+WATCH_SECONDS = 2.0
+"""Time between two looks for sessions that have ended."""
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", metavar="ACTION", choices=ACTIONS, help=f"one of {', '.join(ACTIONS)}")
-    parser.add_argument("lake", metavar="LAKE", help="the folder of the lake; add creates it")
+    parser.add_argument("lake", metavar="LAKE", help="folder or URL of the lake; add creates it")
     parser.add_argument("sessions", metavar="SESSION", nargs="*", help="add: sessions and folders to add")
     parser.add_argument(
         "--workers", metavar="N", type=_workers, default=1, help="add: number of processes (default: 1)"
     )
+    describe(parser, {"--on": ("ADDRESS", "add: use the workers of this Dask scheduler, tcp://HOST:8786")})
+    describe(parser, {"--watch": (None, "add: continue, and add sessions when they end, until Ctrl-C")})
+    describe(parser, {"--no-jsonl": (None, "add: keep only the tables, and not the recordings")})
     describe(parser, {"--older-than": ("AGE", "rm: delete days that ended longer ago than this: 30d, 12w")})
     describe_format(parser, "json: one object")
     describe(parser, FOLDER)
@@ -73,28 +81,54 @@ def main(args: argparse.Namespace) -> int:
             "lake rm: missing --older-than" if action == "rm" else "--older-than: only possible with rm"
         )
     require("pyarrow", "lake")
-    folder = Path(args.lake).expanduser()
-    lake = Lake.created(folder) if action == "add" else Lake.opened(folder)
-    document, text, code = {"add": _add, "verify": _verify, "compact": _compact, "rm": _remove}[action](
-        lake, args
-    )
-    if args.format == "json":
-        sys.stdout.buffer.write(
-            orjson.dumps({"lake": str(folder), **document}, option=orjson.OPT_APPEND_NEWLINE)
-        )
-    else:
-        Output().line(sanitize(f"{folder}: {text}"))
+    lake = Lake.created(args.lake) if action == "add" else Lake.opened(args.lake)
+    if action == "add":
+        return _add(lake, args)
+    document, text, code = {"verify": _verify, "compact": _compact, "rm": _remove}[action](lake, args)
+    _print(lake, args, document, text)
     return code
 
 
-def _add(lake: Lake, args: argparse.Namespace) -> tuple[dict[str, Any], str, int]:
-    from mcpspy.io.lake.add import add, pool
+def _print(lake: Lake, args: argparse.Namespace, document: dict[str, Any], text: str) -> None:
+    if args.format == "json":
+        sys.stdout.buffer.write(
+            orjson.dumps({"lake": lake.storage.location, **document}, option=orjson.OPT_APPEND_NEWLINE)
+        )
+        sys.stdout.buffer.flush()
+    else:
+        (output := Output()).line(f"{lake.shown}: {text}")
+        output.flush()
 
-    found = _summaries(args.sessions, args.dir)
-    with ExitStack() as stack:
-        executor: Executor | None = stack.enter_context(pool(args.workers)) if args.workers > 1 else None
-        progress = stack.enter_context(ProgressBar("sessions"))
-        result = add(lake, found, read_redaction(args), executor, progress.show)
+
+def _add(lake: Lake, args: argparse.Namespace) -> int:
+    from mcpspy.io.lake.executors import executor_of
+
+    with executor_of(args.workers, args.on) as executor:
+        found = _summaries(args.sessions, args.dir)
+        code = _add_found(lake, args, found, executor)
+        known = _ended(found)
+        while args.watch:
+            time.sleep(WATCH_SECONDS)
+            found = _summaries(args.sessions, args.dir)
+            if _ended(found) - known:
+                try:
+                    _add_found(lake, args, [each for each in found if each.path not in known], executor)
+                except CannotStart as error:  # Another process is changing the lake, or the network is down.
+                    sys.stderr.write(f"mcpspy: lake: {error}; trying again\n")
+                    continue
+                known |= _ended(found)
+    return code
+
+
+def _ended(found: list[Summary]) -> set[Path]:
+    return {summary.path for summary in found if summary.state is not RecordingState.LIVE}
+
+
+def _add_found(lake: Lake, args: argparse.Namespace, found: list[Summary], executor: Executor | None) -> int:
+    from mcpspy.io.lake.add import add
+
+    with ProgressBar("sessions") as progress:
+        result = add(lake, found, read_redaction(args), executor, progress.show, copies=not args.no_jsonl)
     for failure in result.failures:
         sys.stderr.write(f"mcpspy: lake: {failure}\n")
     text = f"{counted(result.added, 'session')} added, {result.present} present"
@@ -106,7 +140,8 @@ def _add(lake: Lake, args: argparse.Namespace) -> tuple[dict[str, Any], str, int
         "live": result.live,
         "failures": result.failures,
     }
-    return document, text, CannotStart.exit_code if result.failures else 0
+    _print(lake, args, document, text)
+    return CannotStart.exit_code if result.failures else 0
 
 
 def _summaries(names: list[str], folder: str | None) -> list[Summary]:

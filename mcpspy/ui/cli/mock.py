@@ -13,7 +13,6 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.mock.stdio import EndedBySignal, end_by_signals, serve
-from mcpspy.io.recording.catalog import find
 from mcpspy.io.recording.recorder import say
 from mcpspy.ui.cli.arguments import (
     ignored_parameter,
@@ -21,9 +20,10 @@ from mcpspy.ui.cli.arguments import (
     listen_address,
     read_endpoint,
     read_headers_of,
+    recording_path,
     recordings,
 )
-from mcpspy.ui.cli.options import FOLDER, describe, describe_headers, old_spelling, speed
+from mcpspy.ui.cli.options import FOLDER, LAKE, describe, describe_headers, old_spelling, speed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ and the file. The mock serves any recording on stdin and stdout until stdin clos
 with --http or --listen over HTTP until SIGTERM or Ctrl-C. An unrecorded request gets an
 error, and mcpspy prints one line on stderr.
 
-RECORDING is a file, `last`, a session name, or the beginning of a session id.
+RECORDING is a file, `last`, a session name, the beginning of a session id, or lake:SESSION.
 
 exit codes: 0; 1 with --strict, unrecorded or unused requests; 2 usage error or not a
 recording; 3 file not readable, or port in use; 143 ended by SIGTERM (stdio)
@@ -97,6 +97,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--strict": (None, "exit 1 if a request was not recorded, or a recorded request was not sent"),
         "--merge": (None, "combine recordings of different servers into one server"),
         **FOLDER,
+        **LAKE,
     }
     describe(parser, rest)
     parser.usage = f"{parser.prog} [options] RECORDING… [-- COMMAND …]"
@@ -107,7 +108,7 @@ def main(args: argparse.Namespace) -> int:
     paths: list[Path] = []
     for name in args.recordings:
         folder = recordings([name], args.dir) if is_folder(name, args.dir) else ()
-        paths += [path for _, path in folder] or [find(name, args.dir)]
+        paths += [path for _, path in folder] or [recording_path(name, args.dir, args.lake)]
     served = RecordingsLoader(paths, ignored, merge=args.merge)
     real = _real(args)
     options = MockOptions(

@@ -31,6 +31,8 @@ VARIABLE = "${NAME} expands to an environment variable"
 
 FOLDER: Options = {"--dir": ("DIR", "sessions folder (default: $MCPSPY_DIR, or the user's data folder)")}
 
+LAKE: Options = {"--lake": ("LAKE", "the lake of lake:SESSION (default: $MCPSPY_LAKE)")}
+
 RECORDING: Options = {
     "--record": ("PATH", "record to this new file, or into this folder"),
     "--no-record": (None, "do not record"),

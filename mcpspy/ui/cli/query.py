@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -18,7 +19,7 @@ from mcpspy.analysis.lake.queries import QUERIES
 from mcpspy.analysis.lake.schema import PARTITIONS, TABLES
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
-from mcpspy.io.lake.files import require
+from mcpspy.io.lake.storage import require
 from mcpspy.io.recording.atomic import save
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format
 from mcpspy.ui.terminal import Output, cells, columns
@@ -52,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "sql", metavar="SQL", nargs="?", help="a SELECT statement, or the name of a saved query"
     )
     options = {
-        "--lake": ("LAKE", "the lake to read (default: the sessions folder)"),
+        "--lake": ("LAKE", "the lake to read (default: $MCPSPY_LAKE, or the sessions folder)"),
         "--schema": (None, "print the tables and their columns"),
         "-o --output": ("FILE", "write to this new file"),
     }
@@ -74,7 +75,8 @@ def main(args: argparse.Namespace) -> int:
             raise UsageError("--schema: only as text", "leave out --format")
         return _write(args, _schema())
     saved = QUERIES.get(args.sql)
-    results = connected("query", args.lake or args.dir).query(args.sql if saved is None else saved.sql)
+    lake = args.lake or (os.environ.get("MCPSPY_LAKE") if args.dir is None else args.dir)
+    results = connected("query", lake).query(args.sql if saved is None else saved.sql)
     if args.format == "parquet":
         return _write(args, _parquet(results))
     found = (row for batch in results.batches for row in batch.to_pylist())

@@ -28,13 +28,13 @@ from mcpspy.core.replay.substitution import SubstitutionRule, rule
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
-from mcpspy.io.recording.catalog import find
 from mcpspy.io.recording.reader import Recording, RecordingState, damaged_lines
 from mcpspy.io.recording.recorder import RecordingTarget, say
-from mcpspy.ui.cli.arguments import query_of, read_endpoint, read_headers_of
+from mcpspy.ui.cli.arguments import query_of, read_endpoint, read_headers_of, recording_path
 from mcpspy.ui.cli.diff import describe_comparison, is_text_printed, read_comparison, report
 from mcpspy.ui.cli.options import (
     CERTIFICATES,
+    LAKE,
     RECORDING,
     describe,
     describe_headers,
@@ -68,8 +68,8 @@ examples:
 
 Sends the recorded client's messages to the server in their causal order, and compares
 the responses. A stdio recording can be replayed over HTTP, and the reverse. --clients, --rate,
---duration and --fail-if run a load test. RECORDING is a file, `last`, a session name, or the
-beginning of a session id.
+--duration and --fail-if run a load test. RECORDING is a file, `last`, a session name, the
+beginning of a session id, or lake:SESSION.
 
 exit codes: 0 same; 1 different, the server ended early, or --fail-if is met; 2 usage error; 3 the server
 cannot be reached or never responds; 130 Ctrl-C, after a report on the completed requests
@@ -117,6 +117,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options = {
         "--update": (None, "replace the recording with the new session; the old one becomes .bak"),
         **RECORDING,
+        **LAKE,
         "--force": (None, "--record: replace an existing recording; the old one becomes .bak"),
     }
     describe(parser, options)
@@ -132,7 +133,7 @@ def main(args: argparse.Namespace) -> int:
     _check(args)
     load, condition = read_load(args), read_gate(args.fail_if)
     target = _target(args)
-    path = find(args.recording, args.dir)
+    path = recording_path(args.recording, args.dir, args.lake)
     session = _recorded(path)
     if query is not None:
         session = reduced(session, needed(session, _matching(session, query)))

@@ -26,7 +26,7 @@ from mcpspy.io.recording.reader import Recording, RecordingState, summarize
 from mcpspy.io.recording.scan import part_after
 from mcpspy.io.recording.tail import follow
 from mcpspy.ui.cli.arguments import counted_back, is_folder, query_of, recordings, session_path
-from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, describe_format, read_unsafe_regex
+from mcpspy.ui.cli.options import FOLDER, LAKE, UNSAFE_REGEX, describe, describe_format, read_unsafe_regex
 from mcpspy.ui.cli.show_format import JsonFormatter, TextFormatter
 from mcpspy.ui.filter_items import ChangeItem
 from mcpspy.ui.shorten import elide, shorten_subject
@@ -47,8 +47,8 @@ examples:
   mcpspy show weather --mock    the requests that `mcpspy mock weather` can answer
   mcpspy show last --format json | jq -c 'select(.kind == "request" and .code)'
 
-SESSION is a file, `last`, a session name, the beginning of a session id, or a folder of
-recordings: then each line begins with the id and name of its session.
+SESSION is a file, `last`, a session name, the beginning of a session id, lake:SESSION of
+a lake, or a folder of recordings: then each line begins with the id and name of its session.
 QUERY: words, tool:NAME, method:tools/*, status:error, is:pending, >200ms, size>10kb,
 kind:batch, method!=ping, text:WORDS, /REGEX/, combined with and, or, not, ( ); see
 docs/filter.md. docs/show.schema.json describes the lines of --format json.
@@ -106,7 +106,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     width = f"columns of the output, at least {NARROWEST}; 0: do not cut lines (default: the terminal's)"
     parser.add_argument("--width", metavar="N", type=read_width, help=width)
-    describe(parser, FOLDER)
+    describe(parser, {**FOLDER, **LAKE})
 
 
 def main(args: argparse.Namespace) -> int:
@@ -114,14 +114,17 @@ def main(args: argparse.Namespace) -> int:
         if args.follow or args.filter is not None or args.lint:
             raise UsageError("show: --mock counts the whole recording", "omit --follow, --filter and --lint")
         _print_mock(
-            RecordingsLoader([session_path(args.session, args.dir)], (), merge=False).recordings(), args
+            RecordingsLoader(
+                [session_path(args.session, args.dir, lake=args.lake)], (), merge=False
+            ).recordings(),
+            args,
         )
         return 0
     query = query_of(args.filter, linted=args.lint, allow_unsafe=read_unsafe_regex(args))
     if is_folder(args.session, args.dir):
         _print_folder(query, args)
         return 0
-    recording = Recording(session_path(args.session, args.dir, follows=args.follow))
+    recording = Recording(session_path(args.session, args.dir, follows=args.follow, lake=args.lake))
     counted_back(query, recording.path, recording.header)
     printer = _SessionPrinter(recording, query, args)
     printer.formatter.begin()

@@ -27,7 +27,7 @@ def text(
     """Yield the lines of the report with their tones."""
     for each in found:
         yield (
-            f"{each.severity:10} {each.time[:19]}  {diff_text.short(each.tool)}{_versions(each)}",
+            f"{each.severity:10} {each.time[:19]}  {diff_text.short(each.tool)}{versions(each)}",
             diff_text.TONES[each.severity],
         )
         for change in each.changes:
@@ -35,8 +35,8 @@ def text(
             if UNSET not in (change.old, change.new):
                 for mark, line in diff_text.body(change, (width or diff_text.WIDE) - 6):
                     yield f"    {mark} {line}", None
-        yield f"  met by {_clients(each)}", None
-        yield f"  errors {_rate(each.before)} before, {_rate(each.after)} after", None
+        yield f"  met by {clients(each)}", None
+        yield f"  errors {rate(each.before)} before, {rate(each.after)} after", None
     yield verdict(server, found, sessions), None
 
 
@@ -45,8 +45,8 @@ def markdown(server: str, found: Sequence[ToolDrift], sessions: int) -> Iterator
     yield f"### mcpspy drift: {span(verdict(server, found, sessions))}"
     for each in found:
         yield ""
-        yield f"**{each.severity}** {each.time[:19]} {span(diff_text.short(each.tool) + _versions(each))}"
-        yield f"met by {span(_clients(each))}; errors {_rate(each.before)} before, {_rate(each.after)} after"
+        yield f"**{each.severity}** {each.time[:19]} {span(diff_text.short(each.tool) + versions(each))}"
+        yield f"met by {span(clients(each))}; errors {rate(each.before)} before, {rate(each.after)} after"
         yield ""
         lines = [diff_text.change_heading(change, beside=each.severity) for change in each.changes]
         yield from fence(lines, "text").splitlines()
@@ -82,16 +82,19 @@ def document(server: str, found: Sequence[ToolDrift], sessions: int) -> dict[str
     }
 
 
-def _versions(each: ToolDrift) -> str:
+def versions(each: ToolDrift) -> str:
+    """Return the versions of the server before and after, if they differ."""
     old, new = map(sanitize, each.versions)
     return f"  ({old} {diff_text.ARROW} {new})" if old != new else ""
 
 
-def _clients(each: ToolDrift) -> str:
+def clients(each: ToolDrift) -> str:
+    """Return the clients that met the change, each with the day."""
     return ", ".join(f"{sanitize(client)} ({time[:10]})" for client, time in each.clients.items())
 
 
-def _rate(outcomes: CallOutcomes) -> str:
+def rate(outcomes: CallOutcomes) -> str:
+    """Return the share of failed calls."""
     if not outcomes.calls:
         return "no calls"
     return f"{outcomes.errors / outcomes.calls:.1%} of {outcomes.calls:,} calls"

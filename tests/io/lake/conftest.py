@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mcpspy.io.lake.files import Lake
-from tests.io.lake.lakes import filled, generated, summaries
+from tests.io.lake.lakes import filled, folder_of, generated, summaries
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ def whole(recordings: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
-        return filled(folder / "lake", summaries(recordings))[0].folder
+        return folder_of(filled(folder / "lake", summaries(recordings))[0])
 
 
 @pytest.fixture

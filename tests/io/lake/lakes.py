@@ -23,9 +23,18 @@ def generated(folder: Path, count: int, messages: int) -> list[Summary]:
     return summaries(folder)
 
 
-def filled(folder: Path, found: list[Summary], **options: Any) -> tuple[Lake, AddResult]:
+def filled(folder: Path | str, found: list[Summary], **options: Any) -> tuple[Lake, AddResult]:
     lake = Lake.created(folder)
     return lake, add(lake, found, RedactionOptions(), **options)
+
+
+def folder_of(lake: Lake) -> Path:
+    return Path(lake.storage.location)
+
+
+def paths(lake: Lake, table: str) -> list[Path]:
+    """Return the files of a table in a lake that is a folder."""
+    return [folder_of(lake) / file.name for file in lake.files(table)]
 
 
 def content(lake: Lake) -> dict[str, list[str]]:
@@ -34,8 +43,8 @@ def content(lake: Lake) -> dict[str, list[str]]:
 
     return {
         table: sorted(
-            f"{path.parent.relative_to(lake.folder)} {row}"
-            for path in lake.files(table)
+            f"{path.parent.relative_to(folder_of(lake))} {row}"
+            for path in paths(lake, table)
             for row in pq.ParquetFile(path).read().to_pylist()
         )
         for table in TABLES

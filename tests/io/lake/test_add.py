@@ -15,13 +15,15 @@ import pytest
 
 from mcpspy.errors import CannotStart
 from mcpspy.io.lake import add as module
-from mcpspy.io.lake.add import add, pool
-from mcpspy.io.lake.files import INPUTS, Lake
+from mcpspy.io.lake.add import add
+from mcpspy.io.lake.executors import pool
+from mcpspy.io.lake.files import Lake
 from mcpspy.io.lake.maintenance import verify
+from mcpspy.io.lake.storage import INPUTS
 from mcpspy.io.recording.redaction import RedactionOptions
 from mcpspy.io.recording.writer import Writer
 from tests.io.files import EXIT, POSIX, frame, note, write
-from tests.io.lake.lakes import content, filled, generated, summaries
+from tests.io.lake.lakes import content, filled, folder_of, generated, paths, summaries
 
 if TYPE_CHECKING:
     from mcpspy.io.recording.reader import Summary
@@ -45,19 +47,19 @@ def test_a_lake_is_the_same_by_one_process_and_by_two(
 def test_adding_again_changes_nothing_and_reads_no_recording(
     lake: Lake, found: list[Summary], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = {path: path.stat().st_mtime_ns for path in lake.folder.rglob("*.parquet")}
+    before = {path: path.stat().st_mtime_ns for path in folder_of(lake).rglob("*.parquet")}
     monkeypatch.setattr(module, "opened", lambda path: pytest.fail(f"{path} was read"))
-    _, again = filled(lake.folder, found)
+    _, again = filled(folder_of(lake), found)
 
     assert again[:4] == (0, 12, 0, [])
-    assert {path: path.stat().st_mtime_ns for path in lake.folder.rglob("*.parquet")} == before
+    assert {path: path.stat().st_mtime_ns for path in folder_of(lake).rglob("*.parquet")} == before
 
 
 def test_a_copy_of_a_session_is_the_same_session(lake: Lake, found: list[Summary], tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     copy.mkdir()
     (copy / "other.jsonl").write_bytes(found[0].path.read_bytes())
-    _, result = filled(lake.folder, summaries(copy))
+    _, result = filled(folder_of(lake), summaries(copy))
 
     assert result[:2] == (0, 1)
     assert len(lake.keys()) == 12
@@ -67,9 +69,9 @@ def test_a_copy_of_a_session_is_the_same_session(lake: Lake, found: list[Summary
 def test_the_list_of_inputs_may_be_lost_or_incomplete(
     lake: Lake, found: list[Summary], damage: bytes
 ) -> None:
-    (lake.folder / INPUTS).write_bytes(damage)
+    (folder_of(lake) / INPUTS).write_bytes(damage)
 
-    assert filled(lake.folder, found)[1][:2] == (0, 12)
+    assert filled(folder_of(lake), found)[1][:2] == (0, 12)
 
 
 def test_a_changed_recording_is_another_session(tmp_path: Path) -> None:
@@ -170,10 +172,10 @@ def test_all_parts_of_a_session_are_one_session(tmp_path: Path) -> None:
 
 
 def test_a_damaged_compacted_file_is_one_line(lake: Lake, found: list[Summary]) -> None:
-    (first, *_) = lake.files("sessions")
+    (first, *_) = paths(lake, "sessions")
     first.rename(first.with_name("compacted-1.parquet")).write_bytes(b"half")
     with pytest.raises(CannotStart, match="mcpspy lake verify checks the files"):
-        filled(lake.folder, found)
+        filled(folder_of(lake), found)
 
 
 def test_a_killed_worker_ends_the_run_with_one_line(found: list[Summary], tmp_path: Path) -> None:
@@ -206,4 +208,4 @@ def test_a_killed_run_and_the_next_one_make_the_same_lake(
     assert result.added + result.present == len(found)
     assert content(lake) == content(Lake(whole))
     assert verify(lake).problems == []
-    assert list((lake.folder / "_tmp").iterdir()) == []
+    assert list((folder_of(lake) / "_tmp").iterdir()) == []

@@ -10,9 +10,11 @@ import msgspec
 import pytest
 
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.lake import files
-from mcpspy.io.lake.files import JOURNAL, MARKER, CompactionJournal, Lake, partition, require
+from mcpspy.io.lake import storage
+from mcpspy.io.lake.files import JOURNAL, MARKER, CompactionJournal, Lake, partition
+from mcpspy.io.lake.storage import require
 from tests.io.files import POSIX
+from tests.io.lake.lakes import folder_of
 
 
 def test_a_folder_without_a_marker_is_not_a_lake(tmp_path: Path) -> None:
@@ -38,7 +40,7 @@ def test_a_lake_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
 def test_a_lake_that_may_not_be_written_is_an_error(lake: Lake) -> None:
-    lake.folder.chmod(0o500)
+    folder_of(lake).chmod(0o500)
     with pytest.raises(CannotStart, match="Permission denied"), lake.exclusive():
         pass
 
@@ -63,7 +65,7 @@ def test_only_one_process_changes_a_lake(lake: Lake) -> None:
     with (
         lake.exclusive(),
         pytest.raises(CannotStart, match="another mcpspy is changing this lake"),
-        Lake(lake.folder).exclusive(),
+        Lake(folder_of(lake)).exclusive(),
     ):
         pass
     with lake.exclusive():
@@ -73,7 +75,7 @@ def test_only_one_process_changes_a_lake(lake: Lake) -> None:
 def test_a_failure_of_the_disk_is_one_line(lake: Lake) -> None:
     with pytest.raises(CannotStart) as error, lake.exclusive():
         raise OSError(errno.EROFS, "Read-only file system")
-    assert str(error.value) == f"{lake.folder}: Read-only file system (run it again when this is solved)"
+    assert str(error.value) == f"{folder_of(lake)}: Read-only file system (run it again when this is solved)"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_the_name_of_a_server_is_a_valid_name_of_a_folder(server: str, folder: s
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "find_spec", lambda name: None)
+    monkeypatch.setattr(storage, "find_spec", lambda name: None)
     with pytest.raises(CannotStart) as error:
         require("pyarrow", "lake")
     assert str(error.value) == "lake needs pyarrow, which is not installed (pip install 'mcpspy[lake]')"
@@ -104,28 +106,28 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_compaction_that_was_killed_is_finished(tmp_path: Path, deleted: int, is_renamed: bool) -> None:
     lake = Lake.created(tmp_path / "lake")
     (tmp_path / "lake" / "_tmp").mkdir()
-    inputs = [lake.folder / name for name in ("a.parquet", "b.parquet")]
+    inputs = [folder_of(lake) / name for name in ("a.parquet", "b.parquet")]
     for path in inputs[deleted:] if not is_renamed else ():
         path.write_text("row")
-    (lake.folder / ("out.parquet" if is_renamed else "_tmp/merged.parquet")).write_text("row row")
+    (folder_of(lake) / ("out.parquet" if is_renamed else "_tmp/merged.parquet")).write_text("row row")
     journal = CompactionJournal("_tmp/merged.parquet", "out.parquet", ["a.parquet", "b.parquet"])
-    (lake.folder / JOURNAL).write_bytes(msgspec.json.encode(journal))
+    (folder_of(lake) / JOURNAL).write_bytes(msgspec.json.encode(journal))
     with lake.exclusive():
-        assert not any(path.exists() for path in (*inputs, lake.folder / JOURNAL))
-        assert (lake.folder / "out.parquet").read_text() == "row row"
+        assert not any(path.exists() for path in (*inputs, folder_of(lake) / JOURNAL))
+        assert (folder_of(lake) / "out.parquet").read_text() == "row row"
 
 
 @pytest.mark.parametrize("name", ["../letter.parquet", "/letter.parquet", "letter.txt"])
 def test_a_journal_from_elsewhere_deletes_no_other_file(lake: Lake, tmp_path: Path, name: str) -> None:
-    others = [tmp_path / "letter.parquet", lake.folder / "letter.txt"]
-    for path in (*others, lake.folder / "_tmp" / "m.parquet"):
+    others = [tmp_path / "letter.parquet", folder_of(lake) / "letter.txt"]
+    for path in (*others, folder_of(lake) / "_tmp" / "m.parquet"):
         path.write_text("x")
     journal = CompactionJournal("_tmp/m.parquet", "out.parquet", [name])
-    (lake.folder / JOURNAL).write_bytes(msgspec.json.encode(journal))
+    (folder_of(lake) / JOURNAL).write_bytes(msgspec.json.encode(journal))
     with pytest.raises(CannotStart, match="it names a file that is not of this lake"), lake.exclusive():
         pass
     assert all(path.exists() for path in others)
-    (lake.folder / JOURNAL).write_bytes(b"{")
+    (folder_of(lake) / JOURNAL).write_bytes(b"{")
     with pytest.raises(CannotStart, match=r"truncated.*delete it, and run lake verify"), lake.exclusive():
         pass
 

@@ -13,7 +13,7 @@ import pytest
 from mcpspy.errors import CannotStart
 from mcpspy.io.lake.files import JOURNAL, Lake
 from mcpspy.io.lake.maintenance import compact, remove_before, verify
-from tests.io.lake.lakes import content, filled, summaries
+from tests.io.lake.lakes import content, filled, folder_of, paths, summaries
 
 if TYPE_CHECKING:
     from mcpspy.io.recording.reader import Summary
@@ -47,12 +47,12 @@ def test_compaction_changes_no_row_and_no_answer_of_add(same_day: list[Summary],
     assert compact(lake) == (24, 6)
     assert content(lake) == before
     assert verify(lake).problems == []
-    assert filled(lake.folder, same_day)[1][:2] == (0, 4)
+    assert filled(folder_of(lake), same_day)[1][:2] == (0, 4)
     assert compact(lake) == (6, 6)
 
 
 def test_a_session_that_was_added_twice_is_found(lake: Lake) -> None:
-    (first, *_) = lake.files("sessions")
+    (first, *_) = paths(lake, "sessions")
     shutil.copy(first, first.with_name("copy.parquet"))
 
     assert verify(lake).problems == [f"session {first.stem}: added 2 times"]
@@ -66,7 +66,7 @@ def test_large_files_are_not_merged(same_day: list[Summary], tmp_path: Path) -> 
 
 @pytest.mark.parametrize("table", ["exchanges", "tools"])
 def test_missing_rows_are_found(lake: Lake, table: str) -> None:
-    (first, *_) = lake.files(table)
+    (first, *_) = paths(lake, table)
     count = pq.read_metadata(first).num_rows
     first.unlink()
 
@@ -74,7 +74,7 @@ def test_missing_rows_are_found(lake: Lake, table: str) -> None:
 
 
 def test_rows_without_their_session_are_found(lake: Lake) -> None:
-    (first, *_) = lake.files("sessions")
+    (first, *_) = paths(lake, "sessions")
     first.unlink()
 
     problems = verify(lake).problems
@@ -83,47 +83,47 @@ def test_rows_without_their_session_are_found(lake: Lake) -> None:
 
 
 def test_a_damaged_file_is_found_and_not_compacted(lake: Lake) -> None:
-    (first, *_) = lake.files("exchanges")
+    (first, *_) = paths(lake, "exchanges")
     data = bytearray(first.read_bytes())
     data[len(data) // 3] ^= 0xFF
     first.write_bytes(data)
     shutil.copy(first, first.with_name("0-copy.parquet"))
-    before = {path: path.read_bytes() for path in lake.folder.rglob("*.parquet")}
+    before = {path: path.read_bytes() for path in folder_of(lake).rglob("*.parquet")}
 
-    assert any(str(first.relative_to(lake.folder)) in problem for problem in verify(lake).problems)
+    assert any(str(first.relative_to(folder_of(lake))) in problem for problem in verify(lake).problems)
     with pytest.raises(CannotStart, match="mcpspy lake verify checks the files"):
         compact(lake)
     assert first.exists()
-    assert {path: path.read_bytes() for path in lake.files("exchanges")}.items() <= before.items()
+    assert {path: path.read_bytes() for path in paths(lake, "exchanges")}.items() <= before.items()
 
 
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"not parquet at all, and longer than a footer"])
 def test_half_a_file_is_found(lake: Lake, data: bytes) -> None:
-    (first, *_) = lake.files("notes")
+    (first, *_) = paths(lake, "notes")
     first.write_bytes(data)
 
-    assert any(str(first.relative_to(lake.folder)) in problem for problem in verify(lake).problems)
+    assert any(str(first.relative_to(folder_of(lake))) in problem for problem in verify(lake).problems)
 
 
 def test_a_file_of_another_program_is_found(lake: Lake) -> None:
-    (first, *_) = lake.files("notes")
+    (first, *_) = paths(lake, "notes")
     pq.write_table(pa.table({"a": [1]}), first.with_name("other.parquet"))
 
     assert any("its columns are not those of this version" in problem for problem in verify(lake).problems)
 
 
 def test_an_interrupted_compaction_is_reported(lake: Lake) -> None:
-    (lake.folder / JOURNAL).write_bytes(b"{}")
+    (folder_of(lake) / JOURNAL).write_bytes(b"{}")
 
     assert verify(lake).problems == ["an interrupted compaction: run mcpspy lake compact"]
 
 
 def test_days_before_a_day_are_deleted_from_all_tables(lake: Lake, found: list[Summary]) -> None:
-    days = sorted({path.parent.parent.name.removeprefix("day=") for path in lake.files("sessions")})
+    days = sorted({path.parent.parent.name.removeprefix("day=") for path in paths(lake, "sessions")})
     deleted = remove_before(lake, days[5])
 
     assert deleted == 5
-    left = {path.parent.parent.name for path in lake.folder.rglob("*.parquet")}
+    left = {path.parent.parent.name for path in folder_of(lake).rglob("*.parquet")}
     assert left == {f"day={day}" for day in days[5:]}
     assert verify(lake).problems == []
-    assert filled(lake.folder, found)[1][:2] == (5, 7)
+    assert filled(folder_of(lake), found)[1][:2] == (5, 7)

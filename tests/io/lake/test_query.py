@@ -19,7 +19,7 @@ from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.lake.files import Lake
 from mcpspy.io.lake.query import LakeConnection, lake_of
 from mcpspy.io.recording.reader import Recording, delete
-from tests.io.lake.lakes import generated, summaries
+from tests.io.lake.lakes import folder_of, generated, paths, summaries
 
 if TYPE_CHECKING:
     from mcpspy.io.recording.reader import Summary
@@ -216,7 +216,7 @@ def test_a_folder_of_sessions_is_converted_once_and_followed(tmp_path: Path) -> 
     assert (again.added, again.present) == (0, 3)
     (folder / "session-00001.jsonl").unlink()
     assert len(lake_of(str(folder))[0].keys()) == 2
-    assert len(list(lake.folder.rglob("*.parquet"))) < 12
+    assert len(list(folder_of(lake).rglob("*.parquet"))) < 12
 
 
 def test_a_deleted_session_is_deleted_from_the_tables_at_once(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_deleted_session_is_deleted_from_the_tables_at_once(tmp_path: Path) ->
     lake, _ = lake_of(str(folder))
     delete(first)
 
-    assert not lake.folder.exists()
+    assert not folder_of(lake).exists()
 
 
 def test_a_folder_without_sessions_is_neither(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_a_folder_without_sessions_is_neither(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"PAR1 and not much more than that, but no footer"])
 def test_a_damaged_file_is_one_line(lake: Lake, data: bytes) -> None:
-    for path in lake.files("notes"):
+    for path in paths(lake, "notes"):
         path.write_bytes(data)
     with pytest.raises(CannotStart, match=r"mcpspy lake verify checks the files") as error:
         answer(LakeConnection(lake), "SELECT count(*) FROM notes")
@@ -250,6 +250,6 @@ def test_a_lake_may_have_any_path(whole: Path, tmp_path: Path) -> None:
 
 
 def test_a_lake_is_read_as_it_is(lake: Lake, found: list[Summary]) -> None:
-    read, result = lake_of(str(lake.folder))
+    read, result = lake_of(lake.storage.location)
 
-    assert (read.folder, result) == (lake.folder, None)
+    assert (folder_of(read), result) == (folder_of(lake), None)

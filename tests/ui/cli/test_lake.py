@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
 
 from bench.many_sessions import write_sessions
-from mcpspy.io.lake import files
+from mcpspy.io.lake import files, storage
+from mcpspy.ui.cli import lake as lake_command
 from mcpspy.ui.cli.main import main
 
 
@@ -85,7 +88,7 @@ def test_verify_compact_and_rm(made: Path, tmp_path: Path, capsys: pytest.Captur
     removed = json.loads(out)
     assert (code, err) == (0, "")
     assert removed["days"] == sum(day < removed["before"] for day in days)
-    assert {path.name[4:] for path in lake.glob("*/day=*")} == {
+    assert {path.parent.parent.name[4:] for path in lake.rglob("*.parquet")} == {
         day for day in days if day >= removed["before"]
     }
 
@@ -124,7 +127,7 @@ def test_a_wrong_command_line_is_one_line(
 def test_a_missing_package_is_one_line(
     command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "find_spec", lambda name: None)
+    monkeypatch.setattr(storage, "find_spec", lambda name: None)
 
     assert run(capsys, *command) == (
         3,
@@ -243,6 +246,21 @@ def test_drift_lists_breaking_changes_of_a_server(made: Path, capsys: pytest.Cap
     )
 
 
+def test_drift_as_a_page_shows_every_change_and_runs_nothing(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(capsys, "drift", made / "lake", "--server", "weather", "--format", "html")
+    changes = json.loads(run(capsys, "drift", made / "lake", "--server", "weather", "--format", "json")[1])[
+        "changes"
+    ]
+
+    assert code == 1
+    assert out.count("<h2>") == len(changes) > 0
+    assert out.count('<span class="bad">') == sum(change["severity"] == "breaking" for change in changes)
+    assert "default-src 'none'" in out
+    assert "<script" not in out
+
+
 def test_drift_of_an_unknown_server_names_the_known_ones(
     made: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -253,3 +271,46 @@ def test_drift_of_an_unknown_server_names_the_known_ones(
         f"mcpspy: drift: --server weathr: not in {made / 'lake'}"
         " (servers: datenbank-größe, files/local, issues, weather)\n"
     )
+
+
+def test_show_mock_replay_and_diff_read_a_session_of_the_lake(
+    made: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, lake = made / "recordings" / "session-00003.jsonl", made / "lake"
+    session = f"lake:{json.loads(path.read_text(encoding='utf-8').splitlines()[0])['id']}"
+    expected = run(capsys, "show", path, "--width", "0")
+    monkeypatch.delenv("MCPSPY_LAKE", raising=False)
+
+    assert expected[1].count("\n") > 20
+    assert run(capsys, "show", session, "--width", "0", "--lake", lake) == expected
+    assert run(capsys, "show", session)[2].endswith("(use --lake LAKE, or set MCPSPY_LAKE)\n")
+    monkeypatch.setenv("MCPSPY_LAKE", str(lake))
+    assert run(capsys, "show", session, "--width", "0") == expected
+    assert run(capsys, "query", "SELECT count(*) AS c FROM sessions", "--format", "json")[1] == '{"c":12}\n'
+    assert run(capsys, "diff", session, path)[0] == 0
+    server = [sys.executable, "-m", "mcpspy", "mock", session]
+    code, out, err = run(capsys, "replay", session, "--no-record", "--", *server)
+    assert (code, err) == (0, ""), out
+
+
+def test_watch_adds_sessions_when_they_have_ended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_sessions(tmp_path / "more", 3, 30)
+    folder, waiting = tmp_path / "recordings", [*(tmp_path / "more").glob("*.jsonl")]
+    folder.mkdir()
+    waiting.pop().rename(folder / "first.jsonl")
+
+    def sleep(_: float) -> None:
+        """Another session ends while the command waits; at last, the user presses Ctrl-C."""
+        if not waiting:
+            raise KeyboardInterrupt
+        path = waiting.pop()
+        path.rename(folder / path.name)
+
+    monkeypatch.setattr(lake_command, "time", SimpleNamespace(sleep=sleep))
+    code, out, err = run(capsys, "lake", "add", tmp_path / "lake", folder, "--watch")
+
+    assert (code, err) == (130, "")
+    assert out.splitlines() == [f"{tmp_path / 'lake'}: 1 session added, 0 present"] * 3
+    assert run(capsys, "lake", "verify", tmp_path / "lake")[1].startswith(f"{tmp_path / 'lake'}: 3 sessions")

@@ -1,0 +1,88 @@
+"""Executors for work on many sessions: processes of this machine, or a Dask cluster."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from importlib.util import find_spec
+from multiprocessing import get_context, parent_process
+from typing import Any
+
+from mcpspy.core.sanitize import sanitize
+from mcpspy.errors import CannotStart
+
+CONNECT_SECONDS = 10
+"""Maximum time to reach the scheduler of a cluster."""
+
+
+@contextmanager
+def executor_of(workers: int, scheduler: str | None) -> Iterator[Executor | None]:
+    """Return a context manager: a Dask cluster, N processes, or None for this process. It raises CannotStart."""
+    if scheduler is not None:
+        with cluster(scheduler) as executor:
+            yield executor
+    elif workers > 1:
+        with pool(workers) as processes:
+            yield processes
+    else:
+        yield None
+
+
+@contextmanager
+def cluster(scheduler: str) -> Iterator[Executor]:
+    """Return a context manager: the workers of a Dask scheduler, `tcp://HOST:8786`. It raises CannotStart."""
+    if find_spec("distributed") is None:
+        raise CannotStart("--on needs distributed, which is not installed", "pip install 'mcpspy[cluster]'")
+    import distributed
+
+    connect: Any = distributed.Client  # Its methods have no types.
+
+    for name in [*logging.root.manager.loggerDict]:
+        if name.partition(".")[0] == "distributed":  # Lost workers are reported in one line.
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        client = connect(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError) as error:
+        reason = sanitize(str(error).partition("\n")[0])
+        raise CannotStart(
+            f"--on {sanitize(scheduler)}: no Dask scheduler: {reason}", "start one with dask scheduler"
+        ) from None
+    with client:
+        if not client.scheduler_info()["workers"]:
+            raise CannotStart(
+                f"--on {sanitize(scheduler)}: this cluster has no workers",
+                f"start one with dask worker {sanitize(scheduler)}",
+            )
+        with client.get_executor(pure=False) as executor:
+            yield executor
+
+
+def lost_workers() -> tuple[type[BaseException], ...]:
+    """Return the exceptions of a task whose worker or scheduler was killed."""
+    distributed = sys.modules.get("distributed")
+    killed: tuple[type[BaseException], ...] = () if distributed is None else (distributed.KilledWorker,)
+    return (BrokenExecutor, CancelledError, *killed)
+
+
+def pool(workers: int) -> ProcessPoolExecutor:
+    """Return an executor of N processes, which end with this one, however it ends."""
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_end_with_parent)
+
+
+def _end_with_parent() -> None:
+    """Workers hold both ends of their queue, so they would wait for ever for a parent that was killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C interrupts the parent, which cancels their tasks.
+    parent = parent_process()
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()

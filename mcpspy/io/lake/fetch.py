@@ -1,0 +1,73 @@
+"""Fetch the recording of a session from a lake, given `lake:SESSION`."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from mcpspy.core.sanitize import sanitize
+from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io.lake.files import Lake
+from mcpspy.io.lake.query import LakeConnection
+from mcpspy.io.lake.recordings import content, name_of
+from mcpspy.io.lake.storage import require
+from mcpspy.io.recording.piped import temporary_folder
+
+_SESSIONS = "SELECT session, id, name, day::VARCHAR, uri FROM sessions ORDER BY started DESC, session"
+
+
+def fetched(location: str | None, session: str) -> Path:
+    """Return a local copy of a recording in a lake, given `last`, a key, an id or its beginning, or a name.
+
+    It is deleted when the process ends. If the lake has no copy, return the original on this machine. Raise UsageError
+    or CannotStart.
+    """
+    if location is None:
+        raise UsageError(f"lake:{session}: in which lake?", "use --lake LAKE, or set MCPSPY_LAKE")
+    for package in ("pyarrow", "duckdb"):
+        require(package, "lake:")
+    lake = Lake.opened(location)
+    key, day, uri = _found(lake, session)
+    path = temporary_folder() / f"{key}.jsonl"
+    try:
+        with path.open("wb") as file:
+            shutil.copyfileobj(content(lake, name_of(day, key)), file)
+    except FileNotFoundError:
+        return _original(session, uri)
+    except OSError as error:
+        raise CannotStart(
+            f"{lake.shown}/{name_of(day, key)}: {sanitize(error.strerror or str(error))}",
+            "mcpspy lake verify checks the files",
+        ) from None
+    return path
+
+
+def _found(lake: Lake, session: str) -> tuple[str, str, str]:
+    """Return key, day and URI of the newest session that matches."""
+    rows = LakeConnection(lake).run(_SESSIONS).fetchall()
+    found = [row for row in rows if session in ("last", *row[:3])]
+    if not found and len(session) >= 2:
+        found = [row for row in rows if row[0].startswith(session)]
+        if len(found) > 1:
+            raise UsageError(
+                f"lake:{session}: {len(found)} sessions of {lake.shown} start with this", "add characters"
+            )
+    if not found:
+        raise UsageError(
+            f"lake:{session}: not in {lake.shown}",
+            f"mcpspy query 'SELECT id, name FROM sessions' --lake {lake.shown}",
+        )
+    key, _, _, day, uri = found[0]
+    return key, day, uri
+
+
+def _original(session: str, uri: str) -> Path:
+    parts = urlsplit(uri)
+    path = Path(unquote(parts.path))
+    if parts.hostname != socket.gethostname().lower() or not path.exists():
+        raise UsageError(
+            f"lake:{session}: the lake has only its tables", sanitize(f"the recording was {unquote(uri)}")
+        )
+    return path

@@ -1,0 +1,62 @@
+"""The workers of a Dask cluster: the same lake, and one line without a scheduler."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mcpspy.errors import CannotStart
+from mcpspy.io.lake import executors
+from mcpspy.io.lake.executors import cluster, executor_of
+from mcpspy.io.lake.files import Lake
+from tests.io.lake.lakes import content
+
+if TYPE_CHECKING:
+    pass
+
+
+def test_a_lake_is_the_same_by_a_cluster_of_two(recordings: Path, whole: Path, tmp_path: Path) -> None:
+    """In another process: Dask leaves threads and processes behind that end with it."""
+    code = """
+import sys
+from multiprocessing import resource_tracker
+from distributed import LocalCluster
+from mcpspy.ui.cli.main import main
+
+if __name__ == "__main__":
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster:
+        print(main(["lake", "add", *sys.argv[1:], "--on", cluster.scheduler_address]))
+    resource_tracker._resource_tracker._stop()  # Its process would outlive this one.
+"""
+    (tmp_path / "cluster.py").write_text(code, encoding="utf-8")
+    command = [sys.executable, *map(str, (tmp_path / "cluster.py", tmp_path / "lake", recordings))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+
+    assert done.stdout.splitlines() == [f"{tmp_path / 'lake'}: 12 sessions added, 0 present", "0"], (
+        done.stderr
+    )
+    assert content(Lake(tmp_path / "lake")) == content(Lake(whole))
+
+
+def test_without_a_scheduler_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "CONNECT_SECONDS", 0.5)
+    for address in ("tcp://127.0.0.1:9", "nothing://x"):
+        with (
+            pytest.raises(CannotStart, match=f"--on {address}: no Dask scheduler") as error,
+            cluster(address),
+        ):
+            pass
+        assert "\n" not in str(error.value)
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "find_spec", lambda name: None)
+    with (
+        pytest.raises(CannotStart, match=r"--on needs distributed.*mcpspy\[cluster\]"),
+        executor_of(1, "tcp://x:1"),
+    ):
+        pass
