@@ -120,7 +120,7 @@ def guard(
         raise CannotStart(f"{file}: no such lockfile", "write it with mcpspy trust")
     servers = read_lock(read_text(Path(file)), file)
     server = find(servers, identity.names)
-    review = f"mcpspy trust --lock {shlex.quote(file)} --name {shlex.quote(identity.name)} last"
+    review = f"mcpspy trust --lock {shlex.quote(file)} {shlex.quote(identity.name)}"
     if first_use and identity.names:
         learn = FirstUse(file, identity, say)
         return TrustGuard(server or TrustedServer(), on_change, say, learn=learn, review=review)

@@ -209,9 +209,7 @@ def test_a_server_is_trusted_on_first_use_and_its_later_change_blocked(peers: Pe
             unknown = ask(UNKNOWN)
         (peers.folder / "r.jsonl").rename(peers.folder / "last.jsonl")
     assert answers[0] == answers[1] != EVIL
-    assert unknown["error"]["message"].endswith(
-        "review it with mcpspy trust --lock mcp.lock --name peer last"
-    )
+    assert unknown["error"]["message"].endswith("review it with mcpspy trust --lock mcp.lock peer")
     assert "1 change, 1 security finding" in mcpspy(peers, "trust", "--name", "peer", "last.jsonl")
     with on_stdio(peers, *options) as ask:
         ask(HELLO)
