@@ -23,6 +23,7 @@ from mcpspy.core.recording.decode import Frame
 from mcpspy.core.rules.edit import put, to_json
 from mcpspy.core.session.exchange import State, outcome_of
 from mcpspy.errors import UsageError
+from mcpspy.ui.api.exchange import BaseExchange
 
 _KINDS = {
     Request: "request",
@@ -175,7 +176,7 @@ class LiveMessage:
         return f"<mcpspy.LiveMessage {self.side} {self.kind} {self.method} {self.subject}>".replace(" >", ">")
 
 
-class LiveExchange:
+class LiveExchange(BaseExchange):
     """A request, and in the hook `response` its response. Public as `mcpspy.LiveExchange`.
 
     The methods that change something are about the response if there is one, otherwise about the request.
@@ -229,12 +230,6 @@ class LiveExchange:
     def params(self) -> Any:
         """The decoded params; None if there are none."""
         return self.request.params
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of a tool call; empty if there are none."""
-        found = self.params.get("arguments") if isinstance(self.params, dict) else None
-        return found if isinstance(found, dict) else {}
 
     @property
     def result(self) -> Any:

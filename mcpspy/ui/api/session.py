@@ -19,6 +19,7 @@ from mcpspy.core.session.session import Change, Session
 from mcpspy.errors import McpspyError, UsageError
 from mcpspy.io.recording import catalog, tail
 from mcpspy.io.recording.reader import Recording
+from mcpspy.ui.api.exchange import BaseExchange
 from mcpspy.ui.filter_items import ChangeItem, exchange_filter
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class ReadMessage:
         return sanitize(f"<mcpspy.Message {words}>")
 
 
-class ReadExchange:
+class ReadExchange(BaseExchange):
     """A request and its outcome. Public as `mcpspy.Exchange`."""
 
     __slots__ = ("_exchange",)

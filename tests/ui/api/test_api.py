@@ -35,9 +35,10 @@ SIGNATURES = {
     "stats": "(session: 'ReadSession') -> 'dict[str, Any]'",
 }
 MEMBERS = {
-    "Exchange": "at error id latency method number params request_data response_data result side status subject",
+    "Exchange": "arguments at error id latency method number params request_data response_data result side status"
+    " subject tool",
     "LiveExchange": "answer arguments at delay drop error hold id latency message method note params replace request result"
-    " session side status subject tag",
+    " session side status subject tag tool",
     "LiveMessage": "at data delay drop hold json kind method note params replace side subject tag",
     "LiveSession": "note notify request",
     "Message": "at data exchange json kind method side subject",

@@ -166,3 +166,17 @@ def test_chaos_fails_as_many_requests_as_its_rate() -> None:
     for kind in ("error", "delay", "drop"):
         assert sum(kind in each for each in failed) > 30
     assert all(asked(script, "initialize") == {} for _ in range(20))
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "expected"),
+    [
+        ("tools/call", {"name": "echo", "arguments": {"a": 1}}, ("echo", {"a": 1})),
+        ("tools/call", {"name": "echo", "arguments": [1]}, ("echo", {})),
+        ("resources/read", {"uri": "file:///a"}, ("", {})),
+    ],
+)
+def test_only_a_tool_call_has_a_tool(method: str, params: dict[str, Any], expected: tuple[str, Any]) -> None:
+    exchange = mcpspy.LiveExchange(message("client", method=method, params=params))
+
+    assert (exchange.tool, exchange.arguments) == expected
