@@ -325,7 +325,7 @@ function setUp() {
   });
   byId("detail").addEventListener("click", (event) => {
     if (event.target.closest(".more, .fold")) markHits();
-    const row = session.byNumber.get(Number(event.target.closest("a")?.hash.slice(1)));
+    const row = session.byNumber.get(Number(event.target.closest("a")?.dataset.number));
     if (!row) return;
     event.preventDefault(); // The link opens no new history entry: closing the message returns to the list.
     choose(row);
