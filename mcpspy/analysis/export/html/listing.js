@@ -13,6 +13,7 @@ const COLUMNS = [
   ["fall", "", null],
 ];
 const BEYOND = 8; // Rows rendered above and below those in view.
+const LONGEST = 26; // Characters of a method that are shown beside a subject.
 const PRINTED = 2000; // Rows that are printed.
 
 const TALLEST = 15_000_000; // Pixels: browsers draw no taller element. A longer list scrolls in larger steps.
@@ -27,6 +28,7 @@ class Listing {
     this.cursor = -1;
     this.words = [];
     this.range = [0, 0];
+    this.longest = 6; // Characters of the methods that were drawn beside a subject: the subjects get the rest.
     this.offset = 0; // Pixels that the list is scrolled beyond the position of its scroll bar.
     this.chosen = chosen;
     this.opened = opened;
@@ -119,7 +121,12 @@ class Listing {
     if (drawn === this.drawn) return;
     this.drawn = drawn;
     const elements = [];
-    for (let place = first; place < last; place++) elements.push(this.line(this.rows.at(place), place));
+    for (let place = first; place < last; place++) {
+      const row = this.rows.at(place);
+      elements.push(this.line(row, place));
+      if (row?.subject) this.longest = Math.max(this.longest, Math.min(row.method.length, LONGEST));
+    }
+    this.element.parentElement.style.setProperty("--method", `${this.longest + 1}ch`);
     this.tall.replaceChildren(...elements);
     const current = elements[this.cursor - first];
     if (current) this.element.setAttribute("aria-activedescendant", current.id);

@@ -91,8 +91,8 @@ function side(name, body, bytes, from, words) {
     tools.push(all);
   }
   const about = `${bytes.toLocaleString("en")} bytes${json || !from ? "" : ", not JSON"}`;
-  const way = from === "client" ? ["client ", arrow(from), " server "] : from ? ["server ", arrow("client"), " client "] : [];
-  const head = make("div.bar", {}, make("h3", {}, name), make("span.aside", {}, ...way, about), make("span.room"), ...tools);
+  const way = from === "client" ? [", client ", arrow("client"), " server"] : from ? [", server ", arrow("client"), " client"] : [];
+  const head = make("div.bar", {}, make("h3", {}, name), make("span.aside", {}, about, ...way), make("span.room"), ...tools);
   return make(`article.side${from ? `.from-${from}` : ""}`, { "aria-label": name }, head, box);
 }
 

@@ -1,0 +1,41 @@
+"""`mcpspy web`: the address that it prints, and where it listens."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from mcpspy.ui.cli.main import main
+
+
+async def test_it_prints_an_address_whose_token_opens_the_data(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mcpspy", "web", "--dir", str(tmp_path)]
+    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
+    async with asyncio.timeout(30):
+        try:
+            assert process.stdout is not None
+            address, _, token = (await process.stdout.readline()).decode().strip().partition("#")
+            async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client:
+                async with client.post(f"{address}api/login", data=token) as response:
+                    assert response.status == 204
+                async with client.get(f"{address}api/sessions") as response:
+                    assert (await response.json())["total"] == 0
+        finally:
+            process.terminate()
+        assert await process.wait() == 0
+
+
+def test_it_listens_on_loopback_unless_the_user_insists(capsys: pytest.CaptureFixture[str]) -> None:
+    for address in ("0.0.0.0:0", "192.168.0.7:80", "[::]:0"):
+        assert main(["web", "--listen", address]) == 2
+        assert "--i-know" in capsys.readouterr().err
+
+
+def test_an_invalid_address_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["web", "--listen", "8000x"]) == 2
+    assert "--listen 8000x: not a valid address" in capsys.readouterr().err
