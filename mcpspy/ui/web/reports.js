@@ -97,7 +97,7 @@ function statsView(stats) {
 const LISTINGS = { tools: "Tools", prompts: "Prompts", resources: "Resources", resourceTemplates: "Resource templates" };
 
 function capabilitiesView(found) {
-  const declared = (side) => Object.entries(found.capabilities[side] ?? {}).map(([name, value]) => make("span.chip", { title: JSON.stringify(value) }, ...visible(name)));
+  const declared = (side) => Object.entries(found.capabilities[side] ?? {}).map(([name, value]) => make("span.chip", {}, ...visible(Object.keys(value ?? {}).length ? `${name} ${JSON.stringify(value)}` : name)));
   const sides = ["server", "client"].map((side) => {
     const chips = declared(side);
     return make("p.declared", {}, make("b", {}, `${side} `), ...(chips.length ? chips : [make("span.aside", {}, "nothing declared")]));
@@ -109,7 +109,7 @@ function capabilitiesView(found) {
     return [make("h2", {}, title), ...items.map(capability)];
   });
   const none = listings.length ? [] : [make("p.aside", {}, "The server listed nothing in this session.")];
-  return [make("p.aside", {}, [found.server, found.revision].filter(Boolean).join(" · ")), ...sides, ...instructions, ...listings, ...none];
+  return [make("p.aside", {}, ...visible([found.server, found.revision].filter(Boolean).join(" · "))), ...sides, ...instructions, ...listings, ...none];
 }
 
 function capability(item) {

@@ -70,16 +70,15 @@ class RemoteRows {
   constructor(key, parameters, { loaded, failed }) {
     Object.assign(this, { key, parameters, loaded, failed, length: 0, unfiltered: 0, version: 0 });
     this.chunks = new Map();
-    this.loading = new Map();
-    this.places = [0, 0];
+    this.loading = new Set();
+    this.recent = [0]; // The chunks in view; what was scrolled past is not loaded.
   }
 
   at(place) {
     const number = Math.floor(place / CHUNK);
-    const chunk = this.chunks.get(number);
-    this.places = [Math.min(this.places[0], number), Math.max(this.places[1], number)];
-    if (chunk?.version !== this.version) this.load(number);
-    return chunk?.rows[place % CHUNK];
+    if (this.recent[0] !== number) this.recent = [number, ...this.recent.filter((each) => each !== number)].slice(0, 2);
+    this.load();
+    return this.chunks.get(number)?.rows[place % CHUNK];
   }
 
   indexOf(row) {
@@ -89,31 +88,35 @@ class RemoteRows {
   /** Load what is in view again: rows were added, or have changed. */
   refresh() {
     this.version++;
-    const [first, last] = this.places;
-    this.places = [Infinity, 0];
-    for (let number = Math.min(first, last); number <= last; number++) this.load(number);
+    this.load();
   }
 
-  async load(number) {
-    if (this.loading.has(number)) return this.loading.set(number, true); // Once more when it has arrived.
-    this.loading.set(number, false);
+  async load() {
+    const number = this.recent.find((each) => !this.loading.has(each) && this.chunks.get(each)?.version !== this.version);
+    if (number === undefined || this.loading.size >= 2) return;
+    this.loading.add(number);
     const { version } = this;
+    let rows = this.chunks.get(number)?.rows ?? [];
     try {
       const answer = await fetchJson(`s/${encodeURIComponent(this.key)}/rows`, { ...this.parameters, first: number * CHUNK, count: CHUNK });
-      const rows = answer.rows.map((values, i) => ({ ...rowOf(values, session.facts.lasted), place: number * CHUNK + i, source: this }));
-      this.chunks.delete(number);
-      this.chunks.set(number, { rows, version });
-      for (const old of [...this.chunks.keys()].slice(0, Math.max(this.chunks.size - KEPT, 0))) this.chunks.delete(old);
-      Object.assign(this, { length: answer.total, unfiltered: answer.unfiltered, behind: answer.behind });
+      rows = answer.rows.map((values, i) => ({ ...rowOf(values, session.facts.lasted), place: number * CHUNK + i, source: this }));
+      Object.assign(this, { length: answer.total, unfiltered: answer.unfiltered });
+      this.keep(number, rows, version);
       this.loaded(this, answer);
       if (answer.behind) setTimeout(() => this.refresh(), 300);
     } catch (error) {
+      this.keep(number, rows, version);
       this.failed(this, error);
     } finally {
-      const again = this.loading.get(number);
       this.loading.delete(number);
-      if (again && version !== this.version) this.load(number);
+      this.load();
     }
+  }
+
+  keep(number, rows, version) {
+    this.chunks.delete(number);
+    this.chunks.set(number, { rows, version });
+    if (this.chunks.size > KEPT) this.chunks.delete(this.chunks.keys().next().value);
   }
 }
 

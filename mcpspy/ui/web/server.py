@@ -65,6 +65,7 @@ class WebServer:
         self._scanned = 0.0
         self._scanning = asyncio.Lock()
         self._open: OrderedDict[str, WebSession] = OrderedDict()
+        self._is_ending = False
         self._page, self._policy = page.document()
 
     def application(self) -> web.Application:
@@ -79,8 +80,12 @@ class WebServer:
         get("/api/s/{id}/rows/{number}", self._row)
         get("/api/s/{id}/place", self._place)
         get("/api/s/{id}/{report}", self._report)
-        application.on_shutdown.append(self._close)
+        application.on_shutdown.append(self._end_events)
+        application.on_cleanup.append(self._close)
         return application
+
+    async def _end_events(self, _: web.Application) -> None:
+        self._is_ending = True
 
     async def _close(self, _: web.Application) -> None:
         await asyncio.gather(*(session.close() for session in self._open.values()))
@@ -131,7 +136,7 @@ class WebServer:
         sent: Any = None
         sent_at = 0.0
         with _reading(session):
-            while True:
+            while not self._is_ending:
                 version = await self._list_version() if session is None else session.version
                 if version != sent or time.monotonic() > sent_at + HEARTBEAT:
                     sent, sent_at = version, time.monotonic()
@@ -141,6 +146,7 @@ class WebServer:
                     except ConnectionError:
                         return response
                 await asyncio.sleep(EVERY)
+        return response
 
     async def _rows(self, request: web.Request) -> web.Response:
         session = await self._session(request.match_info["id"])
@@ -199,9 +205,11 @@ class WebServer:
 
     async def _session(self, key: str) -> WebSession:
         """Return an open session, and close those that no page has shown lately."""
-        session = self._open.pop(key, None)
-        if session is None:
-            session = WebSession(await self._summary(key))
+        if key not in self._open:
+            summary = await self._summary(key)
+            if key not in self._open:  # Another request may have opened it meanwhile.
+                self._open[key] = WebSession(summary)
+        session = self._open.pop(key)
         self._open[key] = session
         for old, unused in list(self._open.items())[:-OPEN]:
             if not unused.readers:
@@ -225,7 +233,8 @@ class WebServer:
             await asyncio.to_thread(self._counts.work, self._sessions[:LISTED])
             by_key = {summary.path.stem: summary for summary in self._sessions}
             for summary in self._sessions:
-                by_key.setdefault(summary.header.id, summary)
+                if summary.header.id.isalnum():
+                    by_key.setdefault(summary.header.id, summary)
             self._by_key = by_key
             self._scanned = time.monotonic()
 

@@ -83,7 +83,7 @@ function render(before = null) {
   byId("tabs").hidden = byId("home").hidden = byId("ending").hidden = !isSession;
   byId("find").hidden = isReport && view !== "stats";
   byId("chips").hidden = !isSession || isReport;
-  byId("query").placeholder = isSession ? "Filter: words, tool:echo, is:error, >200ms" : "Filter: words, server:weather, errors>0, since:2h";
+  byId("query").placeholder = isSession ? "Filter: tool:echo, is:error, >200ms, text:words" : "Filter: words, server:weather, errors>0, since:2h";
   if (byId("query").value !== place.q) byId("query").value = place.q;
   for (const chip of byId("chips").children) chip.setAttribute("aria-pressed", String(place.show.includes(chip.dataset.name)));
   for (const tab of byId("tabs").children) {
@@ -133,8 +133,9 @@ function queryText() {
 
 /** Return the words of the filter that may occur in a message, to highlight them. */
 function filterWords() {
-  const words = place.q.match(/"[^"]*"|[^\s()]+/g) ?? [];
-  return wordsOf(words.filter((word) => word.startsWith('"') || !/^[-!]|[:<>=/]|^(and|or|not)$/i.test(word)).join(" "));
+  const words = place.q.match(/(?:[-!]?\w+:)?"[^"]*"|[^\s()]+/g) ?? [];
+  const plain = words.map((word) => word.replace(/^text:/, ""));
+  return wordsOf(plain.filter((word) => word.startsWith('"') || !/^[-!]|[:<>=]|^\/|^(and|or|not)$/i.test(word)).join(" "));
 }
 
 function filter() {
@@ -160,6 +161,10 @@ async function loaded(from, answer) {
   }
   if (isLive && isAtEnd && place.order === "time" && (listing.cursor < 0 || listing.cursor === rows.end)) box.scrollTop = box.scrollHeight;
   rows.end = rows.length - 1;
+  if (place.order !== "time" && !place.order.startsWith(answer.order)) {
+    announce("too many rows to sort: filter first");
+    return go({ order: "time" }, true);
+  }
   const [name, isDown] = [Object.keys(ORDERS).find((each) => ORDERS[each] === answer.order), place.order.endsWith("-reverse") === (answer.order === "time")];
   listing.markSort(place.order === "time" ? undefined : name, isDown);
   const query = byId("query");

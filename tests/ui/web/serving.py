@@ -44,15 +44,17 @@ class Served:
 
 
 @asynccontextmanager
-async def served(folder: Path, *, is_signed_in: bool = True) -> AsyncIterator[Served]:
+async def served(
+    folder: Path, *, is_signed_in: bool = True, access: Access | None = None, port: int = 0
+) -> AsyncIterator[Served]:
     """Serve a folder; yield the server, with the cookie if `is_signed_in`."""
-    access = Access()
+    access = access or Access()
     runner = web.AppRunner(
         WebServer(str(folder), access).application(), access_log=None, shutdown_timeout=0.1
     )
     await runner.setup()
     try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", port)
         await site.start()
         port = runner.addresses[0][1]
         async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client:
