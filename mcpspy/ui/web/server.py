@@ -15,6 +15,7 @@ Every error is `{"error": TEXT}`, an invalid filter also has `start` and `end`, 
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -177,7 +178,7 @@ class WebServer:
     async def _place(self, request: web.Request) -> web.Response:
         session = await self._session(request.match_info["id"])
         row = int(request.query.get("number", 0)) - 1
-        await session.reach(row)
+        await session.reach(row if row >= 0 else sys.maxsize)
         view = await self._view(session, request)
         if row >= 0:
             row = session.listed_row(row)
