@@ -159,9 +159,7 @@ class WebServer:
                 "total": len(view),
                 "unfiltered": view.unfiltered,
                 "behind": view.is_behind,
-                "version": session.version,
                 "order": str(view.options.order),
-                "first": first,
                 "rows": session.window(view, first, count),
             }
         )

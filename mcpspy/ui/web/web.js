@@ -25,8 +25,6 @@ let place = { key: null, number: null, q: "", show: [], view: "messages", order:
 let rows = null;
 let openRow = null;
 let chosenRow = null;
-let hits = [];
-let hit = -1;
 
 const events = new Events(news, (isConnected) => (byId("connection").hidden = isConnected));
 const sessionTable = new SessionTable(byId("sessions"), { opened: (key) => go({ key }), compared: (key, other) => go({ key, view: "diff", other }) });
@@ -140,11 +138,8 @@ function filterWords() {
 
 function filter() {
   const parameters = { q: queryText(), order: place.order, http: place.show.includes("HTTP") ? "1" : "" };
-  const isFirst = rows === null;
-  const kept = openRow?.number ?? place.number;
   rows = new RemoteRows(place.key, parameters, { loaded, failed });
-  rows.isFirst = isFirst;
-  rows.wanted = kept;
+  rows.wanted = openRow?.number ?? place.number;
   rows.refresh();
 }
 
@@ -263,7 +258,7 @@ async function openNumber(number, isFirst = false) {
   byId("detail").hidden = false;
   document.body.classList.add("reading");
   showMessage(byId("detail"), row, filterWords(), close);
-  markHits();
+  markHits(filterWords());
   if (!wasClosed) return;
   listing.measure();
   if (listing.cursor < 0 && rows?.length) rows.wanted = number; // A link named it: the list goes there.
@@ -290,24 +285,9 @@ function conceal() {
   byId("detail").hidden = true;
   byId("detail").replaceChildren();
   document.body.classList.remove("reading");
-  markHits();
+  markHits(filterWords());
   listing.measure();
   listing.reveal();
-}
-
-function markHits() {
-  hits = openRow ? highlight("found", byId("detail").querySelectorAll("h2, .badge, .flaws, .along, .sides .body, .http"), filterWords()) : [];
-  hit = -1;
-  if (!openRow) highlight("found", [], []);
-}
-
-/** Go to the next word of the filter in the message. */
-function nextHit(by) {
-  if (!hits.length) return announce("no word of the filter in this message");
-  hit = (hit + by + hits.length + (hit < 0 && by < 0 ? 1 : 0)) % hits.length;
-  hits[hit].startContainer.parentElement.scrollIntoView({ block: "center", inline: "nearest" });
-  if (CSS.highlights) CSS.highlights.set("current", new Highlight(hits[hit]));
-  announce(`${hit + 1} of ${hits.length}`);
 }
 
 async function seek(step) {
@@ -393,20 +373,12 @@ const KEYS = [
   ["y", "copy the request, or the message", () => openRow && copyText(session.body(openRow.body))],
   ["Y", "copy the response", () => openRow?.answer >= 0 && copyText(session.body(openRow.answer))],
   ["t", "theme", () => byId("theme").click()],
-  ["?", "show these keys", showKeys],
+  ["?", "show these keys", () => showKeys(KEYS)],
 ];
 
 function move(by) {
   if (place.key === null) sessionTable.focus(by);
   else if (place.view === "messages") listing.move(by);
-}
-
-function showKeys() {
-  const dialog = byId("keys");
-  const lines = KEYS.map(([key, words]) => make("div", {}, make("dt", {}, make("kbd", {}, key)), make("dd", {}, words)));
-  const done = button("Close", "Esc", () => dialog.close());
-  dialog.replaceChildren(make("h2", {}, "Keys"), make("dl", {}, ...lines), done);
-  dialog.showModal();
 }
 
 function pressed(event) {
@@ -471,14 +443,14 @@ function setUp() {
     clearTimeout(wait);
     wait = setTimeout(search, 150);
   });
-  byId("help").addEventListener("click", showKeys);
+  byId("help").addEventListener("click", () => showKeys(KEYS));
   byId("home").addEventListener("click", (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     go({ key: null });
   });
   byId("main").addEventListener("click", (event) => {
-    if (event.target.closest(".more, .fold")) markHits();
+    if (event.target.closest(".more, .fold")) markHits(filterWords());
     const number = Number(event.target.closest("a[data-number]")?.dataset.number);
     if (!number || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();

@@ -224,10 +224,10 @@ async def test_a_list_that_is_taller_than_an_element_can_be_scrolls_to_its_end(
     await browser.until(f"/^30,000 rows/.test({TEXT.format('found')})")
     await browser.evaluate("document.getElementById('rows').style.setProperty('--row', '1000px')")
     await browser.look(1001)  # The list measures its rows.
+    await browser.until("document.getElementById('tall').clientHeight === 15_000_000")
     await browser.press("G")
     await browser.until("document.querySelector('[aria-selected=true]')?.ariaPosInSet === '30000'")
 
-    assert await browser.evaluate("document.getElementById('tall').clientHeight") == 15_000_000
     inside = """(() => { const box = document.getElementById('rows').getBoundingClientRect();
         const row = document.querySelector('[aria-selected=true]').getBoundingClientRect();
         return Math.abs(row.bottom - box.bottom); })()"""
