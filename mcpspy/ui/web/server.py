@@ -132,6 +132,8 @@ class WebServer:
         """Send an event for each change, at most five per second, until the page closes the stream."""
         key = request.query.get("session")
         session = None if key is None else await self._session(key)
+        if session is not None:
+            await session.reach(sys.maxsize)  # The first facts are whole if that is soon.
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
         await response.prepare(request)
         sent: Any = None

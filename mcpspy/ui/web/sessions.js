@@ -35,7 +35,7 @@ class SessionTable {
       const count = counts ? counts[name] : null;
       return make(`span.${name}${count ? `.${tone}` : ""}`, {}, count === null ? (each.uncounted ? "?" : "…") : count.toLocaleString("en"));
     };
-    const ending = each.ending && each.ending !== "exit 0" ? `${each.state}, ${each.ending}` : each.state;
+    const ending = each.ending && each.ending !== "exit 0" ? each.ending : each.state;
     const line = make(
       "a.listed",
       { href: `/s/${encodeURIComponent(each.key)}` },
