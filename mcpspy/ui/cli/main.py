@@ -256,6 +256,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "bridge": ("mcpspy.ui.cli.bridge", "connect a stdio host to an HTTP server and record"),
     "scripts": ("mcpspy.ui.cli.scripts", "list the scripts of mcpspy, or start a new one"),
     "tui": ("mcpspy.ui.cli.tui", "browse sessions in the terminal, including live ones"),
+    "web": ("mcpspy.ui.cli.web", "browse sessions in the browser, including live ones"),
     "ls": ("mcpspy.ui.cli.ls", "list recorded sessions"),
     "show": ("mcpspy.ui.cli.show", "print a session, one message per line"),
     "stats": ("mcpspy.ui.cli.stats", "print counts, latency, sizes and concurrency"),
@@ -285,7 +286,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Record": ("run", "http", "exec", "bridge", "scripts"),
-    "Look": ("tui", "ls", "show", "stats"),
+    "Look": ("tui", "web", "ls", "show", "stats"),
     "Check": ("explain", "lint", "check", "trust", "diff"),
     "Many sessions": ("query", "drift", "lake"),
     "Play": ("replay", "mock", "send", "mcp"),

@@ -1,5 +1,6 @@
 // The list: only the rows in view are elements, however many rows the session has.
-// Owns the window, the cursor and the columns; `page.js` decides which rows it contains.
+// Owns the window, the cursor and the columns; the page decides which rows it contains. They are an array, or an object
+// with its `length`, `at` and `indexOf`, whose `at` returns undefined for a row that is not loaded yet.
 
 const COLUMNS = [
   ["at", "time", (row) => row.at],
@@ -12,29 +13,34 @@ const COLUMNS = [
   ["fall", "", null],
 ];
 const BEYOND = 8; // Rows rendered above and below those in view.
+const LONGEST = 26; // Characters of a method that are shown beside a subject.
 const PRINTED = 2000; // Rows that are printed.
 
-const WAYS = { client: ["→", "from the client"], server: ["←", "from the server"], "": ["·", ""] };
+const TALLEST = 15_000_000; // Pixels: browsers draw no taller element. A longer list scrolls in larger steps.
+
+const WAYS = { client: "from the client", server: "from the server", "": "" };
 
 class Listing {
-  constructor(element, { chosen, opened, sorted }) {
+  constructor(element, { chosen, opened, sorted, sorts = () => true }) {
     this.element = element;
     this.tall = byId("tall");
     this.rows = [];
     this.cursor = -1;
     this.words = [];
-    this.range = [session.begin, session.end];
+    this.range = [0, 0];
+    this.longest = 6; // Characters of the methods that were drawn beside a subject: the subjects get the rest.
+    this.offset = 0; // Pixels that the list is scrolled beyond the position of its scroll bar.
     this.chosen = chosen;
     this.opened = opened;
     element.addEventListener("scroll", () => this.draw(), { passive: true });
     element.addEventListener("click", (event) => {
       const place = Number(event.target.closest(".row")?.dataset.place ?? -1);
-      if (place >= 0) this.opened(this.rows[place]);
+      if (place >= 0) this.opened(this.rows.at(place), place);
     });
     new ResizeObserver(() => this.measure()).observe(element);
     this.heads = new Map();
     byId("columns").append(...COLUMNS.map(([name, words, key]) => {
-      if (!key) return make(`span.${name}`);
+      if (!key || !sorts(name)) return make(`span.${name}`, {}, words);
       const head = make(`button.${name}`, { type: "button", title: `Sort by ${words}` }, words);
       head.addEventListener("click", () => sorted(name, key));
       this.heads.set(name, head);
@@ -44,7 +50,7 @@ class Listing {
 
   /** Replace the rows; keep the position of the reader. */
   show(rows, words, range) {
-    const row = this.rows[this.cursor];
+    const row = this.cursor < 0 ? undefined : this.rows.at(this.cursor);
     [this.rows, this.words, this.range] = [rows, words, range];
     this.cursor = row ? rows.indexOf(row) : -1;
     this.measure();
@@ -53,13 +59,18 @@ class Listing {
 
   measure() {
     this.height = parseFloat(getComputedStyle(this.element).getPropertyValue("--row")) || 28;
-    this.tall.style.height = `${this.rows.length * this.height}px`;
+    this.tall.style.height = `${Math.min(this.rows.length * this.height, TALLEST)}px`;
     this.drawn = null;
     this.draw();
   }
 
   select(row) {
-    this.cursor = this.rows.indexOf(row);
+    this.go(this.rows.indexOf(row));
+  }
+
+  /** Make the row at a place the current one. */
+  go(place) {
+    this.cursor = place;
     this.reveal();
     this.drawn = null;
     this.draw();
@@ -68,22 +79,30 @@ class Listing {
   reveal() {
     const [top, shown] = [this.cursor * this.height, this.element.clientHeight];
     if (this.cursor < 0 || !shown) return;
-    if (top < this.element.scrollTop) this.element.scrollTop = top;
-    else if (top + this.height > this.element.scrollTop + shown) this.element.scrollTop = top + this.height - shown;
+    const at = this.element.scrollTop * this.step;
+    if (top < at) this.element.scrollTop = top / this.step;
+    else if (top + this.height > at + shown) this.element.scrollTop = (top + this.height - shown) / this.step;
+  }
+
+  /** Pixels of the list for each pixel of its scroll bar: 1, unless the list is too tall for the browser. */
+  get step() {
+    const [whole, shown] = [this.rows.length * this.height, this.element.clientHeight];
+    return whole <= TALLEST ? 1 : (whole - shown) / (TALLEST - shown);
   }
 
   /** Move the cursor by a number of rows. */
   move(by) {
     if (!this.rows.length) return;
     const from = this.cursor < 0 ? (by > 0 ? -1 : this.rows.length) : this.cursor;
-    this.chosen(this.rows[Math.min(Math.max(from + by, 0), this.rows.length - 1)]);
+    const place = Math.min(Math.max(from + by, 0), this.rows.length - 1);
+    this.chosen(this.rows.at(place), place);
   }
 
   /** Move the cursor to the next row of a kind, or the one before. */
   seek(isWanted, by) {
     const start = this.cursor < 0 && by < 0 ? this.rows.length : this.cursor;
     for (let i = start + by; i >= 0 && i < this.rows.length; i += by) {
-      if (isWanted(this.rows[i])) return this.chosen(this.rows[i]);
+      if (isWanted(this.rows.at(i))) return this.chosen(this.rows.at(i), i);
     }
     announce("no more rows");
   }
@@ -94,12 +113,20 @@ class Listing {
 
   draw(isPrinting = false) {
     const { scrollTop, clientHeight } = this.element;
-    const first = isPrinting ? 0 : Math.max(0, Math.floor(scrollTop / this.height) - BEYOND);
-    const last = isPrinting ? PRINTED : Math.ceil((scrollTop + clientHeight) / this.height) + BEYOND;
-    const drawn = `${first} ${last}`;
+    const top = scrollTop * this.step;
+    this.offset = top - scrollTop;
+    const first = isPrinting ? 0 : Math.max(0, Math.floor(top / this.height) - BEYOND);
+    const last = Math.min(isPrinting ? PRINTED : Math.ceil((top + clientHeight) / this.height) + BEYOND, this.rows.length);
+    const drawn = `${first} ${last} ${this.offset}`;
     if (drawn === this.drawn) return;
     this.drawn = drawn;
-    const elements = this.rows.slice(first, last).map((row, i) => this.line(row, first + i));
+    const elements = [];
+    for (let place = first; place < last; place++) {
+      const row = this.rows.at(place);
+      elements.push(this.line(row, place));
+      if (row?.subject) this.longest = Math.max(this.longest, Math.min(row.method.length, LONGEST));
+    }
+    this.element.parentElement.style.setProperty("--method", `${this.longest + 1}ch`);
     this.tall.replaceChildren(...elements);
     const current = elements[this.cursor - first];
     if (current) this.element.setAttribute("aria-activedescendant", current.id);
@@ -108,8 +135,17 @@ class Listing {
   }
 
   line(row, place) {
-    const isCurrent = place === this.cursor;
-    const [arrow, way] = WAYS[row.side];
+    const line = row ? this.cells(row) : make("div.row", { role: "option", ariaLabel: "loading" });
+    line.dataset.place = place;
+    line.style.top = `${place * this.height - this.offset}px`;
+    line.setAttribute("aria-selected", String(place === this.cursor));
+    line.setAttribute("aria-setsize", String(this.rows.length));
+    line.setAttribute("aria-posinset", String(place + 1));
+    return line;
+  }
+
+  cells(row) {
+    const way = WAYS[row.side];
     const took = row.latency !== null ? duration(row.latency) : row.state === "pending" ? "…" : "";
     const sizes = row.kind === "request" ? `${size(row.size)} ${row.answer >= 0 ? size(row.answerSize) : "-"}` : size(row.size || "");
     const bar = make(`i.${row.tone}`);
@@ -121,7 +157,7 @@ class Listing {
       `div.row.${row.tone}`,
       { id: `row-${row.number}`, role: "option" },
       make("span.at", {}, moment(row.at)),
-      make("span.way", { title: way }, arrow),
+      make("span.way", { title: way }, arrow(row.side)),
       make("span.method", {}, ...visible(row.method)),
       make("span.subject", { title: row.subject }, ...visible(row.subject)),
       make("span.status", { title: row.status }, ...visible(row.status)),
@@ -129,11 +165,6 @@ class Listing {
       make("span.sizes", {}, sizes),
       make("span.fall", { "aria-hidden": "true" }, bar),
     );
-    line.dataset.place = place;
-    line.style.top = `${place * this.height}px`;
-    line.setAttribute("aria-selected", String(isCurrent));
-    line.setAttribute("aria-setsize", String(this.rows.length));
-    line.setAttribute("aria-posinset", String(place + 1));
     const parts = [`${moment(row.at)} s`, way, row.method, row.subject, row.status, took];
     line.setAttribute("aria-label", parts.filter(Boolean).join(", "));
     return line;

@@ -52,6 +52,11 @@ function mark(code) {
   return make("span.mark", { title: "invisible character" }, name);
 }
 
+/** Return the arrow of a message from the client (to the right) or from the server; drawn, as fonts may lack it. */
+function arrow(side) {
+  return side ? make(`i.arrow.${side}`) : null;
+}
+
 let silence = 0;
 
 /** Show a short message, and announce it to screen readers. */

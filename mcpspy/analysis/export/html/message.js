@@ -41,7 +41,9 @@ function flawsOf(row) {
 }
 
 function linkTo(row, words) {
-  return make("a", { href: `#${row.number}` }, words);
+  const link = make("a", { href: session.address(row) }, words);
+  link.dataset.number = row.number;
+  return link;
 }
 
 function linksOf(row) {
@@ -57,10 +59,9 @@ function linksOf(row) {
 function sidesOf(row, words) {
   const isNote = !row.side;
   const other = row.side === "client" ? "server" : "client";
-  const way = isNote ? "" : `${row.side} → ${other}`;
   const name = { request: "Request", notification: "Notification", answer: "Response" }[row.kind] ?? "Raw text";
-  const sides = [side(name, way, row.body, row.size, row.side, words)];
-  if (row.answer >= 0) sides.push(side("Response", `${other} → ${row.side}`, row.answer, row.answerSize, other, words));
+  const sides = [side(name, row.body, row.size, isNote ? "" : row.side, words)];
+  if (row.answer >= 0) sides.push(side("Response", row.answer, row.answerSize, other, words));
   else if (row.kind === "request") sides.push(make("article.side", {}, make("h3", {}, "Response"), make("p.aside", {}, missing(row))));
   return sides;
 }
@@ -73,7 +74,7 @@ function missing(row) {
   return `No response: ${row.status}.`;
 }
 
-function side(name, way, body, bytes, from, words) {
+function side(name, body, bytes, from, words) {
   const text = session.body(body);
   const json = isJson(text);
   const box = make("div.body", { tabIndex: 0, role: "group", ariaLabel: `${name}, body` });
@@ -89,8 +90,9 @@ function side(name, way, body, bytes, from, words) {
     });
     tools.push(all);
   }
-  const about = `${way} ${bytes.toLocaleString("en")} bytes${json || !way ? "" : ", not JSON"}`;
-  const head = make("div.bar", {}, make("h3", {}, name), make("span.aside", {}, about), make("span.room"), ...tools);
+  const about = `${bytes.toLocaleString("en")} bytes${json || !from ? "" : ", not JSON"}`;
+  const way = from === "client" ? [", client ", arrow("client"), " server"] : from ? [", server ", arrow("client"), " client"] : [];
+  const head = make("div.bar", {}, make("h3", {}, name), make("span.aside", {}, about, ...way), make("span.room"), ...tools);
   return make(`article.side${from ? `.from-${from}` : ""}`, { "aria-label": name }, head, box);
 }
 

@@ -22,8 +22,6 @@ const PAPER = "670px"; // Width between the margins of A4 and Letter.
 
 const state = { text: "", words: [], done: null, chips: new Set(), range: null, sort: null, run: 0 };
 let openRow = null;
-let hits = [];
-let hit = -1;
 let isPushed = false;
 
 const timeline = new Timeline(byId("canvas"), { chosen: (row) => choose(row), zoomed: zoom, moved: moveInTime });
@@ -78,7 +76,7 @@ function show(row) {
   detail.hidden = false;
   document.body.classList.add("reading");
   showMessage(detail, row, state.words, close);
-  markHits();
+  markHits(state.words);
   if (hits.length && hits[0].getBoundingClientRect().top > detail.getBoundingClientRect().bottom) nextHit(1);
   const address = `#${row.number}`;
   if (location.hash !== address) remember(address, isFirst);
@@ -110,7 +108,7 @@ function conceal() {
   byId("detail").hidden = true;
   byId("detail").replaceChildren();
   document.body.classList.remove("reading");
-  markHits();
+  markHits(state.words);
   listing.measure();
   listing.reveal();
   byId("rows").focus();
@@ -120,21 +118,6 @@ function followAddress() {
   const row = session.byNumber.get(Number(location.hash.slice(1)));
   if (row) choose(row);
   else if (openRow) conceal();
-}
-
-function markHits() {
-  hits = openRow ? highlight("found", byId("detail").querySelectorAll("h2, .badge, .flaws, .along, .sides .body, .http"), state.words) : [];
-  hit = -1;
-  if (!openRow) highlight("found", [], []);
-}
-
-/** Go to the next search hit in the message. */
-function nextHit(by) {
-  if (!hits.length) return announce("no search hits in this message");
-  hit = (hit + by + hits.length + (hit < 0 && by < 0 ? 1 : 0)) % hits.length;
-  hits[hit].startContainer.parentElement.scrollIntoView({ block: "center", inline: "nearest" });
-  if (CSS.highlights) CSS.highlights.set("current", new Highlight(hits[hit]));
-  announce(`${hit + 1} of ${hits.length}`);
 }
 
 /** Search for the text in the box; resolve when the rows are ready. */
@@ -239,17 +222,13 @@ const KEYS = [
   ["y", "copy the request, or the message", () => openRow && copyText(session.body(openRow.body))],
   ["Y", "copy the response", () => openRow?.answer >= 0 && copyText(session.body(openRow.answer))],
   ["t", "theme", () => byId("theme").click()],
-  ["?", "show these keys", showKeys],
+  ["?", "show these keys", help],
 ];
 
-function showKeys() {
-  const dialog = byId("keys");
-  const rows = KEYS.map(([key, words]) => make("div", {}, make("dt", {}, make("kbd", {}, key)), make("dd", {}, words)));
+function help() {
   const more = make("p", {}, "Click a bar of the timeline to open it; drag over the timeline to select a time range. Several chips show the rows that match any of them.");
-  const done = button("Close", "Esc", () => dialog.close());
   const from = make("p.aside", {}, `Created by mcpspy ${session.version}. The page is self-contained and makes no network requests.`);
-  dialog.replaceChildren(make("h2", {}, "Keys"), make("dl", {}, ...rows), more, from, done);
-  dialog.showModal();
+  showKeys(KEYS, more, from);
 }
 
 function inField(target) {
@@ -318,14 +297,14 @@ function setUp() {
     wait = setTimeout(search, 120);
   });
   byId("whole").addEventListener("click", () => zoom(null));
-  byId("help").addEventListener("click", showKeys);
+  byId("help").addEventListener("click", help);
   byId("skip").addEventListener("click", (event) => {
     event.preventDefault();
     byId("rows").focus();
   });
   byId("detail").addEventListener("click", (event) => {
-    if (event.target.closest(".more, .fold")) markHits();
-    const row = session.byNumber.get(Number(event.target.closest("a")?.hash.slice(1)));
+    if (event.target.closest(".more, .fold")) markHits(state.words);
+    const row = session.byNumber.get(Number(event.target.closest("a")?.dataset.number));
     if (!row) return;
     event.preventDefault(); // The link opens no new history entry: closing the message returns to the list.
     choose(row);

@@ -7,7 +7,7 @@ so no text of a peer can end its element.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from html import escape
 from pkgutil import get_data
@@ -21,11 +21,13 @@ from mcpspy.analysis.export.base import RecordedSession
 from mcpspy.analysis.export.html.rows import HtmlRows, target
 from mcpspy.core.sanitize import sanitize
 
-SCRIPTS = (
-    *("marks.js", "units.js", "session.js", "search.js", "json.js", "text.js"),
-    *("message.js", "listing.js", "timeline.js", "theme.js", "page.js"),
+SHARED = (
+    *("marks.js", "units.js", "search.js", "json.js", "text.js"),
+    *("message.js", "listing.js", "reading.js", "theme.js"),
 )
-"""In the order of their dependencies; one closure contains them all."""
+"""Scripts of this page and of the live one (`ui/web`), in the order of their dependencies."""
+
+SCRIPTS = (*SHARED, "session.js", "timeline.js", "page.js")
 
 POLICY = (
     "default-src 'none'",
@@ -40,9 +42,9 @@ POLICY = (
 
 def export(session: RecordedSession) -> Iterator[str]:
     """Yield the page in pieces: summary, bodies, rows, script."""
-    style, script = _part("page.css"), _script()
-    before, after = _part("page.html").split("<!-- data -->\n")
-    policy = "; ".join(POLICY).format(style=_digest(style), script=_digest(script))
+    style, script = part("page.css"), bundle(map(part, SCRIPTS))
+    before, after = part("page.html").split("<!-- data -->\n")
+    policy = policy_for(style, script)
     yield Template(before).substitute(
         policy=escape(policy),
         title=escape(f"{sanitize(session.name) or 'session'} - {sanitize(session.header.started)}"),
@@ -63,12 +65,19 @@ def _block(name: str, value: Any) -> str:
     return f'<script type="application/json" class="{name}">{text}</script>\n'
 
 
-def _script() -> str:
-    return '"use strict";\n(() => {\n' + "\n".join(map(_part, SCRIPTS)) + "})();\n"
+def bundle(scripts: Iterable[str]) -> str:
+    """Return scripts as one, in a closure."""
+    return '"use strict";\n(() => {\n' + "\n".join(scripts) + "})();\n"
 
 
-def _part(name: str) -> str:
-    data = get_data(__package__, name)
+def policy_for(style: str, script: str) -> str:
+    """Return the content security policy of a page with this style and this script."""
+    return "; ".join(POLICY).format(style=_digest(style), script=_digest(script))
+
+
+def part(name: str, package: str = __package__) -> str:
+    """Return the text of a file of a package."""
+    data = get_data(package, name)
     assert data is not None  # It is next to this module unless the installation is broken.
     return data.decode().replace("\r\n", "\n")  # As a browser does before it takes the digest.
 

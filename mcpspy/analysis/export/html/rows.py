@@ -1,6 +1,6 @@
 """Data of the page: one row per exchange, and the bodies separately.
 
-`session.js` reads the members of a row in this order. Bodies are not parsed here, so that duplicate keys and
+`units.js` names the members of a row in this order. Bodies are not parsed here, so that duplicate keys and
 thirty-digit integers reach the reader.
 """
 
@@ -113,33 +113,11 @@ class HtmlRows:
 
     def _row(self, change: Change) -> list[Any]:
         what, exchange = change.what, change.exchange
-        request = exchange if isinstance(what, Request) else None
-        answer = request.answer if request is not None else None
+        answer = exchange.answer if isinstance(what, Request) and exchange is not None else None
         sizes = _size(what), _size(answer) if answer is not None else None
-        row = rows.exchange_row(change, sizes, self._last_at) if request is not None else rows.row(change)
-        body = self._add(_text(what))
-        return [
-            change.number + 1,
-            round(what.at, 6),
-            _kind(what),
-            "" if isinstance(what, Note | Damaged) else what.side,
-            row.method or "(response)",
-            row.subject or ("" if row.method else f"id {row.id}"),
-            row.id,
-            row.status,
-            row.tone,
-            str(request.state) if request is not None else "",
-            _end(request),
-            body,
-            sizes[0],
-            self._add(_text(answer)) if answer is not None else NONE,
-            sizes[1] or 0,
-            None if exchange is None else exchange.number,
-            None if request is None or request.continues is None else request.continues.number,
-            _http(what),
-            sanitize(_stream(what)),
-            _flaws(change),
-        ]
+        body = self._add(body_text(what))
+        answer_body = self._add(body_text(answer)) if answer is not None else NONE
+        return row_members(change, (body, answer_body), sizes, self._last_at)
 
     def _add(self, text: str) -> int:
         self._bodies.append(text)
@@ -150,6 +128,40 @@ class HtmlRows:
         taken, self._bodies, self._pending = self._bodies, [], 0
         self.starts.append(self.starts[-1] + len(taken))
         return taken
+
+
+def row_members(
+    change: Change, bodies: tuple[int, int], sizes: tuple[int, int | None], now: float
+) -> list[Any]:
+    """Return a row as JSON: of a request with its response, or of any other message or note.
+
+    `bodies` are the numbers of the bodies of both, `sizes` their bytes; `now` is seconds since the start.
+    """
+    what, exchange = change.what, change.exchange
+    request = exchange if isinstance(what, Request) else None
+    row = rows.exchange_row(change, sizes, now) if request is not None else rows.row(change)
+    return [
+        change.number + 1,
+        round(what.at, 6),
+        _kind(what),
+        "" if isinstance(what, Note | Damaged) else what.side,
+        row.method or "(response)",
+        row.subject or ("" if row.method else f"id {row.id}"),
+        row.id,
+        row.status,
+        row.tone,
+        str(request.state) if request is not None else "",
+        _end(request),
+        bodies[0],
+        sizes[0],
+        bodies[1],
+        sizes[1] or 0,
+        None if exchange is None else exchange.number,
+        None if request is None or request.continues is None else request.continues.number,
+        _http(what),
+        sanitize(_stream(what)),
+        _flaws(change),
+    ]
 
 
 def target(header: Header) -> str:
@@ -174,7 +186,7 @@ def _size(what: Any) -> int:
     return len(what.text.encode("utf-8", "surrogatepass")) if isinstance(what, Note) else len(what.data)
 
 
-def _text(what: Any) -> str:
+def body_text(what: Any) -> str:
     """Return the original text; invalid UTF-8 and lone surrogates are escaped."""
     if not isinstance(what, Note):
         return str(what.data.decode("utf-8", "backslashreplace"))

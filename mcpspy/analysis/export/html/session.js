@@ -1,10 +1,5 @@
 // The session as embedded in the page: rows, and bodies that are parsed on demand.
-// Owns the names of a row's members (`rows.py` writes them in this order) and the relations between rows.
-
-const MEMBERS = [
-  "number", "at", "kind", "side", "method", "subject", "id", "status", "tone", "state",
-  "end", "body", "size", "answer", "answerSize", "exchange", "continues", "http", "stream", "flaws",
-];
+// Owns the relations between rows.
 
 const session = (() => {
   const embedded = (name) => [...document.querySelectorAll(`script.${name}`)];
@@ -12,13 +7,7 @@ const session = (() => {
   const blocks = embedded("bodies");
   const read = new Map();
 
-  const rows = cells.map((values, place) => {
-    const row = { place };
-    for (let i = 0; i < MEMBERS.length; i++) row[MEMBERS[i]] = values[i];
-    row.latency = row.answer >= 0 ? Math.max(row.end - row.at, 0) : null;
-    row.last = row.end ?? (row.state && row.state !== "closed" ? facts.lasted : row.at);
-    return row;
-  });
+  const rows = cells.map((values, place) => ({ place, ...rowOf(values, facts.lasted) }));
 
   const requests = new Map();
   const followers = new Map();
@@ -57,6 +46,8 @@ const session = (() => {
     begin,
     end,
     body,
+    /** The address of a row in the page. */
+    address: (row) => `#${row.number}`,
     byNumber: new Map(rows.map((row) => [row.number, row])),
     /** The request that a row belongs to, if it is in the page. */
     requestOf: (row) => (row.exchange === null || row.kind === "request" ? undefined : requests.get(row.exchange)),

@@ -1,4 +1,19 @@
-// Numbers with their units, in the format of `mcpspy show`.
+// Numbers with their units, in the format of `mcpspy show`, and rows from the numbers that describe them.
+// Owns the names of a row's members: `row_members` of `rows.py` writes them in this order.
+
+const MEMBERS = [
+  "number", "at", "kind", "side", "method", "subject", "id", "status", "tone", "state",
+  "end", "body", "size", "answer", "answerSize", "exchange", "continues", "http", "stream", "flaws",
+];
+
+/** Return a row from the values of its members; `now` is the end of what is pending, in seconds since the start. */
+function rowOf(values, now) {
+  const row = {};
+  for (let i = 0; i < MEMBERS.length; i++) row[MEMBERS[i]] = values[i];
+  row.latency = row.answer >= 0 ? Math.max(row.end - row.at, 0) : null;
+  row.last = row.end ?? (row.state && row.state !== "closed" ? now : row.at);
+  return row;
+}
 
 /** Return seconds since the start. */
 function moment(at) {

@@ -25,7 +25,7 @@ from tests.analysis.export.sessions import (
     session_of,
 )
 
-SCRIPT = Path(entries_module.__file__).with_name("session.js").read_text(encoding="utf-8")
+SCRIPT = Path(entries_module.__file__).with_name("units.js").read_text(encoding="utf-8")
 
 MEMBERS = re.findall(r'"(\w+)"', SCRIPT.partition("MEMBERS = [")[2].partition("]")[0])
 """Names of a row's members in the script."""

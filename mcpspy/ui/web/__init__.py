@@ -1,0 +1,1 @@
+"""`mcpspy web`: the sessions of a folder in the browser, also live ones."""

@@ -1,0 +1,154 @@
+// The reports on a session: statistics with charts, capabilities, lint findings, differences.
+// Each takes the JSON of `reports.py` and returns elements. Charts are SVG, drawn here.
+
+/** Return an SVG element; attributes are numbers and words of this page, never text of a peer. */
+function draw(name, attributes, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
+  element.append(...children);
+  return element;
+}
+
+function tile(name, value, tone = "") {
+  return make(`div.tile${tone && `.${tone}`}`, {}, make("dt", {}, name), make("dd", {}, value));
+}
+
+/** Return a bar chart of values over equal parts of a time, with the largest value and the ends of the axis. */
+function columnChart(values, label, end) {
+  const most = Math.max(...values, 1);
+  const bars = values.map((value, i) => draw("rect", { x: i * 10 + 1, y: 100 - (value / most) * 100, width: 8, height: (value / most) * 100 }));
+  const chart = draw("svg", { viewBox: `0 0 ${values.length * 10} 100`, preserveAspectRatio: "none", role: "img", "aria-label": label }, ...bars);
+  const axis = make("div.axis", {}, make("span", {}, "0 s"), make("span", {}, duration(end)));
+  return make("figure.chart", {}, make("figcaption", {}, label), make("div.plot", {}, make("span.most", {}, String(most)), chart), axis);
+}
+
+/** Return the latencies of a group on a logarithmic scale from 0.1 ms to 100 s: a bar from p50 to p95, a tick at the maximum. */
+function latencyBar(latency, label) {
+  const x = (seconds) => Math.min(Math.max((Math.log10(Math.max(seconds, 1e-9)) + 4) / 6, 0), 1) * 100;
+  const [from, to, most] = [x(latency.p50), x(latency.p95), x(latency.max)];
+  const parts = [
+    draw("rect", { x: 0, y: 7, width: 100, height: 0.6, class: "base" }),
+    draw("rect", { x: from, y: 3, width: Math.max(to - from, 1.2), height: 8 }),
+    draw("rect", { x: Math.min(most, 99.2), y: 1, width: 0.8, height: 12, class: "tick" }),
+  ];
+  return draw("svg", { viewBox: "0 0 100 14", preserveAspectRatio: "none", role: "img", "aria-label": label }, ...parts);
+}
+
+function table(heads, rows) {
+  const head = make("tr", {}, ...heads.map((words) => make("th", { scope: "col" }, words)));
+  return make("div.scroll", { tabIndex: 0, role: "group", ariaLabel: "table" }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows)));
+}
+
+function cell(content, name = "") {
+  return make(`td${name && `.${name}`}`, {}, ...(Array.isArray(content) ? content : [content]));
+}
+
+function statsView(stats) {
+  const both = [stats.requests.client, stats.requests.server];
+  const sum = (of) => both.reduce((total, side) => total + (of(side) ?? 0), 0);
+  const total = (sides) => Object.values(sides).reduce((all, side) => all + side, 0);
+  const unanswered = sum((side) => (side.states["no answer"] ?? 0) + (side.states.pending ?? 0));
+  const errors = sum((side) => side.errors);
+  const tiles = [
+    tile("duration", duration(stats.seconds)),
+    tile("messages", total(stats.messages).toLocaleString("en")),
+    tile("bytes", size(total(stats.bytes))),
+    tile("requests", sum((side) => side.count).toLocaleString("en")),
+    tile("errors", errors.toLocaleString("en"), errors ? "bad" : ""),
+    tile("without response", unanswered.toLocaleString("en"), unanswered ? "open" : ""),
+    tile("peak concurrency", String(stats.in_flight.most)),
+    tile("server busy", `${(stats.server_share * 100).toFixed(1)} %`),
+  ];
+  const groups = stats.groups.filter((group) => group.latency || group.kind !== "notification");
+  const longest = Math.max(...groups.map((group) => group.latency?.total ?? 0), 1e-9);
+  const lines = groups
+    .sort((one, other) => (other.latency?.total ?? 0) - (one.latency?.total ?? 0))
+    .map((group) => {
+      const { latency } = group;
+      const name = `${group.method ?? "(others)"} ${group.about ?? ""}`;
+      const times = latency ? ["p50", "p95", "max"].map((key) => cell(duration(latency[key]), "figure")) : [cell("", "figure"), cell("", "figure"), cell("", "figure")];
+      const share = make("i.share");
+      share.style.width = `${((latency?.total ?? 0) / longest) * 100}%`;
+      return make(
+        "tr",
+        {},
+        cell([arrow(group.from), " ", ...visible(group.method ?? "(others)"), " ", make("span.subject", {}, ...visible(group.about ?? ""))], "what"),
+        cell(group.count.toLocaleString("en"), "figure"),
+        cell(group.errors ? group.errors.toLocaleString("en") : "", "figure.bad"),
+        ...times,
+        cell(latency ? latencyBar(latency, `${name}: p50 ${duration(latency.p50)}, p95 ${duration(latency.p95)}`) : "", "range"),
+        cell(latency ? [make("span", {}, duration(latency.total)), share] : "", "total"),
+      );
+    });
+  const largest = stats.largest.map((each) =>
+    make("tr", {}, cell(size(each.size), "figure"), cell([arrow(each.from), " ", ...visible(`${each.kind} ${each.method ?? ""} ${each.about ?? ""}`)], "what"), cell(`${moment(each.at)} s`, "figure")),
+  );
+  return [
+    make("dl.tiles", {}, ...tiles),
+    columnChart(stats.in_flight.profile, "requests in flight over time", stats.seconds),
+    make("h2", {}, "Requests"),
+    make("p.aside", {}, "Bars: from p50 to p95, with a tick at the maximum, from 0.1 ms to 100 s on a logarithmic scale."),
+    table(["method and target", "count", "errors", "p50", "p95", "max", "latency", "total"], lines),
+    make("h2", {}, "Largest messages"),
+    table(["bytes", "message", "at"], largest),
+  ];
+}
+
+const LISTINGS = { tools: "Tools", prompts: "Prompts", resources: "Resources", resourceTemplates: "Resource templates" };
+
+function capabilitiesView(found) {
+  const declared = (side) => Object.entries(found.capabilities[side] ?? {}).map(([name, value]) => make("span.chip", {}, ...visible(Object.keys(value ?? {}).length ? `${name} ${JSON.stringify(value)}` : name)));
+  const sides = ["server", "client"].map((side) => {
+    const chips = declared(side);
+    return make("p.declared", {}, make("b", {}, `${side} `), ...(chips.length ? chips : [make("span.aside", {}, "nothing declared")]));
+  });
+  const instructions = found.instructions ? [make("details.capability", {}, make("summary", {}, `Instructions (${size(found.instructions.length)} characters)`), plainText(found.instructions))] : [];
+  const listings = Object.entries(found.listings).flatMap(([member, items]) => {
+    const tokens = items.reduce((sum, item) => sum + (item.tokens ?? 0), 0);
+    const title = `${LISTINGS[member] ?? member} (${items.length.toLocaleString("en")}${tokens ? `, about ${tokens.toLocaleString("en")} tokens` : ""})`;
+    return [make("h2", {}, title), ...items.map(capability)];
+  });
+  const none = listings.length ? [] : [make("p.aside", {}, "The server listed nothing in this session.")];
+  return [make("p.aside", {}, ...visible([found.server, found.revision].filter(Boolean).join(" · "))), ...sides, ...instructions, ...listings, ...none];
+}
+
+function capability(item) {
+  const about = [item.title, item.description].filter(Boolean).join(" · ");
+  const summary = make("summary", {}, make("code", {}, ...visible(item.name)), make("span.aside", {}, ...visible(about.replace(/\s+/g, " "))), make("span.aside.tokens", {}, item.tokens ? `${item.tokens.toLocaleString("en")} tokens` : ""));
+  const details = make("details.capability", {}, summary);
+  details.addEventListener("toggle", () => details.open && details.childElementCount === 1 && details.append(make("div.body", {}, layOut(item.definition))), { once: true });
+  return details;
+}
+
+const SEVERITIES = { error: "bad", warning: "open", info: "quiet" };
+
+function findingsView(found) {
+  if (!found.total) return [make("p.aside", {}, "No findings: the session follows the protocol, as far as the rules check it.")];
+  return [
+    make("p.aside", {}, `${plural(found.total, "finding")} of ${plural(found.rules.length, "rule")}`),
+    ...found.rules.map((rule) => {
+      const items = rule.findings.map((each) => make("li", {}, linkTo({ number: each.number }, `#${each.number}`), make("span.aside", {}, ` ${moment(each.at)} s `), ...visible(each.message), each.excerpt ? make("code.excerpt", {}, ...visible(each.excerpt)) : null));
+      const rest = rule.count - rule.findings.length;
+      if (rest > 0) items.push(make("li.aside", {}, `and ${rest.toLocaleString("en")} more`));
+      const summary = make("summary", {}, make(`span.badge.${SEVERITIES[rule.severity]}`, {}, rule.severity), make("code", {}, rule.code), rule.summary, make("span.aside", {}, ` ${rule.count.toLocaleString("en")}`));
+      return make("details.finding", { open: rule.severity !== "info" }, summary, make("p.aside", {}, rule.explanation), make("ul", {}, ...items));
+    }),
+  ];
+}
+
+const VERDICTS = { breaking: "bad", different: "open", note: "quiet" };
+
+function diffView(found) {
+  const counts = Object.entries(found.counts).filter(([, count]) => count).map(([name, count]) => `${count.toLocaleString("en")} ${name}`);
+  const value = (side) => (side && "value" in side ? layOut(JSON.stringify(side.value)) : make("span.aside", {}, side ? "" : "absent"));
+  const changes = found.changes.slice(0, 500).map((change) =>
+    make(
+      "article.change",
+      {},
+      make("div.bar", {}, make(`span.badge.${VERDICTS[change.severity] ?? "quiet"}`, {}, change.severity), make("code", {}, ...visible(`${change.method} ${change.about ?? ""}`)), make("span.aside", {}, ...visible(`${change.kind} ${change.pointer ?? ""} ${change.why ?? ""}`))),
+      make("div.sides", {}, make("div.side.old", {}, make("h3", {}, "old"), make("div.body", {}, value(change.old))), make("div.side.new", {}, make("h3", {}, "new"), make("div.body", {}, value(change.new)))),
+    ),
+  );
+  const summary = found.changes.length ? counts.join(", ") : `No differences in ${plural(found.compared, "step")}.`;
+  return [make("h2", {}, ...visible(`${found.old} and ${found.new}`)), make("p.aside", {}, summary), ...changes];
+}

@@ -1,0 +1,170 @@
+"""The reports on a session as JSON for the page: statistics, capabilities, lint findings, differences.
+
+Each reads the recording in its current state, as the command of the same name does. They take a while: run them in a
+thread.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from typing import Any
+
+import orjson
+
+from mcpspy.analysis import rows
+from mcpspy.analysis.context import definition, size_of
+from mcpspy.analysis.diff import DiffOptions, SessionDiff, compare, compare_exchanges
+from mcpspy.analysis.lint import Severity
+from mcpspy.analysis.stats import StatsCollector
+from mcpspy.analysis.trust import interface_of
+from mcpspy.core.query.parser import parse
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.session import Session
+from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io.recording.reader import Recording, RecordingState, Summary
+from mcpspy.io.recording.scan import RecordingScan
+from mcpspy.io.recording.session_counts import is_too_large
+from mcpspy.ui.lint_settings import LintSettings
+from mcpspy.ui.report import diff_json, stats_json
+from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan
+from mcpspy.ui.report.listed_session import FAILED, ListedSession
+from mcpspy.ui.report.stats_scan import counted_session
+
+LARGEST = 10
+"""Number of largest messages in the statistics."""
+
+MOST_FINDINGS = 200
+"""Maximum findings per rule that are listed; all are counted."""
+
+Query = Mapping[str, str]
+"""The parameters of the request."""
+
+
+def stats(summary: Summary, query: Query) -> Any:
+    """Return the statistics (docs/stats.md) of the messages that match `q`."""
+    is_live = summary.state is RecordingState.LIVE
+    text = query.get("q", "")
+    selected = parse(text) if text.strip() else None
+    if selected is not None:
+        selected.end = summary.last
+    collector = StatsCollector(Recording(summary.path).header, selected, LARGEST)
+    with closing(RecordingScan(summary.path)) as scan:
+        return stats_json.members(counted_session(summary.header.name, scan, collector, is_live=is_live))
+
+
+def findings(summary: Summary, _: Query) -> Any:
+    """Return the lint findings by rule, the most severe first; `number` is the row of each."""
+    rules = LintSettings().of(summary.header.name)[0]
+    counts: Counter[str] = Counter()
+    found: dict[str, list[dict[str, Any]]] = {}
+    for finding in LintScan(summary.path, rules).findings():
+        counts[finding.code] += 1
+        listed = found.setdefault(finding.code, [])
+        if len(listed) < MOST_FINDINGS:
+            listed.append(
+                {
+                    "number": finding.number + 1,
+                    "at": finding.at,
+                    "message": sanitize(finding.message),
+                    "excerpt": sanitize(finding.excerpt or ""),
+                }
+            )
+    severities = list(Severity)
+    by_rule: list[dict[str, Any]] = [
+        {
+            "code": code,
+            "severity": str(RULES_BY_CODE[code].severity),
+            "summary": RULES_BY_CODE[code].summary,
+            "explanation": " ".join(RULES_BY_CODE[code].explanation.split()),
+            "url": RULES_BY_CODE[code].url,
+            "count": counts[code],
+            "findings": listed,
+        }
+        for code, listed in found.items()
+    ]
+    by_rule.sort(key=lambda rule: (severities.index(Severity(rule["severity"])), rule["code"]))
+    return {"rules": by_rule, "total": counts.total()}
+
+
+def capabilities(summary: Summary, _: Query) -> Any:
+    """Return what the server declared in the last handshake, and listed in the last listings, with token estimates."""
+    session = _session(summary)
+    found = interface_of(session)
+    return {
+        "server": found.server,
+        "revision": found.revision or session.revision,
+        "instructions": found.instructions,
+        "capabilities": {"server": found.capabilities, "client": session.client_capabilities},
+        "listings": {
+            member: [
+                {
+                    "name": name,
+                    "title": _text(item, "title"),
+                    "description": _text(item, "description"),
+                    "tokens": size_of(definition(item)).tokens if member == "tools" else None,
+                    "definition": orjson.dumps(item, default=str).decode(),
+                }
+                for name, item in items.items()
+            ]
+            for member, items in found.items.items()
+        },
+    }
+
+
+def diff(old: Summary, *rest: Any) -> Any:
+    """Return the differences of two sessions, or of two exchanges (`old` and `new` are their rows) of one session."""
+    query: Query = rest[-1]
+    options = DiffOptions()
+    if len(rest) > 1:
+        new: Summary = rest[0]
+        difference = compare(_session(old), _session(new), options)
+        titles = sanitize(old.header.name), sanitize(new.header.name)
+    else:
+        session = _session(old)
+        numbers = int(query.get("old", 0)), int(query.get("new", 0))
+        one, other = (_exchange(session, number) for number in numbers)
+        difference = SessionDiff((compare_exchanges(one, other, options),))
+        titles = f"row {numbers[0]}", f"row {numbers[1]}"
+    return orjson.loads(diff_json.document(difference, titles))
+
+
+REPORTS: dict[str, Callable[..., Any]] = {
+    "stats": stats,
+    "findings": findings,
+    "capabilities": capabilities,
+    "diff": diff,
+}
+"""Name in the address → function of the session, for `diff` also the other session, and the parameters."""
+
+
+def state_tone(listed: ListedSession) -> str:
+    """Return the tone of a session's state: bad if it failed, died, or ended badly."""
+    note = listed.summary.exit
+    if listed.state in ("died", FAILED) or (note is not None and rows.ended_badly(note)):
+        return rows.BAD
+    return rows.OK if listed.state == "live" else rows.QUIET
+
+
+def _session(summary: Summary) -> Session:
+    """Return a whole session in memory. Raise CannotStart for one that is too large for a page."""
+    if is_too_large(summary):
+        raise CannotStart(
+            f"{summary.path.name}: {rows.size(summary.size)}B, too large to compare in the browser",
+            "use mcpspy diff or mcpspy trust",
+        )
+    return Recording(summary.path).session()
+
+
+def _exchange(session: Session, number: int) -> Exchange:
+    exchange = session.changes[number - 1].exchange if 0 < number <= len(session.changes) else None
+    if exchange is None:
+        raise UsageError(f"row {number}: not a request or a response", "choose two requests")
+    return exchange
+
+
+def _text(item: dict[str, Any], key: str) -> str:
+    value = item.get(key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,143 @@
+// The connection to the server: requests, events, and the rows of a session in chunks.
+// Owns what the page keeps of a session: at most KEPT chunks of rows, and the bodies of the open row.
+
+const CHUNK = 100; // Rows of one request.
+const KEPT = 40;
+
+class ServerError extends Error {
+  constructor(status, answer) {
+    super(answer.error ?? `HTTP ${status}`);
+    Object.assign(this, { status, ...answer });
+  }
+}
+
+/** Return the JSON of an address; throw ServerError with the text of the server. */
+async function fetchJson(path, parameters = {}) {
+  const given = Object.entries(parameters).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  const response = await fetch(`/api/${path}?${new URLSearchParams(given)}`);
+  const answer = await response.json();
+  if (!response.ok) throw new ServerError(response.status, answer);
+  return answer;
+}
+
+/** Exchange a token for a cookie; return whether the server accepts it. */
+async function signIn(token) {
+  return (await fetch("/api/login", { method: "POST", body: token })).ok;
+}
+
+/** The events of the list or of a session, while the page is visible; the browser reconnects by itself. */
+class Events {
+  constructor(changed, connected) {
+    this.changed = changed;
+    this.connected = connected;
+    this.key = undefined;
+    this.source = null;
+    document.addEventListener("visibilitychange", () => (document.hidden ? this.stop() : this.start()));
+    addEventListener("pageshow", () => this.start());
+  }
+
+  /** Listen to a session, or to the list with `null`. */
+  listen(key) {
+    if (key === this.key && this.source) return;
+    this.stop();
+    this.key = key;
+    this.start();
+  }
+
+  start() {
+    if (this.source || this.key === undefined || document.hidden) return;
+    const { key } = this;
+    const source = new EventSource(`/api/events${key === null ? "" : `?session=${encodeURIComponent(key)}`}`);
+    this.source = source;
+    source.onmessage = (event) => this.source === source && this.changed(key, JSON.parse(event.data));
+    source.onopen = () => this.connected(true);
+    source.onerror = () => {
+      this.connected(false);
+      if (source.readyState !== EventSource.CLOSED) return;
+      this.stop(); // The server refused: it was started again, and knows another token.
+      setTimeout(() => this.start(), 3000);
+    };
+  }
+
+  stop() {
+    this.source?.close();
+    this.source = null;
+  }
+}
+
+/** The rows of a session that match a filter, as `Listing` takes them: loaded when they are drawn. */
+class RemoteRows {
+  constructor(key, parameters, { loaded, failed }) {
+    Object.assign(this, { key, parameters, loaded, failed, length: 0, unfiltered: 0, version: 0 });
+    this.chunks = new Map();
+    this.loading = new Set();
+    this.recent = [0]; // The chunks in view; what was scrolled past is not loaded.
+  }
+
+  at(place) {
+    const number = Math.floor(place / CHUNK);
+    if (this.recent[0] !== number) this.recent = [number, ...this.recent.filter((each) => each !== number)].slice(0, 2);
+    this.load();
+    return this.chunks.get(number)?.rows[place % CHUNK];
+  }
+
+  indexOf(row) {
+    return row?.source === this ? row.place : -1;
+  }
+
+  /** Load what is in view again: rows were added, or have changed. */
+  refresh() {
+    this.version++;
+    this.load();
+  }
+
+  async load() {
+    const number = this.recent.find((each) => !this.loading.has(each) && this.chunks.get(each)?.version !== this.version);
+    if (number === undefined || this.loading.size >= 2) return;
+    this.loading.add(number);
+    const { version } = this;
+    let rows = this.chunks.get(number)?.rows ?? [];
+    try {
+      const answer = await fetchJson(`s/${encodeURIComponent(this.key)}/rows`, { ...this.parameters, first: number * CHUNK, count: CHUNK });
+      rows = answer.rows.map((values, i) => ({ ...rowOf(values, session.facts.lasted), place: number * CHUNK + i, source: this }));
+      Object.assign(this, { length: answer.total, unfiltered: answer.unfiltered });
+      this.keep(number, rows, version);
+      this.loaded(this, answer);
+      if (answer.behind) setTimeout(() => this.refresh(), 300);
+    } catch (error) {
+      this.keep(number, rows, version);
+      this.failed(this, error);
+    } finally {
+      this.loading.delete(number);
+      this.load();
+    }
+  }
+
+  keep(number, rows, version) {
+    this.chunks.delete(number);
+    this.chunks.set(number, { rows, version });
+    if (this.chunks.size > KEPT) this.chunks.delete(this.chunks.keys().next().value);
+  }
+}
+
+/** What the shared parts of the page ask about the session, and about the row that is open. */
+const session = {
+  key: null,
+  facts: {},
+  open: null,
+  body: (number) => session.open.bodies[number] ?? "",
+  address: (row) => addressOf({ ...place, number: row.number }),
+  requestOf: () => session.open.related.request,
+  before: () => session.open.related.before,
+  after: () => session.open.related.after,
+  along: () => session.open.along,
+  carriers: () => session.open.carriers,
+  /** Load a row with everything that its view shows. */
+  async load(number) {
+    const found = await fetchJson(`s/${encodeURIComponent(session.key)}/rows/${number}`);
+    const row = (values) => values && rowOf(values, session.facts.lasted);
+    const related = Object.fromEntries(Object.entries(found.related).map(([name, values]) => [name, row(values) ?? undefined]));
+    session.open = { bodies: found.bodies, along: found.along.map(row), carriers: found.carriers.map(row), related };
+    return row(found.row);
+  },
+};

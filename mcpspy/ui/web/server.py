@@ -1,0 +1,282 @@
+"""The web server for the sessions of a folder: one page, a read-only JSON API, and a stream of events.
+
+    /  /s/ID  /s/ID/NUMBER       the page
+    POST /api/login              the token → the cookie
+    /api/sessions?q=             the sessions that match a filter of `ls`
+    /api/events?session=         server-sent events: the list or the session has changed
+    /api/s/ID/rows               a window of rows: q, order, http, first, count
+    /api/s/ID/rows/NUMBER        a row with its bodies
+    /api/s/ID/place              the place of a row (number), or of the next error (from, step)
+    /api/s/ID/REPORT             a report of `reports.REPORTS`: stats, findings, capabilities, diff
+
+Every error is `{"error": TEXT}`, an invalid filter also has `start` and `end`, its characters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from aiohttp import web
+
+from mcpspy.analysis import rows
+from mcpspy.analysis.export.base import dumps
+from mcpspy.core.query.lexer import QueryError
+from mcpspy.core.query.parser import parse
+from mcpspy.core.query.sessions import parse_sessions
+from mcpspy.core.sanitize import sanitize
+from mcpspy.errors import McpspyError
+from mcpspy.io.recording.catalog import Catalog
+from mcpspy.io.recording.reader import Summary
+from mcpspy.io.recording.session_counts import CountCache, is_too_large
+from mcpspy.ui.bug import keep_traceback, summary_of
+from mcpspy.ui.report.listed_session import ListedSession, read_time
+from mcpspy.ui.web import page, reports
+from mcpspy.ui.web.access import HEADERS, LOGIN, Access
+from mcpspy.ui.web.session import WebSession
+
+OPEN = 4
+"""Sessions whose indexes are kept, unless a page shows more."""
+
+LISTED = 500
+"""Maximum sessions of a list; a filter finds the others."""
+
+SCANNED = 1.0
+"""Seconds between two scans of the folder while a page shows it."""
+
+EVERY = 0.2
+"""Seconds between two checks for news."""
+
+HEARTBEAT = 15.0
+"""Seconds after which an event without news is sent: a broken connection is noticed."""
+
+
+class WebServer:
+    def __init__(self, folder: str | None, access: Access) -> None:
+        self._access = access
+        self._catalog = Catalog(folder)
+        self._counts = CountCache(self._catalog)
+        self._sessions: Sequence[Summary] = ()
+        self._by_key: dict[str, Summary] = {}
+        self._scanned = 0.0
+        self._scanning = asyncio.Lock()
+        self._open: OrderedDict[str, WebSession] = OrderedDict()
+        self._is_ending = False
+        self._page, self._policy = page.document()
+
+    def application(self) -> web.Application:
+        application = web.Application(middlewares=[self._access.check, self._errors])
+        get = application.router.add_get
+        for path in ("/", "/s/{id}", "/s/{id}/{number}"):
+            get(path, self._document)
+        application.router.add_post(LOGIN, self._access.login)
+        get("/api/sessions", self._list)
+        get("/api/events", self._events)
+        get("/api/s/{id}/rows", self._rows)
+        get("/api/s/{id}/rows/{number}", self._row)
+        get("/api/s/{id}/place", self._place)
+        get("/api/s/{id}/{report}", self._report)
+        application.on_shutdown.append(self._end_events)
+        application.on_cleanup.append(self._close)
+        return application
+
+    async def _end_events(self, _: web.Application) -> None:
+        self._is_ending = True
+
+    async def _close(self, _: web.Application) -> None:
+        await asyncio.gather(*(session.close() for session in self._open.values()))
+        await asyncio.to_thread(self._catalog.save)
+
+    @web.middleware
+    async def _errors(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """Answer an error of the request as JSON."""
+        try:
+            return await handler(request)
+        except QueryError as error:
+            found = {"error": sanitize(str(error)), "start": error.start, "end": error.end}
+            return _json(found, 400)
+        except (McpspyError, OSError) as error:
+            return _json({"error": sanitize(str(error))}, 409)
+        except ValueError as error:
+            return _json({"error": sanitize(str(error))}, 400)
+        except web.HTTPException as error:
+            return _json({"error": error.text or error.reason}, error.status)
+        except Exception as error:  # The page shows it, and the server continues.
+            return _json({"error": f"a bug in mcpspy: {summary_of(error)[:300]} ({keep_traceback()})"}, 500)
+
+    async def _document(self, _: web.Request) -> web.Response:
+        return web.Response(
+            text=self._page, content_type="text/html", headers={"Content-Security-Policy": self._policy}
+        )
+
+    async def _list(self, request: web.Request) -> web.Response:
+        await self._scan()
+        found: Sequence[Summary] = self._sessions
+        if text := request.query.get("q", "").strip():
+            found = await asyncio.to_thread(self._matching, text)
+        listed = [self._listed(ListedSession(summary, self._catalog)) for summary in found[:LISTED]]
+        return _json({"sessions": listed, "total": len(found), "trouble": self._catalog.trouble})
+
+    def _matching(self, text: str) -> list[Summary]:
+        test = parse_sessions(text, time.time(), read_time)
+        return [each for each in self._sessions if test(ListedSession(each, self._catalog).item())]
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        """Send an event for each change, at most five per second, until the page closes the stream."""
+        key = request.query.get("session")
+        session = None if key is None else await self._session(key)
+        if session is not None:
+            await session.reach(sys.maxsize)  # The first facts are whole if that is soon.
+        response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        sent: Any = None
+        sent_at = 0.0
+        with _reading(session):
+            while not self._is_ending:
+                version = await self._list_version() if session is None else session.version
+                if version != sent or time.monotonic() > sent_at + HEARTBEAT:
+                    sent, sent_at = version, time.monotonic()
+                    facts = {} if session is None else session.facts()
+                    try:
+                        await response.write(f"retry: 1000\ndata: {dumps(facts)}\n\n".encode())
+                    except ConnectionError:
+                        return response
+                await asyncio.sleep(EVERY)
+        return response
+
+    async def _rows(self, request: web.Request) -> web.Response:
+        session = await self._session(request.match_info["id"])
+        first, count = int(request.query.get("first", 0)), int(request.query.get("count", 100))
+        await session.reach(first + count)
+        view = await self._view(session, request)
+        return _json(
+            {
+                "total": len(view),
+                "unfiltered": view.unfiltered,
+                "behind": view.is_behind,
+                "order": str(view.options.order),
+                "rows": session.window(view, first, count),
+            }
+        )
+
+    async def _row(self, request: web.Request) -> web.Response:
+        session = await self._session(request.match_info["id"])
+        row = int(request.match_info["number"]) - 1
+        await session.reach(row)
+        found = session.message(row)
+        if found is None:
+            raise web.HTTPNotFound(text="the session has no such row")
+        return _json(found)
+
+    async def _place(self, request: web.Request) -> web.Response:
+        session = await self._session(request.match_info["id"])
+        row = int(request.query.get("number", 0)) - 1
+        await session.reach(row if row >= 0 else sys.maxsize)
+        view = await self._view(session, request)
+        if row >= 0:
+            row = session.listed_row(row)
+            place = view.place_of(row) if view.contains(row) else None
+        else:
+            step = -1 if request.query.get("step") == "-1" else 1
+            place = await session.seek(view, int(request.query.get("from", -1)), step)
+        number = None if place is None else view.rows[place] + 1
+        return _json({"place": place, "number": number})
+
+    async def _report(self, request: web.Request) -> web.Response:
+        make = reports.REPORTS.get(request.match_info["report"])
+        if make is None:
+            raise web.HTTPNotFound(text="no such report")
+        summary = await self._summary(request.match_info["id"])
+        other = request.query.get("with")
+        arguments = [summary] if other is None else [summary, await self._summary(other)]
+        return _json(await asyncio.to_thread(make, *arguments, dict(request.query)))
+
+    async def _view(self, session: WebSession, request: web.Request) -> Any:
+        query = parse(request.query.get("q", ""))
+        return await session.view(
+            query, request.query.get("order", "time"), http=request.query.get("http") == "1"
+        )
+
+    async def _session(self, key: str) -> WebSession:
+        """Return an open session, and close those that no page has shown lately."""
+        if key not in self._open:
+            summary = await self._summary(key)
+            if key not in self._open:  # Another request may have opened it meanwhile.
+                self._open[key] = WebSession(summary)
+        session = self._open.pop(key)
+        self._open[key] = session
+        for old, unused in list(self._open.items())[:-OPEN]:
+            if not unused.readers:
+                del self._open[old]
+                await unused.close()
+        return session
+
+    async def _summary(self, key: str) -> Summary:
+        """Return a session of the folder by the key that its page has; no path is read from a request."""
+        if key not in self._by_key or time.monotonic() > self._scanned + SCANNED:
+            await self._scan()
+        if key not in self._by_key:
+            raise web.HTTPNotFound(text="no such session in the folder")
+        return self._by_key[key]
+
+    async def _scan(self) -> None:
+        async with self._scanning:
+            if time.monotonic() < self._scanned + SCANNED:
+                return
+            self._sessions = await asyncio.to_thread(self._catalog.look)
+            await asyncio.to_thread(self._counts.work, self._sessions[:LISTED])
+            by_key = {summary.path.stem: summary for summary in self._sessions}
+            for summary in self._sessions:
+                if summary.header.id.isalnum():
+                    by_key.setdefault(summary.header.id, summary)
+            self._by_key = by_key
+            self._scanned = time.monotonic()
+
+    async def _list_version(self) -> Any:
+        await self._scan()
+        return len(self._sessions), list(self._sessions[:LISTED]), self._counts.news
+
+    def _listed(self, listed: ListedSession) -> dict[str, Any]:
+        summary, counts = listed.summary, self._counts.of(listed.summary)
+        header = summary.header
+        key = header.id if self._by_key.get(header.id) is summary else summary.path.stem
+        return {
+            "key": key,
+            "name": sanitize(header.name) or "session",
+            "state": listed.state,
+            "ending": rows.ending(summary.exit),
+            "tone": reports.state_tone(listed),
+            "started": sanitize(header.started),
+            "lasted": summary.last,
+            "server": sanitize(str(summary.server or "")),
+            "client": sanitize(str(summary.client or "")),
+            "revision": sanitize(summary.revision or ""),
+            "transport": sanitize(header.transport),
+            "size": summary.size,
+            "counts": None if counts is None else counts._asdict(),
+            "uncounted": counts is None and is_too_large(summary),
+        }
+
+
+@contextmanager
+def _reading(session: WebSession | None) -> Iterator[None]:
+    """Count an event stream among the readers of a session."""
+    if session is None:
+        yield
+        return
+    session.readers += 1
+    try:
+        yield
+    finally:
+        session.readers -= 1
+
+
+def _json(value: Any, status: int = 200) -> web.Response:
+    return web.Response(text=dumps(value), status=status, content_type="application/json")

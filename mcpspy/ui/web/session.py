@@ -1,0 +1,207 @@
+"""A session that the web server shows: its rows by filter, in windows, while its file grows.
+
+The server keeps the index of the session and the row numbers of the latest filters, and a browser only the rows in
+view. Rows are filtered in slices, between which other requests are answered and the file is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Any
+
+from mcpspy.analysis import rows
+from mcpspy.analysis.export.html.rows import NONE, body_text, row_members, target
+from mcpspy.core.protocol.message import Request
+from mcpspy.core.query.parser import Query, parse
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.columns import NOTE, NOTIFICATION
+from mcpspy.core.session.session import Change
+from mcpspy.io.recording.reader import Summary
+from mcpspy.ui.filter_items import RowItem
+from mcpspy.ui.tui.session.loader import SessionLoader
+from mcpspy.ui.tui.session.row_filter import FilteredView, SortOrder, ViewOptions
+
+WINDOW = 500
+"""Maximum rows of one response."""
+
+SLICE = 0.01
+"""Seconds of filtering between two turns of the event loop."""
+
+PATIENCE = 1.0
+"""Seconds after which a page gets the rows that were found so far."""
+
+VIEWS = 4
+"""Filters of one session whose rows are kept: an array of 4 bytes per row each."""
+
+LONG = 1000
+"""Maximum characters of a cell: no screen is wider."""
+
+ALONG = 100
+"""Maximum notifications shown with their request, and rows around it in which they are looked for, in thousands."""
+
+ERROR = parse("is:error or is:unanswered or note:exit is:problem")
+
+
+class WebSession:
+    def __init__(self, summary: Summary) -> None:
+        self._loader = SessionLoader(summary)
+        self._loader.uses_cache = True
+        self.model = self._loader.model
+        self.readers = 0
+        """Event streams that are open: a session that a page shows is not closed."""
+        self._views: OrderedDict[tuple[str, str, bool], FilteredView] = OrderedDict()
+        self._task = asyncio.create_task(self._loader.read())
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        self._loader.close()
+
+    @property
+    def version(self) -> list[Any]:
+        """A value that changes whenever the rows, their contents or the facts may have changed."""
+        loader, model = self._loader, self.model
+        return [model.generation, len(model), model.is_over, str(loader.state), loader.trouble]
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the head of the page shows."""
+        header, index, loader = self.model.header, self.model.index, self._loader
+        return {
+            "id": sanitize(header.id),
+            "name": sanitize(header.name) or "session",
+            "started": sanitize(header.started),
+            "transport": sanitize(header.transport),
+            "target": target(header),
+            "redacted": header.redacted is True,
+            "client": sanitize(str(index.client or "")),
+            "server": sanitize(str(index.server or "")),
+            "revision": sanitize(index.revision_text),
+            "state": str(loader.state),
+            "ending": rows.ending(index.exit),
+            "trouble": sanitize(loader.trouble),
+            "read": min(loader.done / max(loader.size, 1), 1.0) if loader.is_behind else 1.0,
+            "lasted": loader.now,
+            "messages": index.messages,
+            "errors": index.failed,
+            "issues": index.issues,
+            "pending": index.pending,
+            "unanswered": index.unanswered,
+        }
+
+    async def view(self, query: Query, order: str = "time", *, http: bool = False) -> FilteredView:
+        """Return the rows that match a filter, of those read so far; after `PATIENCE`, of those filtered so far.
+
+        `order` is time, latency or size, and `-reverse` after it turns it round. Raises ValueError for another one.
+        """
+        key = (query.text, order, http)
+        view = self._views.pop(key, None)
+        if view is None:
+            name, _, direction = order.partition("-")
+            options = ViewOptions(query=query, http=http, order=SortOrder(name), reverse=bool(direction))
+            view = FilteredView(self.model, options)
+        self._views[key] = view
+        while len(self._views) > VIEWS:
+            self._views.popitem(last=False)
+        is_early = _for_seconds(PATIENCE)
+        view.advance(_for_seconds(SLICE))
+        while view.is_behind and is_early():
+            await asyncio.sleep(0)
+            view.advance(_for_seconds(SLICE))
+        if view.is_stale:
+            view.sort()
+        return view
+
+    def window(self, view: FilteredView, first: int, count: int) -> list[list[Any]]:
+        """Return at most `WINDOW` rows of a view, the first at place `first`."""
+        return [self.row(row) for row in view.rows[max(first, 0) : first + min(count, WINDOW)]]
+
+    def row(self, row: int) -> list[Any]:
+        """Return a row as a list shows it, of the index alone if its message is large; its bodies are rows."""
+        members = self._members(self.model.shown(row))
+        return [each[:LONG] if isinstance(each, str) else each for each in members]
+
+    async def reach(self, row: int) -> None:
+        """Wait until a row is read, or the whole file as it was when it was opened; at most `PATIENCE`."""
+        is_early, loader = _for_seconds(PATIENCE), self._loader
+        while row >= len(self.model) and loader.done < loader.size and is_early():
+            if self._task.done():
+                break
+            await asyncio.sleep(SLICE)
+
+    def listed_row(self, row: int) -> int:
+        """Return the row that shows a message in a list: for a response, that of its request."""
+        index = self.model.index
+        request = index.request(row) if 0 <= row < len(index) and index.is_answer(row) else None
+        return row if request is None else request
+
+    def message(self, row: int) -> dict[str, Any] | None:
+        """Return a row with its bodies and the rows that belong to it; None if it does not exist."""
+        change, index = self.model.get(row), self.model.index
+        if change is None:
+            return None
+        request = index.request(row)
+        is_request = request == row
+        answer = index.answer(row) if is_request else None
+        number = index.http(row) if answer is None else index.http(row) or index.http(answer)
+        carriers = self._carriers(row, number) if index.what[row] & 7 != NOTE else []
+        related = {
+            "request": None if is_request else request,
+            "before": index.continues.get(row),
+            "after": index.continued_by.get(row),
+        }
+        bodies = [row, *([] if answer is None else [answer]), *carriers]
+        return {
+            "row": self._members(change),
+            "bodies": {str(each): body_text(self.model.message(each)) for each in bodies},
+            "along": [self.row(each) for each in self._along(row)] if is_request else [],
+            "carriers": [self.row(each) for each in carriers],
+            "related": {name: None if each is None else self.row(each) for name, each in related.items()},
+        }
+
+    async def seek(self, view: FilteredView, place: int, step: int) -> int | None:
+        """Return the next place of an error in a view from a place, without it; None if there is none."""
+        item, may_continue = RowItem(self.model, exchanges=True), _for_seconds(SLICE)
+        place += step
+        while 0 <= place < len(view):
+            item.row = view.rows[place]
+            if ERROR.matches(item):
+                return place
+            place += step
+            if not may_continue():
+                await asyncio.sleep(0)
+                may_continue = _for_seconds(SLICE)
+        return None
+
+    def _members(self, change: Change) -> list[Any]:
+        index, row = self.model.index, change.number
+        answer = index.answer(row) if isinstance(change.what, Request) else None
+        sizes = index.size[row], None if answer is None else index.size[answer]
+        return row_members(change, (row, NONE if answer is None else answer), sizes, self._loader.now)
+
+    def _along(self, request: int) -> Iterable[int]:
+        """Yield the notifications that belong to a request: its progress, and its cancellation."""
+        index = self.model.index
+        until = min(index.answer(request) or len(index), request + ALONG * 1000, len(index))
+        return islice(
+            (
+                row
+                for row in range(request + 1, until)
+                if index.what[row] & 7 == NOTIFICATION and index.request(row) == request
+            ),
+            ALONG,
+        )
+
+    def _carriers(self, row: int, number: int | None) -> list[int]:
+        """Return the note with the HTTP headers of a message."""
+        head = None if number is None else self.model.index.heads.get(number)
+        return [] if head is None else [head]
+
+
+def _for_seconds(seconds: float) -> Callable[[], bool]:
+    """Return a function that is true for this time."""
+    end = time.perf_counter() + seconds
+    return lambda: time.perf_counter() < end

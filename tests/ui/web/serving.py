@@ -1,0 +1,66 @@
+"""A web server on loopback, and a client that is signed in."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+from mcpspy.ui.web.access import Access
+from mcpspy.ui.web.server import WebServer
+
+
+class Served:
+    """A running server."""
+
+    def __init__(self, port: int, token: str, client: aiohttp.ClientSession) -> None:
+        self.origin = f"http://127.0.0.1:{port}"
+        self.token = token
+        self._client = client
+
+    async def status(
+        self, path: str, method: str = "GET", headers: Mapping[str, str] | None = None, data: str = ""
+    ) -> int:
+        """Return the status of a response."""
+        async with self._client.request(
+            method, self.origin + path, headers=headers, data=data or None
+        ) as response:
+            return response.status
+
+    async def sign_in(self) -> aiohttp.ClientResponse:
+        """Exchange the token for the cookie, which the client then sends."""
+        async with self._client.post(f"{self.origin}/api/login", data=self.token) as response:
+            assert response.status == 204
+            return response
+
+    async def get(self, path: str, **parameters: str | int) -> Any:
+        """Return the JSON of an address below /api/."""
+        async with self._client.get(f"{self.origin}/api/{path}", params=parameters) as response:
+            return await response.json()
+
+
+@asynccontextmanager
+async def served(
+    folder: Path, *, is_signed_in: bool = True, access: Access | None = None, port: int = 0
+) -> AsyncIterator[Served]:
+    """Serve a folder; yield the server, with the cookie if `is_signed_in`."""
+    access = access or Access()
+    runner = web.AppRunner(
+        WebServer(str(folder), access).application(), access_log=None, shutdown_timeout=0.1
+    )
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", port)
+        await site.start()
+        port = runner.addresses[0][1]
+        async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client:
+            running = Served(port, access.token, client)
+            if is_signed_in:
+                await running.sign_in()
+            yield running
+    finally:
+        await runner.cleanup()

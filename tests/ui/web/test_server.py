@@ -1,0 +1,130 @@
+"""The JSON API: windows of rows, orders, places, messages, reports, and errors."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from shutil import copy
+
+import pytest
+
+from tests.ui.web.serving import Served, served
+
+RECORDINGS = Path(__file__).resolve().parents[3] / "recordings"
+
+KEY = "s/b5d36025"
+"""The session of everything-sdk-auto."""
+
+NUMBER, AT, METHOD, SUBJECT, STATUS, END, BODY, SIZE, ANSWER, ANSWER_SIZE = 0, 1, 4, 5, 7, 10, 11, 12, 13, 14
+"""Members of a row."""
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Served]:
+    for name in ("everything-sdk-auto", "everything-sdk-legacy"):
+        copy(RECORDINGS / f"{name}.jsonl", tmp_path)
+    async with served(tmp_path) as running:
+        yield running
+
+
+async def test_windows_join_to_the_whole_list(server: Served) -> None:
+    whole = await server.get(f"{KEY}/rows", count=500)
+    parts = [await server.get(f"{KEY}/rows", first=first, count=20) for first in (0, 20, 40, 60)]
+
+    assert whole["total"] == len(whole["rows"]) == 49
+    assert [row for part in parts for row in part["rows"]] == whole["rows"]
+    assert [part["total"] for part in parts] == [49] * 4
+
+
+async def test_the_filter_is_that_of_the_other_commands(server: Served) -> None:
+    found = await server.get(f"{KEY}/rows", q="tool:get-sum or (is:error method:server/*)")
+
+    assert [(row[METHOD], row[SUBJECT]) for row in found["rows"]] == [
+        ("server/discover", ""),
+        ("tools/call", "get-sum"),
+        ("tools/call", "get-sum"),
+    ]
+    assert found["unfiltered"] == 49
+
+
+async def test_an_invalid_filter_names_its_characters(server: Served) -> None:
+    found = await server.get(f"{KEY}/rows", q="echo tool:")
+
+    assert (found["start"], found["end"]) == (5, 10)
+    assert "tool:" in found["error"]
+
+
+async def test_rows_are_sorted_by_latency_and_size(server: Served) -> None:
+    by_time = [row[AT] for row in (await server.get(f"{KEY}/rows", order="time-reverse"))["rows"]]
+    calls = (await server.get(f"{KEY}/rows", q="tool:*", order="latency"))["rows"]
+    sizes = [row[SIZE] + row[ANSWER_SIZE] for row in (await server.get(f"{KEY}/rows", order="size"))["rows"]]
+
+    assert by_time == sorted(by_time, reverse=True)
+    assert calls[0][SUBJECT] == "trigger-long-running-operation"
+    assert sizes == sorted(sizes, reverse=True)
+
+
+async def test_a_message_has_its_bodies_and_its_progress(server: Served) -> None:
+    (call,) = (await server.get(f"{KEY}/rows", q="tool:trigger-long-running-operation"))["rows"]
+    found = await server.get(f"{KEY}/rows/{call[NUMBER]}")
+
+    assert found["row"][STATUS] == "ok"
+    assert '"trigger-long-running-operation"' in found["bodies"][str(call[BODY])]
+    assert "Long running operation completed" in found["bodies"][str(call[ANSWER])]
+    assert {row[METHOD] for row in found["along"]} == {"notifications/progress"}
+    answer = await server.get(f"{KEY}/rows/{call[ANSWER] + 1}")
+    assert answer["related"]["request"][NUMBER] == call[NUMBER]
+
+
+async def test_the_place_of_a_response_is_that_of_its_request(server: Served) -> None:
+    assert await server.get(f"{KEY}/place", number=72, q="tool:get-sum") == {"place": 1, "number": 72}
+    assert await server.get(f"{KEY}/place", number=73, q="tool:get-sum") == {"place": 1, "number": 72}
+    assert await server.get(f"{KEY}/place", number=2, q="tool:get-sum") == {"place": None, "number": None}
+
+
+async def test_errors_are_found_in_both_directions(server: Served) -> None:
+    first = await server.get(f"{KEY}/place", **{"from": -1})
+    second = await server.get(f"{KEY}/place", **{"from": first["place"]})
+    back = await server.get(f"{KEY}/place", **{"from": second["place"], "step": -1})
+
+    assert first == back == {"place": 0, "number": 1}
+    assert second["place"] > 0
+    assert await server.get(f"{KEY}/place", **{"from": 0, "step": -1}) == {"place": None, "number": None}
+
+
+async def test_sessions_are_filtered_as_by_ls(server: Served) -> None:
+    found = await server.get("sessions", q="name:*auto errors>0")
+
+    (session,) = found["sessions"]
+    assert (session["key"], session["counts"]["errors"]) == ("b5d36025", 6)
+    assert "error" in await server.get("sessions", q="errors>x")
+
+
+async def test_a_wrong_request_is_answered_with_one_line(server: Served) -> None:
+    for path, status in {
+        "/api/s/unknown/rows": 404,
+        f"/api/{KEY}/unknown": 404,
+        f"/api/{KEY}/rows/100000": 404,
+        f"/api/{KEY}/rows/x": 400,
+        f"/api/{KEY}/rows?first=x": 400,
+        f"/api/{KEY}/rows?order=x": 400,
+        f"/api/{KEY}/diff?old=2&new=1": 409,
+        "/unknown": 404,
+    }.items():
+        assert await server.status(path) == status, path
+
+
+async def test_statistics_obey_the_filter(server: Served) -> None:
+    whole, part = await server.get(f"{KEY}/stats"), await server.get(f"{KEY}/stats", q="tool:get-sum")
+
+    assert whole["requests"]["client"]["count"] > part["requests"]["client"]["count"] == 2
+
+
+async def test_capabilities_and_findings_name_what_the_session_shows(server: Served) -> None:
+    listings = (await server.get(f"{KEY}/capabilities"))["listings"]
+    rules = (await server.get(f"{KEY}/findings"))["rules"]
+
+    assert {tool["name"] for tool in listings["tools"]} >= {"echo", "get-sum"}
+    assert all(tool["tokens"] > 10 for tool in listings["tools"])
+    assert [rule["code"] for rule in rules] == ["DATA706", "DATA301", "DATA307"]
+    assert rules[0]["findings"][0]["number"] == 70
