@@ -71,7 +71,7 @@ async def test_a_call_is_edited_repeated_and_not_lost_with_its_viewer(
         terminal.press("i")
         await shows(terminal, "interception off")
         terminal.press("r")
-        await shows(terminal, '"after" → "before"', "mcpspy-")
+        await shows(terminal, '"before" → "after"', "mcpspy-")
         terminal.press("q")
         await shows(terminal, "2/2 matches")
 

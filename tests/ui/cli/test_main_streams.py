@@ -30,6 +30,7 @@ ARGUMENTS: dict[str, list[object]] = {
     "import": ["-"],
     "completion": ["bash"],
     "replay": [SESSION, "--", "true"],
+    "web": ["--listen", "nowhere:x"],
 }
 """Arguments with which a command runs and ends. Without any, a command reports what is missing."""
 
