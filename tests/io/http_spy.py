@@ -218,7 +218,7 @@ def proxy_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: Path
         allowed: tuple[str, ...] = (),
         recording: bool = True,
         origin: str | None = None,
-        **watches: float,
+        **interception: Any,
     ) -> AsyncIterator[Spy]:
         server = Server()
         listener = await asyncio.start_server(server.connected, "127.0.0.1", 0)
@@ -231,8 +231,8 @@ def proxy_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: Path
         options.allowed_hosts = list(allowed)
         options.interception = InterceptionOptions()
         options.interception.flags = list(rules)
-        for name, seconds in watches.items():
-            setattr(options.interception, name, seconds)
+        for name, value in interception.items():
+            setattr(options.interception, name, value)
         said: asyncio.Queue[str] = asyncio.Queue()
         stops: list[Callable[[int], None]] = []
         monkeypatch.setattr(proxy, "say", said.put_nowait)

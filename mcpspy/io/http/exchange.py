@@ -32,7 +32,7 @@ from mcpspy.core.recording.encode import (
 from mcpspy.core.redact.display import redacted_url
 from mcpspy.io.client.network import in_turns
 from mcpspy.io.http.context import ENCODING, SESSION, ExchangeHead
-from mcpspy.io.http.exchange_record import ExchangeRecord
+from mcpspy.io.http.exchange_record import SHORT, ExchangeRecord
 from mcpspy.io.http.intercepted_exchange import (
     EVENTS,
     JSON,
@@ -45,7 +45,6 @@ from mcpspy.io.http.request_body import RequestBody
 from mcpspy.io.http.routes import Route
 from mcpspy.io.http.server import Response
 from mcpspy.io.http.upstream import UpstreamError
-from mcpspy.io.interception import is_message
 
 if TYPE_CHECKING:
     from mcpspy.core.framing import Pieces, SseEvent
@@ -121,13 +120,10 @@ class HttpExchange:
             Route(head.stream, head.target, request.headers, head.public_origin, is_session)
         )
         body = await self._body.message()
-        if isinstance(body, bytes) and self._record.unrecorded is not None:
-            if self._interception.is_on and is_message(body):
-                self._record.unrecorded = None
-                self._intercept()
-                return None
-            await self._record.write_request()
-        return body
+        if not self._body.needs_decision:
+            return body
+        self._intercept()
+        return None
 
     def _intercept(self) -> InterceptedExchange:
         body = self._record.request or b""
@@ -151,20 +147,18 @@ class HttpExchange:
         self._response = response
         self._learn(response)
         kind = response.content_type if head.is_mcp and request.method != "HEAD" else ""
-        if kind in (EVENTS, JSON) and self._interception.is_on and self._intercepted is None:
-            self._intercept()
         if not response.body.has_data:
             await self._wait_for_body(response)
+        is_short = kind == JSON and self._record.is_short(response.body, response.header(ENCODING))
+        is_on = kind in (EVENTS, JSON) and self._interception.is_on and self._intercepted is None
+        if is_on and (not is_short or self._interception.decides(SERVER, await response.body.preview(SHORT))):
+            self._intercept()
         if kind:
             context.report_encoding(response.header(ENCODING))
         if response.content_type == EVENTS and not head.is_mcp:
             context.report_unrecorded(head.target)
         self._record.add_head(response.status, response.head)
-        if (
-            kind == JSON
-            and self._intercepted is None
-            and self._record.is_short(response.body, response.header(ENCODING))
-        ):
+        if is_short and self._intercepted is None:
             await self._forward_whole(response)
             return None
         headers = self._response_headers(response)

@@ -21,7 +21,7 @@ from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import MCPSPY, frame_prefix, note, splice
 from mcpspy.io.control.server_asyncio import AsyncioServer
 from mcpspy.io.http.routes import ExchangeRoute, Route, RouteTable
-from mcpspy.io.interception import SessionInterception
+from mcpspy.io.interception import SessionInterception, is_message
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
@@ -93,6 +93,16 @@ class HttpInterception(SessionInterception):
         for message in read_frame(Frame(0.0, SERVER, data)):
             if isinstance(message, Result):
                 self.tools.learn(message)
+
+    def decides(self, side: str, body: bytes) -> bool:
+        """Return whether a whole body needs a decision; otherwise it is forwarded as without interception."""
+        if not self.is_on or self._interceptor is None or not is_message(body):
+            return False
+        try:
+            return not self._interceptor.passes(side, _without_line_end(body))
+        except Exception as error:
+            self._give_up(error)
+            return False
 
     async def take(
         self,

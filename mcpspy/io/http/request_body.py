@@ -41,19 +41,22 @@ class RequestBody:
         self._record = record
         self._head = head
         self._request = request
+        self.needs_decision = False
+        """True if the body is a message that is intercepted."""
 
     async def message(self) -> bytes | AsyncIterator[bytes]:
         """Return the body of a POST: whole if it has arrived or if messages are intercepted, else in parts.
 
-        A body above the limit is always in parts. A short one is recorded; another whole one is not, as long as
-        `ExchangeRecord.unrecorded` is set.
+        A body above the limit is always in parts. Sets `needs_decision`; any other body is recorded.
         """
         request, record = self._request, self._record
         encoding = request.headers.get(ENCODING)
-        if not self._interception.is_on and record.is_short(request.body, encoding):
+        if record.is_short(request.body, encoding):
             record.request = await request.body.next() or b""
-            record.add_message(CLIENT, record.request)
-            await record.flush()
+            self.needs_decision = self._interception.decides(CLIENT, record.request)
+            if not self.needs_decision:
+                record.add_message(CLIENT, record.request)
+                await record.flush()
             return record.request
         body = record.unrecorded = CappedBody(CLIENT, self._head.fields, encoding, self._context.max_body)
         pieces: Pieces = [await self._next(body)]
@@ -62,6 +65,11 @@ class RequestBody:
         if body.is_over or not request.body.is_complete:
             return self._as_it_arrives(body, pieces)
         record.request = bytes(pieces[0]) if len(pieces) == 1 else b"".join(pieces)
+        self.needs_decision = self._interception.decides(CLIENT, record.request)
+        if self.needs_decision:
+            record.unrecorded = None
+        else:
+            await record.write_request()
         return record.request
 
     async def unrecorded(self) -> AsyncIterator[bytes]:

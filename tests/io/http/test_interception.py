@@ -16,11 +16,14 @@ from mcpspy.io.control.discovery import sessions
 from mcpspy.io.control.protocol import CommandRefused
 from mcpspy.io.http import interception as interception_module
 from mcpspy.io.interception import is_message
+from tests.core.trust.locks import lock_text
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, event, plain
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable
+    from pathlib import Path
 
+    from mcpspy.core.intercept.interceptor import Interceptor
     from tests.io.http_spy import Call, Client, Spy, Start
 
 pytestmark = pytest.mark.timeout(60)
@@ -295,6 +298,34 @@ async def test_timers_run_without_a_recording_too(proxy: Start) -> None:
         await client.post(PING)
         await (await spy.server.call()).send(plain(PONG, JSON))
         assert await client.answer() == (200, PONG)
+
+
+async def test_calls_of_trusted_tools_pass_and_another_one_is_refused(
+    proxy: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = tmp_path / "mcp.lock"
+    lock.write_text(lock_text(), encoding="utf-8")
+    decided: list[bytes] = []
+    process = interceptor_module.Interceptor.process
+
+    def counted(self: Interceptor, at: float, side: str, data: bytes, **more: Any) -> Any:
+        decided.append(data)
+        return process(self, at, side, data, **more)
+
+    monkeypatch.setattr(interceptor_module.Interceptor, "process", counted)
+    call = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%b","arguments":{}}}'
+    async with proxy(trust=str(lock), on_change="block", name="sample") as spy:
+        await posted(spy, call % b"echo")
+        decided.clear()
+        for _ in range(3):
+            await posted(spy, call % b"echo")
+        assert decided == []
+        assert spy.said("client") == [call % b"echo"] * 4
+        client = await spy.client()
+        await client.post(call % b"rm", SESSION)
+        status, body = await client.answer()
+        assert (status, json.loads(body)["error"]["code"]) == (200, -32602)
+        assert decided == [call % b"rm"]
 
 
 async def test_a_bug_in_mcpspy_costs_the_rules_and_never_the_traffic(
