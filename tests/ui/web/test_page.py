@@ -184,7 +184,7 @@ async def test_a_filter_is_in_the_link_and_the_link_restores_row_and_filter(
     )
     assert address == f"{server.origin}/s/b5d36025/72?q=tool%3Aget-sum"
     assert '"two"' in shown
-    assert await browser.evaluate("document.querySelector('[aria-selected=true]').dataset.place") == "1"
+    await browser.until("document.querySelector('[aria-selected=true]')?.dataset.place === '1'")
     assert await browser.evaluate("document.getElementById('query').value") == "tool:get-sum"
 
 
@@ -196,7 +196,7 @@ async def test_an_invalid_filter_is_explained_and_changes_nothing(browser: Page,
     await browser.until("document.getElementById('query').ariaInvalid === 'true'")
 
     assert "tool:" in await browser.evaluate(TEXT.format("found"))
-    assert await browser.evaluate("document.querySelectorAll('#tall .method').length") > 10
+    await browser.until("document.querySelectorAll('#tall .method').length > 10")
 
 
 @in_chromium
@@ -211,7 +211,7 @@ async def test_e_goes_to_the_next_error_of_a_long_session_of_which_few_rows_are_
     await browser.press("G")
     await browser.until("document.querySelector('[aria-selected=true] .subject')?.textContent === 'forecast'")
 
-    assert await browser.evaluate("document.querySelector('[aria-selected=true]').ariaPosInSet") == "30000"
+    await browser.until("document.querySelector('[aria-selected=true]')?.ariaPosInSet === '30000'")
     assert await browser.evaluate("document.querySelectorAll('#tall .row').length") < 80
     assert len(browser.requested()) < 20
 
@@ -337,8 +337,7 @@ async def test_a_browser_without_the_cookie_asks_for_the_address(
         await browser.evaluate(f"document.getElementById('token').value = '{other.origin}/#{other.token}'")
         await browser.evaluate("document.querySelector('#login button').click()")
         await browser.until("document.querySelector('#detail .body')")
-
-        assert await browser.evaluate("document.querySelectorAll('#tall .method').length") == 1
+        await browser.until("document.querySelectorAll('#tall .method').length === 1")
 
 
 @in_chromium
@@ -354,4 +353,4 @@ async def test_the_page_reconnects_and_shows_what_it_missed(browser: Page, tmp_p
     async with served(tmp_path, access=access, port=port):
         await browser.until(f"{TEXT.format('found')} === '2 rows'")
 
-        assert await browser.evaluate("document.getElementById('connection').hidden")
+        await browser.until("document.getElementById('connection').hidden")

@@ -86,6 +86,7 @@ async def test_a_held_listing_is_shown_with_its_differences_from_the_lockfile(
         session.say("client", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
         session.say("server", listed)
         await screen.shows("1 held · response to tools/list · by rule trust: tool echo: description changed")
+        await screen.shows("HELD 0:")  # The row, which is read from the file.
         await screen.press("H")
         await screen.shows("differences from the lockfile", "breaking", "/result/tools/echo/description")
         await screen.shows('"Evil."', "lost the tool add", "gained the tool rm")
