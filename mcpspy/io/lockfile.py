@@ -132,7 +132,7 @@ def guard(
 
 
 def read_text(file: Path) -> str:
-    """Return the text of a lockfile, of an empty one if there is no file. Raise UsageError or CannotStart."""
+    """Return the text of a lockfile; if it is missing, that of an empty one. Raise UsageError or CannotStart."""
     try:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError:

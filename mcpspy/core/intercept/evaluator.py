@@ -92,9 +92,8 @@ class RuleEvaluator:
                 if fields is None:
                     continue
                 fields = {"rule": rule.label, **about(message, request), **fields}
-                if not isinstance(
-                    rule.action, HoldAction
-                ):  # A hold is noted later, when the message is held.
+                # A hold is noted later, when the message is held.
+                if not isinstance(rule.action, HoldAction):
                     decision.notes.append(rule_note(rule.action_name, fields))
                 if not isinstance(rule.action, NON_FINAL_ACTIONS):
                     break

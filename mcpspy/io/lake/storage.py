@@ -91,7 +91,7 @@ class Storage(Protocol):
         """Return the files below a folder of the lake, sorted by name; "" for all."""
 
     def is_empty(self, marker: str) -> bool:
-        """Return whether there is no file, except those whose name begins with the marker's."""
+        """Return whether the lake has no files, except those whose names begin with the marker's."""
 
     def exclusive(self) -> Any:
         """Return a context manager that keeps other processes out. It raises BlockingIOError."""

@@ -34,6 +34,6 @@ class BaseExchange:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments of a tool call; empty if there are none."""
+        """The arguments for a tool or a prompt; empty if the request has none."""
         found = self.params.get("arguments") if isinstance(self.params, dict) else None
         return found if isinstance(found, dict) else {}

@@ -106,7 +106,7 @@ def called(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def result(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the result of a request; None if there is no such method or tool."""
+    """Return the result of a request; None for an unknown method or tool."""
     if method == "initialize":
         return initialized(params)
     if method == "server/discover" and REVISION == MODERN:
