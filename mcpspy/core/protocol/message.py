@@ -19,7 +19,7 @@ from mcpspy.core.jsontools import json_parts, members_of, without_deep
 from mcpspy.core.protocol.spec import META, METHODS, error_name
 from mcpspy.core.recording.decode import Frame
 
-_ABSENT = Raw(b"")
+_ABSENT, _NULL, _TRUE, _VERSION = Raw(b""), Raw(b"null"), Raw(b"true"), Raw(b'"2.0"')
 
 
 class _Envelope(Struct, gc=False):
@@ -124,7 +124,7 @@ class Result(Message, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_tool_error(self) -> bool:
-        return bytes(self.body.is_error) == b"true"
+        return self.body.is_error == _TRUE
 
     @property
     def text(self) -> str:
@@ -137,7 +137,7 @@ class Result(Message, frozen=True, kw_only=True, gc=False):
     @property
     def is_task(self) -> bool:
         """True if a task continues the work: member `task` (2025-11-25) or result type `task` (2026-07-28)."""
-        return bool(bytes(self.body.task)) or self.result_type == "task"
+        return bool(self.body.task) or self.result_type == "task"
 
     @property
     def result_type(self) -> str:
@@ -199,6 +199,9 @@ _decode_any = Decoder(Raw).decode
 
 _EMPTY = Body()
 _ATTRIBUTES = dict(zip(Body.__struct_encode_fields__, Body.__struct_fields__, strict=True))
+
+_METHOD_NAMES = {f'"{name}"'.encode(): name for name in METHODS}
+"""JSON text of a method's name → the name."""
 
 _BEYOND_64_BITS = re.compile(rb"[0-9]{19}")
 
@@ -288,10 +291,10 @@ def _read(
     frame: Frame, data: bytes, envelope: _Envelope, flaws: tuple[str, ...], index: int | None
 ) -> AnyMessage:
     raw_id, params = bytes(envelope.id), envelope.params
-    if bytes(envelope.jsonrpc) != b'"2.0"':
+    if envelope.jsonrpc != _VERSION:
         flaws = (*flaws, 'jsonrpc is not "2.0"')
-    if bytes(envelope.method):
-        method = decoded(envelope.method)
+    if envelope.method:
+        method = _METHOD_NAMES.get(bytes(envelope.method)) or decoded(envelope.method)
         if not isinstance(method, str):
             return Malformed(frame=frame, data=data, index=index, flaws=flaws, why="method is not a string")
         body = _body(params)
@@ -312,24 +315,27 @@ def _read(
             body=body,
         )
     request_id = None if raw_id in (b"", b"null") else _id_text(raw_id)
-    has_result, has_error = bytes(envelope.result), bytes(envelope.error)
-    if has_result and has_error:
+    result, error = envelope.result, envelope.error
+    if result and error:
         flaws = (*flaws, "both result and error")
-    if has_error and not (has_result and has_error == b"null"):  # Some peers write an error of null.
-        return Failure(
-            frame=frame, data=data, index=index, flaws=flaws, id=request_id, raw_error=envelope.error
-        )
-    if has_result:
-        raw, body = envelope.result, _body(envelope.result)
+    if error and not (result and error == _NULL):  # Some peers write an error of null.
+        return Failure(frame=frame, data=data, index=index, flaws=flaws, id=request_id, raw_error=error)
+    if result:
         return Result(
-            frame=frame, data=data, index=index, flaws=flaws, id=request_id, raw_result=raw, body=body
+            frame=frame,
+            data=data,
+            index=index,
+            flaws=flaws,
+            id=request_id,
+            raw_result=result,
+            body=_body(result),
         )
     return Malformed(frame=frame, data=data, index=index, flaws=flaws, why="neither method, result nor error")
 
 
 def _body(raw: Raw) -> Body:
     """Return the members of an object; an empty `Body` for any other value."""
-    if bytes(raw)[:1] != b"{":
+    if not raw:
         return _EMPTY
     try:
         return _decode_body(raw)

@@ -62,7 +62,7 @@ class Peers:
     def add_request(self, message: Request) -> None:
         """Read the description of the client in a request."""
         meta = message.body.meta
-        if (self.client is None or self.revision is None) and bytes(meta):
+        if (self.client is None or self.revision is None) and meta:
             self.client = self.client or peer_of(meta_raw(meta, META + "clientInfo"))
             if self.revision is None and (version := message.revision) is not None:
                 self.revision = self._requested = version
@@ -92,7 +92,7 @@ class Peers:
                 self.revision = version
         if self.revision == self._requested and (method in HANDSHAKE_METHODS or self.is_modern):
             self.accept_revision()
-        if self.server is None and bytes(message.body.meta):
+        if self.server is None and message.body.meta:
             self.server = peer_of(meta_raw(message.body.meta, META + "serverInfo"))
 
 
@@ -101,7 +101,7 @@ def client_of(message: Request) -> Peer | None:
     if message.method == "initialize":
         return peer_of(params.get("clientInfo")) if isinstance(params := message.params, dict) else None
     meta = message.body.meta
-    return peer_of(meta_raw(meta, META + "clientInfo")) if bytes(meta) else None
+    return peer_of(meta_raw(meta, META + "clientInfo")) if meta else None
 
 
 def peer_of(info: object) -> Peer | None:

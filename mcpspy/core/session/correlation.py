@@ -192,10 +192,10 @@ class Correlation(Peers, ABC, Generic[P]):
     def _open_request(self, message: Request) -> RequestOpened[P]:
         frame, body, method = message.frame, message.body, message.method
         request = self._begin(message)
-        token = message.progress_token if self.follows_progress and bytes(body.meta) else None
+        token = message.progress_token if self.follows_progress and body.meta else None
         flaw = self._pairing.request(request, frame, message.id, token, modern=self.is_modern)
         continues = None
-        if bytes(body.request_state) or bytes(body.input_responses):
+        if body.request_state or body.input_responses:
             continues = self._pairing.continued(
                 question(method, message.subject, body.request_state, body.input_responses)
             )
@@ -230,7 +230,7 @@ class Correlation(Peers, ABC, Generic[P]):
             return CorrelatedEntry(message)
         if message.method == "notifications/progress":
             return RequestProgressed(message, *self._pairing.progress(frame, text(body.progress_token)))
-        subscription_id = text(meta_raw(body.meta, META + "subscriptionId")) if bytes(body.meta) else None
+        subscription_id = text(meta_raw(body.meta, META + "subscriptionId")) if body.meta else None
         subscription = self._pairing.subscription(frame, subscription_id)
         return CorrelatedEntry(message) if subscription is None else RequestProgressed(message, subscription)
 

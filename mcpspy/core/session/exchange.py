@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Protocol
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
 from mcpspy.core.protocol.message import Failure, Notification, Request, Result
 from mcpspy.core.protocol.spec import MODERN
@@ -111,12 +111,15 @@ UNANSWERED = NOT_FORWARDED | {State.UNANSWERED}
 """States of requests that got no response, after the end of the session."""
 
 
+_INPUT_REQUIRED = Raw(b'"input_required"')
+
+
 def event_of(message: Result | Failure) -> Event:
     if isinstance(message, Failure):
         return Event.FAILURE
     if message.is_tool_error:
         return Event.TOOL_ERROR
-    return Event.QUESTION if bytes(message.body.result_type) == b'"input_required"' else Event.RESULT
+    return Event.QUESTION if message.body.result_type == _INPUT_REQUIRED else Event.RESULT
 
 
 def outcome_of(message: Result | Failure) -> State:
