@@ -17,7 +17,7 @@ from msgspec.json import decode
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind, Finding
-from mcpspy.analysis.lint.rule import Check, LintRule, Report
+from mcpspy.analysis.lint.rule import MESSAGES, Check, LintRule, Report
 from mcpspy.analysis.lint.rules import RULES
 from mcpspy.analysis.lint.rules.content import LISTS
 from mcpspy.analysis.lint.shapes import shape_codes
@@ -35,7 +35,7 @@ MOST = 1000
 
 
 _Table: TypeAlias = dict[
-    tuple[EventKind, str, str, str | None, bool, bool, bool], tuple[tuple[Check, LintRule], ...]
+    tuple[EventKind, str, str, str | None, bool, bool, bool, bool], tuple[tuple[Check, LintRule], ...]
 ]
 
 
@@ -57,19 +57,22 @@ class RuleDispatch:
 
     def check(self, kind: EventKind, event: LintEvent) -> list[Finding]:
         """Return the findings of all rules that concern an event."""
-        is_text = kind is _RESULT and event.method == "tools/call" and event.is_text
+        method = event.method
+        is_text = kind is _RESULT and method == "tools/call" and event.is_text
+        is_compact = kind in MESSAGES and event.is_compact
         has_hosts = event.state.hosts != ()
-        key = kind, event.method, event.side, event.revision, event.is_unusual, is_text, has_hosts
+        key = kind, method, event.side, event.revision, event.is_unusual, is_text, is_compact, has_hosts
         rules = self._tables.get(key)
         if rules is None:
             rules = tuple(
                 (rule.check, rule)
                 for rule in self._rules
-                if rule.concerns(kind, event.method, event.side)
+                if rule.concerns(kind, method, event.side)
                 and rule.holds_in(event.revision)
                 and (event.is_unusual or not rule.unusual)
                 and not (is_text and rule.beyond_text)
-                and not (rule.shape and rule.code not in shape_codes(kind, event.method, event.revision))
+                and not (is_compact and rule.beyond_compact)
+                and not (rule.shape and rule.code not in shape_codes(kind, method, event.revision))
                 and (has_hosts or rule.family != "HOST")
             )
             if len(self._tables) < MOST:

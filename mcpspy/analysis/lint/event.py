@@ -69,7 +69,6 @@ class LintEvent(Struct, gc=False, eq=False):
     _document: Any = _READ_FAILS
     _params: dict[str, Any] | None = None
     _result: dict[str, Any] | None = None
-    _is_compact: bool | None = None
     _violations: dict[str, list[Report]] | None = None
 
     @property
@@ -121,12 +120,10 @@ class LintEvent(Struct, gc=False, eq=False):
     @property
     def is_compact(self) -> bool:
         """True if orjson writes the same bytes: then it has no duplicate keys, no escapes and no integers beyond 2^53."""
-        if self._is_compact is None:
-            try:
-                self._is_compact = orjson.dumps(self.document, option=_EXACT_INTEGERS) == self.data
-            except TypeError:  # Integers beyond 2^53, lone surrogates.
-                self._is_compact = False
-        return self._is_compact
+        try:
+            return orjson.dumps(self.document, option=_EXACT_INTEGERS) == self.data
+        except TypeError:  # Integers beyond 2^53, lone surrogates.
+            return False
 
     @property
     def cut(self) -> str | None:

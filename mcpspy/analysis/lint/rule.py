@@ -68,6 +68,8 @@ class LintRule:
     """Check only events with `LintEvent.is_unusual`, which are few."""
     beyond_text: bool = False
     """Skip tool results of plain text, which most are: they cannot violate it."""
+    beyond_compact: bool = False
+    """Skip messages with `LintEvent.is_compact`, which most are: they cannot violate it."""
     valid: tuple[str, ...]
     invalid: tuple[str, ...]
     check: Check
@@ -133,6 +135,7 @@ class RuleOptions(TypedDict, total=False):
     once: bool
     unusual: bool
     beyond_text: bool
+    beyond_compact: bool
     valid: str | tuple[str, ...]
     invalid: str | tuple[str, ...]
 

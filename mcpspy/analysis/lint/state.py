@@ -7,8 +7,7 @@ is a conversation. Owns the names by which rules select HTTP exchanges (`about`)
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Raw, Struct, field
 
@@ -331,14 +330,7 @@ class LintState:
         self._secrets: list[tuple[str, str]] = []
         self._redactor = Redactor(b"", found=lambda rule, pointer: self._secrets.append((rule, pointer)))
         self.non_json = {CLIENT: NonJsonRun(), SERVER: NonJsonRun()}
-        self._memory: dict[Callable[[], Any], Any] = {}
-
-    def memory(self, factory: Callable[[], T]) -> T:
-        """Return what a rule keeps of the session, which `factory` makes when it is first needed."""
-        found: T | None = self._memory.get(factory)
-        if found is None:
-            found = self._memory[factory] = factory()
-        return found
+        self.memory = Memory()
 
     def conversation(self, stream: str | None) -> ConversationState:
         found = self.conversations.get(stream)
@@ -385,6 +377,18 @@ class LintState:
                 )
         forget(self.tools)
         self.is_listed = listed.get("nextCursor") is None
+
+
+class Memory(dict[type[Any], Any]):
+    """What rules keep of the session, by type; an object is made when it is first needed."""
+
+    if TYPE_CHECKING:
+
+        def __getitem__(self, kind: type[T]) -> T: ...
+
+    def __missing__(self, kind: type[T]) -> T:
+        made = self[kind] = kind()
+        return made
 
 
 def forget(kept: OrderedDict[Any, Any]) -> None:

@@ -24,7 +24,7 @@ from mcpspy.core.session.exchange import Exchange, State
 
 RULES: list[LintRule] = []
 
-_LATE = State.LATE  # Reading a member of an Enum runs Python code; reading a name does not.
+_OK, _LATE = State.OK, State.LATE  # Reading a member of an Enum runs Python code; reading a name does not.
 
 TOOLS = "2025-11-25/server/tools"
 
@@ -69,7 +69,7 @@ def repeated(event: LintEvent) -> Iterable[Report]:
     """The model calls a tool again and again with the same arguments: it polls, or does not understand the result. Say in
     the result what to do next, or return a task. Reported at the 12th call in a row.
     """
-    calls, call = event.state.memory(_Repetition), (event.subject, event.params.get("arguments"))
+    calls, call = event.state.memory[_Repetition], (event.subject, event.params.get("arguments"))
     calls.count = calls.count + 1 if call == calls.last else 1
     calls.last = call
     if calls.count != MANY:
@@ -90,7 +90,7 @@ def alternating(event: LintEvent) -> Iterable[Report]:
     """The model calls two tools by turns, each with the same arguments every time: the result of each sends it to the other
     one. Say in both results what to do next. Reported at the 12th call.
     """
-    turns, call = event.state.memory(_Turns), (event.subject, event.params.get("arguments"))
+    turns, call = event.state.memory[_Turns], (event.subject, event.params.get("arguments"))
     is_turn = call == turns.before and call[0] != turns.last[0]
     turns.count = turns.count + 1 if is_turn else 2
     turns.before, turns.last = turns.last, call
@@ -126,10 +126,11 @@ def hidden_failure(event: LintEvent) -> Iterable[Report]:
     it as a success, and statistics count it as one. Most SDKs set `isError` if the handler raises an exception; a handler
     that returns the message as text must set it itself. The text of tools that search or read is judged more carefully.
     """
-    if not isinstance(event.what, Result) or event.what.is_tool_error:
+    if event.exchange is None or event.exchange.state is not _OK:
         return ()
-    content = objects(event.result.get("content"))
-    text = content[0].get("text") if len(content) == 1 else None
+    content = event.result.get("content")
+    block = content[0] if isinstance(content, list) and len(content) == 1 else None
+    text = block.get("text") if isinstance(block, dict) else None
     if not isinstance(text, str) or not is_failure(text, event.subject or ""):
         return ()
     return [
@@ -321,17 +322,14 @@ def hasty(event: LintEvent) -> Iterable[Report]:
     """The same request failed and was sent again at once, four times or more, each time within a second and without longer
     and longer pauses. A server that is overloaded needs these pauses, and one that refuses the request refuses it again.
     """
-    failed, what = event.state.memory(_FailedRequests).of, event.what
-    if not failed and (isinstance(what, Request) or (isinstance(what, Result) and not what.is_tool_error)):
-        return ()
+    failed, what, exchange = event.state.memory[_FailedRequests].of, event.what, event.exchange
     key = event.method, event.subject
     retries = failed.get(key)
     if isinstance(what, Request):
         return _retry(event, failed, key, retries) if retries is not None else ()
-    exchange = event.exchange
     if exchange is None:
         return ()
-    if isinstance(what, Result) and not what.is_tool_error:
+    if exchange.state is _OK or (isinstance(what, Result) and not what.is_tool_error):
         if retries is not None and retries.exchange is exchange:
             del failed[key]
     elif retries is not None and retries.exchange is exchange:
@@ -404,7 +402,7 @@ def unused(event: LintEvent) -> Iterable[Report]:
     """In a session of at least 20 calls, most of the listed tools were never called. The host sends every definition to the
     model with each request. List fewer tools, or select them in the host. `mcpspy stats --context` shows what they cost.
     """
-    called, tools = event.state.memory(_Called), event.state.tools
+    called, tools = event.state.memory[_Called], event.state.tools
     if isinstance(event.what, Request):
         called.count += 1
         if (name := event.subject) is not None and name in tools:
@@ -446,8 +444,8 @@ def used_after_cancellation(event: LintEvent) -> Iterable[Report]:
     the `requestState`. A client should ignore a response that arrives after the cancellation. The same holds for the result
     of a task that the client cancelled.
     """
-    values = event.state.memory(_Abandoned).values
     if isinstance(event.what, Request):
+        values = event.state.memory[_Abandoned].values
         return _uses(event, values) if values else ()
     exchange = event.exchange
     if exchange is not None and exchange.state is _LATE:
@@ -460,6 +458,7 @@ def used_after_cancellation(event: LintEvent) -> Iterable[Report]:
         found = {"taskId": params.get("taskId")}
     else:
         return ()
+    values = event.state.memory[_Abandoned].values
     values.update({(name, value): event.method for name, value in found.items() if isinstance(value, str)})
     forget(values)
     return ()

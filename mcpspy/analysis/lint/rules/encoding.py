@@ -96,6 +96,7 @@ def incomplete_line(event: LintEvent) -> Iterator[Report]:
     "ENV114",
     "duplicate key",
     page=JSON + "#section-4",
+    beyond_compact=True,
     valid=(PING, '> {"id":2,"method":"ping","params":{"a\\":":1,"b":{"a\\":":1}}}\n< {"id":2,"result":{}}'),
     invalid=(
         '>> {"jsonrpc":"2.0","id":2,"method":"ping","params":{"a":1,"a":2}}\n< {"id":2,"result":{}}',
@@ -106,7 +107,7 @@ def duplicate_key(event: LintEvent) -> Iterable[Report]:
     """Parsers disagree on which of the two values counts. A proxy and a server may pick different ones, so a value that
     one of them checks may not be the value that the other uses.
     """
-    return () if event.is_compact or _has_no_duplicates(event) else _duplicate_keys(event.data)
+    return () if _has_no_duplicates(event) else _duplicate_keys(event.data)
 
 
 def _duplicate_keys(data: bytes) -> Iterator[Report]:
@@ -166,12 +167,13 @@ def _keys(document: Any) -> int:
     "ENV115",
     "integer beyond 2^53",
     page=JSON + "#section-6",
+    beyond_compact=True,
     valid='> {"id":2,"method":"ping","params":{"n":9007199254740991,"s":"12345678901234567890"}}\n< {"id":2,"result":{}}',
     invalid='> {"id":2,"method":"ping","params":{"n":9007199254740993}}\n< {"id":2,"result":{}}',
 )
 def large_integer(event: LintEvent) -> Iterable[Report]:
     """JavaScript peers silently round it to another number. Send large integers as strings."""
-    return () if event.is_compact or _DIGITS not in event.data.translate(_ZEROS) else _large(event.data)
+    return () if _DIGITS not in event.data.translate(_ZEROS) else _large(event.data)
 
 
 def _large(data: bytes) -> Iterator[Report]:

@@ -352,7 +352,7 @@ class _Ignored(set[tuple[str, str]]):
 )
 def ignored(event: LintEvent) -> Iterator[Report]:
     """The model keeps the old list until the user reconnects the server. Do not let a tool depend on a changed list."""
-    reported = event.state.memory(_Ignored)
+    reported = event.state.memory[_Ignored]
     for host in event.state.hosts:
         for limit in host.of("notification"):
             if event.method in limit.words and (host.title, event.method) not in reported:

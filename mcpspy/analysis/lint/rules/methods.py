@@ -170,7 +170,7 @@ def unannounced(event: LintEvent) -> Iterator[Report]:
     """
     declared = _client_capabilities(event) if event.side == CLIENT else event.capabilities
     path = _DECLARED[event.method]
-    reported = event.state.memory(_Undeclared)
+    reported = event.state.memory[_Undeclared]
     if declared is not None and not has_capability(declared, ".".join(path)) and event.method not in reported:
         reported.add(event.method)
         yield Report(f"{event.method}, but the {event.side} did not declare {'.'.join(path)}")

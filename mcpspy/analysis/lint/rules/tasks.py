@@ -335,7 +335,7 @@ def no_reason(event: LintEvent) -> Iterator[Report]:
 )
 def impatient(event: LintEvent) -> Iterator[Report]:
     """A requester should wait `pollInterval` milliseconds before it asks for the status again."""
-    polls, task = event.state.memory(_Polls), event.subject or ""
+    polls, task = event.state.memory[_Polls], event.subject or ""
     if isinstance(event.what, Result):
         interval = event.result.get("pollInterval")
         seconds = interval / 1000 if isinstance(interval, int | float) else 0.0
