@@ -17,7 +17,8 @@ import h11
 from mcpspy.core.protocol.http_headers import read_upstream, request_headers, response_headers
 from mcpspy.io.http.message_head import header_text
 from mcpspy.io.http.server import DownstreamConnection, HttpRequest, Response
-from mcpspy.io.http.upstream import UpstreamClient, UpstreamConnection, UpstreamError
+from mcpspy.io.http.upstream import UpstreamClient
+from mcpspy.io.http.upstream_connection import UpstreamConnection, UpstreamError
 
 Message: TypeAlias = tuple[str, str, list[tuple[str, str]], bytes]
 """Method and target, or status and reason; headers with names in lower case; body."""

@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections import Counter
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
@@ -21,12 +22,14 @@ import pytest
 from mcpspy.core.protocol.oauth import HINT
 from mcpspy.core.session.exchange import State
 from recordings import make
+from tests.io.forward.conftest import Pki, make_pki
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.e2e.conftest import Peers, Played, Read
+
+HTTP2_SERVER = Path(__file__).parent.parent / "http2_server.mjs"
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 
@@ -341,6 +344,35 @@ async def test_two_clients_with_the_same_ids_are_distinguished(
     assert [exchange.state for exchange in echoes] == [State.OK] * 6
     for number in {exchange.request.id for exchange in echoes}:
         assert [exchange.request.id for exchange in echoes].count(number) == 2
+
+
+@contextmanager
+def before_http2(url: str, pki: Pki) -> Iterator[str]:
+    """Run a server of HTTP/2 only in front of a server. Yield its URL."""
+    parts = urlsplit(url)
+    command = ["node", str(HTTP2_SERVER), str(pki.key), str(pki.certificate), str(parts.port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        try:
+            yield f"https://127.0.0.1:{int(process.stdout.readline())}{parts.path}"
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("server", ["peer", "everything"])
+async def test_a_server_that_speaks_only_http2_is_reached(
+    server: str, peers: Peers, urls: dict[str, str], tmp_path: Path
+) -> None:
+    pair, pki = Pair("sdk", server, "auto"), make_pki(tmp_path)
+    with before_http2(urls[server], pki) as url:
+        async with peers.proxied(url, ":0", "recorded", "--cacert", f"{pki.authority}") as through_mcpspy:
+            direct, spied = await asyncio.gather(
+                peers.play(pair.played, urls[server]), peers.play(pair.played, through_mcpspy)
+            )
+    assert (received(spied), spied.code) == (received(direct), 0)
+    (read,) = await peers.recorded("recorded")
+    assert flaws(read) == pair.flaws, read.complaints()
+    assert {note.fields["hung_up"] for note in read.notes("http-end")} <= {None, "client"}
 
 
 @pytest.fixture(scope="module")

@@ -380,7 +380,7 @@ class LintState:
 
 
 class Memory(dict[type[Any], Any]):
-    """What rules keep of the session, by type; an object is made when it is first needed."""
+    """Objects in which rules remember the session, by type; each is made when it is first needed."""
 
     if TYPE_CHECKING:
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from urllib.request import getproxies, proxy_bypass
 
 from yarl import URL
@@ -40,9 +40,13 @@ def environment_proxy(url: URL) -> URL | None:
     return None if found is None or host in LOOPBACK or proxy_bypass(host) else URL(found)
 
 
-def trust(cacert: str | None, *, insecure: bool) -> ssl.SSLContext:
-    """Return the verification of certificates, against the system's CAs and those of `cacert`."""
+def trust(cacert: str | None, *, insecure: bool, protocols: Sequence[str] = ("http/1.1",)) -> ssl.SSLContext:
+    """Return the verification of certificates, against the system's CAs and those of `cacert`.
+
+    `protocols` are the names that are offered by ALPN, the preferred one first (RFC 7301, 6).
+    """
     context = ssl.create_default_context()
+    context.set_alpn_protocols(list(protocols))
     if insecure:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         return context

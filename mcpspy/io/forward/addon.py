@@ -12,7 +12,6 @@ from mitmproxy.proxy import layer
 from mcpspy.core.protocol.endpoint_detection import DetectionVerdict, by_body, by_head
 from mcpspy.io.forward.endpoints import HOME, EndpointRegistry, McpEndpoint
 from mcpspy.io.forward.hosts import HostSet, authorize, fingerprint, proxy_for, upstream_layer
-from mcpspy.io.forward.http2 import HEADER
 from mcpspy.io.forward.mitmproxy import NonProxyRejection, is_proxy_request
 from mcpspy.io.recording.recorder import say
 
@@ -21,14 +20,14 @@ if TYPE_CHECKING:
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
-HTTP1, HTTP2 = b"http/1.1", b"h2"
+HTTP2 = b"h2"
 
 LENGTH, TRANSFER = FRAMING = ("Content-Length", "Transfer-Encoding")
 
 UNTRUSTED, DISCONNECTED = "does not trust", "disconnected"
 """Parts of mitmproxy's error messages for a failed handshake with a client."""
 
-UNDECIDED, FOR_ENDPOINT = "mcpspy: its body decides", "mcpspy: for an endpoint"
+UNDECIDED = "mcpspy: its body decides"
 
 
 class InterceptionAddon:
@@ -86,22 +85,9 @@ class InterceptionAddon:
     def http_connect_upstream(self, flow: http.HTTPFlow) -> None:
         authorize(flow)
 
-    def error(self, flow: http.HTTPFlow) -> None:
-        """Report to an endpoint why it gets no response."""
-        mark = flow.metadata.get(FOR_ENDPOINT)
-        if mark is not None and flow.error is not None and flow.response is None:
-            self._endpoints.http2_upstream.failed(mark, flow.error.msg)
-
     async def requestheaders(self, flow: http.HTTPFlow) -> None:
         """Hand over MCP requests, hold bodies that may be MCP, and stream the rest."""
         flow.request.stream = True
-        mark = flow.request.headers.pop(HEADER, None)
-        if mark is not None and self._endpoints.http2_upstream.is_pending(mark):
-            flow.metadata[FOR_ENDPOINT] = mark
-            flow.request.scheme = "https"
-            # mitmproxy offers a server the protocols that its own client offered.
-            flow.client_conn.alpn_offers = (HTTP2, HTTP1)
-            return
         authorize(flow)
         where = self._where(flow)
         if where is None:

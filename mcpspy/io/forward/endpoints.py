@@ -17,23 +17,21 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
-from yarl import URL
-
 from mcpspy.core.protocol.http_headers import Upstream
 from mcpspy.core.protocol.oauth import is_well_known
 from mcpspy.core.redact.display import redacted_url
-from mcpspy.io.client.network import environment_proxy, trust
-from mcpspy.io.forward.http2 import Http2Upstream
+from mcpspy.io.client.network import trust
 from mcpspy.io.http.context import ExchangeContext, SessionScopes
 from mcpspy.io.http.listener import listening
 from mcpspy.io.http.proxy import HttpOptions, HttpProxy, recording, running_proxy
 from mcpspy.io.http.server import HttpRequest, Response, accepting
-from mcpspy.io.http.upstream import UpstreamClient, UpstreamError
+from mcpspy.io.http.upstream import HTTP1, HTTP2, UpstreamClient
+from mcpspy.io.http.upstream_connection import UpstreamError
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
 
 if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Lines
-    from mcpspy.io.http.upstream import Body, UpstreamResponse
+    from mcpspy.io.http.upstream_connection import Body, UpstreamResponse
 
 HOME = "127.0.0.1"
 
@@ -127,7 +125,8 @@ class EndpointRegistry:
         `announce` is called with a line for each endpoint. Raises CannotStart if a certificate file cannot be read.
         """
         self._options = options
-        self._trusted = trust(options.cacert, insecure=options.insecure)
+        self._trusted = {False: trust(options.cacert, insecure=options.insecure)}
+        """Contexts of connections to servers, by whether HTTP/2 is offered."""
         self._listen = listen
         self._announce = announce
         self._secret = secrets.token_urlsafe(24)
@@ -136,7 +135,6 @@ class EndpointRegistry:
         self._probes: dict[int, tuple[HttpOptions, bool]] = {}
         self._running = AsyncExitStack()
         self._creating = asyncio.Lock()
-        self.http2_upstream = Http2Upstream(listen)
         self.port = 0
         """The port of the listener on 127.0.0.1."""
 
@@ -165,12 +163,10 @@ class EndpointRegistry:
                 running_proxy(
                     options,
                     lambda client: McpEndpoint(options.upstream, recording(options, self._listen), client),
-                    self._trusted,
+                    self._trust(http2=http2),
                 )
             )
             endpoint = proxy.context
-            if self._uses_http2(host, http2=http2):
-                endpoint.client = self.http2_upstream.client(origin, self._trusted)
             endpoint.number = next(self._numbers)
             self._all[endpoint.number] = proxy
         self._announce_new(endpoint)
@@ -183,10 +179,7 @@ class EndpointRegistry:
     def probe(self, origin: str, host: str, target: str, *, http2: bool) -> str:
         """Return the path for a request whose response decides whether there is an endpoint."""
         number = next(self._numbers)
-        self._probes[number] = (
-            self._options_for(origin, host, target),
-            self._uses_http2(host, http2=http2),
-        )
+        self._probes[number] = self._options_for(origin, host, target), http2
         return f"/{self._secret}/{number}{target}"
 
     @asynccontextmanager
@@ -212,7 +205,7 @@ class EndpointRegistry:
         return await self._all[int(number)].forward(request)
 
     async def _handle_probe(self, request: HttpRequest, number: int) -> Response | None:
-        options, uses_http2 = self._probes.pop(number)
+        options, http2 = self._probes.pop(number)
 
         def decided(probe: EndpointProbe) -> None:
             probe.record_to(recording(options, self._listen))
@@ -222,13 +215,13 @@ class EndpointRegistry:
         async with AsyncExitStack() as running:
             proxy = await running.enter_async_context(
                 running_proxy(
-                    options, lambda client: EndpointProbe(options.upstream, client, decided), self._trusted
+                    options,
+                    lambda client: EndpointProbe(options.upstream, client, decided),
+                    self._trust(http2=http2),
                 )
             )
             probe = proxy.context
             probe.number = number
-            if uses_http2:
-                probe.client = self.http2_upstream.client(options.upstream.origin, self._trusted)
             self._all[number] = proxy
             try:
                 return await proxy.forward(request)
@@ -246,10 +239,14 @@ class EndpointRegistry:
         options.interception.url, options.interception.name = origin + path, host
         return options
 
-    def _uses_http2(self, host: str, *, http2: bool) -> bool:
-        """Return whether HTTP/2 is used for a client of it: unless the environment has a proxy for the server."""
-        environment = any(environment_proxy(URL(f"{scheme}://{host}")) for scheme in ("http", "https"))
-        return http2 and not environment
+    def _trust(self, *, http2: bool) -> ssl.SSLContext:
+        """Return the context of connections to a server: HTTP/2 is offered to it if its client uses HTTP/2."""
+        found = self._trusted.get(http2)
+        if found is None:
+            options, protocols = self._options, (HTTP2, HTTP1)
+            found = trust(options.cacert, insecure=options.insecure, protocols=protocols)
+            self._trusted[http2] = found
+        return found
 
     def _announce_new(self, endpoint: McpEndpoint) -> None:
         if self._announce is not None:

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from mcpspy.core.protocol.http_headers import Headers, Upstream
     from mcpspy.core.recording.encode import Value
     from mcpspy.io.http.server import HttpRequest
-    from mcpspy.io.http.upstream import Body, UpstreamClient, UpstreamResponse
+    from mcpspy.io.http.upstream import UpstreamClient
+    from mcpspy.io.http.upstream_connection import Body, UpstreamResponse
     from mcpspy.io.recording.recorder import Recorder
 
 SESSION = "Mcp-Session-Id"

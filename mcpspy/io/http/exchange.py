@@ -44,7 +44,7 @@ from mcpspy.io.http.message_head import MAX_KNOWN
 from mcpspy.io.http.request_body import RequestBody
 from mcpspy.io.http.routes import Route
 from mcpspy.io.http.server import Response
-from mcpspy.io.http.upstream import UpstreamError
+from mcpspy.io.http.upstream_connection import UpstreamError
 
 if TYPE_CHECKING:
     from mcpspy.core.framing import Pieces, SseEvent
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from mcpspy.io.http.context import ExchangeContext
     from mcpspy.io.http.interception import HttpInterception
     from mcpspy.io.http.server import HttpRequest
-    from mcpspy.io.http.upstream import Body, UpstreamResponse
+    from mcpspy.io.http.upstream_connection import Body, UpstreamResponse
 
 HEAD_WAIT = 0.001
 """Seconds that the head of a response waits for the beginning of its body, to be sent in one packet with it."""

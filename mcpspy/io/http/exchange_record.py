@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mcpspy.io.http.body_stream import BodyStream
     from mcpspy.io.http.context import ExchangeContext, ExchangeHead
     from mcpspy.io.http.server import HttpRequest
-    from mcpspy.io.http.upstream import ResponseHead
+    from mcpspy.io.http.upstream_connection import ResponseHead
 
 SHORT = 1 << 18
 """Maximum size, in bytes, of a request that is kept until the server has responded, and of what is recorded in one go."""

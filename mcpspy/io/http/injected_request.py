@@ -18,7 +18,7 @@ from mcpspy.core.protocol.mcp_headers import LIST
 from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.encode import MCPSPY, SERVER, SseEncoder
 from mcpspy.io.client.network import in_turns
-from mcpspy.io.http.upstream import UpstreamError
+from mcpspy.io.http.upstream_connection import UpstreamError
 from mcpspy.io.interception import is_message
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mcpspy.io.http.context import ExchangeContext
     from mcpspy.io.http.interception import HttpInterception
     from mcpspy.io.http.routes import Route
-    from mcpspy.io.http.upstream import UpstreamResponse
+    from mcpspy.io.http.upstream_connection import UpstreamResponse
 
 
 class InjectedRequest:

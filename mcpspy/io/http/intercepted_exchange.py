@@ -21,7 +21,7 @@ from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT, SERVER, SseEncoder
 from mcpspy.io.client.network import in_turns
-from mcpspy.io.http.upstream import UpstreamError
+from mcpspy.io.http.upstream_connection import UpstreamError
 from mcpspy.io.interception import is_message
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mcpspy.io.http.context import ExchangeContext, ExchangeHead
     from mcpspy.io.http.interception import HttpInterception
     from mcpspy.io.http.server import HttpRequest
-    from mcpspy.io.http.upstream import UpstreamResponse
+    from mcpspy.io.http.upstream_connection import UpstreamResponse
 
 T = TypeVar("T")
 

@@ -1,9 +1,10 @@
-"""Connections to the server behind the proxy, on `asyncio.Protocol` and llhttp.
+"""The connections to one server behind the proxy, opened and used again.
 
-A connection carries one request at a time and is used again while it is idle for a few seconds. A request that a
-server did not begin to answer, because it closed an idle connection, is sent again only if its method is idempotent
-(RFC 9110, 9.2.2). Proxies of the environment are reached with absolute targets, or with CONNECT for TLS (RFC 9110,
-9.3.6). Source of the framing: RFC 9112, 6.
+A connection is used again while it is idle for a few seconds. A request that a server did not begin to answer, because
+it closed an idle connection, is sent again only if its method is idempotent (RFC 9110, 9.2.2). Over TLS, HTTP/2 is
+offered by ALPN (RFC 7301) only to a server that refuses HTTP/1.1, which is faster here, or if the client uses HTTP/2
+too (`io.forward`). Proxies of the environment are reached with absolute targets, or with CONNECT for TLS (RFC 9110,
+9.3.6).
 """
 
 from __future__ import annotations
@@ -11,277 +12,61 @@ from __future__ import annotations
 import asyncio
 import base64
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
+from importlib.util import find_spec
 from time import monotonic
 from typing import Any, cast
 from urllib.parse import unquote
 
-import httptools
 from yarl import URL
 
 from mcpspy.core.protocol.http_headers import Headers
-from mcpspy.core.recording.encode import JsonText
 from mcpspy.io.client.network import IDLE, reason
-from mcpspy.io.http.body_stream import BodyStream
-from mcpspy.io.http.inline_task import Wakeup
-from mcpspy.io.http.message_head import MAX_HEAD, KnownHeads, header_text
+from mcpspy.io.http.upstream_connection import (
+    CHUNKED,
+    Body,
+    UpstreamConnection,
+    UpstreamError,
+    UpstreamResponse,
+)
 
 IDEMPOTENT = frozenset("DELETE GET HEAD OPTIONS PUT TRACE".split())
 
 HAPPY_EYEBALLS = 0.25
 """Seconds after which the next address of a name is tried too (RFC 8305, 5)."""
 
-CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
-"""The end of the head of a request without a length."""
+HTTP1, HTTP2 = "http/1.1", "h2"
+"""The names of the protocols in ALPN (RFC 7301, 6; RFC 9113, 3.2)."""
 
-CLOSED = "the server closed the connection"
-
-Body = bytes | AsyncIterator[bytes] | None
-
-
-class UpstreamError(Exception):
-    """The server cannot be reached, or did not send a whole response. The text is the reason, redacted."""
+NO_PROTOCOL = "alert no application protocol"
+"""OpenSSL's text for the alert of a server that speaks none of the offered protocols (RFC 7301, 3.2)."""
 
 
-class ResponseHead:
-    """The head of a response. Equal responses of a connection share it, so it is parsed once."""
+class _Negotiation(asyncio.Protocol):
+    """The choice of the connection's protocol, when TLS has been negotiated."""
 
-    recorded: JsonText | None = None
-    """The headers in the recording."""
+    connection: UpstreamConnection
 
-    def __init__(self, status: int, reason: str, headers: Headers) -> None:
-        self.status = status
-        self.reason = reason
-        self.headers = headers
-        self.forwarded: dict[object, bytes] = {}
-        """The head that is sent to a client, by what it depends on."""
-        self.named = {name.lower(): value for name, value in reversed(headers)}
-        """The first value of each header, by its name in lower case."""
-        kind = self.named.get("content-type", "")
-        self.content_type = kind.partition(";")[0].strip().lower()
-        """The media type in lower case, without parameters."""
-        self.length = self.named.get("content-length")
-
-    @property
-    def is_delimited(self) -> bool:
-        """Return whether the end of the connection is not the end of the body."""
-        return self.length is not None or "transfer-encoding" in self.named
-
-
-class UpstreamResponse:
-    """A response, whose body may still arrive."""
-
-    def __init__(self, connection: UpstreamConnection, head: ResponseHead) -> None:
-        self.head = head
-        self.status = head.status
-        self.headers = head.headers
-        self.content_type = head.content_type
-        self.body = BodyStream(connection.transport)
-        self._connection = connection
-
-    def header(self, name: str) -> str | None:
-        """Return the first value of a header, whose name is given in lower case."""
-        return self.head.named.get(name)
-
-    @property
-    def is_ok(self) -> bool:
-        return self.status < 400
-
-    def close(self) -> None:
-        """Free the connection. What has not arrived of the body is given up."""
-        self._connection.release()
-
-
-class UpstreamConnection(asyncio.Protocol):
-    """A connection to the server, or to a proxy in front of it."""
-
-    transport: asyncio.Transport
-
-    def __init__(self, keep: Callable[[UpstreamConnection], None] | None = None) -> None:
-        """Prepare a connection. `keep` is called when it can carry another request."""
-        self._parser = httptools.HttpResponseParser(self)
-        self._method = ""
-        self._reason = b""
-        self._headers: list[tuple[bytes, bytes]] = []
-        self._head_size = 0
-        self._response: UpstreamResponse | None = None
-        self._known: KnownHeads[ResponseHead] = KnownHeads()
-        self._is_between = True
-        """True if nothing of the next response has arrived."""
-        self._keeps_alive = False
-        self._has_more = False
-        """True if something follows the response: the connection is not used again."""
-        self._error: Exception | None = None
-        self._head_arrived: Wakeup | None = None
-        self._writable: Wakeup | None = None
-        self._early: Callable[[], None] | None = None
-        """Called if the response begins before the request has been sent."""
-        self._is_sent = True
+    def __init__(self, keep: Callable[[UpstreamConnection], None]) -> None:
         self._keep = keep
-        self.is_lost = False
-        self.idle_since = 0.0
-
-    @property
-    def is_stale(self) -> bool:
-        """Return whether the server closed the connection before it began to answer."""
-        return self.is_lost and self._head_size == 0
+        self._early: list[bytes] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast("asyncio.Transport", transport)
+        tls = transport.get_extra_info("ssl_object")
+        if tls is not None and tls.selected_alpn_protocol() == HTTP2:
+            from mcpspy.io.http.http2_connection import Http2Connection
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.is_lost = True
-        if self._response is not None and not self._response.head.is_delimited and exc is None:
-            self._response.body.end()
-        self._fail(UpstreamError(CLOSED if exc is None else reason(exc)))
-
-    def pause_writing(self) -> None:
-        self._writable = Wakeup()
-
-    def resume_writing(self) -> None:
-        writable, self._writable = self._writable, None
-        if writable is not None:
-            writable.set()
+            self.connection = Http2Connection(self._keep)
+        else:
+            self.connection = UpstreamConnection(self._keep)
+        cast("asyncio.Transport", transport).set_protocol(self.connection)
+        self.connection.connection_made(transport)
+        for data in self._early:
+            self.connection.data_received(data)
 
     def data_received(self, data: bytes) -> None:
-        if self._head_arrived is None and self._response is None:  # Nothing was asked.
-            self.transport.abort()
-            return
-        was_between = self._is_between
-        if was_between and (known := self._known.split(data)) is not None:
-            self._take_whole(*known)
-            return
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserCallbackError as error:
-            raise error.__context__ or error from None
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._fail(UpstreamError(f"its response is not HTTP/1.1: {error}"))
-            self.transport.abort()
-            return
-        if self._response is None:
-            self._head_size += len(data)
-            if self._head_size > MAX_HEAD:
-                self._fail(UpstreamError(f"the head of its response exceeds {MAX_HEAD} bytes"))
-                self.transport.abort()
-            return
-        head = self._response.head
-        is_whole = was_between and self._is_between and head.length is not None
-        if is_whole and self._keeps_alive and self._method == "POST":
-            self._known.add(data, head, int(head.length or 0))
-        self._wake()
-
-    def _take_whole(self, head: ResponseHead, body: bytes) -> None:
-        """Take a response whose head is known, so that nothing is left to parse."""
-        response = self._response = UpstreamResponse(self, head)
-        response.body.feed(body)
-        response.body.end()
-        self._keeps_alive = True
-        self._wake()
-
-    def on_message_begin(self) -> None:
-        self._has_more = self._response is not None
-        self._is_between = False
-        self._reason, self._headers = b"", []
-
-    def on_status(self, reason: bytes) -> None:
-        self._reason += reason
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers.append((name, value))
-
-    def on_headers_complete(self) -> None:
-        status = self._parser.get_status_code()
-        if status < 200 or self._has_more:
-            return
-        headers = [(header_text(name), header_text(value)) for name, value in self._headers]
-        self._response = UpstreamResponse(self, ResponseHead(status, header_text(self._reason), headers))
-        if self._method in ("HEAD", "CONNECT"):  # llhttp expects a body.
-            self._response.body.end()
-
-    def on_body(self, piece: bytes) -> None:
-        if self._response is not None and not self._response.body.is_over:
-            self._response.body.feed(piece)
-
-    def on_message_complete(self) -> None:
-        self._keeps_alive = self._parser.should_keep_alive()
-        self._is_between = True
-        if self._response is not None:
-            self._response.body.end()
-
-    async def send(
-        self, method: str, head: bytes, body: Body, early: Callable[[], None] | None = None
-    ) -> UpstreamResponse:
-        """Send a request. Return the response when its head has arrived. Raises UpstreamError.
-
-        `early` is called if it arrives before the request has been sent; then `body` must yield something.
-        """
-        if self.transport.is_closing():
-            raise UpstreamError(CLOSED)
-        self._method, self._early, self._is_sent = method, early, False
-        self._head_arrived, self._head_size = Wakeup(), 0
-        try:
-            if isinstance(body, bytes):
-                self.transport.write(head + body)
-            else:
-                self.transport.write(head)
-                if body is not None:
-                    await self._send_body(body, is_chunked=head.endswith(CHUNKED))
-            self._is_sent = self._is_sent or body is None or isinstance(body, bytes)
-            await self._head_arrived
-        except BaseException:
-            self.transport.abort()
-            raise
-        if self._response is None:
-            raise self._error or UpstreamError(CLOSED)
-        return self._response
-
-    async def _send_body(self, body: AsyncIterator[bytes], *, is_chunked: bool) -> None:
-        """Send a body until the response begins."""
-        async for piece in body:
-            if self._response is not None or self.transport.is_closing():
-                return
-            if piece:
-                self.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece) if is_chunked else piece)
-            if self._writable is not None:
-                await self._writable
-        if is_chunked:
-            self.transport.write(b"0\r\n\r\n")
-        self._is_sent = True
-
-    def release(self) -> None:
-        """End the use of the connection for a request."""
-        response, self._response, self._head_arrived = self._response, None, None
-        if response is None or not response.body.is_over or not self._is_sent:
-            self.transport.abort()
-        elif (
-            self._keep is None
-            or self._error is not None
-            or self._has_more
-            or self._method == "HEAD"
-            or response.body.is_paused
-            or not self._keeps_alive
-        ):
-            self.transport.close()
-        else:
-            self._keep(self)
-
-    def _fail(self, error: Exception) -> None:
-        self._error = self._error or error
-        if self._response is not None:
-            self._response.body.end(self._error)
-        self._wake()
-
-    def _wake(self) -> None:
-        """Continue with what has arrived."""
-        if not self._is_sent:
-            self.resume_writing()
-            if self._early is not None:
-                self._early()
-        if self._head_arrived is not None and not self._head_arrived.done():
-            self._head_arrived.set()
-        elif self._response is not None:
-            self._response.body.flush()
+        """Keep what arrives before `start_tls` returns: an HTTP/2 server sends first."""
+        self._early.append(data)
 
 
 class UpstreamClient:
@@ -290,7 +75,10 @@ class UpstreamClient:
     def __init__(
         self, origin: str, trusted: ssl.SSLContext, proxy: URL | None = None, unix_socket: str | None = None
     ) -> None:
-        """Prepare for a server at `origin`, through a proxy or a Unix socket. Connects with the first request."""
+        """Prepare for a server at `origin`, through a proxy or a Unix socket. Connects with the first request.
+
+        `trusted` offers the protocols of the connection by ALPN (`io.client.network.trust`).
+        """
         self._origin = URL(origin)
         self._trusted = trusted
         self._proxy = proxy
@@ -353,6 +141,22 @@ class UpstreamClient:
 
     async def _connect(self) -> UpstreamConnection:
         """Open a connection. Raises UpstreamError."""
+        try:
+            return await self._open()
+        except ssl.SSLError as error:
+            if NO_PROTOCOL not in str(error):
+                raise UpstreamError(reason(error)) from error
+        except OSError as error:
+            raise UpstreamError(reason(error)) from error
+        if find_spec("h2") is None:
+            raise UpstreamError("it speaks only HTTP/2: install mcpspy[http2]")
+        self._trusted.set_alpn_protocols([HTTP2, HTTP1])
+        try:
+            return await self._open()
+        except OSError as error:
+            raise UpstreamError(reason(error)) from error
+
+    async def _open(self) -> UpstreamConnection:
         origin, proxy, loop = self._origin, self._proxy, asyncio.get_running_loop()
         first = origin if proxy is None else proxy
         tls = self._trusted if first.scheme == "https" else None
@@ -360,26 +164,18 @@ class UpstreamClient:
         eyeballs: dict[str, Any] = {}
         if isinstance(loop, asyncio.BaseEventLoop):
             eyeballs["happy_eyeballs_delay"] = HAPPY_EYEBALLS
-        connection: UpstreamConnection
-        try:
-            if self._unix_socket is not None:
-                name = origin.raw_host if tls else None
-                _, connection = await loop.create_unix_connection(
-                    lambda: UpstreamConnection(self._keep), self._unix_socket, ssl=tls, server_hostname=name
-                )
-                return connection
-            _, connection = await loop.create_connection(
-                lambda: UpstreamConnection(self._keep),
-                first.raw_host or "",
-                first.port or 0,
-                ssl=tls,
-                **eyeballs,
+        if self._unix_socket is not None:
+            name = origin.raw_host if tls else None
+            _, negotiation = await loop.create_unix_connection(
+                lambda: _Negotiation(self._keep), self._unix_socket, ssl=tls, server_hostname=name
             )
-        except OSError as error:
-            raise UpstreamError(reason(error)) from error
+            return negotiation.connection
+        _, negotiation = await loop.create_connection(
+            lambda: _Negotiation(self._keep), first.raw_host or "", first.port or 0, ssl=tls, **eyeballs
+        )
         if proxy is not None and origin.scheme == "https":
-            return await self._tunnel(connection, proxy)
-        return connection
+            return await self._tunnel(negotiation.connection, proxy)
+        return negotiation.connection
 
     async def _tunnel(self, outer: UpstreamConnection, proxy: URL) -> UpstreamConnection:
         """Return a connection over TLS through a proxy."""
@@ -391,17 +187,17 @@ class UpstreamClient:
         if response.status != 200:
             outer.transport.abort()
             raise UpstreamError(f"the proxy answered {response.status} {response.head.reason}")
-        inner = UpstreamConnection(self._keep)
+        inner = _Negotiation(self._keep)
         try:
             transport = await asyncio.get_running_loop().start_tls(
                 outer.transport, inner, self._trusted, server_hostname=host
             )
-        except OSError as error:
+        except OSError:
             outer.transport.abort()
-            raise UpstreamError(reason(error)) from error
+            raise
         assert transport is not None
         inner.connection_made(transport)
-        return inner
+        return inner.connection
 
 
 def _authorization(proxy: URL) -> Headers:

@@ -13,7 +13,7 @@ from mcpspy.core.intercept.actions import Forward, Inject
 from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
 from mcpspy.io.http.injected_request import InjectedRequest
 from mcpspy.io.http.routes import Route, RouteTable
-from mcpspy.io.http.upstream import UpstreamError
+from mcpspy.io.http.upstream_connection import UpstreamError
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

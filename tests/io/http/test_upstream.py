@@ -13,7 +13,8 @@ from yarl import URL
 
 from mcpspy.io.client.network import trust
 from mcpspy.io.http.message_head import MAX_HEAD
-from mcpspy.io.http.upstream import UpstreamClient, UpstreamError
+from mcpspy.io.http.upstream import UpstreamClient
+from mcpspy.io.http.upstream_connection import UpstreamError
 from tests.io.forward.conftest import make_pki
 from tests.io.http_spy import PING, PONG, Call, Reader, chunk, closed, plain
 

@@ -1,0 +1,138 @@
+"""HTTP/2 to a server that speaks nothing else: Node's own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from mcpspy.io.client.network import trust
+from mcpspy.io.http import upstream
+from mcpspy.io.http.upstream import UpstreamClient
+from mcpspy.io.http.upstream_connection import Body, UpstreamError
+from tests.io.forward.conftest import Pki, make_pki
+
+pytestmark = pytest.mark.timeout(60)
+
+SERVER = Path(__file__).parents[2] / "http2_server.mjs"
+
+
+class Http2Server(NamedTuple):
+    origin: str
+    pki: Pki
+
+    def client(self) -> UpstreamClient:
+        return UpstreamClient(self.origin, trust(str(self.pki.authority), insecure=False))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Http2Server]:
+    pki = make_pki(tmp_path_factory.mktemp("pki"))
+    command = ["node", str(SERVER), str(pki.key), str(pki.certificate)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield Http2Server(f"https://127.0.0.1:{int(process.stdout.readline())}", pki)
+        process.kill()
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+async def ask(client: UpstreamClient, target: str, body: Body, method: str = "POST") -> Answer:
+    head = client.head(
+        method, target, [("Host", "public"), ("Connection", "X-Hop"), ("X-Hop", "1"), ("A", "ü")], body
+    )
+    response = await client.send(method, head, body)
+    try:
+        pieces = [piece async for piece in response.body.chunks()]
+        return Answer(response.status, dict(response.headers), b"".join(pieces))
+    finally:
+        response.close()
+
+
+async def in_pieces(*pieces: bytes) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
+async def test_requests_of_every_size_go_over_one_connection_in_both_directions(server: Http2Server) -> None:
+    client = server.client()
+    for size in (0, 1, 16_384, 3_000_000):
+        assert (await ask(client, "/mcp", b"x" * size)).body == b"x" * size
+        pieces = in_pieces(b"x" * (size // 2), b"", b"x" * (size - size // 2))
+        assert (await ask(client, "/size", pieces)).body == b"%d" % size
+    assert len(client._idle) == 1
+    await client.close()
+
+
+async def test_headers_are_those_of_http2(server: Http2Server) -> None:
+    client = server.client()
+    answer = await ask(client, "/mcp?a=b", in_pieces(b"{", b"}"))
+    seen = json.loads(answer.headers["x-seen"])
+    assert {name: seen[name] for name in (":method", ":scheme", ":authority", ":path", "a")} == {
+        ":method": "POST",
+        ":scheme": "https",
+        ":authority": "public",
+        ":path": "/mcp?a=b",
+        "a": "ü",
+    }
+    assert not {"host", "connection", "x-hop", "transfer-encoding"} & set(seen)
+    assert not any(name.startswith(":") for name in answer.headers)
+    await client.close()
+
+
+async def test_events_arrive_while_the_request_is_still_sent(server: Http2Server) -> None:
+    client, goes_on = server.client(), asyncio.Event()
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"data: 2\n\n"
+        await goes_on.wait()
+
+    sent = body()
+    head = client.head("POST", "/events", [("Host", "public")], sent)
+    response = await client.send("POST", head, sent, early=goes_on.set)
+    first = b""
+    while first != b"data: 1\n\ndata: 2\n\n":
+        first += await response.body.next() or b""
+    response.close()
+    await client.close()
+
+
+async def test_a_reset_stream_is_an_error_with_its_name(server: Http2Server) -> None:
+    client = server.client()
+    with pytest.raises(UpstreamError, match="the server reset the stream: ENHANCE_YOUR_CALM"):
+        await ask(client, "/reset", b"{}")
+    assert (await ask(client, "/mcp", b"{}")).body == b"{}"
+    await client.close()
+
+
+async def test_a_response_that_begins_before_the_end_of_the_request_is_received(server: Http2Server) -> None:
+    client = server.client()
+    answer = await ask(client, "/refuse", in_pieces(*[b"x" * 100_000] * 40))
+    assert (answer.status, answer.body) == (413, b"too large")
+    assert (await ask(client, "/mcp", b"{}")).body == b"{}"
+    await client.close()
+
+
+async def test_a_connection_that_the_server_ends_is_not_used_again(server: Http2Server) -> None:
+    client = server.client()
+    for _ in range(2):
+        assert (await ask(client, "/last", b"{}")).status == 200
+        assert (await ask(client, "/mcp", None, "GET")).status == 200
+    await client.close()
+
+
+async def test_without_the_extra_the_error_names_it(
+    server: Http2Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upstream, "find_spec", lambda _: None)
+    with pytest.raises(UpstreamError, match=r"it speaks only HTTP/2: install mcpspy\[http2\]"):
+        await ask(server.client(), "/mcp", b"{}")
