@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+import mcpspy
 from mcpspy.core.protocol.oauth import HINT
 from mcpspy.core.session.exchange import State
 from recordings import make
@@ -407,6 +408,8 @@ async def test_a_client_that_knows_only_the_address_of_mcpspy_is_authorized(
     (read,) = await peers.recorded("recorded")
     assert read.notes("http")[0].fields["status"] == 401
     assert read.exchanges("tools/call")[-1].state == State.OK
+    found = {finding.code for finding in mcpspy.lint(mcpspy.read(read.path))} & {"AUTH104", "AUTH105"}
+    assert found == (set() if server == "described" else {"AUTH104"})
     text = read.path.read_text()
     assert '"authorization":"[redacted]"' in text
     assert not re.search("bearer [a-z0-9_-]{20}", text, re.IGNORECASE)

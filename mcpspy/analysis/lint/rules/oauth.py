@@ -85,6 +85,71 @@ def no_pkce(event: LintEvent) -> Iterator[Report]:
         yield Report("code_challenge_methods_supported does not contain S256", methods)
 
 
+class _NotServed:
+    """The flows in which no metadata of a kind was served so far, although the client asked for it."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, object] = {}
+
+    def first_use(self, event: LintEvent, wanted: str, uses: tuple[str, ...]) -> bool:
+        """Return whether a step is the first of a flow that goes on without the metadata it wanted."""
+        step, status, flow = (event.note.fields.get(name) for name in ("step", "status", "flow"))
+        if step == wanted and isinstance(status, int):
+            if status >= 400:
+                self.of.setdefault(wanted, flow)
+            else:
+                self.of.pop(wanted, None)
+        return step in uses and flow is not None and self.of.pop(wanted, None) == flow
+
+
+class _NoResourceMetadata(_NotServed):
+    """Metadata of the MCP server."""
+
+
+class _NoServerMetadata(_NotServed):
+    """Metadata of the authorization server."""
+
+
+_S256 = '["S256"]'
+_LACKS_RESOURCE = _STEP % (RESOURCE, 404, '"names":[]')
+_LACKS_SERVER = _STEP % (SERVER, 404, '"names":[]')
+_REGISTERS = _STEP % (REGISTRATION, 201, '"names":["redirect_uris"]')
+
+
+@step.warning(
+    "AUTH104",
+    "metadata of the protected resource not served",
+    page=RFC + "9728#section-3",
+    valid=(
+        f"{_LACKS_RESOURCE}\n{_RESOURCE % _PROXY}\n{_SERVER % (_PROXY, _S256)}",
+        _SERVER % (_PROXY, '["S256"]'),
+    ),
+    invalid=f"{_LACKS_RESOURCE}\n{_SERVER % (_PROXY, _S256)}",
+)
+def no_resource_metadata(event: LintEvent) -> Iterator[Report]:
+    """Since 2025-06-18, a server that requires authorization must serve its metadata, which names its authorization
+    server. Clients of 2025-03-26 go on with the server's own origin; others give up.
+    """
+    uses = (SERVER, REGISTRATION, AUTHORIZE, TOKEN)
+    if event.state.memory[_NoResourceMetadata].first_use(event, RESOURCE, uses):
+        yield Report("no path of /.well-known/oauth-protected-resource was served")
+
+
+@step.warning(
+    "AUTH105",
+    "metadata of the authorization server not served",
+    page=RFC + "8414#section-3",
+    valid=(f"{_LACKS_SERVER}\n{_SERVER % (_PROXY, _S256)}\n{_REGISTERS}", _REGISTERS),
+    invalid=f"{_LACKS_SERVER}\n{_REGISTERS}",
+)
+def no_server_metadata(event: LintEvent) -> Iterator[Report]:
+    """An authorization server must serve its metadata. Without it, clients of 2025-03-26 guess /authorize, /token and
+    /register; others give up.
+    """
+    if event.state.memory[_NoServerMetadata].first_use(event, SERVER, (REGISTRATION, AUTHORIZE, TOKEN)):
+        yield Report("no well-known path of the authorization server was served")
+
+
 @step.error(
     "AUTH201",
     "authorization code without PKCE",
