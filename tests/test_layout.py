@@ -33,7 +33,7 @@ WORLD = frozenset(
 )
 
 IO_LEVELS = (
-    ("settings", "manifest"),
+    ("settings", "manifest", "host_process"),
     ("session_name",),
     ("recording", "scripts"),
     ("lockfile",),

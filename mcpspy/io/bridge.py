@@ -32,6 +32,7 @@ from mcpspy.io.client import (
 from mcpspy.io.client.base import INITIALIZE_ID, INITIALIZED, with_mcpspy_id
 from mcpspy.io.client.http import HttpConnection, open_http
 from mcpspy.io.client.oauth import EXTRA, OAuthClient, OAuthOptions, is_installed
+from mcpspy.io.host_process import parent
 from mcpspy.io.http.listener import stop_on_signals
 from mcpspy.io.interception import InterceptionOptions
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
@@ -312,7 +313,8 @@ async def _serve(options: BridgeOptions) -> int:
     output = StdoutWriter(
         broke=lambda: loop.call_soon_threadsafe(stop, 0), wrote=lambda: loop.call_soon_threadsafe(update_flow)
     )
-    recorder = Recorder(options, {"transport": "http", "upstream": options.address.url, "name": options.name})
+    fields = {"transport": "http", "upstream": options.address.url, "name": options.name}
+    recorder = Recorder(options, {**fields, "parent": parent()})
 
     def write(data: bytes) -> None:
         output.put(data)

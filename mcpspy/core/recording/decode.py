@@ -22,6 +22,15 @@ from mcpspy.errors import UsageError
 strict_json.load()  # msgspec is imported here anyway.
 
 
+class ProcessFields(Struct, frozen=True):
+    """The process of a host: the key `parent` of a header, and `client` of an HTTP note."""
+
+    pid: int
+    program: str = ""
+    started: str | None = None
+    """Wall clock, UTC; None if it is not known."""
+
+
 class Header(Struct, frozen=True, kw_only=True):
     """Line 1: the properties of the session. Unknown keys are ignored."""
 
@@ -36,6 +45,8 @@ class Header(Struct, frozen=True, kw_only=True):
     cwd: str | None = None
     name: str = ""
     pid: int | None = None
+    parent: ProcessFields | None = None
+    """The process that started mcpspy, without shells and launchers; None if it is not known, or not a host's."""
     part: int = 1
     redacted: bool | None = None
     """None in recordings made before redaction existed; those have only their HTTP headers redacted."""

@@ -23,11 +23,13 @@ from mcpspy.core.protocol.oauth import OAuthTracker
 from mcpspy.core.recording import encode
 from mcpspy.core.recording.capped_body import MAX_BODY
 from mcpspy.core.redact.display import redacted_url
+from mcpspy.io.host_process import client_of
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
     from mcpspy.core.protocol.http_headers import Headers, Upstream
     from mcpspy.core.recording.encode import Value
+    from mcpspy.io.host_process import Fields
     from mcpspy.io.http.server import HttpRequest
     from mcpspy.io.http.upstream import UpstreamClient
     from mcpspy.io.http.upstream_connection import Body, UpstreamResponse
@@ -48,6 +50,9 @@ MAX_PATHS = 16
 
 MAX_ENDED = 4096
 """Number of ended sessions that are remembered, because an exchange of one may still be in progress."""
+
+MAX_CLIENTS = 1 << 12
+"""Number of connections whose clients are remembered, and of looks in vain."""
 
 MAX_REMEMBERED = 1 << 16
 """Number of sessions that are remembered; the least recently used is forgotten first. Many clients never end one."""
@@ -124,6 +129,42 @@ def _fragment(value: bytes) -> orjson.Fragment:
     return orjson.Fragment(bytes(value))
 
 
+class ClientProcesses:
+    """The processes of clients on this machine: one look per session or connection, in a thread."""
+
+    def __init__(self) -> None:
+        self._connections: dict[object, str] = {}
+        """Address of a connection → the stream of its first exchange."""
+        self._found: dict[str, Fields | None] = {}
+        """Stream → the process of its client, until it is taken."""
+        self._tries = 0
+
+    def look(self, address: object, stream: str) -> None:
+        """Begin to look for a client that is not known, while its request is open."""
+        if stream in self._found or address in self._connections:
+            return
+        if len(self._connections) >= MAX_CLIENTS:  # The oldest.
+            self._found.pop(self._connections.pop(next(iter(self._connections))), None)
+        self._connections[address], self._found[stream] = stream, None
+        look = asyncio.get_running_loop().run_in_executor(None, client_of, address)
+        look.add_done_callback(lambda done: self._add(address, stream, done.result()))
+
+    def take(self, address: object, stream: str) -> Fields | None:
+        """Return the process of a client once, when it was found."""
+        first = stream if stream in self._found else self._connections.get(address)
+        if first is None:
+            return None
+        found, self._found[first] = self._found.get(first), None
+        return found
+
+    def _add(self, address: object, stream: str, found: Fields | None) -> None:
+        self._found[stream] = found
+        self._tries += found is None
+        if found is None and self._tries < MAX_CLIENTS:  # It has closed the connection: look at its next one.
+            del self._found[stream]
+            self._connections.pop(address, None)
+
+
 class ExchangeContext:
     is_reachable = True
 
@@ -140,6 +181,7 @@ class ExchangeContext:
         self._reported: set[str] = set()
         self._numbers = itertools.count(1)
         self._writing = asyncio.Lock()
+        self.clients = ClientProcesses()
 
     def next_number(self) -> int:
         return next(self._numbers)

@@ -51,6 +51,8 @@ class ExchangeRecord:
         self.has_head = False
         self._status: int | None = None
         self._is_over = False
+        if head.is_mcp and context.recorder.writer is not None:
+            context.clients.look(request.peer, head.stream)
 
     def now(self) -> float:
         """Return the time of the recording, in seconds."""
@@ -83,7 +85,7 @@ class ExchangeRecord:
             "response": _NOTHING if response is None else response.recorded,
             **more,
         }
-        self._lines.append(self._context.note_line("http", fields))
+        self._lines.append(self._context.note_line("http", {**fields, **self._client()}))
         self.has_head = True
         self._status = status
 
@@ -116,9 +118,17 @@ class ExchangeRecord:
             self.add_head(None)
         if not (self._head.is_mcp and self._context.oauth.is_between_flows and self._status != 401):
             self._add_oauth_step()
-        self._lines.append(self._context.note_line("http-end", {**self._head.fields, "hung_up": hung_up}))
+        fields: dict[str, Value] = {**self._head.fields, "hung_up": hung_up, **self._client()}
+        self._lines.append(self._context.note_line("http-end", fields))
         self._is_over = True
         await self.flush()
+
+    def _client(self) -> dict[str, Value]:
+        """Return the field with the process of the client, in the first note after it was found."""
+        if not self._head.is_mcp:
+            return {}
+        found = self._context.clients.take(self._request.peer, self._head.stream)
+        return {} if found is None else {"client": found}
 
     def _add_oauth_step(self) -> None:
         head, oauth = self._head, self._context.oauth

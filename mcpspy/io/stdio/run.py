@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 import sys
 
+from mcpspy.io.host_process import parent
 from mcpspy.io.recording.recorder import Recorder, say
 from mcpspy.io.stdio.base import RunOptions, taps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
+
+    from mcpspy.core.recording.encode import Value
 
 
 def run(options: RunOptions) -> NoReturn:
@@ -44,4 +47,10 @@ def run(options: RunOptions) -> NoReturn:
 
 
 def _open(options: RunOptions) -> Recorder:
-    return Recorder(options, {"transport": "stdio", "command": options.command, "name": options.session_name})
+    fields: dict[str, Value] = {
+        "transport": "stdio",
+        "command": options.command,
+        "name": options.session_name,
+        "parent": parent(),
+    }
+    return Recorder(options, fields)

@@ -26,6 +26,7 @@ from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.catalog import find, sessions
 from mcpspy.io.recording.piped import STDIN, copy_of, is_piped
 from mcpspy.io.recording.reader import summarize
+from mcpspy.io.recording.runs import RUN, find_run
 
 if TYPE_CHECKING:
     from mcpspy.core.query.parser import Query
@@ -39,14 +40,16 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
 def recordings(names: list[str], folder: str | None) -> Iterator[tuple[str, Path]]:
-    """Yield each recording once, with its name on the command line; recordings of a folder oldest first.
+    """Yield each recording once, with its name on the command line; those of a folder or run oldest first.
 
     Raise UsageError for a name that is not a recording.
     """
     yielded: set[Path] = set()
     for name in names or ["last"]:
         found = [name]
-        if is_folder(name, folder):
+        if name.startswith(RUN):
+            found = [str(summary.path) for summary in find_run(name, folder).sessions]
+        elif is_folder(name, folder):
             found = [str(Path(name) / summary.path.name) for summary in reversed(sessions(name))]
             if not found:
                 raise UsageError(

@@ -6,7 +6,9 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Iterable
+from datetime import datetime
 from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
@@ -23,6 +25,7 @@ from mcpspy.core.session.session import Change, Session
 from mcpspy.errors import UsageError
 from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.recording.reader import Recording, RecordingState, summarize
+from mcpspy.io.recording.runs import RUN, find_run
 from mcpspy.io.recording.scan import part_after
 from mcpspy.io.recording.tail import follow
 from mcpspy.ui.cli.arguments import counted_back, is_folder, query_of, recordings, session_path
@@ -30,7 +33,7 @@ from mcpspy.ui.cli.options import FOLDER, LAKE, UNSAFE_REGEX, describe, describe
 from mcpspy.ui.cli.show_format import JsonFormatter, TextFormatter
 from mcpspy.ui.filter_items import ChangeItem
 from mcpspy.ui.shorten import elide, shorten_subject
-from mcpspy.ui.terminal import Output, columns, pad
+from mcpspy.ui.terminal import Output, columns, pad, warn_incomplete
 
 if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding
@@ -48,7 +51,8 @@ examples:
   mcpspy show last --format json | jq -c 'select(.kind == "request" and .code)'
 
 SESSION is a file, `last`, a session name, the beginning of a session id, lake:SESSION of
-a lake, or a folder of recordings: then each line begins with the id and name of its session.
+a lake, run:ID of `mcpspy runs`, or a folder of recordings: then each line begins with its
+session.
 QUERY: words, tool:NAME, method:tools/*, status:error, is:pending, >200ms, size>10kb,
 kind:batch, method!=ping, text:WORDS, /REGEX/, combined with and, or, not, ( ); see
 docs/filter.md. docs/show.schema.json describes the lines of --format json.
@@ -121,6 +125,9 @@ def main(args: argparse.Namespace) -> int:
         )
         return 0
     query = query_of(args.filter, linted=args.lint, allow_unsafe=read_unsafe_regex(args))
+    if args.session.startswith(RUN):
+        _print_run(query, args)
+        return 0
     if is_folder(args.session, args.dir):
         _print_folder(query, args)
         return 0
@@ -149,6 +156,31 @@ def _print_folder(query: Query | None, args: argparse.Namespace) -> None:
             printer.formatter.prefix = f"{header.id}  {pad(sanitize(header.name), PREFIX)}  "
         printer.read()
         printer.end()
+
+
+def _print_run(query: Query | None, args: argparse.Namespace) -> None:
+    """Print the sessions of a run as one, in order of time; each line begins with its time and session."""
+    if args.follow:
+        raise UsageError("show: --follow prints one session", "use a session of the run: mcpspy runs")
+    found = find_run(args.session, args.dir)
+    printers = []
+    for summary in found.sessions:
+        recording = Recording(summary.path)
+        counted_back(query, recording.path, recording.header)
+        printer = _SessionPrinter(recording, query, args, is_merged=True)
+        printer.read()
+        began = datetime.fromisoformat(recording.header.started).timestamp() - found.run.began
+        printers.append((printer, began, f"{pad(sanitize(recording.header.name), PREFIX)}  "))
+    lines = [
+        ((began + change.what.at, number), change)
+        for number, (printer, began, _) in enumerate(printers)
+        for change in printer.matching()
+    ]
+    for (at, number), change in sorted(lines, key=itemgetter(0)):
+        printer, _, name = printers[number]
+        printer.line(change, f"{rows.moment(at):>10}  {name}")
+    for printer, _, _ in printers:
+        printer.warn()
 
 
 def read_width(text: str) -> int:
@@ -199,13 +231,17 @@ def _print_mock(recordings: Recordings, args: argparse.Namespace) -> None:
 class _SessionPrinter:
     """Reads a session and prints the changes that match the filter."""
 
-    def __init__(self, recording: Recording, query: Query | None, args: argparse.Namespace) -> None:
+    def __init__(
+        self, recording: Recording, query: Query | None, args: argparse.Namespace, *, is_merged: bool = False
+    ) -> None:
+        """`is_merged`: the caller prints the changes, in order with those of other sessions."""
         self._recording = recording
         self._query = query
         self.follows: bool = args.follow and recording.state is RecordingState.LIVE
         """True if more entries may come: then every line is printed at once."""
         self._session = Session(recording.header)
-        self._is_deferred = not self.follows and (args.format == "json" or args.lint or query is not None)
+        is_selected = args.format == "json" or args.lint or query is not None
+        self._is_deferred = is_merged or (not self.follows and is_selected)
         """Prints everything at the end, when the outcome of every request is known."""
         self._printed = 0
         self._live: LiveLinter | None = None
@@ -283,6 +319,24 @@ class _SessionPrinter:
             for change in listed:
                 formatter.line(change)
         formatter.end(self._recording, unanswered, listed, len(live) if live is not None else 0)
+
+    def matching(self) -> list[Change]:
+        """End a session that was read; return the changes that match the filter."""
+        if self._recording.state is not RecordingState.LIVE:
+            self._session.end()
+            if self._live is not None:
+                self._live.end()
+        return list(filter(self._matches, self._session.changes))
+
+    def line(self, change: Change, prefix: str) -> None:
+        """Print a change after a prefix, which JSON does not have."""
+        if isinstance(self.formatter, TextFormatter):
+            self.formatter.prefix = prefix
+        self.formatter.line(change, self._findings(change.number))
+
+    def warn(self) -> None:
+        """Report an incomplete last line on stderr."""
+        warn_incomplete(self._recording.path, self._recording.torn)
 
     def _print_settled(self) -> None:
         """Print changes up to the first request that may still be answered: the rest of the file decides on it.

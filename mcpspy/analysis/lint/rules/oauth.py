@@ -92,7 +92,7 @@ class _NotServed:
         self.of: dict[str, object] = {}
 
     def first_use(self, event: LintEvent, wanted: str, uses: tuple[str, ...]) -> bool:
-        """Return whether a step is the first of a flow that goes on without the metadata it wanted."""
+        """Return whether a step is the first of a flow that continues without the metadata it wanted."""
         step, status, flow = (event.note.fields.get(name) for name in ("step", "status", "flow"))
         if step == wanted and isinstance(status, int):
             if status >= 400:
@@ -128,7 +128,7 @@ _REGISTERS = _STEP % (REGISTRATION, 201, '"names":["redirect_uris"]')
 )
 def no_resource_metadata(event: LintEvent) -> Iterator[Report]:
     """Since 2025-06-18, a server that requires authorization must serve its metadata, which names its authorization
-    server. Clients of 2025-03-26 go on with the server's own origin; others give up.
+    server. Clients of 2025-03-26 continue with the server's own origin; others give up.
     """
     uses = (SERVER, REGISTRATION, AUTHORIZE, TOKEN)
     if event.state.memory[_NoResourceMetadata].first_use(event, RESOURCE, uses):

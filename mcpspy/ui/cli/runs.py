@@ -1,0 +1,104 @@
+"""`mcpspy runs`: list the runs of hosts, each with its sessions."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from mcpspy.analysis import rows
+from mcpspy.core.sanitize import sanitize
+from mcpspy.io.recording.catalog import Catalog
+from mcpspy.io.recording.reader import RecordingState
+from mcpspy.io.recording.runs import RecordedRun, recorded_runs
+from mcpspy.ui.cli.options import FOLDER, describe, describe_format
+from mcpspy.ui.report.listed_session import ListedSession
+from mcpspy.ui.terminal import Output, columns
+
+EPILOG = """\
+examples:
+  mcpspy runs
+  mcpspy show run:last -q status:error     the failures of all servers of the newest run
+  mcpspy export run:3fa8 --format csv      one run, by the beginning of its id
+  mcpspy runs --format json | jq -r '.sessions[].path'
+
+A run is one process of a host, such as one start of an agent, with the sessions of all the
+servers that it used. The sessions of a run are those whose host has the same pid and start;
+docs/runs.md describes what is recorded, and on which systems.
+● a session is live
+exit codes: 0; 2 usage error; 3 the folder is not readable
+"""
+
+_HEADS = ("", "id", "host", "client", "started", "time", "sessions", "messages", "errors", "servers")
+_WIDTHS = (1, 8, 16, 24, 19, 10, -8, -8, -6, 48)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    describe(parser, FOLDER)
+    describe_format(parser, "json: one object per run")
+
+
+def main(args: argparse.Namespace) -> int:
+    """List the runs, the newest last: next to the prompt."""
+    catalog = Catalog(args.dir)
+    found = [_as_json(each, catalog) for each in recorded_runs(args.dir)]
+    if args.format == "json":
+        for run in found:
+            sys.stdout.buffer.write(orjson.dumps(run, option=orjson.OPT_APPEND_NEWLINE))
+        return 0
+    output = Output()
+    if not found:
+        output.line("No runs yet: no session names the process of its host (see docs/runs.md).")
+        return 0
+    output.line(columns(_HEADS, _WIDTHS), rows.QUIET)
+    for run in found:
+        output.line(columns(_cells(run), _WIDTHS), rows.BAD if run["errors"] else None)
+    return 0
+
+
+def _as_json(found: RecordedRun, catalog: Catalog) -> dict[str, Any]:
+    """Return a run as `--format json` prints it."""
+    run = found.run
+    listed = [ListedSession(summary, catalog) for summary in found.sessions]
+    clients = dict.fromkeys(str(each.client) for each in found.sessions if each.client is not None)
+    return {
+        "id": run.id,
+        "host": run.host.program or None,
+        "pid": run.host.pid,
+        "clients": list(clients),
+        "started": datetime.fromtimestamp(run.began, UTC).isoformat(timespec="milliseconds"),
+        "seconds": round(run.ended - run.began, 3),
+        "live": any(each.state is RecordingState.LIVE for each in found.sessions),
+        "messages": sum(each.count("messages") or 0 for each in listed),
+        "errors": sum(each.count("errors") or 0 for each in listed),
+        "sessions": [
+            {
+                "id": each.header.id,
+                "name": each.header.name,
+                "server": str(each.server) if each.server is not None else None,
+                "transport": each.header.transport,
+                "path": str(each.path),
+            }
+            for each in found.sessions
+        ],
+    }
+
+
+def _cells(run: dict[str, Any]) -> list[str]:
+    started = datetime.fromisoformat(run["started"]).astimezone()
+    names = dict.fromkeys(str(each["name"]) for each in run["sessions"])
+    return [
+        "●" if run["live"] else " ",
+        run["id"],
+        sanitize(run["host"] or f"pid {run['pid']}"),
+        sanitize(", ".join(run["clients"])),
+        f"{started:%Y-%m-%d %H:%M:%S}",
+        rows.duration(run["seconds"]),
+        f"{len(run['sessions'])}",
+        f"{run['messages']:,}",
+        f"{run['errors']:,}",
+        sanitize(", ".join(names)),
+    ]
