@@ -105,7 +105,8 @@ def test_verify_compact_and_rm(made: Path, tmp_path: Path, capsys: pytest.Captur
         (["lake", "rm", "x"], "lake rm: missing --older-than"),
         (["lake", "compact", "x", "--older-than", "1d"], "lake: --older-than: only possible with rm"),
         (["lake", "fill", "x"], "lake: ACTION fill: not one of add, verify, compact, rm"),
-        (["query"], "query: missing SQL"),
+        (["query"], "query: missing SQL or --filter (see mcpspy query --help)"),
+        (["query", "-q", "x", "--schema"], "query: --filter and --schema exclude each other"),
         (["query", "SELECT 1", "--schema"], "query: SQL and --schema exclude each other"),
         (
             ["query", "SELECT 1", "--format", "parquet"],
@@ -314,3 +315,32 @@ def test_watch_adds_sessions_when_they_have_ended(
     assert (code, err) == (130, "")
     assert out.splitlines() == [f"{tmp_path / 'lake'}: 1 session added, 0 present"] * 3
     assert run(capsys, "lake", "verify", tmp_path / "lake")[1].startswith(f"{tmp_path / 'lake'}: 3 sessions")
+
+
+def test_a_filter_selects_exchanges_and_narrows_queries(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = ("--lake", made / "lake", "--format", "json")
+    code, out, _ = run(capsys, "query", "-q", "tool:search status:ok", *lake)
+    found = [json.loads(line) for line in out.splitlines()]
+    sql = "SELECT count(*) AS c FROM exchanges WHERE method = 'tools/call' AND target = 'search' AND status = 'ok'"
+    count = json.loads(run(capsys, "query", sql, *lake)[1])["c"]
+
+    assert (code, len(found)) == (0, count)
+    assert {(row["method"], row["target"], row["status"]) for row in found} == {
+        ("tools/call", "search", "ok")
+    }
+    narrowed = run(capsys, "query", "SELECT count(*) AS c FROM exchanges", "-q", "/^.*search/ is:ok", *lake)
+    assert json.loads(narrowed[1])["c"] == count
+    assert run(capsys, "query", "top-tools", "-q", "tool:nothing", *lake) == (0, "", "")
+
+
+def test_a_filter_that_the_tables_cannot_answer_is_one_line(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(capsys, "query", "-q", "tool:x since:-5m", "--lake", made / "lake")
+    assert (code, out) == (2, "")
+    assert err == (
+        "mcpspy: query: --filter, character 14: a time in a session: compare the column time in SQL,"
+        " as in time >= '2026-11-01' (see docs/filter.md)\n"
+    )
