@@ -54,7 +54,10 @@ class Size:
 def cost(*arguments: str | Path) -> Cost:
     """Return the cost of a command and its children."""
     began = time.perf_counter()
-    process = subprocess.Popen([*mcpspy_command(), *map(str, arguments)], stdout=subprocess.DEVNULL)
+    environment = {**os.environ}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # Users do not compile the package at every start.
+    command = [*mcpspy_command(), *map(str, arguments)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0, arguments

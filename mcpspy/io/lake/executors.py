@@ -8,10 +8,9 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor
 from contextlib import contextmanager
 from importlib.util import find_spec
-from multiprocessing import get_context, parent_process
 from typing import Any
 
 from mcpspy.core.sanitize import sanitize
@@ -70,13 +69,25 @@ def lost_workers() -> tuple[type[BaseException], ...]:
     return (BrokenExecutor, CancelledError, *killed)
 
 
-def pool(workers: int) -> ProcessPoolExecutor:
+def lost_error() -> CannotStart:
+    return CannotStart(
+        "a worker process was killed, or the scheduler of the cluster",
+        "run it again; with --workers, use fewer if memory is short",
+    )
+
+
+def pool(workers: int) -> Executor:
     """Return an executor of N processes, which end with this one, however it ends."""
+    from concurrent.futures import ProcessPoolExecutor  # With multiprocessing 10 ms.
+    from multiprocessing import get_context
+
     return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_end_with_parent)
 
 
 def _end_with_parent() -> None:
     """Workers hold both ends of their queue, so they would wait for ever for a parent that was killed."""
+    from multiprocessing import parent_process
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C interrupts the parent, which cancels their tasks.
     parent = parent_process()
 

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from mcpspy.analysis import rows
 from mcpspy.core.counted import counted
-from mcpspy.core.query.sessions import read_age
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.lake.files import Lake
@@ -128,7 +126,11 @@ def _add_found(lake: Lake, args: argparse.Namespace, found: list[Summary], execu
     from mcpspy.io.lake.add import add
 
     with ProgressBar("sessions") as progress:
-        result = add(lake, found, read_redaction(args), executor, progress.show, copies=not args.no_jsonl)
+
+        def show(done: int, of: int, rows: int) -> None:
+            progress.show(done, of, f"{done:,} of {of:,} sessions, {counted(rows, 'row')}")
+
+        result = add(lake, found, read_redaction(args), executor, show, copies=not args.no_jsonl)
     for failure in result.failures:
         sys.stderr.write(f"mcpspy: lake: {failure}\n")
     text = f"{counted(result.added, 'session')} added, {result.present} present"
@@ -158,13 +160,14 @@ def _summaries(names: list[str], folder: str | None) -> list[Summary]:
 
 
 def _verify(lake: Lake, _: argparse.Namespace) -> tuple[dict[str, Any], str, int]:
+    from mcpspy.analysis.rows import size
     from mcpspy.io.lake.maintenance import verify
 
     result = verify(lake)
     for problem in result.problems:
         sys.stderr.write(f"mcpspy: lake: {problem}\n")
     text = f"{counted(result.sessions, 'session')}, {counted(result.rows, 'row')}"
-    text += f" in {counted(result.files, 'file')} ({rows.size(result.size)}B), "
+    text += f" in {counted(result.files, 'file')} ({size(result.size)}B), "
     text += counted(len(result.problems), "problem") if result.problems else "no problems"
     return result._asdict(), text, FINDINGS if result.problems else 0
 
@@ -177,6 +180,7 @@ def _compact(lake: Lake, _: argparse.Namespace) -> tuple[dict[str, Any], str, in
 
 
 def _remove(lake: Lake, args: argparse.Namespace) -> tuple[dict[str, Any], str, int]:
+    from mcpspy.core.query.sessions import read_age
     from mcpspy.io.lake.maintenance import remove_before
 
     age = read_age(args.older_than)
