@@ -7,14 +7,17 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeVar
 
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 CONNECT_SECONDS = 10
 """Maximum time to reach the scheduler of a cluster."""
@@ -60,6 +63,19 @@ def cluster(scheduler: str) -> Iterator[Executor]:
             )
         with client.get_executor(pure=False) as executor:
             yield executor
+
+
+def mapped(executor: Executor, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+    """Yield the result of each item, in their order. Raise the error of a task, or CannotStart for a lost worker."""
+    futures = [executor.submit(function, item) for item in items]
+    try:
+        for future in futures:
+            yield future.result()
+    except lost_workers():
+        raise lost_error() from None
+    finally:
+        for future in futures:
+            future.cancel()
 
 
 def lost_workers() -> tuple[type[BaseException], ...]:

@@ -20,6 +20,7 @@ from mcpspy.io.recording.catalog import sessions
 from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of, summarize
 from mcpspy.ui.cli.arguments import is_folder, session_path
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format, describe_redaction, read_redaction
+from mcpspy.ui.cli.workers import describe_workers
 from mcpspy.ui.terminal import Output, ProgressBar
 
 if TYPE_CHECKING:
@@ -55,10 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", metavar="ACTION", choices=ACTIONS, help=f"one of {', '.join(ACTIONS)}")
     parser.add_argument("lake", metavar="LAKE", help="folder or URL of the lake; add creates it")
     parser.add_argument("sessions", metavar="SESSION", nargs="*", help="add: sessions and folders to add")
-    parser.add_argument(
-        "--workers", metavar="N", type=_workers, default=1, help="add: number of processes (default: 1)"
-    )
-    describe(parser, {"--on": ("ADDRESS", "add: use the workers of this Dask scheduler, tcp://HOST:8786")})
+    describe_workers(parser, "add: ")
     describe(parser, {"--watch": (None, "add: continue, and add sessions when they end, until Ctrl-C")})
     describe(parser, {"--no-jsonl": (None, "add: keep only the tables, and not the recordings")})
     describe(parser, {"--older-than": ("AGE", "rm: delete days that ended longer ago than this: 30d, 12w")})
@@ -192,9 +190,3 @@ def _remove(lake: Lake, args: argparse.Namespace) -> tuple[dict[str, Any], str, 
         first = ""
     days = remove_before(lake, first)
     return {"days": days, "before": first}, f"{counted(days, 'day')} before {first} deleted", 0
-
-
-def _workers(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < int(text) <= 1024):
-        raise argparse.ArgumentTypeError(f"{text}: not a number of processes (use 1 to 1024)")
-    return int(text)
