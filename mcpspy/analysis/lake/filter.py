@@ -17,7 +17,7 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.query import values
 from mcpspy.core.query.fields import SLOW, SUBJECTS, atom_test
 from mcpspy.core.query.item import ExchangeItem, SessionEnd
-from mcpspy.core.query.lexer import MOMENTS, NUMBERS, ORDER, PATH, REGEX, WORD, Atom, path_steps
+from mcpspy.core.query.lexer import MOMENTS, NUMBERS, ORDER, PATH, WORD, Atom, path_steps
 from mcpspy.core.query.parser import AllOf, Node, Not, parse, parse_tree
 from mcpspy.core.query.path import path_names
 from mcpspy.core.recording.decode import Frame
@@ -96,7 +96,7 @@ class LakeFilter:
         self._table = _TABLES[table]
         self._query = parse(text, linted=True)  # It reports errors; the compiler refuses findings.
         node = parse_tree(text)
-        bounds = Bounds("true", "true") if node is None else _Compiler(self._table).bounds(node)
+        bounds = _exact("true") if node is None else _Compiler(self._table).bounds(node)
         self.key = self._table.key
         """The column that identifies a row in its session."""
         self.sure = f"({self._table.rows}) AND ({bounds.sure})"
@@ -165,14 +165,14 @@ class _Compiler:
             return self._search(atom)
         if field == PATH:
             return self._path(atom)
-        return _UNDECIDED if field == REGEX else self._id(atom)
+        return _UNDECIDED  # A regular expression, or an id: JSON spells a number in several ways.
 
     def _number(self, field: str, op: str, bound: float) -> Bounds:
         if abs(bound) >= 1 << 53:  # DuckDB would compare the nearest floating-point numbers.
             return _UNDECIDED
         compare = "=" if op in (":", "!=") else op
         compared = f"coalesce({self._table.fields[field]} {compare} '{bound!r}'::DOUBLE, false)"
-        return Bounds(compared, compared)
+        return _exact(compared)
 
     def _outcome(self, atom: Atom) -> Bounds:
         """Return the condition of an atom about the sender, kind and outcome, from the results of its test."""
@@ -184,15 +184,7 @@ class _Compiler:
                 f"{atom.name}:{atom.raw} matches no request and no notification: see mcpspy query --schema"
             )
         matching = {each for each in product(*_SAMPLES) if test(_sample(self._table.kind, each))}
-        fields = self._table.fields
-        conditions = (
-            f"{fields['status']} = ",
-            f"{fields['side']} = ",
-            f"({fields['error_code']} IS NOT NULL) = ",
-            f"({fields['has_issue']}) = ",
-            f"coalesce({fields['latency']} > {SLOW}, false) = ",
-        )
-        # Leave out what does not matter: the condition without it is the same.
+        # A column matters if other values of it alone change the result.
         used = [
             place
             for place, samples in enumerate(_SAMPLES)
@@ -202,17 +194,11 @@ class _Compiler:
                 for other in samples
             )
         ]
-        cases = {tuple(each[place] for place in used) for each in matching}
-        found = " OR ".join(
-            " AND ".join(
-                [
-                    "true",
-                    *(conditions[place] + literal(value) for place, value in zip(used, case, strict=True)),
-                ]
-            )
-            for case in sorted(cases)
-        )
-        return Bounds(found or "false", found or "false")
+        if not used:
+            return _exact(literal(bool(matching)))
+        columns = ", ".join(_OUTCOME[place].format(**self._table.fields) for place in used)
+        rows = {", ".join(literal(each[place]) for place in used) for each in matching}
+        return _exact(f"({columns}) IN ({', '.join(f'({row})' for row in sorted(rows))})")
 
     def _search(self, atom: Atom) -> Bounds:
         needle = atom.value.casefold()
@@ -229,27 +215,13 @@ class _Compiler:
         root = atom.name.partition(".")[0].partition("[")[0]
         request, *response = self._table.texts.items()
         if root != "params" and not response:
-            return Bounds("false", "false")
+            return _exact("false")
         text, raw = request if root == "params" else response[0]
         names = [
             f"contains({text}, {quoted(name)})" for name in path_names(path_steps(atom.name[len(root) :]))
         ]
         named = " AND ".join(names) or "true"
         return Bounds("false", f"coalesce({named} OR contains({text}, '\\'), false) OR {raw} IS NOT NULL")
-
-    def _id(self, atom: Atom) -> Bounds:
-        test = atom_test(atom, SessionEnd(), refuse).test
-        if self._table.kind == "notification":  # It has no id.
-            same = literal(test(_sample("notification")))
-            return Bounds(same, same)
-        # A short integer has no other spelling without one of these characters.
-        if not (atom.value.isascii() and atom.value.isdigit() and len(atom.value) < 15):
-            return _UNDECIDED
-        forms = [
-            form for form in (atom.value, f'"{atom.value}"') if test(_sample("request", request_id=form))
-        ]
-        same = f"id IN ({', '.join(map(quoted, forms))})" if forms else "false"
-        return Bounds(same, same if atom.is_quoted else f"{same} OR regexp_matches(id, '[.eE]')")
 
 
 _SAMPLES = (
@@ -261,14 +233,20 @@ _SAMPLES = (
 )
 """The values on which the sender, kind and outcome of an item may depend: status, sender, code, issue, slow."""
 
-_Outcome = tuple[str, str, bool, bool, bool]
-_NONE: _Outcome = ("", CLIENT, False, False, False)
+_OUTCOME = (
+    "{status}",
+    "{side}",
+    "{error_code} IS NOT NULL",
+    "{has_issue}",
+    f"coalesce({{latency}} > {SLOW}, false)",
+)
+"""The same values in SQL."""
 
 _LOWERED_TO_ASCII = ("\u0130", "\u212a")
 """The characters outside ASCII whose lower case in DuckDB is in ASCII. Bytes in Python keep them."""
 
 
-def _sample(kind: str, outcome: _Outcome = _NONE, request_id: str = "") -> ExchangeItem:
+def _sample(kind: str, outcome: tuple[str, str, bool, bool, bool]) -> ExchangeItem:
     """Return an item with this outcome and nothing else."""
     status, side, has_code, has_issue, is_slow = outcome
     return ExchangeItem(
@@ -281,7 +259,6 @@ def _sample(kind: str, outcome: _Outcome = _NONE, request_id: str = "") -> Excha
         stream="",
         has_issue=has_issue,
         data=b"",
-        id=request_id,
         status=status,
         latency=2 * SLOW if is_slow else None,
         error_code=0 if has_code else None,
@@ -291,8 +268,7 @@ def _sample(kind: str, outcome: _Outcome = _NONE, request_id: str = "") -> Excha
 def _text(atom: Atom, column: str) -> Bounds:
     """Return the condition of a name. Case is folded by Python outside ASCII."""
     if atom.op in ("=", "!="):
-        same = f"{column} = {quoted(atom.value)}"
-        return Bounds(same, same)
+        return _exact(f"{column} = {quoted(atom.value)}")
     value, is_ascii = atom.value.casefold(), f"strlen({column}) = length({column})"
     if not value.isascii():
         return Bounds("false", f"NOT ({is_ascii})")
@@ -303,6 +279,10 @@ def _text(atom: Atom, column: str) -> Bounds:
         )
         found = f"{column} <> '' AND ({found} OR lower({column}) LIKE {quoted(pattern)} ESCAPE '\\')"
     return Bounds(f"({found}) AND {is_ascii}", f"({found}) OR NOT ({is_ascii})")
+
+
+def _exact(condition: str) -> Bounds:
+    return Bounds(condition, condition)
 
 
 def _any(parts: list[Bounds]) -> Bounds:
