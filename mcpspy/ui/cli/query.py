@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from decimal import Decimal
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -36,6 +37,7 @@ examples:
   mcpspy query "FROM exchanges WHERE server = 'weather'" --lake ~/lake --format parquet -o weather.parquet
   mcpspy query -q 'tool:forecast status:error >200ms' --lake ~/lake
   mcpspy query -q 'params.arguments.path:*.env' agents --lake ~/lake
+  mcpspy query "SELECT day, count(*) AS calls FROM exchanges GROUP BY day" --plot
   mcpspy query --schema
 
 saved queries:
@@ -45,8 +47,8 @@ other file. Without --lake it reads the ended sessions of the sessions folder, w
 converted once. docs/lake.md describes the tables. QUERY selects rows of exchanges and
 messages by their requests and notifications (docs/filter.md).
 
-exit codes: 0; 2 usage error, invalid SQL or filter; 3 duckdb or pyarrow not installed, or a file
-not readable or not writable
+exit codes: 0; 2 usage error, invalid SQL or filter; 3 a package not installed, or a file not
+readable or not writable
 """.replace("SAVED", "".join(f"  {name:14}{query.about}\n" for name, query in QUERIES.items()))
 
 MATCHING = """\
@@ -68,6 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ),
         "--lake": ("LAKE", "the lake to read (default: $MCPSPY_LAKE, or the sessions folder)"),
         "--schema": (None, "print the tables and their columns"),
+        "--plot": (None, "draw a chart: first column x, numeric columns y; -o FILE.svg or .html"),
         "-o --output": ("FILE", "write to this new file"),
     }
     describe(parser, options)
@@ -83,6 +86,15 @@ def main(args: argparse.Namespace) -> int:
         )
     if not args.schema and args.sql is args.filter is None:
         raise UsageError("query: missing SQL or --filter", "see mcpspy query --help")
+    suffix = PurePath(args.output or "").suffix
+    if args.plot and (
+        args.schema or args.format != "text" or suffix not in ((".svg", ".html") if args.output else ("",))
+    ):
+        raise UsageError(
+            "--plot: takes no --schema and no --format", "use -o FILE.svg or FILE.html, or the terminal"
+        )
+    if args.plot and args.output is None:
+        require("plotext", "--plot", "plot")
     if args.format == "parquet" and args.output is None:
         raise UsageError("--format parquet: missing --output", "use -o FILE")
     if args.schema:
@@ -97,6 +109,8 @@ def main(args: argparse.Namespace) -> int:
     if args.format == "parquet":
         return _write(args, _parquet(results))
     found = (row for batch in results.batches for row in batch.to_pylist())
+    if args.plot:
+        return _plot(args, results.schema.names, [[*row.values()] for row in found], suffix)
     if args.format == "text":
         return _write(args, _text(results.schema.names, found))
     return _write(args, (_json if args.format == "json" else _csv)(results.schema.names, found))
@@ -131,6 +145,18 @@ def _write(args: argparse.Namespace, pieces: Iterator[str] | Iterator[bytes]) ->
             sys.stdout.buffer.write(piece)
         else:
             output.line(piece.removesuffix("\n"))
+    return 0
+
+
+def _plot(args: argparse.Namespace, names: list[str], found: list[list[Any]], suffix: str) -> int:
+    from mcpspy.ui.report.chart import html, read_chart, svg, terminal
+
+    chart = read_chart(names, found)
+    if suffix:
+        return _write(args, iter([(svg if suffix == ".svg" else html)(chart).encode()]))
+    output = Output()
+    for line in terminal(chart, output.width or 100, 20, has_color=output.colour):
+        sys.stdout.write(line + "\n")
     return 0
 
 

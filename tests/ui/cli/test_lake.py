@@ -344,3 +344,24 @@ def test_a_filter_that_the_tables_cannot_answer_is_one_line(
         "mcpspy: query: --filter, character 14: a time in a session: compare the column time in SQL,"
         " as in time >= '2026-11-01' (see docs/filter.md)\n"
     )
+
+
+def test_a_query_draws_a_chart(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    query = ("query", "SELECT server, count(*) AS calls FROM exchanges GROUP BY 1 ORDER BY 1", "--plot")
+    lake = ("--lake", made / "lake")
+    code, out, _ = run(capsys, *query, *lake)
+
+    assert (code, len(out.splitlines())) == (0, 20)
+    assert "calls" in out
+    assert "weather" in out
+    for name, start in (("x.svg", "<svg"), ("x.html", "<!doctype html>")):
+        assert run(capsys, *query, *lake, "-o", tmp_path / name) == (0, "", "")
+        assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
+
+
+@pytest.mark.parametrize("options", [["-o", "x.png"], ["--format", "json"], ["-o", "x"]])
+def test_a_chart_has_no_other_format(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "query", "SELECT 1", "--plot", *options)
+
+    assert code == 2
+    assert err.startswith("mcpspy: query: --plot: takes no")
