@@ -22,7 +22,9 @@ from mcpspy.core.query.parser import AllOf, Node, Not, parse, parse_tree
 from mcpspy.core.query.path import path_names
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.regex import refuse
+from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import State
+from mcpspy.errors import UsageError
 
 
 class Bounds(NamedTuple):
@@ -122,7 +124,8 @@ class LakeFilter:
 
 
 def lake_filters(text: str) -> list[LakeFilter]:
-    """Return a filter of each table that has messages. Raise QueryError."""
+    """Return a filter of each table that has messages. Raise QueryError, UsageError for text that is not UTF-8."""
+    check_utf8(text)
     return [LakeFilter(text, table) for table in _TABLES]
 
 
@@ -296,6 +299,12 @@ def _negated(bounds: Bounds) -> Bounds:
 
 def literal(value: str | bool) -> str:
     return quoted(value) if isinstance(value, str) else str(value).lower()
+
+
+def check_utf8(text: str) -> None:
+    """Raise UsageError for text of the command line that DuckDB cannot read."""
+    if not text.isascii() and text != text.encode("utf-8", "replace").decode():
+        raise UsageError(f"query: {sanitize(text)}: not UTF-8")
 
 
 def quoted(text: str) -> str:

@@ -10,7 +10,7 @@ from glob import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mcpspy.analysis.lake.filter import LakeFilter, quoted
+from mcpspy.analysis.lake.filter import LakeFilter, check_utf8, quoted
 from mcpspy.analysis.lake.schema import BYTES, PARTITIONS, TABLES, TEXTS, TIME
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
@@ -135,6 +135,7 @@ class LakeConnection:
 
     def query(self, sql: str) -> Results:
         """Return the results of one statement that only reads. Raise UsageError with DuckDB's reason."""
+        check_utf8(sql)
         try:
             statements = self._connection.extract_statements(sql)
             if len(statements) != 1 or statements[0].type.name not in _READS:

@@ -365,3 +365,14 @@ def test_a_chart_has_no_other_format(options: list[str], capsys: pytest.CaptureF
 
     assert code == 2
     assert err.startswith("mcpspy: query: --plot: takes no")
+
+
+@pytest.mark.parametrize("options", [["SELECT '\udcff'"], ["-q", "tool=\udcff"]])
+def test_text_that_is_not_utf_8_is_one_line(
+    made: Path, options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run(capsys, "query", *options, "--lake", made / "lake")
+
+    assert code == 2
+    assert "not UTF-8" in err
+    assert err.count("\n") == 1
