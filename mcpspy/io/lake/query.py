@@ -87,6 +87,7 @@ class LakeConnection:
         self.run(f"SET allowed_directories = [{quoted(root + '/')}, {quoted(escape(root) + '/')}]")
         self.run("SET enable_external_access = false")
         self.run("SET TimeZone = 'UTC'")
+        self.run("SET parquet_metadata_cache = true")
         for table, columns in TABLES.items():
             names = ", ".join(f'"{column.name}"' for column in (*PARTITIONS, *columns))
             if files := lake.files(table):
@@ -95,7 +96,7 @@ class LakeConnection:
                     pattern = f"[{', '.join(quoted(f'{root}/{file.name}') for file in files)}]"
                 source = (
                     f"FROM read_parquet({pattern}, hive_partitioning = true,"
-                    " hive_types = {'day': DATE, 'server': VARCHAR}, union_by_name = true)"
+                    " hive_types = {'day': DATE, 'server': VARCHAR})"
                 )
             else:
                 nulls = (f'NULL::{_TYPES[each.type]} AS "{each.name}"' for each in (*PARTITIONS, *columns))
