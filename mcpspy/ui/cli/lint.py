@@ -160,7 +160,10 @@ def main(args: argparse.Namespace) -> int:
 def _found(args: argparse.Namespace) -> list[tuple[str, Path | StoredSession]]:
     """Return the recordings to check, each with its title."""
     if args.lake is None:
-        return [*recordings(args.sessions, args.dir)]
+        found = [*recordings(args.sessions, args.dir)]
+        for _, path in found:
+            Recording(path)  # Report what is not a recording before the first finding.
+        return [*found]
     from mcpspy.io.lake.fetch import sessions_where
 
     return [(f"lake:{each.key}", each) for each in sessions_where(args.lake, args.where or "true")]

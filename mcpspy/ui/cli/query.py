@@ -110,7 +110,7 @@ def main(args: argparse.Namespace) -> int:
         return _write(args, _parquet(results))
     found = (row for batch in results.batches for row in batch.to_pylist())
     if args.plot:
-        return _plot(args, results.schema.names, [[*row.values()] for row in found], suffix)
+        return _plot(args, results, suffix)
     if args.format == "text":
         return _write(args, _text(results.schema.names, found))
     return _write(args, (_json if args.format == "json" else _csv)(results.schema.names, found))
@@ -148,10 +148,14 @@ def _write(args: argparse.Namespace, pieces: Iterator[str] | Iterator[bytes]) ->
     return 0
 
 
-def _plot(args: argparse.Namespace, names: list[str], found: list[list[Any]], suffix: str) -> int:
+def _plot(args: argparse.Namespace, results: Results, suffix: str) -> int:
     from mcpspy.ui.report.chart import html, read_chart, svg, terminal
 
-    chart = read_chart(names, found)
+    # Not as objects: two columns may have the same name.
+    columns_of = ([column.to_pylist() for column in batch.columns] for batch in results.batches)
+    chart = read_chart(
+        results.schema.names, [row for found in columns_of for row in zip(*found, strict=True)]
+    )
     if suffix:
         return _write(args, iter([(svg if suffix == ".svg" else html)(chart).encode()]))
     output = Output()
