@@ -146,7 +146,11 @@ class LakeConnection:
             reader = self._connection.sql(sql).to_arrow_reader(10_000)
         except self._duckdb.Error as error:
             raise UsageError(f"query: {sanitize(_reason(str(error)))}", "see mcpspy query --schema") from None
-        return Results(self._read(reader), reader.schema)
+        schema = reader.schema
+        for place, name in enumerate(schema.names):  # Two columns may have the same name.
+            if name in schema.names[:place]:
+                schema = schema.set(place, schema.field(place).with_name(f"{name}_{place + 1}"))
+        return Results((batch.rename_columns(schema.names) for batch in self._read(reader)), schema)
 
     def _read(self, reader: Any) -> Iterator[Any]:
         try:

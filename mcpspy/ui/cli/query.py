@@ -151,11 +151,8 @@ def _write(args: argparse.Namespace, pieces: Iterator[str] | Iterator[bytes]) ->
 def _plot(args: argparse.Namespace, results: Results, suffix: str) -> int:
     from mcpspy.ui.report.chart import html, read_chart, svg, terminal
 
-    # Not as objects: two columns may have the same name.
-    columns_of = ([column.to_pylist() for column in batch.columns] for batch in results.batches)
-    chart = read_chart(
-        results.schema.names, [row for found in columns_of for row in zip(*found, strict=True)]
-    )
+    found = [[*row.values()] for batch in results.batches for row in batch.to_pylist()]
+    chart = read_chart(results.schema.names, found)
     if suffix:
         return _write(args, iter([(svg if suffix == ".svg" else html)(chart).encode()]))
     output = Output()

@@ -376,3 +376,16 @@ def test_text_that_is_not_utf_8_is_one_line(
     assert code == 2
     assert "not UTF-8" in err
     assert err.count("\n") == 1
+
+
+def test_columns_of_the_same_name_are_numbered(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lake = ("--lake", made / "lake")
+    sql = "SELECT 'x' AS a, 1 AS a, 2 AS a"
+
+    assert run(capsys, "query", sql, *lake)[1].split()[:6] == ["a", "a_2", "a_3", "x", "1", "2"]
+    assert run(capsys, "query", sql, *lake, "--plot")[0] == 0
+    assert json.loads(run(capsys, "query", sql, *lake, "--format", "json")[1]) == {
+        "a": "x",
+        "a_2": 1,
+        "a_3": 2,
+    }
