@@ -115,7 +115,7 @@ def expected(table: dict[str, dict[Key, ExchangeItem]], text: str) -> dict[str, 
 
 
 ATOMS = """
-call ist keep TOOLS ool* "tools/call" straße STRASSE keep istanbul _ % \\ ' elvin x\\y_? *z é
+call istan keep TOOLS ool* "tools/call" straße STRASSE keep istanbul _ % \\ ' elvin x\\y_? *z é
 method:tools/* method=tools/call method!=tools/call method:* method="" subject:* target=echo tool:echo tool:K*
 prompt:* uri:file uri:page=? uri:* stream:x stream:* stream=""
 id:7 id=7 id="7" id:1 id=1.0 id:aé id:null id:* id!=1 id:a*
