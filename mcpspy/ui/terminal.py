@@ -152,7 +152,8 @@ class ProgressBar(LastLine):
         self._began = clock()
         self._due = self._began + SHOW_AFTER_SECONDS
 
-    def show(self, done: int, of: int) -> None:
+    def show(self, done: int, of: int, what: str | None = None) -> None:
+        """Draw the bar for a part of a whole; `what` replaces the text beside it."""
         if not self._is_terminal or (now := self._clock()) < self._due:
             return
         self._due = now + UPDATE_SECONDS
@@ -160,7 +161,9 @@ class ProgressBar(LastLine):
         filled = int(share * BAR_WIDTH)
         left = (now - self._began) * (1 / share - 1) if share else 0.0
         shown_left = f" {left:.0f} s left" if left >= LEAST_SECONDS_LEFT else ""
-        self.put(f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {share:4.0%}{shown_left} {self._what}")
+        self.put(
+            f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {share:4.0%}{shown_left} {what or self._what}"
+        )
 
 
 def scanned(path: Path, *, is_live: bool) -> Generator[LineBlock]:

@@ -46,6 +46,11 @@ class SessionTables:
         server = self._session.server
         return (server.name if server is not None else self._header.name) or UNKNOWN
 
+    @property
+    def count(self) -> int:
+        """Number of rows of the tables that were read."""
+        return sum(self._counts.values())
+
     def rows(self, table: str) -> Iterator[Row]:
         """Yield the rows of a table, in the order of time. `sessions` counts those of the tables before it."""
         found = getattr(self, f"_{table}_rows")()

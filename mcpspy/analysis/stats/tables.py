@@ -193,6 +193,9 @@ class StatsTables:
         self.reads_text = query is not None and query.reads_text
         """True if the filter reads the bytes of the messages."""
 
+    def __getstate__(self) -> dict[str, object]:
+        return {**vars(self), "matches": None}  # Functions cannot be pickled: the copy is for reading.
+
     def settled(self, call: StatsCall, answer: StatsAnswer | None) -> None:
         """Count a request with a known outcome, if it matches."""
         if self.matches is not None and not self.matches(call_item(call, answer)):

@@ -79,7 +79,7 @@ _SIDES = {
     SERVER: ("server", "s", "s2c", "<-", "←", "in"),
 }
 
-_SUBJECTS = {
+SUBJECTS = {
     "tool": frozenset({"tools/call"}),
     "prompt": frozenset({"prompts/get"}),
     "uri": frozenset(name for name, method in METHODS.items() if method.subject == "uri"),
@@ -101,7 +101,7 @@ def _attribute(atom: Atom) -> QueryPart:
 
 
 def _subject(atom: Atom) -> QueryPart:
-    found, methods = values.cached_text_test(atom), _SUBJECTS[atom.field]
+    found, methods = values.cached_text_test(atom), SUBJECTS[atom.field]
     return QueryPart(lambda item: item.method in methods and found(item.subject), False)
 
 
@@ -241,7 +241,7 @@ _COMPILERS: dict[str, Callable[[Atom], QueryPart]] = {
     WORD: _word,
     PATH: path_test,
     **dict.fromkeys(("method", "subject", "stream"), _attribute),
-    **dict.fromkeys(_SUBJECTS, _subject),
+    **dict.fromkeys(SUBJECTS, _subject),
     "id": _id,
     "dir": _dir,
     **dict.fromkeys(("kind", "note"), _kind),

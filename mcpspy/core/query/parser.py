@@ -6,6 +6,7 @@ single conditions.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, NoReturn, TypeAlias
 
 from mcpspy.core.query.fields import atom_test, uses_findings
@@ -131,6 +132,10 @@ class Query:
 
     __slots__ = ("_end", "asks_findings", "matches", "reads_text", "text")
 
+    def __reduce__(self) -> tuple[Callable[[str, bool], Query], tuple[str, bool]]:
+        """Pickle the text: an unsafe regular expression in it was allowed before, and the end is set again."""
+        return _restored, (self.text, self.asks_findings)
+
     def __init__(
         self, text: str, matches: Test, reads_text: bool, end: SessionEnd, asks_findings: bool
     ) -> None:
@@ -169,6 +174,10 @@ def parse(text: str, *, linted: bool = False, allow_unsafe: AllowUnsafe = refuse
     compiler = _Compiler(end, allow_unsafe, linted=linted)
     part = QueryPart(lambda item: True, False) if node is None else compiler.part(node)
     return Query(text, part.test, part.reads, end, compiler.asks_findings)
+
+
+def _restored(text: str, is_linted: bool) -> Query:
+    return parse(text, linted=is_linted, allow_unsafe=lambda *_: True)
 
 
 class _Compiler:

@@ -40,8 +40,7 @@ def path_test(atom: Atom) -> QueryPart:
     root = atom.name[: re.match("[a-z]+", atom.name).end()]  # type: ignore[union-attr]  # It begins with one.
     steps = path_steps(atom.name[len(root) :])
     matches = _value_test(atom)
-    # A message that lacks a name of the path has no value there and is not decoded; an escape may hide a name.
-    names = [f'"{step}"'.encode() for step in steps if isinstance(step, str) and _PLAIN.fullmatch(step)]
+    names = [name.encode() for name in path_names(steps)]
 
     def test(item: FilterItem) -> bool:
         data = item.message(root)
@@ -50,6 +49,12 @@ def path_test(atom: Atom) -> QueryPart:
         return any(map(matches, _reached(_member(data, root), steps)))
 
     return QueryPart(test, True)
+
+
+def path_names(steps: Sequence[str | int | None]) -> list[str]:
+    """Return texts that a message with a value at a path contains, unless it contains a backslash."""
+    # A message that lacks a name of the path has no value there and is not decoded; an escape may hide a name.
+    return [f'"{step}"' for step in steps if isinstance(step, str) and _PLAIN.fullmatch(step)]
 
 
 def _member(data: bytes, name: str) -> Any:

@@ -47,6 +47,19 @@ _EXAMPLES = {
 
 def number_test(atom: Atom) -> QueryPart:
     """Compare a number; without a field, its unit selects latency or size."""
+    field, bound = number_bound(atom)
+    compare = COMPARE[atom.op]
+    if field == "code":
+        return code_test(bound, compare)
+    if field == "size":
+        return QueryPart(lambda item: compare(item.size, bound), False)
+    if field == "time":
+        return QueryPart(lambda item: compare(item.at, bound), False)
+    return QueryPart(lambda item: (latency := item.latency) is not None and compare(latency, bound), False)
+
+
+def number_bound(atom: Atom) -> tuple[str, float]:
+    """Return the compared field, `latency`, `size`, `time` or `code`, and the number in seconds or bytes."""
     found = _NUMBER.fullmatch(atom.value)
     if found is None:
         atom.fail(f"{atom.value} is not a number (example: {_EXAMPLES[atom.field]})")
@@ -57,21 +70,17 @@ def number_test(atom: Atom) -> QueryPart:
         if unit == "m":
             atom.fail(f"{atom.value} is ambiguous: write {found[1]}min or {found[1]}mb")
         field = "size" if unit in _SIZES else "latency"
-    compare = COMPARE[atom.op]
     if field == "code":
         if unit:
             atom.fail(f'code takes a number, not "{atom.value}"')
-        return code_test(amount, compare)
+        return field, amount
     if field == "size":
-        bound = amount * _factor(atom, found[2], {"": 1.0, **_SIZES}, "bytes")
-        return QueryPart(lambda item: compare(item.size, bound), False)
+        return field, amount * _factor(atom, found[2], {"": 1.0, **_SIZES}, "bytes")
     if field == "time":
-        bound = amount * _factor(atom, found[2], {"": 1.0, **_TIMES}, "a time")
-        return QueryPart(lambda item: compare(item.at, bound), False)
+        return field, amount * _factor(atom, found[2], {"": 1.0, **_TIMES}, "a time")
     if atom.op in (":", "=", "!="):
         atom.fail(f"{atom.name} needs < or >: write {atom.name}>{atom.value}")
-    bound = amount * _factor(atom, found[2], _TIMES, "a time")
-    return QueryPart(lambda item: (latency := item.latency) is not None and compare(latency, bound), False)
+    return field, amount * _factor(atom, found[2], _TIMES, "a time")
 
 
 def _factor(atom: Atom, unit: str, units: Mapping[str, float], what: str) -> float:

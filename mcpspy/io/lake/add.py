@@ -24,7 +24,7 @@ from mcpspy.core.recording.decode import Header, read_entry
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, McpspyError
-from mcpspy.io.lake.executors import lost_workers
+from mcpspy.io.lake.executors import lost_error, lost_workers
 from mcpspy.io.lake.files import Lake, partition
 from mcpspy.io.recording.cache_file import FileStamp, replace_own
 from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of
@@ -75,34 +75,31 @@ def add(
     found: Sequence[Summary],
     redaction: RedactionOptions,
     executor: Executor | None = None,
-    show: Callable[[int, int], None] = lambda _, __: None,
+    show: Callable[[int, int, int], None] = lambda _, __, ___: None,
     *,
     copies: bool = True,
 ) -> AddResult:
-    """Add the sessions that have ended; `show` is called with the number of processed sessions, and of all.
-    With `copies`, the lake gets their recordings too.
+    """Add the sessions that have ended; `show` is called with the number of processed sessions, of all, and
+    of written rows. With `copies`, the lake gets their recordings too.
 
     The executor gets one task per session. A session that cannot be read is a failure; the others are added.
     """
     redactor(redaction, say)  # Report invalid options once, before the first session.
     ended = [summary for summary in found if summary.state is not RecordingState.LIVE]
     failures: list[str] = []
-    added = 0
+    added = rows = 0
     with lake.exclusive(), _Inputs(lake) as inputs:
         new = _conversions(lake, ended, inputs, redaction, failures, copies=copies)
         for count, (conversion, result) in enumerate(_converted(new, executor), 1):
             try:
-                result()
+                rows += result()
                 inputs.add(conversion)
                 added += 1
             except lost_workers():
-                raise CannotStart(
-                    "a worker process was killed, or the scheduler of the cluster",
-                    "run it again; with --workers, use fewer if memory is short",
-                ) from None
+                raise lost_error() from None
             except (McpspyError, OSError) as error:
                 failures.append(_failure(conversion.path, error))
-            show(count, len(ended))
+            show(count, len(ended), rows)
     return AddResult(
         added, len(ended) - added - len(failures), len(found) - len(ended), failures, inputs.keys
     )
@@ -110,8 +107,8 @@ def add(
 
 def _converted(
     conversions: Iterable[_Conversion], executor: Executor | None
-) -> Iterator[tuple[_Conversion, Callable[[], None]]]:
-    """Yield each conversion with a function that waits for its end and raises its error."""
+) -> Iterator[tuple[_Conversion, Callable[[], int]]]:
+    """Yield each conversion with a function that waits for its number of rows and raises its error."""
     if executor is None:
         for conversion in conversions:
             yield conversion, partial(convert, conversion)
@@ -207,8 +204,11 @@ class _Inputs:
         self._file.flush()
 
 
-def convert(conversion: _Conversion) -> None:
-    """Write the files of a session; the row in `sessions` comes last. Raise McpspyError or OSError."""
+def convert(conversion: _Conversion) -> int:
+    """Write the files of a session, its row in `sessions` last; return the number of rows.
+
+    Raise McpspyError or OSError.
+    """
     # With the lint rules 150 ms, if there is anything new.
     from mcpspy.analysis.export.base import WallClock
     from mcpspy.analysis.lake.tables import SessionTables
@@ -223,6 +223,7 @@ def convert(conversion: _Conversion) -> None:
         where = partition(tables.day, tables.server)
         for table in TABLES:
             lake.put(table, where, f"{stored.key}.parquet", tables.rows(table))
+    return tables.count
 
 
 def _read(conversion: _Conversion, copy: BinaryIO | None) -> tuple[Session, list[Finding]]:

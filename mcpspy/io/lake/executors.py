@@ -7,15 +7,17 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, CancelledError, Executor
 from contextlib import contextmanager
 from importlib.util import find_spec
-from multiprocessing import get_context, parent_process
-from typing import Any
+from typing import Any, TypeVar
 
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 CONNECT_SECONDS = 10
 """Maximum time to reach the scheduler of a cluster."""
@@ -63,6 +65,19 @@ def cluster(scheduler: str) -> Iterator[Executor]:
             yield executor
 
 
+def mapped(executor: Executor, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+    """Yield the result of each item, in their order. Raise the error of a task, or CannotStart for a lost worker."""
+    futures = [executor.submit(function, item) for item in items]
+    try:
+        for future in futures:
+            yield future.result()
+    except lost_workers():
+        raise lost_error() from None
+    finally:
+        for future in futures:
+            future.cancel()
+
+
 def lost_workers() -> tuple[type[BaseException], ...]:
     """Return the exceptions of a task whose worker or scheduler was killed."""
     distributed = sys.modules.get("distributed")
@@ -70,13 +85,25 @@ def lost_workers() -> tuple[type[BaseException], ...]:
     return (BrokenExecutor, CancelledError, *killed)
 
 
-def pool(workers: int) -> ProcessPoolExecutor:
+def lost_error() -> CannotStart:
+    return CannotStart(
+        "a worker process was killed, or the scheduler of the cluster",
+        "run it again; with --workers, use fewer if memory is short",
+    )
+
+
+def pool(workers: int) -> Executor:
     """Return an executor of N processes, which end with this one, however it ends."""
+    from concurrent.futures import ProcessPoolExecutor  # With multiprocessing 10 ms.
+    from multiprocessing import get_context
+
     return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_end_with_parent)
 
 
 def _end_with_parent() -> None:
     """Workers hold both ends of their queue, so they would wait for ever for a parent that was killed."""
+    from multiprocessing import parent_process
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C interrupts the parent, which cancels their tasks.
     parent = parent_process()
 

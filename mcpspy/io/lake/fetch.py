@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from mcpspy.core.sanitize import sanitize
@@ -18,30 +19,57 @@ from mcpspy.io.recording.piped import temporary_folder
 _SESSIONS = "SELECT session, id, name, day::VARCHAR, uri FROM sessions ORDER BY started DESC, session"
 
 
+class StoredSession(NamedTuple):
+    """A session in a lake. Can be pickled."""
+
+    lake: str
+    key: str
+    day: str
+    uri: str
+
+
 def fetched(location: str | None, session: str) -> Path:
     """Return a local copy of a recording in a lake, given `last`, a key, an id or its beginning, or a name.
 
     It is deleted when the process ends. If the lake has no copy, return the original on this machine. Raise UsageError
     or CannotStart.
     """
-    if location is None:
-        raise UsageError(f"lake:{session}: in which lake?", "use --lake LAKE, or set MCPSPY_LAKE")
-    for package in ("pyarrow", "duckdb"):
-        require(package, "lake:")
-    lake = Lake.opened(location)
-    key, day, uri = _found(lake, session)
-    path = temporary_folder() / f"{key}.jsonl"
+    lake = _opened(location, f"lake:{session}: in which lake?")
+    return copied(StoredSession(lake.storage.location, *_found(lake, session)), temporary_folder())
+
+
+def sessions_where(location: str | None, condition: str) -> list[StoredSession]:
+    """Return the sessions of a lake for which an SQL condition is true, by time. Raise UsageError or CannotStart."""
+    lake = _opened(location, "--where: in which lake?")
+    sql = f"SELECT session, day::VARCHAR, uri FROM sessions WHERE ({condition}\n) ORDER BY started, session"
+    rows = (row for batch in LakeConnection(lake).query(sql).batches for row in batch.to_pylist())
+    return [StoredSession(lake.storage.location, *row.values()) for row in rows]
+
+
+def copied(stored: StoredSession, folder: Path) -> Path:
+    """Return a copy in this folder, or the original, as `fetched` does."""
+    lake = Lake(stored.lake)
+    name = name_of(stored.day, stored.key)
+    path = folder / f"{stored.key}.jsonl"
     try:
         with path.open("wb") as file:
-            shutil.copyfileobj(content(lake, name_of(day, key)), file)
+            shutil.copyfileobj(content(lake, name), file)
     except FileNotFoundError:
-        return _original(session, uri)
+        return _original(stored.key, stored.uri)
     except OSError as error:
         raise CannotStart(
-            f"{lake.shown}/{name_of(day, key)}: {sanitize(error.strerror or str(error))}",
+            f"{lake.shown}/{name}: {sanitize(error.strerror or str(error))}",
             "mcpspy lake verify checks the files",
         ) from None
     return path
+
+
+def _opened(location: str | None, missing: str) -> Lake:
+    if location is None:
+        raise UsageError(missing, "use --lake LAKE, or set MCPSPY_LAKE")
+    for package in ("pyarrow", "duckdb"):
+        require(package, "lake:")
+    return Lake.opened(location)
 
 
 def _found(lake: Lake, session: str) -> tuple[str, str, str]:

@@ -5,11 +5,12 @@ Without a lake, the sessions of a folder are converted into a lake in that folde
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from glob import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mcpspy.analysis.lake.filter import LakeFilter, check_utf8, quoted
 from mcpspy.analysis.lake.schema import BYTES, PARTITIONS, TABLES, TEXTS, TIME
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
@@ -68,7 +69,8 @@ class Results(NamedTuple):
 
 
 class LakeConnection:
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: Lake, filters: Iterable[LakeFilter] = ()) -> None:
+        """The view of a filtered table has only the rows that match. Raise CannotStart."""
         import duckdb
 
         self._duckdb = duckdb
@@ -82,24 +84,49 @@ class LakeConnection:
         else:
             root = Path(storage.location).absolute().as_posix()
         # DuckDB checks the pattern of a view, then each file that it finds.
-        self.run(f"SET allowed_directories = [{_quoted(root + '/')}, {_quoted(escape(root) + '/')}]")
+        self.run(f"SET allowed_directories = [{quoted(root + '/')}, {quoted(escape(root) + '/')}]")
         self.run("SET enable_external_access = false")
         self.run("SET TimeZone = 'UTC'")
+        self.run("SET parquet_metadata_cache = true")
         for table, columns in TABLES.items():
             names = ", ".join(f'"{column.name}"' for column in (*PARTITIONS, *columns))
             if files := lake.files(table):
-                pattern = _quoted(f"{escape(root)}/{table}/*/*/*.parquet")
+                pattern = quoted(f"{escape(root)}/{table}/*/*/*.parquet")
                 if isinstance(storage, ObjectStore):
-                    pattern = f"[{', '.join(_quoted(f'{root}/{file.name}') for file in files)}]"
+                    pattern = f"[{', '.join(quoted(f'{root}/{file.name}') for file in files)}]"
                 source = (
                     f"FROM read_parquet({pattern}, hive_partitioning = true,"
-                    " hive_types = {'day': DATE, 'server': VARCHAR}, union_by_name = true)"
+                    " hive_types = {'day': DATE, 'server': VARCHAR})"
                 )
             else:
                 nulls = (f'NULL::{_TYPES[each.type]} AS "{each.name}"' for each in (*PARTITIONS, *columns))
-                source = f"FROM (SELECT {', '.join(nulls)}) WHERE false"
+                source = f"FROM (SELECT {', '.join(nulls)} WHERE false)"
             self.run(f"CREATE VIEW {table} AS SELECT {names} {source}")
+            for lake_filter in (each for each in filters if each.table == table):
+                selected = self._selected(lake_filter)
+                self.run(f"CREATE OR REPLACE VIEW {table} AS SELECT {names} {source} WHERE {selected}")
         self.run("SET lock_configuration = true")
+
+    def _selected(self, lake_filter: LakeFilter) -> str:
+        """Return the condition of the matching rows; the filter itself decides on those that SQL cannot decide."""
+        if lake_filter.undecided is None:
+            return lake_filter.sure
+        import pyarrow as pa
+
+        key = ("session", lake_filter.key)
+        columns = f"{', '.join(key)}, {lake_filter.columns}"
+        sql = f"SELECT {columns} FROM {lake_filter.table} WHERE {lake_filter.undecided}"
+        try:
+            reader = self._connection.sql(sql).to_arrow_reader(1_000)
+        except self._duckdb.Error as error:
+            raise _unreadable(error) from None
+        kept = []
+        for batch in self._read(reader):
+            rows = batch.drop_columns(key).to_pylist()
+            kept.append(batch.select(key).filter(pa.array(map(lake_filter.matches, rows), pa.bool_())))
+        schema = pa.schema([reader.schema.field(name) for name in key])
+        self._connection.register(f"selected_{lake_filter.table}", pa.Table.from_batches(kept, schema))
+        return f"({lake_filter.sure}) OR ({', '.join(key)}) IN (FROM selected_{lake_filter.table})"
 
     def run(self, sql: str, parameters: object = None) -> Any:
         try:
@@ -109,6 +136,7 @@ class LakeConnection:
 
     def query(self, sql: str) -> Results:
         """Return the results of one statement that only reads. Raise UsageError with DuckDB's reason."""
+        check_utf8(sql)
         try:
             statements = self._connection.extract_statements(sql)
             if len(statements) != 1 or statements[0].type.name not in _READS:
@@ -118,7 +146,11 @@ class LakeConnection:
             reader = self._connection.sql(sql).to_arrow_reader(10_000)
         except self._duckdb.Error as error:
             raise UsageError(f"query: {sanitize(_reason(str(error)))}", "see mcpspy query --schema") from None
-        return Results(self._read(reader), reader.schema)
+        schema = reader.schema
+        for place, name in enumerate(schema.names):  # Two columns may have the same name.
+            if name in schema.names[:place]:
+                schema = schema.set(place, schema.field(place).with_name(f"{name}_{place + 1}"))
+        return Results((batch.rename_columns(schema.names) for batch in self._read(reader)), schema)
 
     def _read(self, reader: Any) -> Iterator[Any]:
         try:
@@ -134,7 +166,3 @@ def _unreadable(error: Exception) -> CannotStart:
 def _reason(text: str) -> str:
     """Return an error of DuckDB on one line, without the marked copy of the query."""
     return " ".join(text.partition("\n\nLINE")[0].split())
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

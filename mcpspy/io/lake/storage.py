@@ -97,10 +97,12 @@ class Storage(Protocol):
         """Return a context manager that keeps other processes out. It raises BlockingIOError."""
 
 
-def require(package: str, command: str) -> None:
-    """Raise CannotStart if a package of the extra `lake` is not installed."""
+def require(package: str, command: str, extra: str = "lake") -> None:
+    """Raise CannotStart if a package of an extra is not installed."""
     if find_spec(package) is None:
-        raise CannotStart(f"{command} needs {package}, which is not installed", "pip install 'mcpspy[lake]'")
+        raise CannotStart(
+            f"{command} needs {package}, which is not installed", f"pip install 'mcpspy[{extra}]'"
+        )
 
 
 def is_url(location: str | Path) -> bool:

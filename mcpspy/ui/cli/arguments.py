@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,10 +94,19 @@ def query_of(text: str | None, *, linted: bool = False, allow_unsafe: AllowUnsaf
 
     `linted` allows terms that match findings.
     """
-    from mcpspy.core.query.parser import QueryError, parse  # Not every command has a filter.
+    from mcpspy.core.query.parser import parse  # Not every command has a filter.
+
+    with filter_errors():
+        return None if text is None else parse(text, linted=linted, allow_unsafe=allow_unsafe)
+
+
+@contextmanager
+def filter_errors() -> Iterator[None]:
+    """Return a context manager that raises QueryError as UsageError, with the position in the filter."""
+    from mcpspy.core.query.lexer import QueryError
 
     try:
-        return None if text is None else parse(text, linted=linted, allow_unsafe=allow_unsafe)
+        yield
     except QueryError as error:
         raise UsageError(
             sanitize(f"--filter, character {error.start + 1}: {error}"), "see docs/filter.md"

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from mcpspy.analysis import rows
 from mcpspy.core.counted import counted
-from mcpspy.core.query.sessions import read_age
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.lake.files import Lake
@@ -22,6 +20,7 @@ from mcpspy.io.recording.catalog import sessions
 from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of, summarize
 from mcpspy.ui.cli.arguments import is_folder, session_path
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format, describe_redaction, read_redaction
+from mcpspy.ui.cli.workers import describe_workers
 from mcpspy.ui.terminal import Output, ProgressBar
 
 if TYPE_CHECKING:
@@ -57,10 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", metavar="ACTION", choices=ACTIONS, help=f"one of {', '.join(ACTIONS)}")
     parser.add_argument("lake", metavar="LAKE", help="folder or URL of the lake; add creates it")
     parser.add_argument("sessions", metavar="SESSION", nargs="*", help="add: sessions and folders to add")
-    parser.add_argument(
-        "--workers", metavar="N", type=_workers, default=1, help="add: number of processes (default: 1)"
-    )
-    describe(parser, {"--on": ("ADDRESS", "add: use the workers of this Dask scheduler, tcp://HOST:8786")})
+    describe_workers(parser, "add: ")
     describe(parser, {"--watch": (None, "add: continue, and add sessions when they end, until Ctrl-C")})
     describe(parser, {"--no-jsonl": (None, "add: keep only the tables, and not the recordings")})
     describe(parser, {"--older-than": ("AGE", "rm: delete days that ended longer ago than this: 30d, 12w")})
@@ -128,7 +124,11 @@ def _add_found(lake: Lake, args: argparse.Namespace, found: list[Summary], execu
     from mcpspy.io.lake.add import add
 
     with ProgressBar("sessions") as progress:
-        result = add(lake, found, read_redaction(args), executor, progress.show, copies=not args.no_jsonl)
+
+        def show(done: int, of: int, rows: int) -> None:
+            progress.show(done, of, f"{done:,} of {of:,} sessions, {counted(rows, 'row')}")
+
+        result = add(lake, found, read_redaction(args), executor, show, copies=not args.no_jsonl)
     for failure in result.failures:
         sys.stderr.write(f"mcpspy: lake: {failure}\n")
     text = f"{counted(result.added, 'session')} added, {result.present} present"
@@ -158,13 +158,14 @@ def _summaries(names: list[str], folder: str | None) -> list[Summary]:
 
 
 def _verify(lake: Lake, _: argparse.Namespace) -> tuple[dict[str, Any], str, int]:
+    from mcpspy.analysis.rows import size
     from mcpspy.io.lake.maintenance import verify
 
     result = verify(lake)
     for problem in result.problems:
         sys.stderr.write(f"mcpspy: lake: {problem}\n")
     text = f"{counted(result.sessions, 'session')}, {counted(result.rows, 'row')}"
-    text += f" in {counted(result.files, 'file')} ({rows.size(result.size)}B), "
+    text += f" in {counted(result.files, 'file')} ({size(result.size)}B), "
     text += counted(len(result.problems), "problem") if result.problems else "no problems"
     return result._asdict(), text, FINDINGS if result.problems else 0
 
@@ -177,6 +178,7 @@ def _compact(lake: Lake, _: argparse.Namespace) -> tuple[dict[str, Any], str, in
 
 
 def _remove(lake: Lake, args: argparse.Namespace) -> tuple[dict[str, Any], str, int]:
+    from mcpspy.core.query.sessions import read_age
     from mcpspy.io.lake.maintenance import remove_before
 
     age = read_age(args.older_than)
@@ -188,9 +190,3 @@ def _remove(lake: Lake, args: argparse.Namespace) -> tuple[dict[str, Any], str, 
         first = ""
     days = remove_before(lake, first)
     return {"days": days, "before": first}, f"{counted(days, 'day')} before {first} deleted", 0
-
-
-def _workers(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < int(text) <= 1024):
-        raise argparse.ArgumentTypeError(f"{text}: not a number of processes (use 1 to 1024)")
-    return int(text)

@@ -6,19 +6,24 @@ import argparse
 import gc
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, NamedTuple
 
-from mcpspy.analysis.lint import RULES, Finding, Severity
+from mcpspy.analysis.lint import RULES, Finding, LintRule, Severity
 from mcpspy.analysis.lint.host_profiles import NAMES, HostProfile, chosen
 from mcpspy.core.counted import counted
 from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.recording.reader import Recording
+from mcpspy.io.recording.scan import no_collection
 from mcpspy.ui.cli.arguments import query_of, recordings
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, read_unsafe_regex
+from mcpspy.ui.cli.workers import describe_workers, results
 from mcpspy.ui.lint_settings import LintSettings, self_test, user_rules
 from mcpspy.ui.report.lint_baseline import Baseline
 from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, LintScan
@@ -34,6 +39,9 @@ from mcpspy.ui.report.lint_text import (
 )
 from mcpspy.ui.terminal import Output, ProgressBar, warn_incomplete
 
+if TYPE_CHECKING:
+    from mcpspy.io.lake.fetch import StoredSession
+
 EPILOG = """\
 examples:
   mcpspy lint
@@ -42,7 +50,8 @@ examples:
   mcpspy lint last -q 'tool:forecast or dir:s2c'
   mcpspy lint last --format sarif > lint.sarif
   mcpspy lint recordings/ --baseline lint-baseline.json
-  mcpspy lint recordings/ --statistics
+  mcpspy lint recordings/ --statistics --workers 4
+  mcpspy lint --lake ~/lake --where "server = 'weather' AND day >= '2026-08-01'"
   mcpspy lint recordings/ --rules-file rules.py
   mcpspy lint --self-test rules.py
   mcpspy lint last --host cursor,vscode
@@ -52,7 +61,7 @@ SESSION is a file, a folder of recordings, `last`, a session name, or the beginn
 session id (default: last). docs/lint.md describes all rules, with examples.
 
 exit codes: 0 no findings at or above --fail-on; 1 findings; 2 usage error or not a
-recording; 3 file not readable
+recording; 3 file not readable, or a worker was killed
 """
 
 
@@ -81,6 +90,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "settings file (default: the project's mcpspy.toml or pyproject.toml, else the user's)",
         ),
         "--rules-file": ("FILE", "also run the rules of this Python file, which is executed; repeatable"),
+        "--lake": ("LAKE", "check the sessions of this lake"),
+        "--where": ("SQL", "of the lake, check those for which this condition on its table sessions is true"),
         "--self-test": ("FILE", "run the examples of the rules in this file, and exit 1 if one fails"),
         "--explain": ("CODE", "print what a rule checks and why, with examples"),
     }
@@ -93,6 +104,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="exit 1 at or above this severity (default: error)",
     )
     describe(parser, {"--all": (None, f"text: print all findings, not only {MOST} per rule"), **FOLDER})
+    describe_workers(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -103,50 +115,111 @@ def main(args: argparse.Namespace) -> int:
     if args.explain is not None:
         return _explain(args.explain)
     _check(args)
-    settings = LintSettings(
-        args.config, select=args.select, ignore=args.ignore, fail_on=args.fail_on, rules=(*RULES, *own)
-    )
-    hosts = host_profiles(args.host)
-    query = query_of(args.filter, allow_unsafe=read_unsafe_regex(args))
+    report = _TextReport(args.all, args.hints) if args.format == "text" and not args.statistics else None
+    checker = _Checker(args, own, report)
     baseline = Baseline(args.baseline, is_updated=args.update_baseline) if args.baseline is not None else None
     checked: dict[str, set[str]] = {}
-    found = [(title, Recording(path)) for title, path in recordings(args.sessions, args.dir)]
+    found = _found(args)
     counts: Counter[Severity] = Counter()
     codes: Counter[str] = Counter()
     is_failed = False
     linted = []
-    report = _TextReport(args.all, args.hints) if args.format == "text" and not args.statistics else None
+    is_here = args.workers == 1 and args.on is None
     gc.disable()  # Objects are freed with their line: there are no cycles to collect.
     try:
-        for title, recording in found:
-            path, server = recording.path, recording.header.name or recording.path.stem
-            rules, fail_on = settings.of(server)
-            checked.setdefault(server, set()).update(rule.code for rule in rules)
-            scan = LintScan(path, rules, settings.hosts(server) if hosts is None else hosts)
-            findings: list[Finding] = []
-            linted.append(LintedRecording(title, scan.parts, findings, server, fail_on))
-            for finding in _findings(scan, path, query, report):
-                if baseline is not None and baseline.has(finding, server):
-                    continue
-                counts[finding.severity] += 1
-                codes[finding.code] += 1
-                is_failed = is_failed or finding.severity.rank <= fail_on.rank
+        with results(
+            args, checker.checked if is_here else partial(_checked_apart, args), found
+        ) as recordings:
+            for recording, rules, findings, path in recordings:
+                checked.setdefault(recording.server, set()).update(rules)
+                linted.append(recording)
+                for finding in findings:
+                    if baseline is not None and baseline.has(finding, recording.server):
+                        continue
+                    counts[finding.severity] += 1
+                    codes[finding.code] += 1
+                    is_failed = is_failed or finding.severity.rank <= recording.fail_on.rank
+                    if report is not None:
+                        report.finding(finding, recording.path(finding))
+                    elif args.format != "text":
+                        recording.findings.append(finding)
                 if report is not None:
-                    report.finding(finding, linted[-1].path(finding))
-                elif args.format != "text":
-                    findings.append(finding)
-            if report is not None:
-                report.end_of(path.as_posix())
+                    report.end_of(path)
     finally:
         gc.enable()
     if baseline is not None:
-        baseline.end(checked if query is None else {})
+        baseline.end(checked if args.filter is None else {})
     statistics = codes if args.statistics else None
     if args.format == "text":
         _print_end(counts, len(found), baseline, statistics)
     else:
         _write(args.format, linted, baseline, statistics)
     return FINDINGS if is_failed else 0
+
+
+def _found(args: argparse.Namespace) -> list[tuple[str, Path | StoredSession]]:
+    """Return the recordings to check, each with its title."""
+    if args.lake is None:
+        found = [*recordings(args.sessions, args.dir)]
+        for _, path in found:
+            Recording(path)  # Report what is not a recording before the first finding.
+        return [*found]
+    from mcpspy.io.lake.fetch import sessions_where
+
+    return [(f"lake:{each.key}", each) for each in sessions_where(args.lake, args.where or "true")]
+
+
+class _Checked(NamedTuple):
+    recording: LintedRecording
+    """Without its findings."""
+    rules: set[str]
+    findings: Iterable[Finding]
+    path: str
+    """The recording, as the text report names it."""
+
+
+class _Checker:
+    """Checks recordings with the settings and options of a command line. Raises UsageError or CannotStart."""
+
+    def __init__(
+        self, args: argparse.Namespace, own: tuple[LintRule, ...], report: _TextReport | None = None
+    ) -> None:
+        self._settings = LintSettings(
+            args.config, select=args.select, ignore=args.ignore, fail_on=args.fail_on, rules=(*RULES, *own)
+        )
+        self._hosts = host_profiles(args.host)
+        self._query = query_of(args.filter, allow_unsafe=read_unsafe_regex(args))
+        self._report = report
+
+    def checked(self, found: tuple[str, Path | StoredSession]) -> _Checked:
+        """Return a recording; its findings are found while they are read, unless it is in a lake."""
+        title, place = found
+        if isinstance(place, Path):
+            return self._checked(title, place)
+        from mcpspy.io.lake.fetch import copied
+
+        with TemporaryDirectory(prefix="mcpspy-") as folder:
+            checked = self._checked(title, copied(place, Path(folder)))
+            checked = checked._replace(findings=[*checked.findings])
+        if not checked.path.startswith(folder):  # The lake has no copy.
+            return checked
+        return checked._replace(recording=checked.recording._replace(parts=[Path(title)]), path=title)
+
+    def _checked(self, title: str, path: Path) -> _Checked:
+        recording = Recording(path)
+        server = recording.header.name or path.stem
+        rules, fail_on = self._settings.of(server)
+        scan = LintScan(path, rules, self._settings.hosts(server) if self._hosts is None else self._hosts)
+        linted = LintedRecording(title, scan.parts, [], server, fail_on)
+        findings = _findings(scan, path, self._query, self._report)
+        return _Checked(linted, {rule.code for rule in rules}, findings, path.as_posix())
+
+
+def _checked_apart(args: argparse.Namespace, found: tuple[str, Path | StoredSession]) -> _Checked:
+    """Return a recording with its findings. A worker executes the files of rules itself."""
+    with no_collection():
+        checked = _Checker(args, user_rules(args.rules_file)).checked(found)
+        return checked._replace(findings=[*checked.findings])
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -156,6 +229,10 @@ def _check(args: argparse.Namespace) -> None:
             "lint: --update-baseline requires --baseline FILE, and excludes --filter",
             "the baseline contains all findings of the sessions",
         )
+    if args.where is not None and args.lake is None:
+        raise UsageError("lint: --where requires --lake LAKE")
+    if args.lake is not None and args.sessions:
+        raise UsageError("lint: --lake and SESSION exclude each other", "use --where to select sessions")
     if args.statistics and args.format not in ("text", "json"):
         raise UsageError(
             f"lint: --statistics and --format {args.format} exclude each other", "use text or json"

@@ -10,17 +10,20 @@ import sys
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from decimal import Decimal
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from mcpspy.analysis.export.csv import cell
+from mcpspy.analysis.lake.filter import LakeFilter, lake_filters
 from mcpspy.analysis.lake.queries import QUERIES
 from mcpspy.analysis.lake.schema import PARTITIONS, TABLES
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
 from mcpspy.io.lake.storage import require
 from mcpspy.io.recording.atomic import save
+from mcpspy.ui.cli.arguments import filter_errors
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format
 from mcpspy.ui.terminal import Output, cells, columns
 
@@ -32,17 +35,25 @@ examples:
   mcpspy query top-tools --lake ~/lake
   mcpspy query "SELECT target, count(*) FROM exchanges WHERE status = 'error' GROUP BY ALL"
   mcpspy query "FROM exchanges WHERE server = 'weather'" --lake ~/lake --format parquet -o weather.parquet
+  mcpspy query -q 'tool:forecast status:error >200ms' --lake ~/lake
+  mcpspy query -q 'params.arguments.path:*.env' agents --lake ~/lake
+  mcpspy query "SELECT day, count(*) AS calls FROM exchanges GROUP BY day" --plot
   mcpspy query --schema
 
 saved queries:
 SAVED
 SQL is one SELECT statement in DuckDB's dialect. It can read the tables of the lake, and no
 other file. Without --lake it reads the ended sessions of the sessions folder, which are
-converted once. docs/lake.md describes the tables.
+converted once. docs/lake.md describes the tables. QUERY selects rows of exchanges and
+messages by their requests and notifications (docs/filter.md).
 
-exit codes: 0; 2 usage error or invalid SQL; 3 duckdb or pyarrow not installed, or a file
-not readable or not writable
+exit codes: 0; 2 usage error, invalid SQL or filter; 3 a package not installed, or a file not
+readable or not writable
 """.replace("SAVED", "".join(f"  {name:14}{query.about}\n" for name, query in QUERIES.items()))
+
+MATCHING = """\
+SELECT time, server, method, target, status, latency_ms, session, n FROM exchanges ORDER BY time, session, n"""
+"""The query of `--filter` without SQL."""
 
 LONGEST = 60
 """Maximum columns of a cell, except in the last column."""
@@ -53,8 +64,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "sql", metavar="SQL", nargs="?", help="a SELECT statement, or the name of a saved query"
     )
     options = {
+        "-q --filter": (
+            "QUERY",
+            "only matching rows of exchanges and messages, e.g. 'tool:x status:error'; without SQL: print them",
+        ),
         "--lake": ("LAKE", "the lake to read (default: $MCPSPY_LAKE, or the sessions folder)"),
         "--schema": (None, "print the tables and their columns"),
+        "--plot": (None, "draw a chart: first column x, numeric columns y; -o FILE.svg or .html"),
         "-o --output": ("FILE", "write to this new file"),
     }
     describe(parser, options)
@@ -64,10 +80,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    if args.schema == (args.sql is not None):
+    if args.schema and (args.sql, args.filter) != (None, None):
         raise UsageError(
-            "query: missing SQL" if args.sql is None else "query: SQL and --schema exclude each other"
+            f"query: {'SQL' if args.filter is None else '--filter'} and --schema exclude each other"
         )
+    if not args.schema and args.sql is args.filter is None:
+        raise UsageError("query: missing SQL or --filter", "see mcpspy query --help")
+    suffix = PurePath(args.output or "").suffix
+    if args.plot and (
+        args.schema or args.format != "text" or suffix not in ((".svg", ".html") if args.output else ("",))
+    ):
+        raise UsageError(
+            "--plot: takes no --schema and no --format", "use -o FILE.svg or FILE.html, or the terminal"
+        )
+    if args.plot and args.output is None:
+        require("plotext", "--plot", "plot")
     if args.format == "parquet" and args.output is None:
         raise UsageError("--format parquet: missing --output", "use -o FILE")
     if args.schema:
@@ -75,18 +102,25 @@ def main(args: argparse.Namespace) -> int:
             raise UsageError("--schema: only as text", "leave out --format")
         return _write(args, _schema())
     saved = QUERIES.get(args.sql)
+    with filter_errors():
+        selected = () if args.filter is None else lake_filters(args.filter)
     lake = args.lake or (os.environ.get("MCPSPY_LAKE") if args.dir is None else args.dir)
-    results = connected("query", lake).query(args.sql if saved is None else saved.sql)
+    results = connected("query", lake, selected).query((args.sql or MATCHING) if saved is None else saved.sql)
     if args.format == "parquet":
         return _write(args, _parquet(results))
     found = (row for batch in results.batches for row in batch.to_pylist())
+    if args.plot:
+        return _plot(args, results, suffix)
     if args.format == "text":
         return _write(args, _text(results.schema.names, found))
     return _write(args, (_json if args.format == "json" else _csv)(results.schema.names, found))
 
 
-def connected(command: str, path: str | None) -> LakeConnection:
-    """Return a connection to a lake, or to the sessions of a folder; report sessions that are not in it."""
+def connected(command: str, path: str | None, selected: Iterable[LakeFilter] = ()) -> LakeConnection:
+    """Return a connection to a lake, or to the sessions of a folder; report sessions that are not in it.
+
+    Its views have the selected rows.
+    """
     for package in ("pyarrow", "duckdb"):
         require(package, command)
     from mcpspy.io.lake.query import LakeConnection, lake_of
@@ -98,7 +132,7 @@ def connected(command: str, path: str | None) -> LakeConnection:
         sys.stderr.write(
             f"mcpspy: {command}: {result.live} live session{'s' * (result.live != 1)} not included\n"
         )
-    return LakeConnection(lake)
+    return LakeConnection(lake, selected)
 
 
 def _write(args: argparse.Namespace, pieces: Iterator[str] | Iterator[bytes]) -> int:
@@ -111,6 +145,19 @@ def _write(args: argparse.Namespace, pieces: Iterator[str] | Iterator[bytes]) ->
             sys.stdout.buffer.write(piece)
         else:
             output.line(piece.removesuffix("\n"))
+    return 0
+
+
+def _plot(args: argparse.Namespace, results: Results, suffix: str) -> int:
+    from mcpspy.ui.report.chart import html, read_chart, svg, terminal
+
+    found = [[*row.values()] for batch in results.batches for row in batch.to_pylist()]
+    chart = read_chart(results.schema.names, found)
+    if suffix:
+        return _write(args, iter([(svg if suffix == ".svg" else html)(chart).encode()]))
+    output = Output()
+    for line in terminal(chart, output.width or 100, 20, has_color=output.colour):
+        sys.stdout.write(line + "\n")
     return 0
 
 

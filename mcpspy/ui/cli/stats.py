@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from mcpspy.analysis.stats import StatsCollector
@@ -14,6 +16,7 @@ from mcpspy.errors import UsageError
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.arguments import counted_back, query_of, recordings, title_of
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, describe_format, read_unsafe_regex
+from mcpspy.ui.cli.workers import describe_workers, results
 from mcpspy.ui.report.stats_format import GLYPHS, BarStyle, CountedSession
 from mcpspy.ui.report.stats_scan import count_session
 from mcpspy.ui.report.stats_table import SORTS, TableStyle
@@ -79,6 +82,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     about = "json: one object per session; markdown: tables, with --context"
     describe_format(parser, about, choices=("json", "markdown"))
     describe(parser, FOLDER)
+    describe_workers(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -97,7 +101,12 @@ def _print(args: argparse.Namespace) -> int:
         raise UsageError(f"{option}: only possible with --context", "add --context")
     query = query_of(args.filter, allow_unsafe=read_unsafe_regex(args))
     paths = list(recordings(args.sessions, args.dir))
-    counted = (_counted(path, title_of(name), query, args.top) for name, path in paths)
+    count = partial(_counted, query=query, top=args.top)
+    with results(args, count, paths) as counted:
+        return _print_counted(args, counted, len(paths))
+
+
+def _print_counted(args: argparse.Namespace, counted: Iterator[CountedSession], count: int) -> int:
     if args.format == "json":
         from mcpspy.ui.report.stats_json import document
 
@@ -107,7 +116,7 @@ def _print(args: argparse.Namespace) -> int:
         return 0
     output = Output()
     style = TableStyle(output.width or WIDTH, BarStyle(plain=not _can_print(GLYPHS)), args.sort, args.top)
-    if len(paths) == 1:
+    if count == 1:
         from mcpspy.ui.report.stats_text import terminal
 
         lines = terminal(next(counted), style)
@@ -124,8 +133,13 @@ def _print_context(args: argparse.Namespace) -> int:
     from mcpspy.analysis.context import ContextCollector, read_window
     from mcpspy.ui.report import stats_context
 
-    if args.filter is not None or args.sort != "time":
-        option = "--filter" if args.filter is not None else "--sort"
+    excluded = {
+        "--filter": args.filter is not None,
+        "--sort": args.sort != "time",
+        "--workers": args.workers > 1,
+        "--on": args.on is not None,
+    }
+    for option in (option for option, is_used in excluded.items() if is_used):
         raise UsageError(f"{option}: not possible with --context", f"leave out {option} or --context")
     try:
         window = read_window(args.window or "200k")
@@ -153,13 +167,14 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _counted(path: Path, title: str, query: Query | None, top: int) -> CountedSession:
+def _counted(found: tuple[str, Path], query: Query | None, top: int) -> CountedSession:
     """Return the current statistics of a session, and show the progress of reading it."""
+    name, path = found
     recording = Recording(path)
     # Before the read: a session that ends during the read counts as live.
     is_live = recording.state is RecordingState.LIVE
     counted_back(query, path, recording.header)
-    return count_session(path, title, StatsCollector(recording.header, query, top), is_live=is_live)
+    return count_session(path, title_of(name), StatsCollector(recording.header, query, top), is_live=is_live)
 
 
 def _can_print(glyphs: str) -> bool:

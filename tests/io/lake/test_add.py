@@ -209,3 +209,11 @@ def test_a_killed_run_and_the_next_one_make_the_same_lake(
     assert content(lake) == content(Lake(whole))
     assert verify(lake).problems == []
     assert list((folder_of(lake) / "_tmp").iterdir()) == []
+
+
+def test_progress_counts_sessions_and_rows(found: list[Summary], tmp_path: Path) -> None:
+    shown: list[tuple[int, int, int]] = []
+    lake, _ = filled(tmp_path / "lake", found[:3], show=lambda *each: shown.append(each))
+
+    assert [each[:2] for each in shown] == [(1, 3), (2, 3), (3, 3)]
+    assert shown[-1][2] == sum(map(len, content(lake).values()))

@@ -105,7 +105,8 @@ def test_verify_compact_and_rm(made: Path, tmp_path: Path, capsys: pytest.Captur
         (["lake", "rm", "x"], "lake rm: missing --older-than"),
         (["lake", "compact", "x", "--older-than", "1d"], "lake: --older-than: only possible with rm"),
         (["lake", "fill", "x"], "lake: ACTION fill: not one of add, verify, compact, rm"),
-        (["query"], "query: missing SQL"),
+        (["query"], "query: missing SQL or --filter (see mcpspy query --help)"),
+        (["query", "-q", "x", "--schema"], "query: --filter and --schema exclude each other"),
         (["query", "SELECT 1", "--schema"], "query: SQL and --schema exclude each other"),
         (
             ["query", "SELECT 1", "--format", "parquet"],
@@ -314,3 +315,77 @@ def test_watch_adds_sessions_when_they_have_ended(
     assert (code, err) == (130, "")
     assert out.splitlines() == [f"{tmp_path / 'lake'}: 1 session added, 0 present"] * 3
     assert run(capsys, "lake", "verify", tmp_path / "lake")[1].startswith(f"{tmp_path / 'lake'}: 3 sessions")
+
+
+def test_a_filter_selects_exchanges_and_narrows_queries(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = ("--lake", made / "lake", "--format", "json")
+    code, out, _ = run(capsys, "query", "-q", "tool:search status:ok", *lake)
+    found = [json.loads(line) for line in out.splitlines()]
+    sql = "SELECT count(*) AS c FROM exchanges WHERE method = 'tools/call' AND target = 'search' AND status = 'ok'"
+    count = json.loads(run(capsys, "query", sql, *lake)[1])["c"]
+
+    assert (code, len(found)) == (0, count)
+    assert {(row["method"], row["target"], row["status"]) for row in found} == {
+        ("tools/call", "search", "ok")
+    }
+    narrowed = run(capsys, "query", "SELECT count(*) AS c FROM exchanges", "-q", "/^.*search/ is:ok", *lake)
+    assert json.loads(narrowed[1])["c"] == count
+    assert run(capsys, "query", "top-tools", "-q", "tool:nothing", *lake) == (0, "", "")
+
+
+def test_a_filter_that_the_tables_cannot_answer_is_one_line(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(capsys, "query", "-q", "tool:x since:-5m", "--lake", made / "lake")
+    assert (code, out) == (2, "")
+    assert err == (
+        "mcpspy: query: --filter, character 14: a time in a session: compare the column time in SQL,"
+        " as in time >= '2026-11-01' (see docs/filter.md)\n"
+    )
+
+
+def test_a_query_draws_a_chart(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    query = ("query", "SELECT server, count(*) AS calls FROM exchanges GROUP BY 1 ORDER BY 1", "--plot")
+    lake = ("--lake", made / "lake")
+    code, out, _ = run(capsys, *query, *lake)
+
+    assert (code, len(out.splitlines())) == (0, 20)
+    assert "calls" in out
+    assert "weather" in out
+    for name, start in (("x.svg", "<svg"), ("x.html", "<!doctype html>")):
+        assert run(capsys, *query, *lake, "-o", tmp_path / name) == (0, "", "")
+        assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
+
+
+@pytest.mark.parametrize("options", [["-o", "x.png"], ["--format", "json"], ["-o", "x"]])
+def test_a_chart_has_no_other_format(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "query", "SELECT 1", "--plot", *options)
+
+    assert code == 2
+    assert err.startswith("mcpspy: query: --plot: takes no")
+
+
+@pytest.mark.parametrize("options", [["SELECT '\udcff'"], ["-q", "tool=\udcff"]])
+def test_text_that_is_not_utf_8_is_one_line(
+    made: Path, options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run(capsys, "query", *options, "--lake", made / "lake")
+
+    assert code == 2
+    assert "not UTF-8" in err
+    assert err.count("\n") == 1
+
+
+def test_columns_of_the_same_name_are_numbered(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lake = ("--lake", made / "lake")
+    sql = "SELECT 'x' AS a, 1 AS a, 2 AS a"
+
+    assert run(capsys, "query", sql, *lake)[1].split()[:6] == ["a", "a_2", "a_3", "x", "1", "2"]
+    assert run(capsys, "query", sql, *lake, "--plot")[0] == 0
+    assert json.loads(run(capsys, "query", sql, *lake, "--format", "json")[1]) == {
+        "a": "x",
+        "a_2": 1,
+        "a_3": 2,
+    }

@@ -315,7 +315,7 @@ class _Progress(ProgressBar):
 
     printed: ClassVar[list[tuple[int, int] | str]] = []
 
-    def show(self, done: int, of: int) -> None:
+    def show(self, done: int, of: int, what: str | None = None) -> None:
         self.printed.append((done, of))
 
     def clear(self) -> None:

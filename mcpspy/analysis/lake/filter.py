@@ -1,0 +1,312 @@
+"""The filter language as SQL conditions on the tables of the lake.
+
+A row of `exchanges` is tested like a request in `mcpspy stats -q`: with the status, latency, size and text of its
+response. Of `messages`, the notifications are tested. Every node of a filter becomes two conditions: one of rows that
+surely match, and one of rows that may match. Python's own filter decides on the rows between the two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import product
+from typing import Any, NamedTuple
+
+from mcpspy.core.protocol.message import Failure, read_frame
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.query import values
+from mcpspy.core.query.fields import SLOW, SUBJECTS, atom_test
+from mcpspy.core.query.item import ExchangeItem, SessionEnd
+from mcpspy.core.query.lexer import MOMENTS, NUMBERS, ORDER, PATH, WORD, Atom, path_steps
+from mcpspy.core.query.parser import AllOf, Node, Not, parse, parse_tree
+from mcpspy.core.query.path import path_names
+from mcpspy.core.recording.decode import Frame
+from mcpspy.core.regex import refuse
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.exchange import State
+from mcpspy.errors import UsageError
+
+
+class Bounds(NamedTuple):
+    """Two SQL conditions, never NULL. They are equal if SQL alone can decide."""
+
+    sure: str
+    """Rows that match."""
+    possible: str
+    """Rows that may match, and all that do."""
+
+
+_UNDECIDED = Bounds("false", "true")
+
+
+class _Table(NamedTuple):
+    kind: str
+    """Kind of its items."""
+    key: str
+    """The column that identifies a row in its session."""
+    fields: Mapping[str, str]
+    """Field of the item → SQL."""
+    texts: Mapping[str, str]
+    """Column of text → column with the bytes that are not UTF-8."""
+    rows: str
+    """Condition of the rows that have items."""
+
+
+_NAMES = {"subject": "coalesce(target, '')", "stream": "coalesce(stream, '')", "side": "side"}
+
+_TABLES = {
+    "exchanges": _Table(
+        "request",
+        "n",
+        {
+            **_NAMES,
+            "method": "method",
+            "id": "id",
+            "status": "status",
+            "latency": "latency_ms / 1000",
+            "size": "request_bytes + coalesce(response_bytes, 0)",
+            "has_issue": "len(issues) > 0",
+            "error_code": "code",
+        },
+        {"request": "request_raw", "response": "response_raw"},
+        "true",
+    ),
+    "messages": _Table(
+        "notification",
+        "place",
+        {
+            **_NAMES,
+            "method": "coalesce(method, '')",
+            "id": "''",
+            "status": "''",
+            "latency": "NULL::DOUBLE",
+            "size": "bytes",
+            "has_issue": "len(issues) > 0",
+            "error_code": "NULL::BIGINT",
+        },
+        {"message": "message_raw"},
+        "kind = 'notification'",
+    ),
+}
+
+
+class LakeFilter:
+    """A filter of the rows of one table. Raises QueryError."""
+
+    def __init__(self, text: str, table: str) -> None:
+        self.table = table
+        self._table = _TABLES[table]
+        self._query = parse(text, linted=True)  # It reports errors; the compiler refuses findings.
+        node = parse_tree(text)
+        bounds = _exact("true") if node is None else _Compiler(self._table).bounds(node)
+        self.key = self._table.key
+        """The column that identifies a row in its session."""
+        self.sure = f"({self._table.rows}) AND ({bounds.sure})"
+        """Condition of the rows that match."""
+        self.undecided = None
+        """Condition of the rows on which `matches` decides; None if SQL decides on all."""
+        if bounds.sure != bounds.possible:
+            self.undecided = f"({self._table.rows}) AND ({bounds.possible}) AND NOT ({bounds.sure})"
+        first, *others = (
+            f"coalesce(encode({text}), {raw}, ''::BLOB)" for text, raw in self._table.texts.items()
+        )
+        texts = {"data": first, "answer": others[0] if others else "''::BLOB"}
+        fields = {**self._table.fields, **(texts if self._query.reads_text else {})}
+        self.columns = ", ".join(f"{sql} AS {name}" for name, sql in fields.items())
+        """The SELECT list of the rows for `matches`."""
+
+    def matches(self, row: dict[str, Any]) -> bool:
+        """Decide on a row by the filter itself, given `columns`."""
+        item = ExchangeItem(**{"at": 0.0, "kind": self._table.kind, "data": b"", **row})
+        if item.answer and isinstance(read_frame(Frame(0.0, SERVER, item.answer))[0], Failure):
+            item.answer_member = "error"
+        return self._query.matches(item)
+
+
+def lake_filters(text: str) -> list[LakeFilter]:
+    """Return a filter of each table that has messages. Raise QueryError, UsageError for text that is not UTF-8."""
+    check_utf8(text)
+    return [LakeFilter(text, table) for table in _TABLES]
+
+
+class _Compiler:
+    def __init__(self, table: _Table) -> None:
+        self._table = table
+
+    def bounds(self, node: Node) -> Bounds:
+        if isinstance(node, Atom):
+            bounds = self._atom(node)
+            return _negated(bounds) if node.op == "!=" else bounds
+        if isinstance(node, Not):
+            return _negated(self.bounds(node.part))
+        word = " AND " if isinstance(node, AllOf) else " OR "
+        sure, possible = zip(*map(self.bounds, node.parts), strict=True)
+        return Bounds(*(word.join(f"({part})" for part in parts) for parts in (sure, possible)))
+
+    def _atom(self, atom: Atom) -> Bounds:
+        field, fields = atom.field, self._table.fields
+        if field in (*MOMENTS, "time"):
+            atom.fail("a time in a session: compare the column time in SQL, as in time >= '2026-11-01'")
+        if field == "lint" or (field == "is" and atom.value.lower() == "finding"):
+            atom.fail("findings are in the table findings")
+        if field == WORD:
+            return _any([_text(atom, fields["method"]), _text(atom, fields["subject"])])
+        if field in ("method", "subject", "stream"):
+            return _text(atom, fields[field])
+        if field in SUBJECTS:
+            methods = ", ".join(map(quoted, sorted(SUBJECTS[field])))
+            found = _text(atom, fields["subject"])
+            return Bounds(*(f"{fields['method']} IN ({methods}) AND ({part})" for part in found))
+        if field == "status" and re.fullmatch("-?[0-9]+", atom.value):
+            return self._number("error_code", "=", float(atom.value))
+        if field in ("dir", "kind", "note", "status", "is"):
+            return self._outcome(atom)
+        if field in (ORDER, *NUMBERS):
+            compared, bound = values.number_bound(atom)
+            return self._number({"code": "error_code"}.get(compared, compared), atom.op, bound)
+        if field == "text":
+            return self._search(atom)
+        if field == PATH:
+            return self._path(atom)
+        return _UNDECIDED  # A regular expression, or an id: JSON spells a number in several ways.
+
+    def _number(self, field: str, op: str, bound: float) -> Bounds:
+        if abs(bound) >= 1 << 53:  # DuckDB would compare the nearest floating-point numbers.
+            return _UNDECIDED
+        compare = "=" if op in (":", "!=") else op
+        compared = f"coalesce({self._table.fields[field]} {compare} '{bound!r}'::DOUBLE, false)"
+        return _exact(compared)
+
+    def _outcome(self, atom: Atom) -> Bounds:
+        """Return the condition of an atom about the sender, kind and outcome, from the results of its test."""
+        test = atom_test(atom, SessionEnd(), refuse).test
+        if not any(
+            test(_sample(kind, each)) for kind in ("request", "notification") for each in product(*_SAMPLES)
+        ):
+            atom.fail(
+                f"{atom.name}:{atom.raw} matches no request and no notification: see mcpspy query --schema"
+            )
+        matching = {each for each in product(*_SAMPLES) if test(_sample(self._table.kind, each))}
+        # A column matters if other values of it alone change the result.
+        used = [
+            place
+            for place, samples in enumerate(_SAMPLES)
+            if any(
+                (*each[:place], other, *each[place + 1 :]) not in matching
+                for each in matching
+                for other in samples
+            )
+        ]
+        if not used:
+            return _exact(literal(bool(matching)))
+        columns = ", ".join(_OUTCOME[place].format(**self._table.fields) for place in used)
+        rows = {", ".join(literal(each[place]) for place in used) for each in matching}
+        return _exact(f"({columns}) IN ({', '.join(f'({row})' for row in sorted(rows))})")
+
+    def _search(self, atom: Atom) -> Bounds:
+        needle = atom.value.casefold()
+        if atom.op != ":" or not atom.value.isascii() or len(values.text_forms(atom.value)) > 1:
+            return _UNDECIDED
+        found = []
+        for text, raw in self._table.texts.items():
+            contains = f"coalesce(contains(lower({text}), {quoted(needle)}), false)"
+            is_plain = " AND ".join(f"NOT contains({text}, {quoted(each)})" for each in _LOWERED_TO_ASCII)
+            found.append(Bounds(f"{contains} AND {is_plain}", f"{contains} OR {raw} IS NOT NULL"))
+        return _any(found)
+
+    def _path(self, atom: Atom) -> Bounds:
+        root = atom.name.partition(".")[0].partition("[")[0]
+        request, *response = self._table.texts.items()
+        if root != "params" and not response:
+            return _exact("false")
+        text, raw = request if root == "params" else response[0]
+        names = [
+            f"contains({text}, {quoted(name)})" for name in path_names(path_steps(atom.name[len(root) :]))
+        ]
+        named = " AND ".join(names) or "true"
+        return Bounds("false", f"coalesce({named} OR contains({text}, '\\'), false) OR {raw} IS NOT NULL")
+
+
+_SAMPLES = (
+    ("", *(state.value for state in State)),
+    (CLIENT, SERVER),
+    (False, True),
+    (False, True),
+    (False, True),
+)
+"""The values on which the sender, kind and outcome of an item may depend: status, sender, code, issue, slow."""
+
+_OUTCOME = (
+    "{status}",
+    "{side}",
+    "{error_code} IS NOT NULL",
+    "{has_issue}",
+    f"coalesce({{latency}} > {SLOW}, false)",
+)
+"""The same values in SQL."""
+
+_LOWERED_TO_ASCII = ("\u0130", "\u212a")
+"""The characters outside ASCII whose lower case in DuckDB is in ASCII. Bytes in Python keep them."""
+
+
+def _sample(kind: str, outcome: tuple[str, str, bool, bool, bool]) -> ExchangeItem:
+    """Return an item with this outcome and nothing else."""
+    status, side, has_code, has_issue, is_slow = outcome
+    return ExchangeItem(
+        at=0.0,
+        side=side,
+        kind=kind,
+        method="",
+        subject="",
+        size=0,
+        stream="",
+        has_issue=has_issue,
+        data=b"",
+        status=status,
+        latency=2 * SLOW if is_slow else None,
+        error_code=0 if has_code else None,
+    )
+
+
+def _text(atom: Atom, column: str) -> Bounds:
+    """Return the condition of a name. Case is folded by Python outside ASCII."""
+    if atom.op in ("=", "!="):
+        return _exact(f"{column} = {quoted(atom.value)}")
+    value, is_ascii = atom.value.casefold(), f"strlen({column}) = length({column})"
+    if not value.isascii():
+        return Bounds("false", f"NOT ({is_ascii})")
+    found = f"contains(lower({column}), {quoted(value)})"
+    if not atom.is_quoted and ("*" in value or "?" in value):
+        pattern = value.translate(
+            {ord(each): "\\" + each for each in "\\%_"} | {ord("*"): "%", ord("?"): "_"}
+        )
+        found = f"{column} <> '' AND ({found} OR lower({column}) LIKE {quoted(pattern)} ESCAPE '\\')"
+    return Bounds(f"({found}) AND {is_ascii}", f"({found}) OR NOT ({is_ascii})")
+
+
+def _exact(condition: str) -> Bounds:
+    return Bounds(condition, condition)
+
+
+def _any(parts: list[Bounds]) -> Bounds:
+    sure, possible = zip(*parts, strict=True)
+    return Bounds(*(" OR ".join(f"({part})" for part in each) for each in (sure, possible)))
+
+
+def _negated(bounds: Bounds) -> Bounds:
+    return Bounds(f"NOT ({bounds.possible})", f"NOT ({bounds.sure})")
+
+
+def literal(value: str | bool) -> str:
+    return quoted(value) if isinstance(value, str) else str(value).lower()
+
+
+def check_utf8(text: str) -> None:
+    """Raise UsageError for text of the command line that DuckDB cannot read."""
+    if not text.isascii() and text != text.encode("utf-8", "replace").decode():
+        raise UsageError(f"query: {sanitize(text)}: not UTF-8")
+
+
+def quoted(text: str) -> str:
+    """Return text as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,64 @@
+"""Work on many sessions by processes of this machine or a Dask cluster: options, order, progress."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr
+from functools import partial
+from typing import TypeVar
+
+from mcpspy.ui.cli.options import describe
+from mcpspy.ui.terminal import ProgressBar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def describe_workers(parser: argparse.ArgumentParser, prefix: str = "") -> None:
+    """Add `--workers` and `--on`."""
+    text = f"{prefix}number of processes (default: 1)"
+    parser.add_argument("--workers", metavar="N", type=_workers, default=1, help=text)
+    describe(
+        parser, {"--on": ("ADDRESS", f"{prefix}use the workers of this Dask scheduler, tcp://HOST:8786")}
+    )
+
+
+@contextmanager
+def results(
+    args: argparse.Namespace, function: Callable[[Item], Result], sessions: Sequence[Item]
+) -> Iterator[Iterator[Result]]:
+    """Return a context manager: the results of a function for each session, in their order.
+
+    The function and its results can be pickled, unless this process does the work. Its messages on stderr are those
+    of one process. Raises its errors, or CannotStart for a lost worker.
+    """
+    from mcpspy.io.lake.executors import executor_of, mapped
+
+    with executor_of(args.workers, args.on) as executor, ProgressBar("sessions") as progress:
+        if executor is None:
+            yield map(function, sessions)
+        else:
+            yield _shown(mapped(executor, partial(_captured, function), sessions), len(sessions), progress)
+
+
+def _captured(function: Callable[[Item], Result], session: Item) -> tuple[Result, str]:
+    """Return the result, and what was written to stderr: a worker's own may be on another machine."""
+    with redirect_stderr(io.StringIO()) as messages:
+        return function(session), messages.getvalue()
+
+
+def _shown(found: Iterator[tuple[Result, str]], count: int, progress: ProgressBar) -> Iterator[Result]:
+    for number, (result, messages) in enumerate(found, 1):
+        progress.clear()
+        sys.stderr.write(messages)
+        yield result
+        progress.show(number, count, f"{number:,} of {count:,} sessions")
+
+
+def _workers(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) <= 1024):
+        raise argparse.ArgumentTypeError(f"{text}: not a number of processes (use 1 to 1024)")
+    return int(text)

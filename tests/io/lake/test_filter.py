@@ -1,0 +1,179 @@
+"""A filter as SQL selects the rows that the filter itself matches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcpspy.analysis.lake.filter import lake_filters
+from mcpspy.core.protocol.message import Notification
+from mcpspy.core.query.item import ExchangeItem
+from mcpspy.core.query.lexer import QueryError
+from mcpspy.core.query.parser import parse
+from mcpspy.io.lake.files import Lake
+from mcpspy.io.lake.maintenance import compact
+from mcpspy.io.lake.query import LakeConnection
+from mcpspy.io.recording.reader import Recording, Summary
+from mcpspy.ui.filter_items import exchange_item
+from tests.io.lake.lakes import filled, folder_of, generated, summaries
+
+RECORDINGS = Path(__file__).parents[3] / "recordings"
+
+Key = tuple[str, int]
+
+UNUSUAL: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("client", {"id": 1.0, "method": "tools/call", "params": {"name": "Straße", "arguments": {"a": 7}}}),
+    ("server", {"id": 1, "result": {"content": [{"type": "text", "text": "300 \u212aelvin"}]}}),
+    ("client", {"id": "7", "method": "tools/call", "params": {"name": "\u212aeep_100%", "arguments": {}}}),
+    ("server", {"id": "7", "error": {"code": -32602, "message": 'no \\u212a: it\'s "wrong"'}}),
+    ("client", {"id": "a\u00e9", "method": "resources/read", "params": {"uri": "file:///x?page=2"}}),
+    ("server", {"id": "a\u00e9", "error": {"code": 9007199254740993, "message": ""}, "result": {"a": [1]}}),
+    ("client", {"id": 8, "method": "x\\y_z \u0130stanbul", "params": {}}),
+    ("client", {"id": 10, "method": "prompts/get", "params": {"name": "\u0130stanbul"}}),
+    ("server", {"id": 3, "method": "sampling/createMessage", "params": {"a.b": {"c": [1, "K\u00c9"]}}}),
+    ("client", {"method": "notifications/progress", "params": {"name": "Straße", "a": 7.0}}),
+    ("server", {"method": "notifications/message", "params": {"data": "kelvin", "level": "info"}}),
+)
+
+
+def unusual_recording(path: Path) -> None:
+    """Write names, ids and texts whose case, spelling or encoding differs between SQL and Python."""
+    header = {"mcpspy": 1, "id": "0dd00dd0", "started": "2026-11-02T00:00:00Z", "transport": "stdio"}
+    lines = [json.dumps({**header, "command": ["x"], "name": "unusual", "redacted": True})]
+    for at, (side, message) in enumerate(UNUSUAL):
+        text = json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=at % 3 == 0)
+        lines.append(f'{{"t":{at / 8},"from":"{side}","msg":{text}}}')
+    raw = b'{"t":9,"from":"client","b64":"eyJqc29ucnBjIjoiMi4wIiwiaWQiOjksIm1ldGhvZCI6Imv/In0="}'
+    path.write_bytes("\n".join(lines).encode() + b"\n" + raw + b"\n")
+
+
+def items(summary: Summary) -> Iterator[tuple[str, int, ExchangeItem]]:
+    """Yield the rows of a session by the code that `stats -q` tests: table, number, item."""
+    session = Recording(summary.path).session()
+    for change in session.changes:
+        what, exchange = change.what, change.exchange
+        if exchange is not None and what is exchange.request:
+            yield "exchanges", exchange.number, exchange_item(exchange, "request")
+        elif isinstance(what, Notification):
+            yield (
+                "messages",
+                change.number,
+                ExchangeItem(
+                    at=what.at,
+                    side=what.side,
+                    kind="notification",
+                    method=what.method,
+                    subject=what.subject or "",
+                    size=len(what.data),
+                    stream=what.frame.stream or "",
+                    has_issue=bool(what.flaws or change.flaw),
+                    data=what.data,
+                ),
+            )
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, dict[str, dict[Key, ExchangeItem]]]:
+    """A lake of generated, real and unusual sessions, and their rows as items of the filter."""
+    folder = tmp_path_factory.mktemp("selected")
+    generated(folder / "generated", 4, 80)
+    unusual_recording(folder / "generated" / "unusual.jsonl")
+    found = [*summaries(folder / "generated"), *summaries(RECORDINGS)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+        lake, result = filled(folder / "lake", found)
+    assert not result.failures
+    compact(lake)  # Fewer files: a connection opens all of them.
+    table: dict[str, dict[Key, ExchangeItem]] = {"exchanges": {}, "messages": {}}
+    for summary in found:
+        for name, number, item in items(summary):
+            table[name][summary.header.id, number] = item
+    return Lake(folder_of(lake)), table
+
+
+def selected(lake: Lake, text: str) -> dict[str, set[Key]]:
+    """Return the keys of the rows that SQL selects."""
+    connection = LakeConnection(lake, lake_filters(text))
+    return {
+        table: {
+            (key[: -len("-") - 16], number)
+            for key, number in connection.run(f"SELECT session, {column} FROM {table}").fetchall()
+        }
+        for table, column in (("exchanges", "n"), ("messages", "place"))
+    }
+
+
+def expected(table: dict[str, dict[Key, ExchangeItem]], text: str) -> dict[str, set[Key]]:
+    matches = parse(text).matches
+    return {name: {key for key, item in found.items() if matches(item)} for name, found in table.items()}
+
+
+ATOMS = """
+call istan keep TOOLS ool* "tools/call" straße STRASSE keep istanbul _ % \\ ' elvin x\\y_? *z é
+method:tools/* method=tools/call method!=tools/call method:* method="" subject:* target=echo tool:echo tool:K*
+prompt:* uri:file uri:page=? uri:* stream:x stream:* stream=""
+id:7 id=7 id="7" id:1 id=1.0 id:aé id:null id:* id!=1 id:a*
+from:client from:server kind:request kind:notification -kind:request
+status:ok status:error status=error status:rpcerror status:toolerror status:noanswer status:cancelled status:late
+status:-32602 code:-32602 code<0 code>=-32700 code:9007199254740993 code:9007199254740992 is:input status!=ok
+is:slow is:issue is:problem is:error is:unanswered is:request
+>1ms <10kb >200b latency>3ms latency<100ms size>=100 size:100 size!=100 size<1m
+text:kelvin text:ELVIN text:keep text:istanbul text:"it's" text:straße text:é text:needle text:"\\"name\\"" text:i text:300
+/kelvin/i /^\\{"jsonrpc/ /\\}$/ /[0-9]{3}/
+params.name:* params.name=Straße params.arguments.a>5 params.arguments.a=7 params["a.b"].c[]:ké result.content[0].text:k
+result.a[0]=1 error.code<0 error.message:wrong result.isError:true params.a=7 params:x
+""".split()
+
+
+@pytest.mark.parametrize("atom", [*dict.fromkeys(ATOMS)])
+def test_sql_selects_what_the_filter_matches(
+    rows: tuple[Lake, dict[str, dict[Key, ExchangeItem]]], atom: str
+) -> None:
+    lake, table = rows
+
+    assert selected(lake, atom) == expected(table, atom)
+
+
+def joined(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    both = st.tuples(parts, st.sampled_from([" ", " or "]), parts).map(lambda found: f"({''.join(found)})")
+    return st.one_of(both, parts.map(lambda part: f"-({part})"))
+
+
+@settings(max_examples=25, deadline=None)
+@given(text=st.recursive(st.sampled_from(ATOMS), joined, max_leaves=5))
+def test_sql_selects_what_a_combined_filter_matches(
+    rows: tuple[Lake, dict[str, dict[Key, ExchangeItem]]], text: str
+) -> None:
+    lake, table = rows
+
+    assert selected(lake, text) == expected(table, text)
+
+
+def test_most_filters_are_decided_by_sql_alone_except_outside_ascii() -> None:
+    for text in ("status:error from:client", "is:problem >200ms", "method=tools/call -size>10kb code:1"):
+        assert [each.undecided for each in lake_filters(text)] == [None, None]
+    assert all(each.undecided for each in lake_filters("/x/"))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("since:-5m", "compare the column time in SQL"),
+        ("time>10s", "compare the column time in SQL"),
+        ("lint:ENV", "table findings"),
+        ("is:finding", "table findings"),
+        ("kind:exit", "matches no request and no notification"),
+        ("note:stderr", "matches no request and no notification"),
+        ("is:batch", "matches no request and no notification"),
+        ("tol:x", "did you mean tool"),
+    ],
+)
+def test_conditions_without_a_column_are_refused(text: str, reason: str) -> None:
+    with pytest.raises(QueryError, match=reason):
+        lake_filters(f"tool:x or -({text})")

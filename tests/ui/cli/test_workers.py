@@ -1,0 +1,192 @@
+"""Commands on many sessions with workers: the output of one process, and a killed worker."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpspy.io.lake import executors
+from mcpspy.ui.cli.main import main
+from tests.io.files import POSIX
+
+RECORDINGS = Path(__file__).parents[3] / "recordings"
+
+KILLING_RULES = '''
+import multiprocessing, os, signal
+from mcpspy.analysis.lint import EventKind, LintRule, Report, RuleGroup
+
+RULES: list[LintRule] = []
+rule = RuleGroup(RULES, page="https://example.com/rules")
+
+@rule.info("ACME102", "session", on=EventKind.SESSION_END, valid="@ bare", invalid="@ bare\\n* exit {{}}")
+def ended(event):
+    """It ended."""
+    yield Report("the end", "")
+
+if multiprocessing.parent_process() is not None:
+    with open({log!r}, "a+") as log:
+        log.write("x")
+        log.flush()
+        if log.tell() == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+'''
+"""A file of rules: the third execution in a worker kills it."""
+
+CLUSTER = """
+import sys
+from multiprocessing import resource_tracker
+from distributed import LocalCluster
+from mcpspy.ui.cli.main import main
+
+if __name__ == "__main__":
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster:
+        code = main([*sys.argv[1:], "--on", cluster.scheduler_address])
+    resource_tracker._resource_tracker._stop()  # Its process would outlive this one.
+    sys.exit(code)
+"""
+
+
+class Pickling(Executor):
+    """Executes tasks in this process, with pickled functions, arguments and results, as workers do."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **_: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        function, args = pickle.loads(pickle.dumps((function, args)))
+        future.set_result(pickle.loads(pickle.dumps(function(*args))))
+        return future
+
+
+@pytest.fixture
+def _pickling(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def pool(_: int) -> Iterator[Executor]:
+        yield Pickling()
+
+    monkeypatch.setattr(executors, "pool", pool)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Real sessions, and one whose last line is incomplete."""
+    folder = tmp_path_factory.mktemp("sessions")
+    for path in RECORDINGS.glob("*.jsonl"):
+        (folder / path.name).write_bytes(path.read_bytes())
+    torn = (RECORDINGS / "peer-sdk-auto.jsonl").read_bytes()
+    (folder / "torn.jsonl").write_bytes(torn[: len(torn) // 2].replace(b'"id":"', b'"id":"f', 1))
+    return folder
+
+
+def output(capfd: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    capfd.readouterr()
+    return (main([str(each) for each in arguments]), *capfd.readouterr())
+
+
+@pytest.mark.usefixtures("_pickling")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "lint",
+        "lint --format json --hints",
+        "lint --format sarif -q tool:*",
+        "lint --statistics --host all",
+        "stats",
+        "stats --format json -q tool:echo",
+        "stats --format json -q text:echo --top 2",
+    ],
+)
+def test_workers_print_what_one_process_prints(
+    folder: Path, command: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    one = output(capfd, *command.split(), folder)
+
+    assert output(capfd, *command.split(), folder, "--workers", 2) == one
+    assert one[1]
+    assert "incomplete last line" in one[2]
+
+
+@POSIX
+def test_a_cluster_checks_every_session_if_a_worker_is_killed(
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "cluster.py").write_text(CLUSTER, encoding="utf-8")
+    log, rules = tmp_path / "log", tmp_path / "rules.py"
+    command = ["lint", str(folder), "--format", "json", "--rules-file", str(rules)]
+    rules.write_text(KILLING_RULES.format(log=str(log)), encoding="utf-8")
+    code, out, _ = output(capfd, *command)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "cluster.py"), *command],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (code, out), done.stderr
+    assert len(log.read_text(encoding="utf-8")) > len(list(folder.iterdir()))
+
+
+@POSIX
+def test_a_killed_process_is_one_line(
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rules = tmp_path / "rules.py"
+    rules.write_text(KILLING_RULES.format(log=str(tmp_path / "log")), encoding="utf-8")
+    code, _, err = output(capfd, "lint", folder, "--rules-file", rules, "--workers", 2)
+    resource_tracker._resource_tracker._stop()  # type: ignore[attr-defined]  # Its process would outlive the test.
+
+    assert code == 3
+    assert err.splitlines()[-1] == (
+        "mcpspy: a worker process was killed, or the scheduler of the cluster"
+        " (run it again; with --workers, use fewer if memory is short)"
+    )
+
+
+def test_lint_checks_the_selected_sessions_of_a_lake(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    lake = ("--lake", tmp_path / "lake")
+    assert output(capfd, "lake", "add", tmp_path / "lake", RECORDINGS)[0] == 0
+    every = json.loads(output(capfd, "lint", RECORDINGS, "--format", "json")[1])["findings"]
+    stored = json.loads(output(capfd, "lint", *lake, "--format", "json")[1])["findings"]
+
+    assert sorted((each["code"], each["line"]) for each in stored) == sorted(
+        (each["code"], each["line"]) for each in every
+    )
+    where = "server = 'sdk-peer' AND day >= '2026-08-01' -- comment"
+    _, out, _ = output(capfd, "lint", *lake, "--where", where, "--select", "DATA307")
+    found = [line for line in out.splitlines() if "DATA307 warning" in line]
+    assert len(found) == sum(each["code"] == "DATA307" and "peer-" in each["path"] for each in every) > 0
+    assert all(line.startswith("lake:") for line in found)
+    assert [*(tmp_path / "temporary").iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["--where", "true"], "lint: --where requires --lake LAKE"),
+        (["--lake", "x", "last"], "lint: --lake and SESSION exclude each other"),
+        (["--workers", "0"], "0: not a number of processes (use 1 to 1024)"),
+    ],
+)
+def test_options_that_do_not_fit_are_one_line(
+    options: list[str], error: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = output(capfd, "lint", *options)
+
+    assert code == 2
+    assert error in err
+    assert err.count("\n") == 1
