@@ -65,6 +65,8 @@ class InterceptionOptions:
         self.url = ""
         self.name = ""
         """Name of the server in the lockfile if neither command nor URL is there."""
+        self.folder: str | None = None
+        """Folder of recordings, for the command that reviews a change; None for the default one."""
         self.may_be_unknown = False
         """True if a server that is not in the lockfile is not checked, instead of refused."""
 
@@ -107,6 +109,7 @@ class InterceptionOptions:
             self.on_change or "report",
             first_use=self.first_use,
             may_be_unknown=self.may_be_unknown,
+            folder=self.folder,
         )
 
     def interceptor(self) -> Interceptor:

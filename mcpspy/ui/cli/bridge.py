@@ -103,6 +103,7 @@ def main(args: argparse.Namespace) -> int:
     set_recording(options, args)
     options.interception = read_rules(args, TRUST)
     options.interception.url, options.interception.name = url, options.name
+    options.interception.folder = options.folder
     read_scripts(options.interception, args)
     check_rules(options.interception)
     return run(options)
