@@ -38,9 +38,9 @@ IO_LEVELS = (
     ("recording", "scripts"),
     ("lockfile",),
     ("interception", "control", "hosts", "importing", "lake"),
-    ("stdio",),
+    ("asyncio_interception", "stdio"),
     ("client",),
-    ("http", "replay", "otlp_sender"),
+    ("bridge_interception", "http", "replay", "otlp_sender"),
     ("bridge", "mock", "forward", "listing"),
 )
 """The packages and lone modules of `io`, lowest first: each imports only from rows before its row."""

@@ -2,25 +2,25 @@
 
 Forwards the lines of stdin unchanged and writes each received message as one line of stdout. A request that
 cannot get a response gets an error with the reason. If the server loses the session, the bridge starts a new
-one with the host's own `initialize`. HTTP and the recording are handled by `io.client`.
+one with the host's own `initialize`. HTTP is handled by `io.client`, and decisions on messages by
+`io.bridge_interception`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 
-from mcpspy.core.intercept.actions import AddNote, Forward, Inject, Substitute
-from mcpspy.core.intercept.interceptor import Interceptor
 from mcpspy.core.jsontools import one_line, replaced
 from mcpspy.core.mock import responses
-from mcpspy.core.protocol.message import Failure, Request, Result, read_frame
+from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result, read_frame
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.redact.display import redacted_text
 from mcpspy.errors import CannotStart, McpspyError
+from mcpspy.io.bridge_interception import BridgeInterception
 from mcpspy.io.client import (
     ConnectionEnded,
     ExchangeLost,
@@ -31,6 +31,7 @@ from mcpspy.io.client import (
 )
 from mcpspy.io.client.base import INITIALIZE_ID, INITIALIZED, with_mcpspy_id
 from mcpspy.io.client.http import HttpConnection, open_http
+from mcpspy.io.client.http_exchange import ClientExchange
 from mcpspy.io.client.oauth import EXTRA, OAuthClient, OAuthOptions, is_installed
 from mcpspy.io.host_process import parent
 from mcpspy.io.http.listener import stop_on_signals
@@ -52,6 +53,16 @@ MAX_QUEUED = 1 << 20
 """Bytes that may be queued for the host before the server has to wait, and for the server before the host has to."""
 
 
+class BridgeOptions(RecordingTarget):
+    def __init__(self, address: ServerAddress, name: str) -> None:
+        super().__init__()
+        self.address = address
+        self.name = name
+        self.interception = InterceptionOptions()
+        self.oauth: OAuthOptions | None = OAuthOptions()
+        """None if the server's demand to sign in is only reported."""
+
+
 class BridgedRequest:
     def __init__(self, request: Request, data: bytes) -> None:
         self.data = data
@@ -64,18 +75,13 @@ class Bridge:
 
     def __init__(
         self,
-        address: ServerAddress,
+        options: BridgeOptions,
         recorder: Recorder,
         write: Callable[[bytes], None],
         oauth: OAuthClient | None = None,
-        interceptor: Interceptor | None = None,
     ) -> None:
-        """Create a bridge. `write` sends a message to the host; `oauth` signs in if the server requires it.
-
-        `interceptor` compares messages with a lockfile. It holds and delays none.
-        """
-        self._address = address
-        self._interceptor = interceptor
+        """Create a bridge. `write` sends a message to the host; `oauth` signs in if the server requires it."""
+        self._address = options.address
         self._oauth = oauth
         self._recorder = recorder
         self._write = write
@@ -87,6 +93,8 @@ class Bridge:
         self._renewed_at = 0.0
         self._pending: dict[str, BridgedRequest] = {}
         """Pending requests by id, as JSON text."""
+        self._sending: asyncio.Task[None] | None = None
+        """The last message that is being sent."""
         self._lock = asyncio.Lock()
         self._may_read = asyncio.Event()
         self._may_read.set()
@@ -94,38 +102,86 @@ class Bridge:
         self._idle.set()
         self._ready = asyncio.Event()
         self._ready.set()
+        self.interception = BridgeInterception(
+            recorder,
+            options.interception,
+            options.name,
+            to_host=lambda data: write(one_line(data)),
+            to_server=self._send_later,
+            exchange_for=self._exchange_for,
+            is_connected=self._is_connected,
+        )
 
     async def forward(self, data: bytes) -> None:
-        if (checked := self._checked(CLIENT, data)) is None:
-            return
-        data = checked
-        requests = [
-            message for message in read_frame(Frame(0.0, CLIENT, data)) if isinstance(message, Request)
-        ]
+        """Forward a line of the host. Returns when the next one may be read."""
+        messages = read_frame(Frame(0.0, CLIENT, data))
+        requests = _requests(messages)
         await self._ready.wait()  # Later messages belong to the session that the server will name.
-        if any(request.method == "initialize" for request in requests):
+        if _initializes(requests):
             self._initialize = data
+        try:
+            async with self._lock:
+                connection = await self._connected(initializes=not _initializes(requests))
+                exchange = connection.exchange_for(messages[0])
+                if exchange is None:
+                    await connection.send(data)
+                    return
+        except McpspyError as error:
+            self._fail(requests, error)
+            return
+        self.interception.take(CLIENT, data, exchange.fields, exchange=exchange)
+        if self._sending is not None:
+            await asyncio.wait(
+                [self._sending]
+            )  # Tasks get the lock in order, so earlier ones have ended, too.
+        await self.interception.wait_for_room(CLIENT)
+
+    def _send_later(self, data: bytes, exchange: ClientExchange | None) -> None:
+        self._sending = self._start(self._send(data, exchange))
+
+    async def _send(self, data: bytes, exchange: ClientExchange | None) -> None:
+        requests = _requests(read_frame(Frame(0.0, CLIENT, data)))
         async with self._lock:
+            if _initializes(requests):
+                self._initialize = data
             try:
                 connection = await self._connected(initializes=self._initialize is not data)
             except McpspyError as error:
-                self._recorder.note("error", text=str(error))
-                for request in requests:
-                    self._send_error(request.id, str(error))
+                self._fail(requests, error)
                 return
             for request in requests:
                 self._pending[request.id] = BridgedRequest(request, data)
             self._update_state()
             if self._initialize is data:
                 self._ready.clear()
-            await connection.send(data)
+            await connection.send(data, exchange)
+
+    def _fail(self, requests: list[Request], error: McpspyError) -> None:
+        """Answer requests that cannot be sent."""
+        self._recorder.note("error", text=str(error))
+        for request in requests:
+            self._send_error(request.id, str(error))
+
+    def _exchange_for(self, data: bytes) -> ClientExchange | None:
+        """Return the exchange of an injected message; None if it only closes another exchange."""
+        assert self._connection is not None
+        return self._connection.exchange_for(read_frame(Frame(0.0, CLIENT, data))[0])
+
+    def _is_connected(self) -> bool:
+        return self._connection is not None and self._connection.ended is None
 
     async def drain(self) -> None:
+        """Wait for decisions and responses after the host has closed stdin."""
+        await self.interception.wait_for_scripts(CLIENT)
+        self.interception.end_side(CLIENT)
+        if self._sending is not None:
+            await asyncio.wait([self._sending])
         try:
             await asyncio.wait_for(self._idle.wait(), DRAIN)
         except TimeoutError:
             left = sum(not request.is_subscription for request in self._pending.values())
             say(f"{left} requests still had no response {DRAIN:.0f} s after stdin was closed")
+        await self.interception.wait_for_scripts(SERVER)
 
     async def close(self) -> None:
         self._pending.clear()
@@ -145,7 +201,9 @@ class Bridge:
     async def _connected(self, *, initializes: bool) -> HttpConnection:
         """Return the connection; open a new one if there is none or it has ended."""
         if self._connection is None or self._connection.ended is not None:
-            self._connection = await open_http(self._address, self._recorder, self._numbers, self._oauth)
+            self._connection = await open_http(
+                self._address, self._recorder, self._numbers, self._oauth, receive=self._receive_message
+            )
             self._start(self._receive(self._connection))
             if self._initialize is not None and initializes:
                 await self._begin_session(self._connection)
@@ -183,10 +241,7 @@ class Bridge:
 
     async def _receive(self, connection: ServerConnection) -> None:
         async for event in connection:
-            await self._may_read.wait()
-            if isinstance(event, ReceivedMessage):
-                self._forward_to_host(event)
-            elif isinstance(event, ExchangeRefused | ExchangeLost):
+            if isinstance(event, ExchangeRefused | ExchangeLost):
                 self._handle_failure(event)
             elif isinstance(event, ConnectionEnded):
                 why = event.why or "the connection ended"
@@ -194,45 +249,30 @@ class Bridge:
                 for id in list(self._pending):  # noqa: A001
                     self._send_error(id, f"{self._address.shown}: {why}")
 
+    async def _receive_message(self, event: ReceivedMessage) -> None:
+        """Forward a message. Returns when the next one may be read."""
+        self._forward_to_host(event)
+        await self._may_read.wait()
+        await self.interception.wait_for_room(SERVER)
+
     def _forward_to_host(self, event: ReceivedMessage) -> None:
-        data = event.data
+        data, fields = event.data, event.fields or {}
         if event.status >= 400 and event.request is not None:
             data = replaced(data, ("id",), event.request.encode())
         for message in read_frame(Frame(0.0, SERVER, data)):
             if isinstance(message, Result | Failure) and message.id is not None:
                 if message.id == INITIALIZE_ID:
+                    self.interception.record(SERVER, event.data, fields)
                     self._end_handshake(
                         f"refused initialize: {message.text}" if isinstance(message, Failure) else None
                     )
                     return
                 if event.status == NOT_FOUND and self._can_renew(self._pending.get(message.id)):
+                    self.interception.record(SERVER, event.data, fields)
                     return  # An ExchangeRefused event follows.
                 self._pending.pop(message.id, None)
         self._update_state()
-        if (checked := self._checked(SERVER, data)) is not None:
-            self._write(one_line(checked))
-
-    def _checked(self, side: str, data: bytes) -> bytes | None:
-        """Return the message that is forwarded; None if mcpspy answered it. A bug ends the check."""
-        if self._interceptor is None:
-            return data
-        try:
-            steps = self._interceptor.process(self._recorder.now(), side, data).steps
-        except Exception as error:
-            self._interceptor = None
-            say(f"check of trust stopped by a bug in mcpspy: {error}; traffic continues without it")
-            return data
-        forwarded = None
-        for step in steps:
-            if isinstance(step, AddNote):
-                self._recorder.note(step.kind, **step.fields)
-            elif isinstance(step, Inject) and step.side == SERVER:
-                self._write(step.data)
-            elif isinstance(step, Inject) and self._connection is not None:
-                self._start(self._connection.send(step.data))
-            elif isinstance(step, Forward | Substitute):
-                forwarded = step.data
-        return forwarded
+        self.interception.take(SERVER, data, fields, original=event.data)
 
     def _handle_failure(self, event: ExchangeRefused | ExchangeLost) -> None:
         why = event.why
@@ -267,6 +307,8 @@ class Bridge:
     def _send_error(self, id: str, why: str) -> None:  # noqa: A002
         self._pending.pop(id, None)
         self._update_state()
+        if self.interception.failed(id, why):
+            return
         self._write(
             responses.error(id.encode(), responses.INTERNAL_ERROR, f"mcpspy bridge: {redacted_text(why)}")
         )
@@ -279,20 +321,19 @@ class Bridge:
         if not any(request.data is self._initialize for request in self._pending.values()):
             self._ready.set()
 
-    def _start(self, work: Coroutine[None, None, None]) -> None:
+    def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
 
-class BridgeOptions(RecordingTarget):
-    def __init__(self, address: ServerAddress, name: str) -> None:
-        super().__init__()
-        self.address = address
-        self.name = name
-        self.interception = InterceptionOptions()
-        self.oauth: OAuthOptions | None = OAuthOptions()
-        """None if the server's demand to sign in is only reported."""
+def _requests(messages: Iterable[AnyMessage]) -> list[Request]:
+    return [message for message in messages if isinstance(message, Request)]
+
+
+def _initializes(requests: Iterable[Request]) -> bool:
+    return any(request.method == "initialize" for request in requests)
 
 
 def run(options: BridgeOptions) -> int:
@@ -326,8 +367,7 @@ async def _serve(options: BridgeOptions) -> int:
     oauth = None
     if options.oauth is not None and not options.address.has_authorization and is_installed():
         oauth = OAuthClient(options.address, options.oauth)
-    interceptor = None if options.interception.trust is None else options.interception.interceptor()
-    bridge = Bridge(options.address, recorder, write, oauth, interceptor)
+    bridge = Bridge(options, recorder, write, oauth)
     backlog = Backlog(MAX_QUEUED)
 
     def read(line: bytes | None) -> None:
@@ -335,15 +375,18 @@ async def _serve(options: BridgeOptions) -> int:
             loop.call_soon_threadsafe(lines.put_nowait, line)
         backlog.add(len(line or b""))
 
-    read_lines(read)
-    forwarding = asyncio.ensure_future(_forward_lines(bridge, lines, backlog))
     try:
-        await asyncio.wait((forwarding, stopped), return_when=asyncio.FIRST_COMPLETED)
-        code = stopped.result() if stopped.done() else 0
-        if forwarding.done():
-            await forwarding
+        async with bridge.interception.serving_viewers():
+            read_lines(read)
+            forwarding = asyncio.ensure_future(_forward_lines(bridge, lines, backlog))
+            try:
+                await asyncio.wait((forwarding, stopped), return_when=asyncio.FIRST_COMPLETED)
+                code = stopped.result() if stopped.done() else 0
+                if forwarding.done():
+                    await forwarding
+            finally:
+                forwarding.cancel()
     finally:
-        forwarding.cancel()
         await bridge.close()
         output.close()
         recorder.finish(0, None)

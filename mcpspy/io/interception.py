@@ -39,8 +39,12 @@ TAIL = 1 << 18
 """Bytes read from the end, where the pending requests are."""
 
 
+MAX_WAITING = 1000, 8 << 20
+"""Messages and bytes of a side that may wait for a script. Above either, mcpspy stops reading from that side."""
+
+
 class InterceptionOptions:
-    """The interception options of `run` and `http`."""
+    """The interception options of `run`, `http` and `bridge`."""
 
     def __init__(self) -> None:
         self.files: list[str] = []
@@ -61,6 +65,8 @@ class InterceptionOptions:
         self.url = ""
         self.name = ""
         """Name of the server in the lockfile if neither command nor URL is there."""
+        self.folder: str | None = None
+        """Folder of recordings, for the command that reviews a change; None for the default one."""
         self.may_be_unknown = False
         """True if a server that is not in the lockfile is not checked, instead of refused."""
 
@@ -103,6 +109,7 @@ class InterceptionOptions:
             self.on_change or "report",
             first_use=self.first_use,
             may_be_unknown=self.may_be_unknown,
+            folder=self.folder,
         )
 
     def interceptor(self) -> Interceptor:
@@ -156,6 +163,27 @@ class SessionInterception:
     def now(self) -> float:
         """Return the seconds since the session started, even without a recording."""
         return monotonic() - self._epoch
+
+    def begin(self) -> None:
+        """Apply the rules, the scripts and the lockfile of the command line, starting with the first message."""
+        if self._options.is_active:
+            try:
+                self._interceptor = self._options.interceptor()
+                opening = self._interceptor.rules_note()
+                self._recorder.note(opening.kind, **opening.fields)
+            except Exception as error:
+                self._give_up(error)
+        self._settle()
+
+    def waiting_for_scripts(self, side: str) -> tuple[int, int]:
+        """Return the number and the bytes of the messages of a side that wait for the scripts."""
+        scripts = None if self._interceptor is None else self._interceptor.scripts
+        return (0, 0) if scripts is None else scripts.waiting(side)
+
+    def is_crowded(self, side: str) -> bool:
+        """Return whether the messages of a side that wait for the scripts exceed MAX_WAITING."""
+        number, size = self.waiting_for_scripts(side)
+        return number > MAX_WAITING[0] or size > MAX_WAITING[1]
 
     def hello(self) -> dict[str, Any]:
         """Return the greeting for a viewer."""
@@ -302,6 +330,12 @@ class SessionInterception:
 
     def _watch_stderr(self, *, is_wanted: bool) -> None:
         """Send the lines of the server's stderr to the script process, on a transport that has it."""
+
+    def _discard(self, error: Exception) -> None:
+        """Discard the interceptor because of a bug, and report it."""
+        self._interceptor = None
+        self._failure = f"interception stopped by a bug in mcpspy: {type(error).__name__}: {error}"
+        say(f"{self._failure}; traffic continues without it")
 
     def _settle(self) -> None:
         """Intercept while there is something to decide, and set the alarm for the next deadline."""

@@ -113,14 +113,24 @@ class FirstUse:
 
 
 def guard(
-    file: str, identity: ServerIdentity, on_change: str, *, first_use: bool, may_be_unknown: bool
+    file: str,
+    identity: ServerIdentity,
+    on_change: str,
+    *,
+    first_use: bool,
+    may_be_unknown: bool,
+    folder: str | None = None,
 ) -> TrustGuard | None:
-    """Return the check of one session; None for an unknown server. Raise UsageError or CannotStart."""
+    """Return the check of one session; None for an unknown server. Raise UsageError or CannotStart.
+
+    `folder` is that of the recordings, unless it is the default one.
+    """
     if not first_use and not Path(file).exists():
         raise CannotStart(f"{file}: no such lockfile", "write it with mcpspy trust")
     servers = read_lock(read_text(Path(file)), file)
     server = find(servers, identity.names)
-    review = f"mcpspy trust --lock {shlex.quote(file)} {shlex.quote(identity.name)}"
+    words = ["mcpspy", "trust", "--lock", file, *(["--dir", folder] if folder else []), identity.name]
+    review = shlex.join(words)
     if first_use and identity.names:
         learn = FirstUse(file, identity, say)
         return TrustGuard(server or TrustedServer(), on_change, say, learn=learn, review=review)
@@ -209,16 +219,32 @@ def _keep(known: TrustedServer, found: Interface) -> None:
 
 @contextmanager
 def _exclusive(folder: Path) -> Iterator[None]:
-    """Let no other mcpspy write a lockfile in this folder meanwhile, on a system with flock."""
+    """Let no other mcpspy write a lockfile in this folder meanwhile. Raise OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
         from fcntl import LOCK_EX, flock
-    except ImportError:  # Windows: the last one of two sessions that start at once wins.
-        yield
+    except ImportError:
+        with _exclusive_on_windows(folder):
+            yield
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
         flock(handle, LOCK_EX)
         yield
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _exclusive_on_windows(folder: Path) -> Iterator[None]:
+    """Lock a file in the folder, because Windows does not open folders. Waits for up to ten seconds."""
+    import msvcrt
+
+    lock: Any = msvcrt  # Its functions exist only for a type checker on Windows.
+    handle = os.open(folder / ".mcpspy-lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        lock.locking(handle, lock.LK_LOCK, 1)
+        yield
+        lock.locking(handle, lock.LK_UNLCK, 1)
     finally:
         os.close(handle)

@@ -38,6 +38,11 @@ class Driven:
         command = {"tool": tool, "arguments": arguments, "timeout": timeout, "times": times}
         self._process.stdin.write(json.dumps(command).encode() + b"\n")
 
+    def send_list(self) -> None:
+        """Make it list the tools."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(b'{"list":true}\n')
+
     async def call(self, tool: str, *, timeout: float = 30, **arguments: Any) -> dict[str, Any]:  # noqa: ASYNC109
         """Return the result of a call, as its code gets it. Skip the notifications of its handler."""
         self.send_call(tool, timeout=timeout, **arguments)

@@ -27,22 +27,24 @@ BROKEN = (sys.executable, "-I", "-S", str(Path(__file__).parents[1] / "servers" 
 
 @pytest.fixture
 def driven(peers: Peers, runtime: Path) -> Callable[..., Any]:
-    """Start the client around a server under mcpspy, with options."""
+    """Start the client around a server under mcpspy, or a bridge to `upstream`, with options."""
 
     @asynccontextmanager
     async def start(
-        *options: str, mode: str = "legacy", server: tuple[str, ...] = SERVER
+        *options: str,
+        mode: str = "legacy",
+        server: tuple[str, ...] = SERVER,
+        upstream: str | None = None,
     ) -> AsyncIterator[Driven]:
         command = (
             "env",
             f"MCPSPY_RUNTIME={runtime}",
             "mcpspy",
-            "run",
+            *(("run",) if upstream is None else ("bridge", "--upstream", upstream)),
             "--record",
             "r/r.jsonl",
             *options,
-            "--",
-            *server,
+            *(("--", *server) if upstream is None else ()),
         )
         process = await asyncio.create_subprocess_exec(
             *("python", str(make.CLIENTS / "driven.py"), "--mode", mode, "--", *command),

@@ -14,7 +14,7 @@ import pytest
 
 from mcpspy.errors import CannotStart
 from mcpspy.io import bridge as module
-from mcpspy.io.bridge import MAX_QUEUED, Bridge
+from mcpspy.io.bridge import MAX_QUEUED, Bridge, BridgeOptions
 from mcpspy.io.client import (
     ConnectionEnded,
     ExchangeLost,
@@ -24,6 +24,8 @@ from mcpspy.io.client import (
     ServerConnection,
 )
 from mcpspy.io.client.base import INITIALIZE_ID
+from mcpspy.io.client.http import Receive
+from mcpspy.io.client.http_exchange import ClientExchange
 from mcpspy.io.http.listener import listening, origin
 from mcpspy.io.http.server import HttpRequest, Response, accepting
 from mcpspy.io.recording.reader import Recording, RecordingState
@@ -53,8 +55,10 @@ class Server(ServerConnection):
         self.is_in_session = True
         self.sent: list[Any] = []
         self.answers = answers
+        self.receive: Receive | None = None
+        self.receiving: list[asyncio.Future[None]] = []
 
-    async def send(self, data: bytes) -> None:
+    async def send(self, data: bytes, _: ClientExchange | None = None) -> None:
         message = json.loads(data)
         self.sent.append(message)
         waiting = self.answers.get(message.get("method", ""))
@@ -62,8 +66,15 @@ class Server(ServerConnection):
             event = waiting.pop(0) if len(waiting) > 1 else waiting[0]
             self.hears(event(message) if callable(event) else event)
 
+    def exchange_for(self, _: Any) -> ClientExchange:
+        return ClientExchange(None, 1, "1")
+
     def hears(self, event: Any) -> None:
-        self._enqueue(event)
+        if isinstance(event, ReceivedMessage):
+            assert self.receive is not None
+            self.receiving.append(asyncio.ensure_future(self.receive(event)))
+        else:
+            self._enqueue(event)
 
     async def close(self) -> None:
         self._enqueue(ConnectionEnded(0.0, why="closed"))
@@ -82,18 +93,21 @@ class World:
         self.written: asyncio.Queue[Any] = asyncio.Queue()
         where = RecordingTarget()
         where.recording = False
-        self.bridge = Bridge(ServerAddress(URL, **address), Recorder(where, {}), self.write)
+        options = BridgeOptions(ServerAddress(URL, **address), "server")
+        self.bridge = Bridge(options, Recorder(where, {}), self.write)
+        self.bridge.interception.begin()
 
     def write(self, data: bytes) -> None:
         assert b"\n" not in data
         self.written.put_nowait(json.loads(data))
 
-    async def open(self, *_: Any) -> Server:
+    async def open(self, *_: Any, receive: Receive) -> Server:
         server = (
             self.servers.pop(0) if self.servers else Server({"initialize": [answer], "tools/call": [answer]})
         )
         if isinstance(server, CannotStart):
             raise server
+        server.receive = receive
         self.found.append(server)
         return server
 
@@ -282,8 +296,10 @@ async def test_a_host_that_does_not_read_keeps_the_server_waiting(world: World) 
     await world.bridge.forward(CALL)
     for _ in range(10):  # More steps of the loop than receiving takes.
         await asyncio.sleep(0)
-    assert world.written.empty()
+    (receiving,) = world.found[0].receiving
+    assert not receiving.done()
     world.bridge.pause(is_full=False)
+    await asyncio.wait_for(receiving, 30)
     assert (await world.written.get())["id"] == 1
 
 

@@ -53,7 +53,7 @@ def test_the_shell_of_a_terminal_is_the_host_of_what_it_starts() -> None:
 
 
 def test_without_proc_only_the_pid_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_process.sys, "platform", "darwin")
+    monkeypatch.setattr(sys, "platform", "darwin")
     assert host_process.parent() == {"pid": os.getppid()}
     assert host_process.client_of(("127.0.0.1", 1)) is None
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -98,3 +100,46 @@ def test_a_new_program_with_the_same_interface_is_named(tmp_path: Path) -> None:
     ]
     (tmp_path / "server.js").unlink()
     assert later.changes(known, "sample 1")[-1] == "file server.js: not found"
+
+
+def test_a_refused_call_names_the_folder_of_the_recordings_unless_it_is_the_default_one(
+    tmp_path: Path,
+) -> None:
+    file = str(tmp_path / "mcp.lock")
+    for folder, words in (None, ""), ("/my sessions", " --dir '/my sessions'"):
+        check = guard(file, ServerIdentity("s"), "block", first_use=True, may_be_unknown=False, folder=folder)
+        assert check is not None
+        assert check._review == f"mcpspy trust --lock {file}{words} s"
+
+
+class FakeMsvcrt:
+    """Locks of Windows: LK_LOCK raises an error if another handle has the lock for too long."""
+
+    LK_LOCK, LK_UNLCK = 1, 0
+
+    def __init__(self) -> None:
+        self.is_locked = False
+        self.locked = 0
+
+    def locking(self, handle: int, mode: int, size: int) -> None:
+        os.fstat(handle)
+        assert size == 1
+        if mode == self.LK_LOCK and self.is_locked:
+            raise OSError(36, "Resource deadlock avoided")
+        self.is_locked = mode == self.LK_LOCK
+        self.locked += self.is_locked
+
+
+def test_a_first_use_locks_the_folder_on_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    windows, said = FakeMsvcrt(), list[str]()
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    monkeypatch.setitem(sys.modules, "msvcrt", windows)
+    learn = FirstUse(str(tmp_path / "mcp.lock"), ServerIdentity("s"), said.append)
+
+    learn(listed("tools/list", tools=[ECHO]))
+    assert (windows.locked, windows.is_locked) == (1, False)
+    assert "first use: trusted as listed" in said[-1]
+
+    windows.is_locked = True
+    assert learn(listed("prompts/list", prompts=[PROMPT])).listed == ("prompts",)
+    assert "s is trusted as listed for this session only" in said[-1]

@@ -401,8 +401,17 @@ class SseEncoder:
 
     def feed(self, at: float, data: bytes) -> tuple[list[SseEvent], list[bytes | bytearray]]:
         """Return the events that end in `data`, and the buffers to append for them."""
-        events = self._framer.feed(data)
+        events = self.events(data)
         return events, [buffer for event in events for buffer in self.line(at, event)]
+
+    def events(self, data: bytes) -> list[SseEvent]:
+        """Return the events that end in `data`, for a caller that records them with `line` or `fields`."""
+        return self._framer.feed(data)
+
+    def fields(self, event: SseEvent) -> dict[str, Value]:
+        """Return the fields of an event in the recording, without its data."""
+        named = {"event": event.event, "id": event.id, "retry": event.retry}
+        return self._fields | {k: v for k, v in named.items() if v is not None}
 
     @property
     def is_inside_event(self) -> bool:
@@ -420,8 +429,7 @@ class SseEncoder:
 
     def line(self, at: float, event: SseEvent) -> Iterator[bytes | bytearray]:
         """Yield the buffers of an event."""
-        named = {"event": event.event, "id": event.id, "retry": event.retry}
-        fields: dict[str, Value] = self._fields | {k: v for k, v in named.items() if v is not None}
+        fields = self.fields(event)
         if event.oversized is not None:
             found = event.oversized
             yield oversized(at, self._side, fields, found.size, found.sha256, torn=event.torn)

@@ -19,7 +19,7 @@ from mcpspy.core.redact.display import redacted_command, redacted_url
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from mcpspy.core.recording.encode import Lines
+    from mcpspy.core.recording.encode import Lines, Value
     from mcpspy.io.recording.recorder import Recorder
 
 MAX_QUEUED = 1 << 20
@@ -47,6 +47,8 @@ class ReceivedMessage(NamedTuple):
     """HTTP: number of the exchange."""
     status: int = 200
     """HTTP: status. From 400 on, the message answers `request`, whatever its id."""
+    fields: dict[str, Value] | None = None
+    """HTTP: fields of its entry, which the receiver records; None if it is recorded."""
 
 
 class StderrLine(NamedTuple):

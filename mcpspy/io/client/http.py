@@ -9,14 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import aiohttp
 from yarl import URL
 
-from mcpspy.core.protocol.message import Failure, Malformed, Notification, Result, read_frame, text
+from mcpspy.core.protocol.message import (
+    AnyMessage,
+    Failure,
+    Malformed,
+    Notification,
+    Result,
+    read_frame,
+    text,
+)
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT, SERVER
 from mcpspy.core.redact.display import redacted_url
@@ -30,13 +38,16 @@ from mcpspy.io.client.base import (
     ServerAddress,
     ServerConnection,
 )
-from mcpspy.io.client.http_exchange import EVENTS, BodyTooLarge, ClientExchange, excerpt
+from mcpspy.io.client.http_exchange import EVENTS, BodyTooLarge, ClientExchange, ResponsePart, excerpt
 from mcpspy.io.client.http_state import SESSION, BodyState, HttpState
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
     from mcpspy.io.client.oauth import OAuthClient
     from mcpspy.io.recording.recorder import Recorder
+
+Receive: TypeAlias = Callable[[ReceivedMessage], Awaitable[None]]
+"""Handles a message. Its exchange continues when this returns."""
 
 LISTEN_TIMEOUT = 1.0
 """Seconds to wait for the GET stream to open. Messages that a server sends before that may be lost."""
@@ -62,10 +73,15 @@ async def open_http(
     recorder: Recorder | None = None,
     numbers: Iterator[int] | None = None,
     oauth: OAuthClient | None = None,
+    *,
+    receive: Receive | None = None,
 ) -> HttpConnection:
-    """Connect to a server. Raise CannotStart if it cannot be reached or uses another transport."""
+    """Connect to a server. Raise CannotStart if it cannot be reached or uses another transport.
+
+    `receive` records and handles each message, which is then not among the events.
+    """
     await check_reachable(address)
-    connection = HttpConnection(address, client(address), recorder, numbers, oauth)
+    connection = HttpConnection(address, client(address), recorder, numbers, oauth, receive=receive)
     is_sse = address.is_sse
     if is_sse is None:
         is_sse = URL(address.url).path.rstrip("/").lower().endswith("sse")
@@ -88,8 +104,11 @@ class HttpConnection(ServerConnection):
         recorder: Recorder | None,
         numbers: Iterator[int] | None,
         oauth: OAuthClient | None = None,
+        *,
+        receive: Receive | None = None,
     ) -> None:
         super().__init__(address.shown, recorder)
+        self._receive = receive
         self._oauth = oauth
         self._sign_in_failure = ""
         self._url = URL(address.url)
@@ -109,22 +128,26 @@ class HttpConnection(ServerConnection):
         """Return whether requests belong to a session that the server may forget."""
         return self._state.session is not None and not self._state.is_modern
 
-    async def send(self, data: bytes) -> None:
+    def exchange_for(self, first: AnyMessage) -> ClientExchange | None:
+        """Return the exchange in which to send a body; None if its first message closes another exchange instead."""
+        is_closing, _ = self._closing(first)
+        return None if is_closing else self._exchange(self._state.stream_of(first))
+
+    async def send(self, data: bytes, exchange: ClientExchange | None = None) -> None:
         if self.ended is not None:
             return
         messages = read_frame(Frame(0.0, CLIENT, data))
         first = messages[0]
-        if isinstance(first, Notification) and first.method == "notifications/cancelled":
-            post = self._posts.get(text(first.body.request_id) or "")
-            if self._state.is_modern if post is None else post[1]:
-                # From 2026-07-28 on, closing the exchange cancels it, and servers do not accept the notification.
-                if post is not None:
-                    post[0].cancel()
-                return
+        is_closing, post = self._closing(first)
+        if is_closing:
+            if post is not None:
+                post.cancel()
+            return
         state = self._state
         if state.begins(first) and self._listening is not None and not state.is_sse:
             self._listening.cancel()
-        exchange = self._exchange(None if state.is_modern else state.stream)
+        if exchange is None:
+            exchange = self._exchange(None if state.is_modern else state.stream)
         if not state.is_modern and state.stream is None:
             state.stream = exchange.stream
         body_state = BodyState(messages, None if state.is_modern else state.session)
@@ -185,7 +208,19 @@ class HttpConnection(ServerConnection):
 
     def _exchange(self, stream: str | None) -> ClientExchange:
         number = next(self._numbers)
-        return ClientExchange(self._recorder, number, stream or str(number), self._max_body)
+        name = stream or str(number)
+        defers = self._receive is not None
+        return ClientExchange(self._recorder, number, name, self._max_body, records_messages=not defers)
+
+    def _closing(self, first: AnyMessage) -> tuple[bool, asyncio.Task[None] | None]:
+        """Return whether a message is a cancellation by closing the exchange of a request, and that exchange.
+
+        From 2026-07-28 on, closing the exchange cancels it, and servers do not accept the notification.
+        """
+        if not isinstance(first, Notification) or first.method != "notifications/cancelled":
+            return False, None
+        post, is_modern = self._posts.get(text(first.body.request_id) or "", (None, self._state.is_modern))
+        return is_modern, post
 
     async def _send(
         self,
@@ -212,7 +247,9 @@ class HttpConnection(ServerConnection):
             if renewals == SIGN_INS or not await self._renew_token(oauth, token, challenge):
                 break
             exchange.close(None)
+            is_recorded = exchange.is_request_recorded
             exchange = self._exchange(exchange.stream)
+            exchange.is_request_recorded = is_recorded
         return exchange
 
     async def _renew_token(self, oauth: OAuthClient, refused: str | None, challenge: str) -> bool:
@@ -259,29 +296,35 @@ class HttpConnection(ServerConnection):
         body = b""
         async for event in exchange.events():
             if body_state.is_repeated(event) or event.data is None:
+                exchange.record(event)
                 continue
             body = event.data
             if response.content_type in (EVENTS, "application/json") and (response.ok or _is_message(body)):
-                await self._take(body, body_state, exchange)
+                await self._take(event, body_state, exchange)
+            else:
+                exchange.record(event)
         if not response.ok:
             self._report_refused(exchange, body_state, body)
         elif body_state.pending and not await self._resume_stream(body_state):
             why = "the stream ended" if response.content_type == EVENTS else f"HTTP {response.status}"
             self._report_lost(body_state, exchange, f"{why} without a response")
 
-    async def _take(self, data: bytes, body_state: BodyState, exchange: ClientExchange) -> None:
-        """Queue a message and wait for space."""
-        for message in read_frame(Frame(0.0, SERVER, data)):
+    async def _take(self, part: ResponsePart, body_state: BodyState, exchange: ClientExchange) -> None:
+        """Pass a message to the receiver, or queue it and wait for space."""
+        if part.data is None:
+            return
+        for message in read_frame(Frame(0.0, SERVER, part.data)):
             if isinstance(message, Result):
                 self._state.learn(message, body_state.requests.get(message.id or ""))
             if isinstance(message, Result | Failure):
                 body_state.settle(message, exchange.response.status)
-        self._enqueue(
-            ReceivedMessage(
-                monotonic(), data, body_state.only_request_id, exchange.number, exchange.response.status
-            )
-        )
-        await self._inbox.wait_for_space()
+        request, status = body_state.only_request_id, exchange.response.status
+        received = ReceivedMessage(monotonic(), part.data, request, exchange.number, status, part.fields)
+        if self._receive is not None:
+            await self._receive(received)
+        else:
+            self._enqueue(received)
+            await self._inbox.wait_for_space()
 
     def _report_refused(self, exchange: ClientExchange, body_state: BodyState, body: bytes) -> None:
         status = exchange.response.status
@@ -332,8 +375,10 @@ class HttpConnection(ServerConnection):
                     self._report_refused(exchange, body_state, b"")
                 return None
             async for event in exchange.events():
-                if not body_state.is_repeated(event) and event.data is not None:
-                    await self._take(event.data, body_state, exchange)
+                if body_state.is_repeated(event):
+                    exchange.record(event)
+                else:
+                    await self._take(event, body_state, exchange)
             hung_up = None
         except BodyTooLarge as error:  # Resuming would receive the same event again.
             self._report_lost(body_state, exchange, str(error))
@@ -381,8 +426,8 @@ class HttpConnection(ServerConnection):
             async for event in exchange.events():
                 if event.kind == "endpoint" and not found.done():
                     found.set_result(event.text)
-                elif event.data is not None:
-                    await self._take(event.data, body_state, exchange)
+                else:
+                    await self._take(event, body_state, exchange)
             hung_up, why = SERVER, "the server ended the stream"
         except BodyTooLarge as error:
             why = str(error)

@@ -20,6 +20,7 @@ from mcpspy.core.recording.encode import CLIENT, SERVER, BodyEncoder, SseEncoder
 from mcpspy.io.client.network import in_turns
 
 if TYPE_CHECKING:
+    from mcpspy.core.framing import SseEvent
     from mcpspy.core.recording.encode import Value
     from mcpspy.io.recording.recorder import Recorder
 
@@ -43,6 +44,8 @@ class ResponsePart(NamedTuple):
     id: str | None = None
     retry: int | None = None
     """The milliseconds after which to reconnect."""
+    fields: dict[str, Value] | None = None
+    """Fields of the message's entry, which the caller records; None if it is recorded."""
 
 
 class BodyTooLarge(Exception):  # noqa: N818 - raised and handled in this package.
@@ -55,8 +58,22 @@ class BodyTooLarge(Exception):  # noqa: N818 - raised and handled in this packag
 class ClientExchange:
     """One request over HTTP, and its response."""
 
-    def __init__(self, recorder: Recorder | None, number: int, stream: str, max_body: int = 0) -> None:
-        """Create an exchange. A response of more than `max_body` bytes raises BodyTooLarge (0: no limit)."""
+    def __init__(
+        self,
+        recorder: Recorder | None,
+        number: int,
+        stream: str,
+        max_body: int = 0,
+        *,
+        records_messages: bool = True,
+    ) -> None:
+        """Create an exchange. A response of more than `max_body` bytes raises BodyTooLarge (0: no limit).
+
+        Without `records_messages`, the caller records the server's messages.
+        """
+        self._records_messages = records_messages
+        self.is_request_recorded = False
+        """True if the caller has recorded the request's message."""
         self._max_body = max_body
         self.number = number
         self.stream = stream
@@ -87,8 +104,8 @@ class ClientExchange:
         self._method, self._url, self._request_headers = method, url, recorded_headers(headers.items())
         if self._recorder is not None:
             self._sent_at = self._recorder.now()
-            if data is not None:
-                encoder = BodyEncoder(CLIENT, self._fields())
+            if data is not None and not self.is_request_recorded:
+                encoder = BodyEncoder(CLIENT, self.fields)
                 encoder.feed(data)
                 self._recorder.write(encoder.close(self._sent_at))
         for _ in range(REDIRECTS):
@@ -113,7 +130,14 @@ class ClientExchange:
             async for event in self._read_events(self.response):
                 yield event
         elif data := await self._read_body(self.response):
-            yield ResponsePart(data)
+            is_message = self.response.content_type == "application/json" and not self._records_messages
+            yield ResponsePart(data, fields=self.fields if is_message else None)
+
+    def record(self, part: ResponsePart) -> None:
+        """Record a message that is not recorded yet."""
+        if part.data is not None and part.fields is not None:
+            prefix = encode.frame_prefix(SERVER, part.fields)
+            self._write(list(encode.splice(prefix % self._now(), [part.data], body=True)))
 
     def close(self, hung_up: str | None, error: str | None = None) -> None:
         """End the exchange. `hung_up` is the side that closed it; `error` is the reason for a missing response."""
@@ -126,27 +150,39 @@ class ClientExchange:
             self._response.close()
         else:
             self._response.release()
-        self._note("http-end", {**self._fields(), "hung_up": hung_up})
+        self._note("http-end", {**self.fields, "hung_up": hung_up})
 
     async def _read_events(self, response: aiohttp.ClientResponse) -> AsyncIterator[ResponsePart]:
-        encoder = SseEncoder(SERVER, self._fields(), self._max_body)
+        encoder = SseEncoder(SERVER, self.fields, self._max_body)
         try:
             async for chunk in response.content.iter_any():
-                events, lines = encoder.feed(self._now(), chunk)
-                self._write(lines)
+                events = encoder.events(chunk)
+                at = self._now()
+                self._write(
+                    [
+                        line
+                        for event in events
+                        if not self._is_recorded_later(event)
+                        for line in encoder.line(at, event)
+                    ]
+                )
                 if encoder.is_oversized or any(event.oversized for event in events):
                     raise BodyTooLarge(self._max_body)
                 for event in events:
                     data = b"".join(event.data or ())
                     message = data if event.is_message else None
                     text = "" if event.is_message else data.decode("utf-8", "replace")
-                    yield ResponsePart(message, event.event, text, event.id, event.retry)
+                    fields = encoder.fields(event) if self._is_recorded_later(event) else None
+                    yield ResponsePart(message, event.event, text, event.id, event.retry, fields)
         finally:
             self._write(list(encoder.close(self._now())))
 
+    def _is_recorded_later(self, event: SseEvent) -> bool:
+        return event.is_message and event.oversized is None and not self._records_messages
+
     async def _read_body(self, response: aiohttp.ClientResponse) -> bytes:
         # aiohttp has decoded it already, in steps with a bound.
-        body = CappedBody(SERVER, self._fields(), None, self._max_body or sys.maxsize)
+        body = CappedBody(SERVER, self.fields, None, self._max_body or sys.maxsize)
         is_torn, data = True, b""
         try:
             async for chunk in response.content.iter_any():
@@ -155,13 +191,14 @@ class ClientExchange:
                     raise BodyTooLarge(self._max_body)
             is_torn, data = False, body.data()
         finally:
-            if response.content_type == "application/json" or body.is_over:
+            is_recorded = is_torn or self._records_messages
+            if body.is_over or (is_recorded and response.content_type == "application/json"):
                 self._write(list(body.close(self._now(), torn=is_torn)))
         return data
 
     def _record_head(self, response_headers: dict[str, str], error: str | None) -> None:
         fields: dict[str, Value] = {
-            **self._fields(),
+            **self.fields,
             "method": self._method,
             "path": self._url.raw_path_qs,
             "status": self.status,
@@ -172,7 +209,9 @@ class ClientExchange:
         }
         self._note("http", fields)
 
-    def _fields(self) -> dict[str, Value]:
+    @property
+    def fields(self) -> dict[str, Value]:
+        """Fields of its entries in the recording."""
         return {"stream": self.stream, "http": self.number}
 
     def _note(self, kind: str, fields: dict[str, Value]) -> None:

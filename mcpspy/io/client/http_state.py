@@ -57,6 +57,14 @@ class HttpState:
             self.is_modern, self._version = False, None
         return False
 
+    def stream_of(self, message: AnyMessage) -> str | None:
+        """Return the stream of a message that will be sent; None if it starts one."""
+        if not isinstance(message, Request):
+            return None if self.is_modern else self.stream
+        is_modern = message.revision is not None and message.revision >= MODERN
+        is_first = message.method == "initialize" and not self.is_sse
+        return None if is_modern or is_first else self.stream
+
     def learn(self, result: Result, method: str | None) -> None:
         """Learn from a response what later messages must repeat."""
         if method == "tools/list":

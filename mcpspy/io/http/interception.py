@@ -19,9 +19,10 @@ from mcpspy.core.protocol.message import Result, read_frame
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import MCPSPY, frame_prefix, note, splice
+from mcpspy.io.asyncio_interception import AsyncioInterception
 from mcpspy.io.control.server_asyncio import AsyncioServer
 from mcpspy.io.http.routes import ExchangeRoute, Route, RouteTable
-from mcpspy.io.interception import SessionInterception, is_message
+from mcpspy.io.interception import is_message
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ Actions: TypeAlias = list[tuple[ExchangeRoute | None, Step]]
 """Steps, each with the exchange that executes it once it is recorded."""
 
 
-class HttpInterception(SessionInterception):
+class HttpInterception(AsyncioInterception):
     """The interception of one proxy."""
 
     transport = "http"
@@ -55,7 +56,6 @@ class HttpInterception(SessionInterception):
         self._context = context
         self._inject = inject
         self._exchanges: set[ExchangeRoute] = set()
-        self._alarm: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         """Tasks that are cancelled at the end."""
         self._critical_tasks: set[asyncio.Task[None]] = set()
@@ -147,8 +147,7 @@ class HttpInterception(SessionInterception):
         self.is_on = False
 
     async def _finish(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
+        self._set_alarm(None)
         while self._tasks or self._critical_tasks:
             for task in self._tasks:
                 task.cancel()
@@ -260,18 +259,8 @@ class HttpInterception(SessionInterception):
             self.routes.inspect()
         return is_wanted
 
-    def _set_alarm(self, next_at: float | None) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
-        if next_at is not None:
-            delay = max(next_at - self.now(), 0.0)
-            self._alarm = asyncio.get_running_loop().call_later(delay, self.wake)
-
     def _give_up(self, error: Exception) -> None:
-        self._interceptor = None
-        self._failure = f"interception stopped by a bug in mcpspy: {type(error).__name__}: {error}"
-        say(f"{self._failure}; traffic continues without it")
+        self._discard(error)
         for exchange in list(self._exchanges):  # Releasing its messages may remove an exchange.
             exchange.release_all()
         _start(self._context.note("error", {"text": self._failure}), self._critical_tasks)

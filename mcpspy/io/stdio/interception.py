@@ -8,8 +8,7 @@ decide, the channels forward bytes without this module.
 from __future__ import annotations
 
 from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER, note
-from mcpspy.io.interception import SessionInterception, is_message
-from mcpspy.io.recording.recorder import say
+from mcpspy.io.interception import MAX_WAITING, SessionInterception, is_message
 from mcpspy.io.stdio.base import STDERR, THROUGH
 from mcpspy.io.stdio.message_channel import MessageChannel, StderrLines
 
@@ -28,9 +27,6 @@ JOIN_LIMIT = 1 << 20
 """Maximum size of entries, in bytes, that are joined for one write. Larger messages are not copied again."""
 
 BLANKS = b" \t"
-
-MAX_WAITING = 1000, 8 << 20
-"""Messages and bytes of a side that may wait for a script. Above either, mcpspy stops reading from that side."""
 
 BATCH_SIZE = 64
 """Number of messages that are recorded and sent with one write."""
@@ -122,17 +118,6 @@ class StdioInterception(SessionInterception):
         next_at = None if self._interceptor is None else self._interceptor.next_at
         return None if next_at is None else self._epoch + next_at
 
-    def begin(self) -> None:
-        """Apply the rules of the command line, starting with the first byte."""
-        if self._options.is_active:
-            try:
-                self._interceptor = self._options.interceptor()
-                opening = self._interceptor.rules_note()
-                self._recorder.note(opening.kind, **opening.fields)
-            except Exception as error:
-                self._give_up(error)
-        self._settle()
-
     def passes(self, channel: MessageChannel, lines: bytes) -> bool:
         """Return True if complete lines, each with its LF, need no decision."""
         interceptor = self._interceptor
@@ -164,8 +149,7 @@ class StdioInterception(SessionInterception):
         return any(map(self.is_deciding_on, self._channels.values()))
 
     def is_deciding_on(self, channel: MessageChannel) -> bool:
-        scripts = None if self._interceptor is None else self._interceptor.scripts
-        return scripts is not None and scripts.waiting(channel.side)[0] > 0
+        return self.waiting_for_scripts(channel.side)[0] > 0
 
     def end_side(self, channel: MessageChannel) -> None:
         """Release the held messages of a side that closed its end of the pipe."""
@@ -324,11 +308,9 @@ class StdioInterception(SessionInterception):
 
     def _settle(self) -> None:
         super()._settle()
-        scripts = None if self._interceptor is None else self._interceptor.scripts
         if self._options.scripts.files:
             for channel in self._channels.values():
-                number, size = (0, 0) if scripts is None else scripts.waiting(channel.side)
-                if number > MAX_WAITING[0] or size > MAX_WAITING[1] or (channel.is_ending and number):
+                if self.is_crowded(channel.side) or (channel.is_ending and self.is_deciding_on(channel)):
                     channel.stream.pause()
                 else:
                     channel.stream.resume()
@@ -368,9 +350,7 @@ class StdioInterception(SessionInterception):
 
     def _failure_batch(self, error: Exception) -> ActionBatch:
         """Discard the interceptor after a bug. Return a batch that releases all messages."""
-        self._interceptor = None
-        self._failure = f"interception stopped by a bug in mcpspy: {type(error).__name__}: {error}"
-        say(f"{self._failure}; traffic continues without it")
+        self._discard(error)
         batch = self._release()
         batch.entries.append(note(self.now(), "error", {"text": self._failure}))
         return batch

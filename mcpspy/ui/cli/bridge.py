@@ -16,7 +16,9 @@ from mcpspy.ui.cli.options import (
     describe,
     describe_headers,
     describe_redaction,
+    describe_scripts,
     read_rules,
+    read_scripts,
     read_size,
     set_recording,
 )
@@ -74,6 +76,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         },
     )
     describe(parser, TRUST)
+    describe_scripts(parser)
     describe_redaction(parser)
     describe(parser, CERTIFICATES)
 
@@ -100,8 +103,8 @@ def main(args: argparse.Namespace) -> int:
     set_recording(options, args)
     options.interception = read_rules(args, TRUST)
     options.interception.url, options.interception.name = url, options.name
-    if options.interception.on_change == "hold":
-        raise UsageError("bridge: --on-change hold: a bridge holds no messages", "use report or block")
+    options.interception.folder = options.folder
+    read_scripts(options.interception, args)
     check_rules(options.interception)
     return run(options)
 

@@ -162,6 +162,7 @@ def take_traffic(options: HttpOptions, args: argparse.Namespace) -> None:
     options.interception = read_rules(args)
     options.interception.unsafe_regex = options.redaction.unsafe_regex
     interception = options.interception
+    interception.folder = options.folder
     if (url := getattr(args, "upstream", None)) is not None:
         interception.url, interception.name = url, args.name or options.upstream.host
     interception.may_be_unknown = url is None  # A forward proxy reaches many servers.

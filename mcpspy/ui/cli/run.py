@@ -117,6 +117,7 @@ def parse(arguments: list[str]) -> RunOptions | None:
     options.interception = interception
     _set_recording(options, values)
     interception.command, interception.name = rest, options.session_name
+    interception.folder = options.folder
     # Before the server starts: running it without its rules is worse than not running it.
     check_rules(interception)
     return options

@@ -94,10 +94,10 @@ def main(args: argparse.Namespace) -> int:
         known or TrustedServer(listed=tuple(found.items), items={m: {} for m in found.items}), found
     )
     findings = security_findings(session)
+    programs = [] if known is None else identity.changes(known, found.server)
     if args.check and args.format != "text":
-        _write_report(args, difference, name)
+        _write_report(args, difference, programs, name)
     else:
-        programs = [] if known is None else identity.changes(known, found.server)
         _print(difference, findings, programs, is_new=known is None)
     if args.check:
         return 0 if difference.is_same(ChangeSeverity.NOTE) else FINDINGS
@@ -144,15 +144,15 @@ def _print(difference: SessionDiff, findings: list[Finding], programs: list[str]
     output.line(text if count or findings else "no changes")
 
 
-def _write_report(args: argparse.Namespace, difference: SessionDiff, name: str) -> None:
+def _write_report(args: argparse.Namespace, difference: SessionDiff, programs: list[str], name: str) -> None:
     if args.format == "junit":
         from mcpspy.ui.report.junit import diff_junit
 
-        text = diff_junit(difference, (args.lock, name), fail_on=ChangeSeverity.NOTE)
+        text = diff_junit(difference, (args.lock, name), fail_on=ChangeSeverity.NOTE, notes=programs)
     elif args.format == "sarif":
-        from mcpspy.ui.report.trust_sarif import sarif
+        from mcpspy.ui.report.lint_json import trust_sarif
 
-        text = sarif(difference, args.lock)
+        text = trust_sarif(difference, programs, args.lock)
     else:
         import json
 
@@ -165,6 +165,7 @@ def _write_report(args: argparse.Namespace, difference: SessionDiff, name: str) 
             }
             for case, change in difference.changes
         ]
-        text = json.dumps({"server": name, "same": not changes, "changes": changes}, indent=2) + "\n"
+        report = {"server": name, "same": not changes, "changes": changes, "programs": programs}
+        text = json.dumps(report, indent=2) + "\n"
     sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
     sys.stdout.buffer.flush()

@@ -1,4 +1,4 @@
-"""Lint findings as JSON, SARIF 2.1.0 (OASIS, from section 3.13), and GitHub workflow commands."""
+"""Lint findings as JSON, SARIF 2.1.0 (OASIS, from section 3.13), and GitHub commands; trust as SARIF."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any
 from urllib.parse import quote
 
 from mcpspy import __version__
+from mcpspy.analysis.diff import ChangeSeverity, SessionDiff
 from mcpspy.analysis.lint import Finding, LintRule, Severity
+from mcpspy.ui.report.diff_text import change_heading
 from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, visible
 
 
@@ -81,9 +83,7 @@ def sarif(linted: Sequence[LintedRecording]) -> str:
         for recording in linted
         for finding in recording.findings
     ]
-    tool = {"driver": {"name": "mcpspy", "version": __version__, "rules": rules}}
-    run = {"tool": tool, "columnKind": "unicodeCodePoints", "results": results}
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+    return _log(rules, results)
 
 
 def _rule(rule: LintRule) -> dict[str, Any]:
@@ -114,3 +114,35 @@ def _result(recording: LintedRecording, finding: Finding, index: int) -> dict[st
 
 def _uri(path: str) -> str:
     return Path(path).as_uri() if Path(path).is_absolute() else quote(path)
+
+
+CHANGE_LEVELS = {
+    ChangeSeverity.BREAKING: "error",
+    ChangeSeverity.DIFFERENT: "warning",
+    ChangeSeverity.NOTE: "note",
+}
+
+
+def trust_sarif(difference: SessionDiff, programs: Sequence[str], file: str) -> str:
+    """Return the log, with a line ending: one result per change and per line of `programs`, at the lockfile."""
+    found = [
+        ("trust", CHANGE_LEVELS[change.severity], f"{case.method}: {change_heading(change)}")
+        for case, change in difference.changes
+    ]
+    found += [("program", "note", visible(line)) for line in programs]
+    place = {"physicalLocation": {"artifactLocation": {"uri": _uri(file)}, "region": {"startLine": 1}}}
+    results = [
+        {"ruleId": rule, "level": level, "message": {"text": text}, "locations": [place]}
+        for rule, level, text in found
+    ]
+    rules = [
+        {"id": "trust", "shortDescription": {"text": "the server differs from the lockfile"}},
+        {"id": "program", "shortDescription": {"text": "the server's package or files have changed"}},
+    ]
+    return _log(rules, results)
+
+
+def _log(rules: list[dict[str, Any]], results: list[dict[str, Any]]) -> str:
+    tool = {"driver": {"name": "mcpspy", "version": __version__, "rules": rules}}
+    run = {"tool": tool, "columnKind": "unicodeCodePoints", "results": results}
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"

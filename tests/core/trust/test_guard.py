@@ -224,6 +224,31 @@ def test_a_listing_after_list_changed_is_compared_however_the_requests_cross() -
         assert received(decision, evil) == {"tools": tools()}
 
 
+@pytest.mark.parametrize("streams", [(None, None), ("7", "8")], ids=["stdio", "http"])
+@pytest.mark.parametrize("is_changed_first", [True, False])
+def test_a_listing_is_compared_when_a_listen_stream_announces_a_change_meanwhile(
+    streams: tuple[str | None, str | None], *, is_changed_first: bool
+) -> None:
+    peers = Peers("block")
+    listen, listing = streams
+    subscription, decision = peers.ask(
+        "subscriptions/listen", {"notifications": {"toolsListChanged": True}}, stream=listen
+    )
+    assert decision.is_untouched
+    meta = {"_meta": {"io.modelcontextprotocol/subscriptionId": subscription}}
+    changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": meta}
+    number, _ = peers.ask("tools/list", stream=listing)
+    evil = {"tools": [{**ECHO, "description": "Evil."}, ADD]}
+    for is_change in (is_changed_first, not is_changed_first):
+        if is_change:
+            assert peers.send("server", changed, stream=listen).is_untouched
+        else:
+            result = {"jsonrpc": "2.0", "id": number, "result": evil}
+            assert received(peers.send("server", result, stream=listing), evil) == {"tools": tools()}
+    ended = {"jsonrpc": "2.0", "id": subscription, "result": {"resultType": "complete"}}
+    assert peers.send("server", ended, stream=listen).is_untouched
+
+
 def test_order_keys_and_repetition_are_not_differences() -> None:
     peers = Peers("block")
     for listed in (tools(), tools()[::-1], [dict(reversed(tool.items())) for tool in tools()]) * 20:

@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from mcpspy.core.intercept import interceptor as interceptor_module
+from mcpspy.io import interception as base_module
 from mcpspy.io.control.client import AsyncControlClient
 from mcpspy.io.control.discovery import sessions
 from mcpspy.io.control.protocol import CommandRefused
@@ -248,7 +249,7 @@ async def test_messages_with_an_injected_requests_response_go_to_the_client(prox
 async def test_a_held_message_with_an_injected_requests_response_goes_to_the_client_when_released(
     proxy: Start, is_bug: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(interception_module, "say", lambda _: None)
+    monkeypatch.setattr(base_module, "say", lambda _: None)
     async with proxy() as spy, connected_viewer() as viewer:
         client, stream = await listening(spy)
         await posted(spy)
@@ -332,7 +333,7 @@ async def test_a_bug_in_mcpspy_costs_the_rules_and_never_the_traffic(
     proxy: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    monkeypatch.setattr(interception_module, "say", said.append)
+    monkeypatch.setattr(base_module, "say", said.append)
     async with proxy("/mcp", "ping => hold") as spy, connected_viewer() as viewer:
         listener, stream = await listening(spy)
         held = await spy.client()
@@ -358,7 +359,7 @@ async def test_a_bug_in_the_steps_of_a_decision_loses_no_message_either(
     proxy: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    monkeypatch.setattr(interception_module, "say", said.append)
+    monkeypatch.setattr(base_module, "say", said.append)
     async with proxy("/mcp", "ping => delay 1ms") as spy:
         monkeypatch.setattr(interception_module, "note", lambda *_: 1 / 0)
         await posted(spy)
@@ -370,7 +371,7 @@ async def test_a_bug_in_the_steps_of_a_decision_loses_no_message_either(
 async def test_decisions_before_a_bug_are_executed_once(
     proxy: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(interception_module, "say", lambda _: None)
+    monkeypatch.setattr(base_module, "say", lambda _: None)
     async with proxy("/mcp", "tool:none => drop") as spy:
         client, stream = await listening(spy)
         written = web.StreamResponse.write

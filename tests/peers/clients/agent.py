@@ -9,8 +9,8 @@ import shlex
 import sys
 
 from mcp import ClientSession, StdioServerParameters
-from mcp.client.stdio import stdio_client
 from mcp.client import streamable_http
+from mcp.client.stdio import stdio_client
 
 open_http = getattr(streamable_http, "streamablehttp_client", None) or streamable_http.streamable_http_client
 

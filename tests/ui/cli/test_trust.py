@@ -71,7 +71,18 @@ def test_a_changed_description_fails_the_check_in_every_format(
     assert main([*check, "--format", "junit", *server]) == 1
     assert ET.fromstring(capsys.readouterr().out).get("failures") == "1"
     assert main([*check, "--format", "sarif", *server]) == 1
-    assert len(json.loads(capsys.readouterr().out)["runs"][0]["results"]) == 1
+    assert len(json.loads(capsys.readouterr().out)["runs"][0]["results"]) == 2
+    line = f"file {description}: changed"
+    assert main([*check, *server]) == 1
+    assert line in capsys.readouterr().out
+    assert main([*check, "--format", "json", *server]) == 1
+    assert json.loads(capsys.readouterr().out)["programs"] == [line]
+    assert main([*check, "--format", "junit", *server]) == 1
+    assert ET.fromstring(capsys.readouterr().out).findtext("testsuite/system-out") == line
+    assert main([*check, "--format", "sarif", *server]) == 1
+    results = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    assert [(each["ruleId"], each["level"]) for each in results] == [("trust", "note"), ("program", "note")]
+    assert results[1]["message"]["text"] == line
     assert main(["trust", "--lock", str(lock), "--name", "s", *server]) == 0
     known = read_lock(lock.read_text(encoding="utf-8"), "mcp.lock")["s"]
     assert known.policy.deny == ("rm",)
