@@ -1069,6 +1069,8 @@ def test_the_environment_sets_the_folder_of_the_recording(start: Start, tmp_path
     (file,) = (tmp_path / "here").iterdir()
     assert "-my-server-" in file.name
     spy.recording = file
+    parent = spy.header()["parent"]
+    assert parent["pid"] == os.getpid()
     assert spy.header() == {
         "mcpspy": 1,
         "id": spy.header()["id"],
@@ -1078,6 +1080,7 @@ def test_the_environment_sets_the_folder_of_the_recording(start: Start, tmp_path
         "cwd": os.getcwd(),
         "name": "my server",
         "pid": spy.pid,
+        "parent": parent,
         "redacted": True,
     }
 
