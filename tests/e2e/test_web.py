@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from recordings import make
 from tests.analysis.export.html.chromium import chromium
 from tests.ui.web.serving import served
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.e2e.conftest import Peers
 
 FOUND = "document.getElementById('found').textContent"
@@ -40,3 +45,181 @@ async def test_rows_appear_while_a_client_calls(peers: Peers, tmp_path: Path) ->
         await browser.until("document.querySelector('a.listed .state')?.textContent === 'ended'")
         assert played.code == 0
         assert rows["total"] > 30
+
+
+class RawClient:
+    """A host that writes its messages by hand, to `mcpspy run`."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._stdin, self._stdout = process.stdin, process.stdout
+
+    def send(self, **message: Any) -> None:
+        self._stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+    async def response(self, number: int) -> dict[str, Any]:
+        async with asyncio.timeout(30):
+            while True:
+                message: dict[str, Any] = json.loads(await self._stdout.readline())
+                if message.get("id") == number and "method" not in message:
+                    return message
+
+    async def begin(self) -> None:
+        client = {"name": "by hand", "version": "1"}
+        self.send(
+            id=1,
+            method="initialize",
+            params={"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client},
+        )
+        await self.response(1)
+        self.send(method="notifications/initialized")
+
+    async def end(self) -> None:
+        self._stdin.close()
+        await self._process.wait()
+
+
+EVERYTHING = str(make.PEERS / "node_modules" / ".bin" / "mcp-server-everything")
+MEMORY = str(make.PEERS / "node_modules" / ".bin" / "mcp-server-memory")
+
+
+async def running(folder: Path, *command: str, options: Sequence[str] = ()) -> RawClient:
+    mcpspy = [sys.executable, "-m", "mcpspy", "run", "--dir", str(folder), "--name", "server", *options]
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *mcpspy, "--", *command, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL
+    )
+    return RawClient(process)
+
+
+def press(label: str) -> str:
+    """Return the script that presses a button for the first held message."""
+    buttons = "[...document.querySelectorAll('#held li button')]"
+    return f"{buttons}.find((each) => each.textContent === '{label}').click()"
+
+
+HELD = "document.querySelectorAll('#held li').length"
+HOLD = "document.getElementById('hold').textContent"
+
+
+async def test_the_page_holds_edits_drops_answers_and_sends_again(tmp_path: Path) -> None:
+    folder = tmp_path / "sessions"
+    folder.mkdir()
+    client = await running(folder, EVERYTHING, "stdio")
+    await client.begin()
+
+    def call(number: int, text: str) -> None:
+        client.send(id=number, method="tools/call", params={"name": "echo", "arguments": {"message": text}})
+
+    async with served(folder, allows_control=True) as server, chromium(tmp_path / "profile") as browser:
+        await browser.open(f"{server.origin}/#{server.token}")
+        await browser.until("document.querySelectorAll('a.listed').length === 1")
+        await browser.evaluate("document.querySelector('a.listed').click()")
+        await browser.until("!document.getElementById('held').hidden")
+        (session,) = (await server.get("sessions"))["sessions"]
+        await browser.open(f"{server.origin}/s/{session['key']}?q=tool:echo%20from:client")
+        await browser.until("!document.getElementById('held').hidden")
+        await browser.press("i")
+        await browser.until(f"{HOLD} === 'Stop holding'")
+
+        call(2, "one")
+        await browser.until(f"{HELD} === 1")
+        await browser.evaluate(press("Edit"))
+        await browser.until("document.querySelector('#editor textarea')?.value.includes('one')")
+        field = "document.querySelector('#editor textarea')"
+        await browser.evaluate(f"{field}.value = {field}.value.replace('one', 'two')")
+        await browser.evaluate("document.querySelector('#editor button[type=submit]').click()")
+        assert (await client.response(2))["result"]["content"][0]["text"] == "Echo: two"
+
+        await browser.until(f"{HELD} === 0")
+        call(3, "three")
+        await browser.until(f"{HELD} === 1")
+        await browser.evaluate(press("Answer with an error"))
+        await browser.until(f"{field}?.value === 'refused by a viewer'")
+        await browser.evaluate("document.querySelector('#editor button[type=submit]').click()")
+        assert (await client.response(3))["error"]["message"] == "refused by a viewer"
+
+        await browser.until(f"{HELD} === 0")
+        call(4, "four")
+        call(5, "five")
+        await browser.until(f"{HELD} === 2")
+        await browser.evaluate(press("Drop"))
+        await browser.until(f"{HELD} === 1")
+        await browser.press("i")  # Releases what is held.
+        assert (await client.response(5))["result"]["content"][0]["text"] == "Echo: five"
+        await browser.until(f"{HOLD} === 'Hold' && {HELD} === 0")
+
+        await browser.open(f"{server.origin}/s/{session['key']}?q=tool:echo")
+        await browser.until("document.querySelectorAll('#tall .method').length >= 4")
+        rows = (await server.get(f"s/{session['key']}/rows", q="tool:echo"))["total"]
+        await browser.press("j", "Enter")
+        await browser.until("!document.getElementById('detail').hidden")
+        await browser.until("!document.getElementById('held').hidden")
+        await browser.press("r")
+        await browser.until(f"{field}?.value.includes('one')")
+        await browser.evaluate("document.querySelector('#editor button[type=submit]').click()")
+        await browser.until(f"parseInt({FOUND}) > {rows}")
+    await client.end()
+    notes = [json.loads(line) for line in next(folder.glob("*.jsonl")).read_text("utf-8").splitlines()[1:]]
+    assert {note["viewer"] for note in notes if note.get("note") == "rule" and "viewer" in note} == {"web"}
+
+
+async def test_a_page_that_leaves_releases_what_it_held(tmp_path: Path) -> None:
+    folder = tmp_path / "sessions"
+    folder.mkdir()
+    client = await running(folder, EVERYTHING, "stdio")
+    await client.begin()
+    async with served(folder, allows_control=True) as server, chromium(tmp_path / "profile") as browser:
+        (session,) = (await server.get("sessions"))["sessions"]
+        await browser.open(f"{server.origin}/s/{session['key']}#{server.token}")
+        await browser.until("!document.getElementById('held').hidden")
+        await browser.press("i")
+        await browser.until(f"{HOLD} === 'Stop holding'")
+        client.send(id=2, method="ping")
+        await browser.until(f"{HELD} === 1")
+        await browser.press("q")
+        assert (await client.response(2))["result"] == {}
+    await client.end()
+
+
+async def test_a_held_listing_shows_how_it_differs_from_the_lockfile(tmp_path: Path) -> None:
+    folder, lock = tmp_path / "sessions", tmp_path / "mcp.lock"
+    folder.mkdir()
+    trust = [
+        sys.executable,
+        "-m",
+        "mcpspy",
+        "trust",
+        "--name",
+        "server",
+        "--lock",
+        str(lock),
+        "--dir",
+        str(folder),
+    ]
+    process = await asyncio.create_subprocess_exec(
+        *trust, "--", EVERYTHING, "stdio", stdout=asyncio.subprocess.DEVNULL
+    )
+    assert await process.wait() == 0
+    client = await running(folder, MEMORY, options=["--trust", str(lock), "--on-change", "hold"])
+    async with served(folder, allows_control=True) as server, chromium(tmp_path / "profile") as browser:
+        client.send(
+            id=1,
+            method="initialize",
+            params={
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "clientInfo": {"name": "a", "version": "1"},
+            },
+        )
+        await browser.open(f"{server.origin}/#{server.token}")
+        live = "[...document.querySelectorAll('a.listed')].find((each) => each.textContent.includes('live'))"
+        await browser.until(f"Boolean({live})")
+        await browser.evaluate(f"{live}.click()")
+        await browser.until(f"{HELD} === 1")
+        await browser.until("document.querySelector('#held pre').textContent.includes('/result/')")
+        await browser.evaluate(press("Release"))
+        assert (await client.response(1))["result"]["serverInfo"]["name"] == "memory-server"
+    await client.end()

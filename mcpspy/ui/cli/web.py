@@ -24,7 +24,7 @@ examples:
   mcpspy web --dir recordings/
 
 It prints an address that contains a secret token; the page works only with it, and only
-until mcpspy web ends (ctrl-c). The page can only read.
+until mcpspy web ends (ctrl-c). The page can only read, unless --allow-control is given.
 
 exit codes: 0; 2 usage error; 3 cannot listen
 """
@@ -34,6 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     own = {
         "--listen": ("HOST:PORT", "address to listen on (default: 127.0.0.1:0, any free port)"),
         "--i-know": (None, "--listen: also on an address that other machines reach, without encryption"),
+        "--allow-control": (None, "let the page hold, change, drop and answer messages, and send requests"),
         "--open": (None, "open the page in the default browser"),
     }
     describe(parser, {**own, **FOLDER})
@@ -61,7 +62,8 @@ async def _serve(listener: socket.socket, host: str, args: argparse.Namespace) -
     from mcpspy.ui.web.server import WebServer
 
     access = Access(() if host in LOOPBACK else (host,))
-    runner = web.AppRunner(WebServer(args.dir, access).application(), access_log=None, shutdown_timeout=1.0)
+    server = WebServer(args.dir, access, allows_control=args.allow_control)
+    runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     stopped = asyncio.Event()
     stop_on_signals(lambda _: stopped.set())

@@ -10,7 +10,7 @@ from string import Template
 
 from mcpspy.analysis.export.html.page import SHARED, bundle, part, policy_for
 
-SCRIPTS = ("server.js", "sessions.js", "reports.js", "web.js")
+SCRIPTS = ("server.js", "sessions.js", "reports.js", "control.js", "web.js")
 """Scripts of this page alone, in the order of their dependencies."""
 
 

@@ -1,4 +1,4 @@
-"""The web server for the sessions of a folder: one page, a read-only JSON API, and a stream of events.
+"""The web server for the sessions of a folder: one page, a JSON API, and a stream of events.
 
     /  /s/ID  /s/ID/NUMBER       the page
     POST /api/login              the token → the cookie
@@ -7,6 +7,8 @@
     /api/s/ID/rows               a window of rows: q, order, http, first, count
     /api/s/ID/rows/NUMBER        a row with its bodies
     /api/s/ID/place              the place of a row (number), or of the next error (from, step)
+    /api/s/ID/held/TICKET        the text of a held message, and its differences from the lockfile
+    POST /api/s/ID/control       an order of `control.SessionControl`, only with `--allow-control`
     /api/s/ID/REPORT             a report of `reports.REPORTS`: stats, findings, capabilities, diff
 
 Every error is `{"error": TEXT}`, an invalid filter also has `start` and `end`, its characters.
@@ -19,7 +21,7 @@ import sys
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
 from aiohttp import web
@@ -38,6 +40,7 @@ from mcpspy.ui.bug import keep_traceback, summary_of
 from mcpspy.ui.report.listed_session import ListedSession, read_time
 from mcpspy.ui.web import page, reports
 from mcpspy.ui.web.access import HEADERS, LOGIN, Access
+from mcpspy.ui.web.control import SessionControl
 from mcpspy.ui.web.session import WebSession
 
 OPEN = 4
@@ -57,8 +60,9 @@ HEARTBEAT = 15.0
 
 
 class WebServer:
-    def __init__(self, folder: str | None, access: Access) -> None:
+    def __init__(self, folder: str | None, access: Access, *, allows_control: bool = False) -> None:
         self._access = access
+        self._control = SessionControl() if allows_control else None
         self._catalog = Catalog(folder)
         self._counts = CountCache(self._catalog)
         self._sessions: Sequence[Summary] = ()
@@ -80,6 +84,8 @@ class WebServer:
         get("/api/s/{id}/rows", self._rows)
         get("/api/s/{id}/rows/{number}", self._row)
         get("/api/s/{id}/place", self._place)
+        get("/api/s/{id}/held/{ticket}", self._held)
+        application.router.add_post("/api/s/{id}/control", self._order)
         get("/api/s/{id}/{report}", self._report)
         application.on_shutdown.append(self._end_events)
         application.on_cleanup.append(self._close)
@@ -138,18 +144,45 @@ class WebServer:
         await response.prepare(request)
         sent: Any = None
         sent_at = 0.0
-        with _reading(session):
+        async with AsyncExitStack() as stack:
+            stack.enter_context(_reading(session))
+            if self._control is not None and session is not None and key is not None and session.is_live:
+                await stack.enter_async_context(self._control.attached(key, session))
             while not self._is_ending:
-                version = await self._list_version() if session is None else session.version
+                version = (
+                    await self._list_version() if session is None else [session.version, self._state(key)]
+                )
                 if version != sent or time.monotonic() > sent_at + HEARTBEAT:
                     sent, sent_at = version, time.monotonic()
-                    facts = {} if session is None else session.facts()
+                    facts = {} if session is None else session.facts() | {"control": self._state(key)}
                     try:
                         await response.write(f"retry: 1000\ndata: {dumps(facts)}\n\n".encode())
                     except ConnectionError:
                         return response
                 await asyncio.sleep(EVERY)
         return response
+
+    def _state(self, key: str | None) -> dict[str, Any] | None:
+        """Return the state of a session's control; None if the page may not control it."""
+        return None if self._control is None or key is None else self._control.state(key)
+
+    async def _held(self, request: web.Request) -> web.Response:
+        key, ticket = request.match_info["id"], int(request.match_info["ticket"])
+        held, session = self._controlled().held(key, ticket), await self._session(key)
+        await session.reach(sys.maxsize)
+        text = held.data.decode("utf-8", "replace")
+        return _json({"text": text, "differences": session.differences(ticket)})
+
+    async def _order(self, request: web.Request) -> web.Response:
+        order = await request.json()
+        if not isinstance(order, dict):
+            raise web.HTTPBadRequest(text="an order is an object")
+        return _json(await self._controlled().execute(request.match_info["id"], order))
+
+    def _controlled(self) -> SessionControl:
+        if self._control is None:
+            raise web.HTTPForbidden(text="the page can only read: start mcpspy web with --allow-control")
+        return self._control
 
     async def _rows(self, request: web.Request) -> web.Response:
         session = await self._session(request.match_info["id"])

@@ -20,8 +20,9 @@ from mcpspy.core.query.parser import Query, parse
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import NOTE, NOTIFICATION
 from mcpspy.core.session.session import Change
-from mcpspy.io.recording.reader import Summary
+from mcpspy.io.recording.reader import RecordingState, Summary
 from mcpspy.ui.filter_items import RowItem
+from mcpspy.ui.trust_notes import trust_differences, trust_note
 from mcpspy.ui.tui.session.loader import SessionLoader
 from mcpspy.ui.tui.session.row_filter import FilteredView, SortOrder, ViewOptions
 
@@ -48,6 +49,7 @@ ERROR = parse("is:error or is:unanswered or note:exit is:problem")
 
 class WebSession:
     def __init__(self, summary: Summary) -> None:
+        self.path = summary.path
         self._loader = SessionLoader(summary)
         self._loader.uses_cache = True
         self.model = self._loader.model
@@ -60,6 +62,10 @@ class WebSession:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         self._loader.close()
+
+    @property
+    def is_live(self) -> bool:
+        return self._loader.state is RecordingState.LIVE
 
     @property
     def version(self) -> list[Any]:
@@ -161,6 +167,12 @@ class WebSession:
             "carriers": [self.row(each) for each in carriers],
             "related": {name: None if each is None else self.row(each) for name, each in related.items()},
         }
+
+    def differences(self, ticket: int) -> list[str]:
+        """Return the differences of a held message from the lockfile; none if they are not read yet."""
+        row = self.model.index.held.get(ticket)
+        note = None if row is None else trust_note(self.model, row)
+        return [] if note is None else [line for line, _ in trust_differences(note)]
 
     async def seek(self, view: FilteredView, place: int, step: int) -> int | None:
         """Return the next place of an error in a view from a place, without it; None if there is none."""

@@ -106,6 +106,7 @@ function begin() {
   byId("facts").replaceChildren();
   byId("target").textContent = byId("found").textContent = "";
   byId("warning").hidden = true;
+  control.show(null);
   byId("name").textContent = place.key === null ? "mcpspy" : "…";
   byId("ending").textContent = "";
   document.title = "mcpspy";
@@ -206,6 +207,7 @@ function news(key, facts) {
   const isFirst = !session.facts.name;
   session.facts = facts;
   showFacts();
+  control.show(facts.control);
   if (isFirst && openRow) showMessage(byId("detail"), openRow, filterWords(), close); // Now with the time of day.
   if (place.view !== "messages") return;
   rows?.refresh();
@@ -364,6 +366,8 @@ const KEYS = [
   ["E", "previous error", () => rows && seek(-1)],
   ["n", "next word of the filter in the message", () => nextHit(1)],
   ["N", "previous word of the filter", () => nextHit(-1)],
+  ["i", "hold the messages that match the filter, or stop (--allow-control)", () => control.toggle()],
+  ["r", "send the open request again, with changes (--allow-control)", () => control.resend()],
   ["d", "compare: press d on one session or request, then on another", () => (place.key === null ? sessionTable.choose() : compareRow())],
   ["1", "messages", () => show("messages")],
   ["2", "statistics", () => show("stats")],

@@ -45,12 +45,19 @@ class Served:
 
 @asynccontextmanager
 async def served(
-    folder: Path, *, is_signed_in: bool = True, access: Access | None = None, port: int = 0
+    folder: Path,
+    *,
+    is_signed_in: bool = True,
+    access: Access | None = None,
+    port: int = 0,
+    allows_control: bool = False,
 ) -> AsyncIterator[Served]:
     """Serve a folder; yield the server, with the cookie if `is_signed_in`."""
     access = access or Access()
     runner = web.AppRunner(
-        WebServer(str(folder), access).application(), access_log=None, shutdown_timeout=0.1
+        WebServer(str(folder), access, allows_control=allows_control).application(),
+        access_log=None,
+        shutdown_timeout=0.1,
     )
     await runner.setup()
     try:

@@ -128,3 +128,21 @@ async def test_capabilities_and_findings_name_what_the_session_shows(server: Ser
     assert all(tool["tokens"] > 10 for tool in listings["tools"])
     assert [rule["code"] for rule in rules] == ["DATA706", "DATA301", "DATA307"]
     assert rules[0]["findings"][0]["number"] == 70
+
+
+async def test_without_the_option_every_order_is_refused_and_the_page_gets_no_state(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        assert await server.status("/api/s/x/control", "POST", data='{"order":"release all"}') == 403
+        assert await server.status("/api/s/x/held/1") == 403
+
+
+async def test_orders_that_cannot_be_executed_are_an_error_each(tmp_path: Path) -> None:
+    async with served(tmp_path, allows_control=True) as server:
+        assert await server.status("/api/s/x/control", "POST", data='{"order":"release all"}') == 409
+        assert await server.status("/api/s/x/control", "POST", data="[]") == 400
+        assert await server.status("/api/s/x/control", "POST", data="{") == 400
+        assert await server.status("/api/s/x/held/1") == 409
+        foreign = {"Origin": "http://elsewhere.example"}
+        assert await server.status("/api/s/x/control", "POST", foreign, '{"order":"release all"}') == 403
+    async with served(tmp_path, allows_control=True, is_signed_in=False) as server:
+        assert await server.status("/api/s/x/control", "POST", data="{}") == 401

@@ -10,8 +10,8 @@ from mcpspy.core.counted import counted
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.columns import RowKind
 from mcpspy.core.session.rule_notes import RULE
+from mcpspy.ui.intercept_connection import HeldMessage, InterceptConnection
 from mcpspy.ui.tui.intercept.assistance import read_listings
-from mcpspy.ui.tui.intercept.connection import HeldMessage, InterceptConnection
 from mcpspy.ui.tui.intercept.editor import Drafts
 from mcpspy.ui.tui.intercept.labels import RELEASED, bar, countdown, host_timeout, short_name, unreachable
 from mcpspy.ui.tui.intercept.validation import editable, problems

@@ -16,8 +16,8 @@ from mcpspy.core.query.fields import SLOW
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import DAMAGED, MALFORMED, NOTE, NOTIFICATION, RowKind
 from mcpspy.core.session.exchange import MAY_CHANGE, State
+from mcpspy.ui.intercept_connection import HeldMessage
 from mcpspy.ui.shorten import shorten_status
-from mcpspy.ui.tui.intercept.connection import HeldMessage
 from mcpspy.ui.tui.intercept.labels import cell
 from mcpspy.ui.tui.session.labels import SEVERITY_ROLES
 from mcpspy.ui.tui.session.loader import SessionLoader

@@ -13,8 +13,8 @@ from textual.timer import Timer
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import RowKind
-from mcpspy.core.session.rule_notes import TRUST
 from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.trust_notes import trust_differences, trust_note
 from mcpspy.ui.tui.detail.document import Document, DocumentPart
 from mcpspy.ui.tui.detail.pane import DetailPane
 from mcpspy.ui.tui.session.labels import content, headers, last_stderr, message_header, replacement
@@ -124,25 +124,8 @@ class Panes(Container):
 
 
 def _differences(note: Note) -> DocumentPart:
-    # Not at the top: few sessions have such a note.
-    from mcpspy.analysis.diff import ChangeSeverity
-    from mcpspy.analysis.trust import noted
-    from mcpspy.ui.report.diff_text import terminal
-
-    lines = [
-        (sanitize(line), tone) for line, tone in terminal(noted(note.fields), fail_on=ChangeSeverity.NOTE)
-    ]
-    return DocumentPart("note", [("differences from the lockfile", "title"), *lines, ("", None)], b"")
-
-
-def _trust_note(model: SessionModel, row: int) -> Note | None:
-    """Return the note about the differences of a message from the lockfile: it comes next, or is the row itself."""
-    index = model.index
-    for place in (row, row + 1)[: len(index.at) - row]:
-        if index.kind(place) is RowKind.NOTE and index.texts[index.method[place]] == TRUST:
-            found = model.message(place)
-            return found if isinstance(found, Note) and "trusted" in found.fields else None
-    return None
+    lines = [("differences from the lockfile", "title"), *trust_differences(note), ("", None)]
+    return DocumentPart("note", lines, b"")
 
 
 def document(model: SessionModel, row: int, *, exchanges: bool, note: str = "") -> Document:
@@ -167,7 +150,7 @@ def document(model: SessionModel, row: int, *, exchanges: bool, note: str = "") 
         head = message_header(change, model.findings.of(one))
         if note and one == row:
             head.insert(1, (f"note: {sanitize(note)}", "title"))
-        if (about := _trust_note(model, one)) is not None:
+        if (about := trust_note(model, one)) is not None:
             parts.append(_differences(about))
         parts.append(DocumentPart(name.get(kind, "message"), head, content(change)))
         if one in index.crashes and one not in index.last_stderr and (last := last_stderr(model)):

@@ -21,9 +21,9 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import RowKind
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.reader import Summary
+from mcpspy.ui.intercept_connection import InterceptConnection
 from mcpspy.ui.tui import bindings
 from mcpspy.ui.tui.bindings import SESSION_KEYS
-from mcpspy.ui.tui.intercept.connection import InterceptConnection
 from mcpspy.ui.tui.intercept.editor import Drafts
 from mcpspy.ui.tui.intercept.held_messages import HeldActions, HeldRows
 from mcpspy.ui.tui.intercept.resend import Resend

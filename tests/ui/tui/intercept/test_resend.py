@@ -10,8 +10,8 @@ import pytest
 from textual.widgets import TextArea
 
 from mcpspy.io.recording.reader import RecordingState
+from mcpspy.ui.intercept_connection import InterceptConnection
 from mcpspy.ui.tui.diff.screen import DiffScreen
-from mcpspy.ui.tui.intercept.connection import InterceptConnection
 from tests.ui.tui.intercept.conftest import call, result
 from tests.ui.tui.test_first_use import open_session, press
 

@@ -1,4 +1,4 @@
-"""The connection from a screen to its live session, and the messages held there.
+"""The connection from a screen or a page to its live session, and the messages held there.
 
 Reconnects until the session ends. Commands raise McpspyError with the reason.
 See docs/control.md for the events.
@@ -76,14 +76,15 @@ def _has_method(data: bytes) -> bool:
 RETRY = 0.5
 """Seconds between two attempts to connect: the session may have just begun."""
 
-NAME = "tui"
-"""The viewer name in the session and its recording; mcpspy appends a number if the name is in use."""
-
 
 class InterceptConnection:
-    def __init__(self, path: Path, released: Callable[[HeldMessage, str], None]) -> None:
-        """`released` is called for messages that are released without a command of this connection."""
+    def __init__(self, path: Path, released: Callable[[HeldMessage, str], None], name: str = "tui") -> None:
+        """`released` is called for messages that are released without a command of this connection.
+
+        `name` is that of the viewer in the recording; mcpspy appends a number if it is in use.
+        """
         self._path = path
+        self._name = name
         self._released = released
         self._client: Any = None
         self._why = ""
@@ -182,7 +183,7 @@ class InterceptConnection:
 
         client = await AsyncControlClient.open(await asyncio.to_thread(find, self._path))
         try:
-            self.viewer = str((await client.order("hello", viewer=NAME))["viewer"])
+            self.viewer = str((await client.order("hello", viewer=self._name))["viewer"])
         except BaseException:
             await client.close()
             raise
