@@ -1,4 +1,4 @@
-"""Mistakes of new users: each message says what is wrong and what to do next."""
+"""Mistakes of new users: each message has the error and the next step."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from mcpspy.ui.cli.main import main
         (["mock"], "mock: missing RECORDING (see mcpspy mock --help)"),
     ],
 )
-def test_a_wrong_command_line_is_answered_with_the_next_step(
+def test_a_wrong_command_line_gets_the_next_step(
     arguments: list[str],
     message: str,
     tmp_path: Path,
@@ -51,7 +51,7 @@ def test_a_wrong_command_line_is_answered_with_the_next_step(
     assert capsys.readouterr().err == f"mcpspy: {message}\n"
 
 
-def test_a_command_quoted_with_its_arguments_is_named_as_such() -> None:
+def test_a_command_quoted_with_its_arguments_is_reported() -> None:
     code, text = explain(FileNotFoundError(errno.ENOENT, ""), "npx -y server")
 
     assert code == NOT_FOUND
@@ -60,14 +60,14 @@ def test_a_command_quoted_with_its_arguments_is_named_as_such() -> None:
     )
 
 
-def test_a_folder_in_place_of_a_program_is_named_as_such(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_a_program_is_reported(tmp_path: Path) -> None:
     code, text = explain(PermissionError(errno.EACCES, ""), str(tmp_path))
 
     assert code == NOT_EXECUTABLE
     assert text == f"cannot start {tmp_path}: a directory (name a program in it)"
 
 
-def test_a_demo_that_recorded_nothing_says_so(
+def test_a_demo_without_a_recording_reports_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("mcpspy.ui.cli.demo.converse", lambda _: 0)
