@@ -125,7 +125,11 @@ def explain(error: OSError, program: str) -> tuple[int, str]:
     """Return the exit code and the error message for a server that did not start."""
     if error.errno in (ENOENT, ENOTDIR):
         where = "no such file" if os.sep in program else "not found on PATH"
+        if " " in program:
+            where += " (the name contains spaces: do not quote the command and its arguments together)"
         return NOT_FOUND, f"cannot start {program}: {where}"
+    if error.errno == EACCES and os.path.isdir(program):
+        return NOT_EXECUTABLE, f"cannot start {program}: a directory (name a program in it)"
     if error.errno == EACCES:
         return NOT_EXECUTABLE, f"cannot start {program}: not executable (chmod +x, or run its interpreter)"
     return NOT_EXECUTABLE, f"cannot start {program}: {error.strerror}"

@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 
+from mcpspy.errors import CannotStart
 from mcpspy.io.recording.catalog import sessions
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.main import main as mcpspy
@@ -34,8 +35,14 @@ def main(args: argparse.Namespace) -> int:
     folder = sessions_folder(args.dir)
     server = [sys.executable, "-m", "mcpspy.ui.demo.weather"]
     run = [sys.executable, "-m", "mcpspy", "run", "--name", "weather", "--dir", folder, "--", *server]
+    earlier = {summary.path for summary in sessions(folder)}
     code = converse(run)
-    recorded = next(summary for summary in sessions(folder) if summary.header.name == "weather")
+    recorded = next((summary for summary in sessions(folder) if summary.path not in earlier), None)
+    if recorded is None:
+        raise CannotStart(
+            f"demo: no session was recorded in {folder}",
+            "name a folder that can be written with --dir FOLDER",
+        )
     path = str(recorded.path)
     is_interactive = sys.stdout.isatty() and sys.stdin.isatty() and not args.plain
     show_code = mcpspy(["tui", path] if is_interactive else ["show", path])

@@ -169,10 +169,21 @@ def _dispatch(arguments: list[str]) -> int:
         kind, known = (
             ("option", ["--help", "--version", "--dir"]) if name[:1] == "-" else ("command", [*COMMANDS])
         )
-        raise UsageError(sanitize(f"unknown {kind} {name}"), did_you_mean(name, known) or "see mcpspy --help")
+        hint = did_you_mean(name, known) or _hint(name, rest) or "see mcpspy --help"
+        raise UsageError(sanitize(f"unknown {kind} {name}"), sanitize(hint))
     module, parsed = parse(name, rest)
     code: int = module.main(parsed)
     return code
+
+
+def _hint(name: str, rest: list[str]) -> str:
+    """Return the correct order for an option before its command, or a server's program without `run --`."""
+    if name.startswith("-"):
+        command = next((word for word in rest if word in COMMANDS), None)
+        return f"options follow the command: mcpspy {command} {name} …" if command else ""
+    import shutil  # Takes 10 ms; only for an unknown command.
+
+    return f"to record a server: mcpspy run -- {name} …" if shutil.which(name) else ""
 
 
 def parse(name: str, arguments: list[str]) -> tuple[ModuleType, argparse.Namespace]:

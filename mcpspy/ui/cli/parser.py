@@ -59,7 +59,8 @@ class CommandParser(argparse.ArgumentParser):
             self._fail(f"missing {' and '.join(missing)}", self._see_help())
         if (names := _after(message, "one of the arguments ")) is not None:
             names = names.removesuffix(" is required").replace(" ", " or ")
-            self._fail(f"missing {names}", self._see_help())
+            is_url = any(word.startswith(("http://", "https://")) for word in self._words)
+            self._fail(f"missing {names}", "write --upstream before the URL" if is_url else self._see_help())
         option, _, reason = message.removeprefix("argument ").partition(": ")
         option = option.rpartition("/")[2] if option.startswith("-") else option
         if (other := _after(reason, "not allowed with argument ")) is not None:
