@@ -1,4 +1,4 @@
-"""Differences of a message from the lockfile of `trust`, as the terminal UI and the web page show them."""
+"""Differences of a message from the lockfile of `trust`, for the terminal UI and the web page."""
 
 from __future__ import annotations
 

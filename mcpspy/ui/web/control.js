@@ -28,7 +28,7 @@ const control = {
     toggle.addEventListener("click", () => this.toggle());
     const words = query === null ? "Messages pass." : query ? `Holding messages that match ${query}.` : "Holding all messages.";
     const parts = [toggle, make("span", { role: "status" }, `${words}${held.length ? ` ${plural(held.length, "message")} held.` : ""}`)];
-    if (held.length > 1) parts.push(button("Release all", () => this.order({ order: "release all" }, "released")));
+    if (held.length > 1) parts.push(actionButton("Release all", () => this.order({ order: "release all" }, "released")));
     return make("div.bar", {}, ...parts);
   },
 
@@ -36,10 +36,10 @@ const control = {
     const { ticket } = held;
     const decide = (order, done) => () => this.order({ order, ticket }, done);
     const actions = [
-      button("Release", decide("release", "released")),
-      button("Edit", () => this.edit(held)),
-      button("Drop", decide("drop", "dropped")),
-      ...(held.request ? [button("Answer with an error", () => this.answer(held))] : []),
+      actionButton("Release", decide("release", "released")),
+      actionButton("Edit", () => this.edit(held)),
+      actionButton("Drop", decide("drop", "dropped")),
+      ...(held.request ? [actionButton("Answer with an error", () => this.answer(held))] : []),
     ];
     const who = `${held.side === "client" ? "to the server" : "to the client"}, held by ${held.by || "a viewer"}`;
     const differences = make("pre", { hidden: true });
@@ -64,7 +64,7 @@ const control = {
 
   async edit({ ticket, name }) {
     const found = await guard(() => fetchJson(`s/${encodeURIComponent(session.key)}/held/${ticket}`));
-    if (found) openEditor(`Edit ${name}`, indented(found.text), "Forward", (text) => this.order({ order: "edit", ticket, text }, "forwarded with the change"));
+    if (found) openEditor(`Edit ${name}`, onLines(found.text), "Forward", (text) => this.order({ order: "edit", ticket, text }, "forwarded with the change"));
   },
 
   answer({ ticket, name }) {
@@ -75,18 +75,18 @@ const control = {
   resend() {
     const row = openRow && (openRow.kind === "request" ? openRow : session.requestOf(openRow));
     if (!this.state?.open || !row) return announce(this.state?.open ? "open a request first" : "the session cannot be reached");
-    openEditor("Send again", indented(session.body(row.body)), "Send", (text) => this.order({ order: "request", text, stream: row.stream || null }, "sent: its response appears in the list"));
+    openEditor("Send again", onLines(session.body(row.body)), "Send", (text) => this.order({ order: "request", text, stream: row.stream || null }, "sent: its response appears in the list"));
   },
 };
 
-function button(label, does) {
+function actionButton(label, does) {
   const made = make("button", { type: "button" }, label);
   made.addEventListener("click", does);
   return made;
 }
 
 /** Return JSON on several lines; text that is not JSON, or would change, as it is. */
-function indented(text) {
+function onLines(text) {
   try {
     const value = JSON.parse(text);
     return JSON.stringify(value) === text ? JSON.stringify(value, null, 2) : text;
@@ -100,7 +100,7 @@ function openEditor(title, text, label, done) {
   const dialog = byId("editor");
   const field = make("textarea", { rows: 16, spellcheck: false, ariaLabel: title });
   field.value = text;
-  const form = make("form", { method: "dialog" }, field, make("div.bar", {}, make("button", { type: "submit" }, label), button("Cancel", () => dialog.close())));
+  const form = make("form", { method: "dialog" }, field, make("div.bar", {}, make("button", { type: "submit" }, label), actionButton("Cancel", () => dialog.close())));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     if (await done(field.value)) dialog.close();
