@@ -22,9 +22,9 @@ from mcpspy.core.session.columns import NOTE, NOTIFICATION
 from mcpspy.core.session.session import Change
 from mcpspy.io.recording.reader import RecordingState, Summary
 from mcpspy.ui.filter_items import RowItem
+from mcpspy.ui.row_filter import FilteredView, SortOrder, ViewOptions
+from mcpspy.ui.session_loader import SessionLoader
 from mcpspy.ui.trust_notes import trust_differences, trust_note
-from mcpspy.ui.tui.session.loader import SessionLoader
-from mcpspy.ui.tui.session.row_filter import FilteredView, SortOrder, ViewOptions
 
 WINDOW = 500
 """Maximum rows of one response."""

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from textual.binding import Binding
 
+from mcpspy.ui import row_filter
 from mcpspy.ui.tui.bindings import SESSION_KEYS
-from mcpspy.ui.tui.session import row_filter
 from tests.ui.conftest import CONVERSATION, Said
 
 Make = Callable[..., Path]

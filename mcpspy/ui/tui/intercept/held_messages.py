@@ -11,15 +11,15 @@ from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.columns import RowKind
 from mcpspy.core.session.rule_notes import RULE
 from mcpspy.ui.intercept_connection import HeldMessage, InterceptConnection
+from mcpspy.ui.row_filter import FilteredView
+from mcpspy.ui.session_loader import SessionLoader
 from mcpspy.ui.tui.intercept.assistance import read_listings
 from mcpspy.ui.tui.intercept.editor import Drafts
 from mcpspy.ui.tui.intercept.labels import RELEASED, bar, countdown, host_timeout, short_name, unreachable
 from mcpspy.ui.tui.intercept.validation import editable, problems
 from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.session.labels import BETWEEN
-from mcpspy.ui.tui.session.loader import SessionLoader
 from mcpspy.ui.tui.session.message_list import MessageList
-from mcpspy.ui.tui.session.row_filter import FilteredView
 from mcpspy.ui.tui.widgets.base import SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece
 

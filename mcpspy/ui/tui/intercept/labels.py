@@ -12,8 +12,8 @@ from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.index import Index
 from mcpspy.ui.intercept_connection import HeldMessage
+from mcpspy.ui.session_loader import SessionLoader
 from mcpspy.ui.tui.session.labels import BETWEEN
-from mcpspy.ui.tui.session.loader import SessionLoader
 from mcpspy.ui.tui.widgets.columns import Piece
 
 URGENT = 15.0

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from mcpspy.core.recording.decode import Header, read_entry
 from mcpspy.errors import McpspyError
+from mcpspy.ui.row_filter import FilteredView
+from mcpspy.ui.session_loader import SessionLoader
 from mcpspy.ui.session_model import SessionModel
-from mcpspy.ui.tui.session.loader import SessionLoader
-from mcpspy.ui.tui.session.row_filter import FilteredView
 
 if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding, Linter, StreamingSession

@@ -6,11 +6,11 @@ from collections.abc import Awaitable
 
 from textual.screen import Screen
 
+from mcpspy.ui.row_filter import FilteredView
+from mcpspy.ui.session_loader import SessionLoader
 from mcpspy.ui.tui.session.filter_bar import FilterBar
-from mcpspy.ui.tui.session.loader import SessionLoader
 from mcpspy.ui.tui.session.message_list import MessageList
 from mcpspy.ui.tui.session.panes import Panes
-from mcpspy.ui.tui.session.row_filter import FilteredView
 
 
 class SessionBase(Screen[None]):

@@ -18,8 +18,8 @@ from mcpspy.core.session.columns import NOTE
 from mcpspy.core.session.index import Index
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.atomic import save
+from mcpspy.ui.session_loader import SessionLoader
 from mcpspy.ui.session_model import SessionModel
-from mcpspy.ui.tui.session.loader import SessionLoader
 
 PAUSE = 4096
 _HEADER = ("id", "started", "transport", "command", "upstream", "cwd", "name", "pid")

@@ -17,12 +17,12 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import DAMAGED, MALFORMED, NOTE, NOTIFICATION, RowKind
 from mcpspy.core.session.exchange import MAY_CHANGE, State
 from mcpspy.ui.intercept_connection import HeldMessage
+from mcpspy.ui.row_filter import FilteredView
+from mcpspy.ui.session_loader import SessionLoader
 from mcpspy.ui.shorten import shorten_status
+from mcpspy.ui.time_format import TimeFormat, bar, began, shown, width
 from mcpspy.ui.tui.intercept.labels import cell
 from mcpspy.ui.tui.session.labels import SEVERITY_ROLES
-from mcpspy.ui.tui.session.loader import SessionLoader
-from mcpspy.ui.tui.session.row_filter import FilteredView
-from mcpspy.ui.tui.session.time_format import TimeFormat, bar, began, shown, width
 from mcpspy.ui.tui.widgets.columns import EXCHANGES, MESSAGES, Column, Piece, PlacedColumn
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 

@@ -13,14 +13,14 @@ from textual.timer import Timer
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import RowKind
+from mcpspy.ui.row_filter import FilteredView
+from mcpspy.ui.session_loader import SessionLoader
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.trust_notes import trust_differences, trust_note
 from mcpspy.ui.tui.detail.document import Document, DocumentPart
 from mcpspy.ui.tui.detail.pane import DetailPane
 from mcpspy.ui.tui.session.labels import content, headers, last_stderr, message_header, replacement
-from mcpspy.ui.tui.session.loader import SessionLoader
 from mcpspy.ui.tui.session.message_list import MessageList
-from mcpspy.ui.tui.session.row_filter import FilteredView
 from mcpspy.ui.tui.widgets.columns import Piece
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 

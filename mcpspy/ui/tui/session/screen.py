@@ -22,6 +22,8 @@ from mcpspy.core.session.columns import RowKind
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.reader import Summary
 from mcpspy.ui.intercept_connection import InterceptConnection
+from mcpspy.ui.row_filter import FilteredView, SortOrder, ViewOptions, changed_options
+from mcpspy.ui.session_loader import open_loader
 from mcpspy.ui.tui import bindings
 from mcpspy.ui.tui.bindings import SESSION_KEYS
 from mcpspy.ui.tui.intercept.editor import Drafts
@@ -31,11 +33,9 @@ from mcpspy.ui.tui.session.background import BackgroundTasks, LintPass
 from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.session.filter_bar import FilterBar
 from mcpspy.ui.tui.session.labels import StatusBar, clipboard_text, position, sentence, title
-from mcpspy.ui.tui.session.loader import open_loader
 from mcpspy.ui.tui.session.message_list import ListUpdates
 from mcpspy.ui.tui.session.navigation import Navigation
 from mcpspy.ui.tui.session.panes import Panes
-from mcpspy.ui.tui.session.row_filter import FilteredView, SortOrder, ViewOptions, changed_options
 from mcpspy.ui.tui.session.subscreens import SUBSCREENS, show_comparison
 from mcpspy.ui.tui.widgets.base import SplitLine, allows_unsafe
 from mcpspy.ui.tui.widgets.footer import KeyFooter

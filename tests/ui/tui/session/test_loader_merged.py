@@ -13,7 +13,7 @@ from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.columns import RowKind
 from mcpspy.core.session.exchange import State as Became
 from mcpspy.io.recording.reader import RecordingState, read_header_of, summarize
-from mcpspy.ui.tui.session.loader import SessionLoader, open_loader
+from mcpspy.ui.session_loader import SessionLoader, open_loader
 from tests.io.files import frame, note, write
 from tests.ui.tui.conftest import Live
 

@@ -21,7 +21,7 @@ from mcpspy.core.session.columns import FAILURE, NOTE, NOTIFICATION, REQUEST, RE
 from mcpspy.core.session.rule_notes import RULE
 from mcpspy.ui.filter_items import RowItem
 from mcpspy.ui.session_model import SessionModel
-from mcpspy.ui.tui.session.time_format import Cycle
+from mcpspy.ui.time_format import Cycle
 
 PORTION = 512
 """Rows filtered between two checks of the clock; a tenth of that if message text has to be read."""
