@@ -169,9 +169,8 @@ class WebServer:
     async def _held(self, request: web.Request) -> web.Response:
         key, ticket = request.match_info["id"], int(request.match_info["ticket"])
         held, session = self._controlled().held(key, ticket), await self._session(key)
-        await session.reach(sys.maxsize)
         text = held.data.decode("utf-8", "replace")
-        return _json({"text": text, "differences": session.differences(ticket)})
+        return _json({"text": text, "differences": await session.differences(ticket)})
 
     async def _order(self, request: web.Request) -> web.Response:
         order = await request.json()

@@ -168,9 +168,13 @@ class WebSession:
             "related": {name: None if each is None else self.row(each) for name, each in related.items()},
         }
 
-    def differences(self, ticket: int) -> list[str]:
-        """Return the differences of a held message from the lockfile; none if they are not read yet."""
-        row = self.model.index.held.get(ticket)
+    async def differences(self, ticket: int) -> list[str]:
+        """Return the differences of a held message from the lockfile, when the note about it was read."""
+        is_early = _for_seconds(PATIENCE)
+        while (row := self.model.index.held.get(ticket)) is None and is_early():
+            if self._task.done():
+                break
+            await asyncio.sleep(SLICE)
         note = None if row is None else trust_note(self.model, row)
         return [] if note is None else [line for line, _ in trust_differences(note)]
 
