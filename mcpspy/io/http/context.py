@@ -130,38 +130,43 @@ def _fragment(value: bytes) -> orjson.Fragment:
 
 
 class ClientProcesses:
-    """The processes of clients on this machine: one look per session or connection, in a thread."""
+    """The processes of clients on this machine: a look per connection until one is found, in a thread."""
 
     def __init__(self) -> None:
         self._connections: dict[object, str] = {}
         """Address of a connection → the stream of its first exchange."""
         self._found: dict[str, Fields | None] = {}
-        """Stream → the process of its client, until it is taken."""
-        self._tries = 0
+        """Stream → the process of its client, and None after it was taken."""
+        self._failures = 0
 
     def look(self, address: object, stream: str) -> None:
-        """Begin to look for a client that is not known, while its request is open."""
+        """Begin to look for a client that is not known, while its request is open.
+
+        A look fails if the connection is closed first. So each connection of a session is looked at, even while
+        another look is in progress: the connection of the listening stream stays open, and may be the only one.
+        """
         if stream in self._found or address in self._connections:
             return
         if len(self._connections) >= MAX_CLIENTS:  # The oldest.
             self._found.pop(self._connections.pop(next(iter(self._connections))), None)
-        self._connections[address], self._found[stream] = stream, None
+        self._connections[address] = stream
         look = asyncio.get_running_loop().run_in_executor(None, client_of, address)
         look.add_done_callback(lambda done: self._add(address, stream, done.result()))
 
     def take(self, address: object, stream: str) -> Fields | None:
         """Return the process of a client once, when it was found."""
-        first = stream if stream in self._found else self._connections.get(address)
-        if first is None:
-            return None
-        found, self._found[first] = self._found.get(first), None
+        first = stream if stream in self._found else self._connections.get(address, "")
+        found = self._found.get(first)
+        if found is not None:
+            self._found[first] = None
         return found
 
     def _add(self, address: object, stream: str, found: Fields | None) -> None:
-        self._found[stream] = found
-        self._tries += found is None
-        if found is None and self._tries < MAX_CLIENTS:  # It has closed the connection: look at its next one.
-            del self._found[stream]
+        if found is not None:
+            self._found.setdefault(stream, found)
+            return
+        self._failures += 1
+        if self._failures < MAX_CLIENTS:  # Look at its next request.
             self._connections.pop(address, None)
 
 

@@ -1,11 +1,14 @@
-"""The assignment of exchanges to sessions."""
+"""The assignment of exchanges to sessions, and of clients to their processes."""
 
 from __future__ import annotations
+
+import asyncio
+import threading
 
 import pytest
 
 from mcpspy.io.http import context as streams_module
-from mcpspy.io.http.context import SessionScopes
+from mcpspy.io.http.context import ClientProcesses, SessionScopes
 
 
 @pytest.fixture
@@ -62,3 +65,52 @@ def test_of_very_many_that_never_end_the_one_that_was_silent_longest_is_forgotte
     streams.end("a")
 
     assert [streams.of(name, "/mcp", 9) for name in "ab"] == ["1", "9"]
+
+
+SHORT, LISTENING = ("127.0.0.1", 50_001), ("127.0.0.1", 50_002)
+"""Addresses of a connection that closes before it is found, and of one that stays open."""
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> dict[object, threading.Event]:
+    """Return the events that end a look at each address. A look at `SHORT` finds nothing."""
+    ends = {SHORT: threading.Event(), LISTENING: threading.Event()}
+
+    def client_of(address: object) -> dict[str, str | int] | None:
+        assert ends[address].wait(10)
+        return None if address == SHORT else {"pid": 7}
+
+    monkeypatch.setattr(streams_module, "client_of", client_of)
+    return ends
+
+
+async def taken(clients: ClientProcesses, address: object, stream: str) -> object:
+    async with asyncio.timeout(10):
+        while (found := clients.take(address, stream)) is None:
+            await asyncio.sleep(0)
+    return found
+
+
+async def test_a_connection_that_stays_open_is_looked_at_while_the_look_at_another_will_fail(
+    looks: dict[object, threading.Event],
+) -> None:
+    clients = ClientProcesses()
+    clients.look(SHORT, "1")
+    clients.look(LISTENING, "1")
+    looks[SHORT].set()
+    looks[LISTENING].set()
+
+    assert await taken(clients, SHORT, "1") == {"pid": 7}
+    assert clients.take(LISTENING, "1") is None
+
+
+async def test_the_process_of_a_client_is_taken_once_for_all_its_connections(
+    looks: dict[object, threading.Event],
+) -> None:
+    clients = ClientProcesses()
+    looks[LISTENING].set()
+    clients.look(LISTENING, "1")
+
+    assert await taken(clients, LISTENING, "1") == {"pid": 7}
+    clients.look(LISTENING, "2")
+    assert [clients.take(LISTENING, "2"), clients.take(SHORT, "1")] == [None, None]
