@@ -10,6 +10,7 @@ _MODULES = {
     "CannotStart": "mcpspy.errors",
     "Exchange": "mcpspy.ui.api.session",
     "LiveExchange": "mcpspy.ui.api.live",
+    "LiveHead": "mcpspy.ui.api.live",
     "LiveMessage": "mcpspy.ui.api.live",
     "LiveSession": "mcpspy.ui.api.live",
     "McpspyError": "mcpspy.errors",

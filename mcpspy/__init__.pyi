@@ -2,6 +2,7 @@ from mcpspy.errors import CannotStart as CannotStart
 from mcpspy.errors import McpspyError as McpspyError
 from mcpspy.errors import UsageError as UsageError
 from mcpspy.ui.api.live import LiveExchange as LiveExchange
+from mcpspy.ui.api.live import LiveHead as LiveHead
 from mcpspy.ui.api.live import LiveMessage as LiveMessage
 from mcpspy.ui.api.live import ScriptSession as LiveSession
 from mcpspy.ui.api.mock import InProcessMock as Mock
@@ -22,6 +23,7 @@ __all__ = [
     "CannotStart",
     "Exchange",
     "LiveExchange",
+    "LiveHead",
     "LiveMessage",
     "LiveSession",
     "McpspyError",

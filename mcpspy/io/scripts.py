@@ -24,7 +24,9 @@ BUILTIN = "builtin:"
 TIMEOUT = 5.0
 """Default time limit of a hook, in seconds."""
 
-TIMED_HOOKS = ("configure", "session_started", "request", "response", "notification", "stderr")
+TIMED_HOOKS = (
+    "configure session_started request response notification http_request http_response stderr".split()
+)
 """Hooks with a time limit. `session_ended` has EXIT_TIMEOUT."""
 
 MAX_RESTARTS = 5

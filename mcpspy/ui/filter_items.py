@@ -91,6 +91,16 @@ def exchange_item(exchange: Exchange, kind: str = "exchange") -> ExchangeItem:
     return item
 
 
+def exchange_matches(query: Query, exchange: Exchange) -> bool:
+    """Return whether a filter finds an exchange, its request or its response."""
+    matches, answer = query.matches, exchange.answer
+    return (
+        matches(exchange_item(exchange))
+        or matches(exchange_item(exchange, "request"))
+        or (answer is not None and matches(ChangeItem(Change(-1, answer, exchange))))
+    )
+
+
 def exchange_filter(query: Query | None, changes: Sequence[Change] = ()) -> Callable[[Change], bool]:
     """Return a filter for the changes of a complete session: a request and its response are kept together."""
     if query is None:
@@ -104,12 +114,7 @@ def exchange_filter(query: Query | None, changes: Sequence[Change] = ()) -> Call
             return matches(ChangeItem(change, changes=changes))
         number = exchange.number
         if number not in exchanges:
-            answer = exchange.answer
-            exchanges[number] = (
-                matches(exchange_item(exchange))
-                or matches(exchange_item(exchange, "request"))
-                or (answer is not None and matches(ChangeItem(Change(-1, answer, exchange))))
-            )
+            exchanges[number] = exchange_matches(query, exchange)
         return exchanges[number]
 
     return keep

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import mcpspy
+from tests.e2e.conftest import SECONDS
 from tests.e2e.driving import Driven
 from tests.e2e.test_http import SERVERS, serving
 from tests.e2e.test_intercept import driven as driven_on_stdio
@@ -153,3 +157,142 @@ def check_notes(read: Read) -> None:
     assert found.count(("replace", "shout.py", "server")) == 2
     (listed,) = [each for each in read.exchanges("tools/list") if each.request.frame.by]
     assert listed.answer is not None
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+async def test_repair_metrics_and_record_run_before_server_everything(
+    transport: str, stdio: Callable[..., Any], http: Callable[..., Any], peers: Peers
+) -> None:
+    kept = peers.folder / "kept.jsonl"
+    names = [word for name in ("repair", "record", "metrics") for word in ("--script", f"builtin:{name}")]
+    values = ("port=0", "filter=tool:get-sum", f"file={kept}")
+    options = [*names, *(word for value in values for word in ("--script-option", value))]
+
+    async def play(client: Driven) -> dict[str, Any]:
+        client.send_list()
+        while "tools" not in await client.next_message():
+            pass
+        await client.call("echo", message="hello")
+        got = await client.call("get-sum", a="2", b=3)
+        await client.leave()
+        return got
+
+    if transport == "stdio":
+        async with stdio(*options, server=EVERYTHING) as client:
+            got = await play(client)
+    else:
+        with (
+            serving("everything", *SERVERS["everything"], peers.folder) as url,
+            pytest.raises(AssertionError, match=r"metrics: http://127\.0\.0\.1:\d+/metrics"),
+        ):  # The fixture compares the proxy's stderr with nothing.
+            async with http(url, *options) as client:
+                got = await play(client)
+
+    assert got == {"text": "The sum of 2 and 3 is 5."}
+    (read,) = await peers.recorded("r")
+    notes = [note.fields["text"] for note in read.notes("rule") if note.fields["action"] == "note"]
+    assert notes == ["changed to fit the schema: arguments.a (str to int)"]
+    session = mcpspy.read(kept)
+    assert (session.transport, session.server) == (transport, "mcp-servers/everything 2.0.0")
+    assert {each.method for each in session} == {"initialize", "tools/call"}
+    assert [(each.tool, each.status) for each in session if each.tool] == [("get-sum", "ok")]
+
+
+BREAKS = """
+def configure(options):
+    global is_breaking
+    is_breaking = False
+
+def request(exchange):
+    global is_breaking
+    is_breaking = exchange.arguments.get("text") == "break"
+
+def http_request(head):
+    head.set("X-Team", "blue")
+    if is_breaking:
+        head.set("MCP-Protocol-Version", "1999-01-01")
+
+async def http_response(head):
+    head.tag(f"{head.method} {head.status}")
+"""
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_heads_are_changed_before_the_sdk_server(
+    mode: str, http: Callable[..., Any], peers: Peers
+) -> None:
+    (peers.folder / "breaks.py").write_text(BREAKS, encoding="utf-8")
+    async with over_http(peers, http, mode, "--script", "breaks.py") as client:
+        got = [await client.call("echo", text=text) for text in ("one", "break", "two")]
+        await client.leave()
+
+    assert (got[0], got[2]) == ({"text": "one"}, {"text": "two"})
+    assert "text" not in got[1]  # The server refuses the revision.
+    (read,) = await peers.recorded("r")
+    heads = [note.fields for note in read.notes("http")]
+    changed = [note.fields for note in read.notes("rule") if note.fields["action"] == "headers"]
+    tags = [note.fields["tag"] for note in read.notes("rule") if note.fields["action"] == "tag"]
+    assert [each["http"] for each in changed] == [each["http"] for each in heads]
+    assert ["mcp-protocol-version", "x-team"] in [each["set"] for each in changed]
+    assert "POST 400" in tags
+    assert tags == [f"{each['method']} {each['status']}" for each in heads]
+
+
+RECORDING = Path(__file__).parents[2] / "recordings" / "everything-sdk-legacy.jsonl"
+
+GREETING = "Grüße, 世界 🎈"
+
+MOCKED = """
+def request(exchange):
+    if exchange.arguments.get("message") == "secret":
+        exchange.answer(error={"code": -32000, "message": "not allowed here"})
+
+def response(exchange):
+    if exchange.tool == "echo" and exchange.result:
+        exchange.replace(result={**exchange.result, "content": [{"type": "text", "text": "changed"}]})
+"""
+
+
+async def mocked_calls(client: Driven) -> list[dict[str, Any]]:
+    got = [await client.call("echo", message=text) for text in ("secret", GREETING)]
+    await client.leave()
+    return got
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+async def test_scripts_run_before_a_mock_for_the_sdk_client(
+    transport: str, stdio: Callable[..., Any], http: Callable[..., Any], peers: Peers
+) -> None:
+    (peers.folder / "mocked.py").write_text(MOCKED, encoding="utf-8")
+    command = (
+        sys.executable,
+        "-m",
+        "mcpspy",
+        "mock",
+        str(RECORDING),
+        "--match=lenient",
+        "--script",
+        "mocked.py",
+    )
+    if transport == "stdio":
+        async with stdio(server=command) as client:
+            got = await mocked_calls(client)
+    else:
+        mock = await asyncio.create_subprocess_exec(
+            *command, "--http", "0", cwd=peers.folder, stderr=asyncio.subprocess.PIPE
+        )
+        assert mock.stderr is not None
+        try:
+            async with asyncio.timeout(SECONDS):
+                url = (await mock.stderr.readline()).decode().split()[1]
+            async with http(url) as client:
+                got = await mocked_calls(client)
+            mock.terminate()
+            async with asyncio.timeout(SECONDS):
+                assert await mock.wait() == 0
+        finally:
+            if mock.returncode is None:
+                mock.kill()
+                await mock.wait()
+
+    assert got == [{"error": {"code": -32000, "message": "not allowed here"}}, {"text": "changed"}]

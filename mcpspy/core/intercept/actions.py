@@ -72,13 +72,22 @@ class AbortUpstream(NamedTuple):
     exchange: object
 
 
+class HeadDecided(NamedTuple):
+    """Continue with these headers of an HTTP head."""
+
+    headers: list[tuple[str, str]]
+    exchange: object
+
+
 class Notify(NamedTuple):
     viewer: str | None
     """The viewer to notify; None for all viewers."""
     event: Fields
 
 
-Step: TypeAlias = Forward | Substitute | Inject | AddNote | Dropped | Disconnect | AbortUpstream | Notify
+Step: TypeAlias = (
+    Forward | Substitute | Inject | AddNote | Dropped | Disconnect | AbortUpstream | HeadDecided | Notify
+)
 
 
 class Decision(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mcpspy.core.intercept.actions import CommandError, Fields
 from mcpspy.core.jsontools import canonical_bytes, json_parts, one_line
+from mcpspy.core.protocol.http_headers import Headers, header_flaw
 from mcpspy.core.protocol.message import loads
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.query.parser import Query, QueryError, parse
@@ -19,7 +20,7 @@ from mcpspy.core.regex import AllowUnsafe, refuse
 from mcpspy.core.rules.edit import to_json
 from mcpspy.errors import McpspyError
 
-HOOKS = ("request", "response", "notification", "stderr")
+HOOKS = ("request", "response", "notification", "http_request", "http_response", "stderr")
 """The hooks for which the script process gets messages or lines."""
 
 
@@ -75,6 +76,8 @@ class ScriptDecision(NamedTuple):
     tags: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
+    headers: Headers | None = None
+    """All headers of a changed HTTP head."""
 
 
 class ScriptsCommand(NamedTuple):
@@ -253,7 +256,16 @@ def _decision(fields: Fields) -> ScriptDecision:
         tags=tuple(map(str, fields.get("tags", ()))),
         notes=tuple(map(str, fields.get("notes", ()))),
         failures=tuple(map(str, fields.get("failures", ()))),
+        headers=_headers(fields["headers"]) if "headers" in fields else None,
     )
+
+
+def _headers(pairs: list[tuple[str, str]]) -> Headers:
+    headers = [(str(name), str(value)) for name, value in pairs]
+    for pair in headers:
+        if why := header_flaw(*pair):
+            raise CommandError(f"decide: {why}")
+    return headers
 
 
 def _note(fields: Fields, _allow_unsafe: AllowUnsafe) -> NoteCommand:

@@ -37,6 +37,7 @@ from mcpspy.core.intercept.commands import (
     parse_command,
 )
 from mcpspy.core.intercept.evaluator import Checks
+from mcpspy.core.intercept.heads import HttpHead
 from mcpspy.core.intercept.held import HoldBuffer, InFlightMessage, LiveItem, MessagePart, RuleDecision
 from mcpspy.core.intercept.requests import (
     Deadlines,
@@ -172,6 +173,14 @@ class Interceptor:
         else:
             steps += self._proceed(flight, at)
         return Decision(flight.ticket, is_blocked, steps, self._buffer.get(flight.ticket) is not None)
+
+    def process_head(self, head: HttpHead) -> list[Step]:
+        """Return the actions for an HTTP head, whose ticket is set here; `HeadDecided` may follow later."""
+        self._ticket += 1
+        head.ticket = self._ticket
+        if self.scripts is None or not self.scripts.takes(head):
+            return head.decide(())
+        return self.scripts.add(head, head.at)
 
     def run_due(self, at: float) -> list[Step]:
         """Return the actions that are due at this time."""
@@ -342,6 +351,9 @@ class Interceptor:
         assert self.scripts is not None
         steps: list[Step] = []
         for flight, decisions in self.scripts.released():
+            if isinstance(flight, HttpHead):
+                steps += flight.decide(decisions)
+                continue
             self._buffer.remove(flight)
             flight.is_scripted = True
             for part in flight.parts:

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from mcpspy.core.intercept.actions import AddNote, Fields, Notify, Step, rule_note, text_field
 from mcpspy.core.intercept.commands import DecideCommand, ScriptDecision
+from mcpspy.core.intercept.heads import HttpHead
 from mcpspy.core.intercept.held import InFlightMessage, MessagePart
 from mcpspy.core.intercept.requests import about, answer
 from mcpspy.core.protocol.message import AnyMessage, Failure, Notification, Request, Result
@@ -32,12 +33,14 @@ START_CHECK = 0.2
 GRACE = 0.5
 """Seconds beyond the time limit of hooks after which a process that decides on nothing is considered hanging."""
 
+Waiter: TypeAlias = InFlightMessage | HttpHead
+
 Lane: TypeAlias = tuple[str, object]
 """Side and HTTP exchange."""
 
 
 class _Waiting(Struct, eq=False):
-    flight: InFlightMessage
+    flight: Waiter
     decisions: list[ScriptDecision] | None = None
     """None before the decision."""
 
@@ -86,11 +89,15 @@ class ScriptQueue:
         self.viewer, self.hooks = "", None
         self._since = self._checked_at = at
 
-    def takes(self, flight: InFlightMessage) -> bool:
+    def takes(self, flight: Waiter) -> bool:
         """Return True if a message has to wait: for a hook, or for earlier messages."""
         return self.is_active and (_lane(flight) in self._lanes or self._wants(flight))
 
-    def add(self, flight: InFlightMessage, at: float) -> list[Step]:
+    def takes_heads(self, hook: str) -> bool:
+        """Return True if HTTP heads have to wait for this hook."""
+        return self.is_active and (self.hooks is None or hook in self.hooks)
+
+    def add(self, flight: Waiter, at: float) -> list[Step]:
         """Add a message; return the events for the script process."""
         waiting = _Waiting(flight)
         self._lanes.setdefault(_lane(flight), deque()).append(waiting)
@@ -142,7 +149,7 @@ class ScriptQueue:
             self.is_active = False
         return len(released)
 
-    def released(self) -> Iterator[tuple[InFlightMessage, list[ScriptDecision]]]:
+    def released(self) -> Iterator[tuple[Waiter, list[ScriptDecision]]]:
         """Remove and yield the messages that continue, in order, with the decisions on them."""
         for lane in list(self._lanes):
             queue = self._lanes[lane]
@@ -153,7 +160,7 @@ class ScriptQueue:
             if not queue:
                 del self._lanes[lane]
 
-    def forget(self, flight: InFlightMessage) -> None:
+    def forget(self, flight: Waiter) -> None:
         """Remove a message whose decision is not awaited any more."""
         queue = self._lanes.get(_lane(flight))
         waiting = next((each for each in queue or () if each.flight is flight), None)
@@ -171,13 +178,17 @@ class ScriptQueue:
     def failure_note(self, why: str, released: int) -> AddNote:
         return rule_note("script", {"script": ", ".join(self.names), "failed": why, "released": released})
 
-    def _count(self, flight: InFlightMessage, change: int) -> None:
+    def _count(self, flight: Waiter, change: int) -> None:
         number, size = self.waiting(flight.side)
         self._sizes[flight.side] = number + change, size + change * flight.size
 
-    def _wants(self, flight: InFlightMessage) -> bool:
+    def _wants(self, flight: Waiter) -> bool:
         hooks = self.hooks
-        return hooks is None or any(_hook(part.message) in hooks for part in flight.parts)
+        if hooks is None:
+            return True
+        if isinstance(flight, HttpHead):
+            return flight.hook in hooks
+        return any(_hook(part.message) in hooks for part in flight.parts)
 
 
 def apply(flight: InFlightMessage, part: MessagePart, decision: ScriptDecision) -> list[Step]:
@@ -218,12 +229,14 @@ def _hook(message: AnyMessage) -> str:
     return "notification" if isinstance(message, Notification) else ""
 
 
-def _lane(flight: InFlightMessage) -> Lane:
+def _lane(flight: Waiter) -> Lane:
     return flight.side, flight.exchange
 
 
-def _event(flight: InFlightMessage) -> Fields:
-    """Return the event with a message, and with the request of each response."""
+def _event(flight: Waiter) -> Fields:
+    """Return the event with a head, or with a message and the request of each response."""
+    if isinstance(flight, HttpHead):
+        return flight.event()
     event: Fields = {"event": "message", "ticket": flight.ticket, "at": flight.at, "from": flight.side}
     event |= text_field("text", flight.outgoing() or flight.data, "b64")
     if flight.stream is not None:

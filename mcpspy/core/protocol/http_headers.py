@@ -19,6 +19,9 @@ HOP_BY_HOP = frozenset(
     transfer-encoding upgrade""".split()
 )
 
+FIXED = HOP_BY_HOP | {"content-length"}
+"""Headers of the connection and of the body's length, which only mcpspy sets."""
+
 SECRET = frozenset("authorization cookie set-cookie proxy-authorization x-api-key".split())
 """Headers that are recorded by name only; their values never reach a file."""
 
@@ -27,6 +30,9 @@ RECORDED = frozenset(
     user-agent www-authenticate""".split()
 )
 """Headers that are recorded, like all headers that start with `mcp-`."""
+
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""The name of a header (RFC 9110, 5.6.2: token)."""
 
 _METADATA_URL = re.compile(r'(\bresource_metadata=")([^"]*)')
 
@@ -124,6 +130,15 @@ def recorded_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
         elif lower in RECORDED or lower.startswith("mcp-"):
             recorded[lower] = f"{recorded[lower]}, {value}" if lower in recorded else value
     return recorded
+
+
+def header_flaw(name: str, value: str) -> str:
+    """Return why a script may not set a header; empty if it may."""
+    if not _NAME.fullmatch(name):
+        return f"{name!r} is not the name of a header"
+    if name.lower() in FIXED:
+        return f"{name}: only mcpspy sets this header"
+    return "" if value.isprintable() else f"{name}: the value has control characters"
 
 
 def rejection_reason(host: str | None, origin: str | None, allowed: Iterable[str]) -> str | None:

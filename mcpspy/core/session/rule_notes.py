@@ -20,6 +20,7 @@ _DONE = {
     "hold": "held",
     "repair": "repaired",
     "inject": "sent",
+    "headers": "headers changed",
     "swallowed": "late response, not forwarded",
 }
 

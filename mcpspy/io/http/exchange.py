@@ -135,10 +135,14 @@ class HttpExchange:
             return await self._intercepted.send_request(await self._intercepted.request())
         request, context, head = self._request, self._context, self._head
         known = request.head.forwarded
-        if known is None:
+        is_scripted = self._interception.changes_heads(CLIENT)
+        if known is None or is_scripted:
             headers = request_headers(request.headers.items(), context.upstream, head.public_origin)
+            if is_scripted:
+                line = request.method, head.target
+                headers = await self._interception.decided_headers(head.fields, headers, line)
             known = context.client.head(request.method, head.target, headers, body)
-            if isinstance(body, bytes) and not request.head.is_chunked:
+            if isinstance(body, bytes) and not request.head.is_chunked and not is_scripted:
                 request.head.forwarded = known
         return await context.send(request.method, known, body, request.body.interrupt)
 
@@ -158,10 +162,10 @@ class HttpExchange:
         if response.content_type == EVENTS and not head.is_mcp:
             context.report_unrecorded(head.target)
         self._record.add_head(response.status, response.head)
-        if is_short and self._intercepted is None:
+        if is_short and self._intercepted is None and not self._interception.changes_heads(SERVER):
             await self._forward_whole(response)
             return None
-        headers = self._response_headers(response)
+        headers = await self._response_headers(response)
         try:
             if request.method == "GET" and response.is_ok and context.oauth.is_metadata(head.target):
                 last = await self._forward_metadata(response, headers)
@@ -199,15 +203,21 @@ class HttpExchange:
         if prepared is not None:
             request.respond(prepared, body)
             return
-        prepared = self._start(response, self._response_headers(response))
+        prepared = self._start(response, await self._response_headers(response))
         if response.head.length is not None and len(known) < MAX_KNOWN:
             known[key] = prepared
         request.send(body, is_last=True)
 
-    def _response_headers(self, response: UpstreamResponse) -> Headers:
+    async def _response_headers(self, response: UpstreamResponse) -> Headers:
+        """Return the headers for the client, after the decision of the scripts."""
         context, head = self._context, self._head
         headers = response_headers(response.headers, context.upstream, head.public_origin)
-        return context.oauth.response_headers(head.target, headers, head.public_origin)
+        headers = context.oauth.response_headers(head.target, headers, head.public_origin)
+        if not self._interception.changes_heads(SERVER):
+            return headers
+        await self._record.flush()  # The notes follow that of the head.
+        line = self._request.method, head.target
+        return await self._interception.decided_headers(head.fields, headers, line, response.status)
 
     async def _wait_for_body(self, response: UpstreamResponse) -> None:
         """Wait a moment, because most servers send a short body right after the head."""

@@ -84,6 +84,8 @@ class InjectedRequest:
         hung_up: str | None = None
         try:
             try:
+                line = "POST", route.target
+                headers = await self._interception.decided_headers(self.fields, headers, line)
                 response = await context.send_request("POST", route.target, headers, data)
             except UpstreamError as error:
                 await self._record_head(headers, None, {}, error=str(error))

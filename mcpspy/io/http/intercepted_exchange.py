@@ -123,20 +123,17 @@ class InterceptedExchange:
         await self._take(CLIENT, self._body, self._body, None, self.fields)
         return await self._decided_body(self._body)
 
-    def headers(self, sent: bytes) -> list[tuple[str, str]]:
+    async def _send(self, sent: bytes) -> UpstreamResponse:
         head = self._head
         headers = request_headers(head.request.headers.items(), self._context.upstream, head.public_origin)
-        return (
-            headers
-            if sent is self._body
-            else headers_for_changed_body(headers, self._body, sent, self._interception.tools)
-        )
+        if sent is not self._body:
+            headers = headers_for_changed_body(headers, self._body, sent, self._interception.tools)
+        headers = await self._interception.decided_headers(self.fields, headers, ("POST", head.target))
+        return await self._context.send_request("POST", head.target, headers, sent)
 
     async def send_request(self, sent: bytes) -> UpstreamResponse:
         """Return the server's response, unless one is injected first. Raises ClientAnswered or ClientDisconnected."""
-        sending = asyncio.ensure_future(
-            self._context.send_request("POST", self._head.target, self.headers(sent), sent)
-        )
+        sending = asyncio.ensure_future(self._send(sent))
         try:
             return await self._or_injected(sending)
         except ClientAnswered:

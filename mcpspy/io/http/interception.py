@@ -13,7 +13,17 @@ from contextlib import asynccontextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mcpspy.core.intercept.actions import AddNote, CommandError, Decision, Forward, Inject, Notify, Step
+from mcpspy.core.intercept.actions import (
+    AddNote,
+    CommandError,
+    Decision,
+    Forward,
+    HeadDecided,
+    Inject,
+    Notify,
+    Step,
+)
+from mcpspy.core.intercept.heads import HttpHead
 from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
 from mcpspy.core.protocol.message import Result, read_frame
 from mcpspy.core.protocol.spec import CLIENT, SERVER
@@ -27,6 +37,7 @@ from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
     from mcpspy.core.intercept.interceptor import Interceptor
+    from mcpspy.core.protocol.http_headers import Headers
     from mcpspy.core.recording.encode import Value
     from mcpspy.io.http.context import ExchangeContext
     from mcpspy.io.interception import InterceptionOptions
@@ -37,6 +48,25 @@ Lines: TypeAlias = list[bytes | bytearray]
 
 Actions: TypeAlias = list[tuple[ExchangeRoute | None, Step]]
 """Steps, each with the exchange that executes it once it is recorded."""
+
+
+class WaitingHead:
+    """The route of the decision on a head to the exchange that waits for it."""
+
+    is_answered_here = lists_tools = False
+
+    def __init__(self, fields: dict[str, Value], headers: Headers) -> None:
+        self.fields = fields
+        self.stream = str(fields["stream"])
+        self._headers = headers
+        self.decided: asyncio.Future[Headers] = asyncio.get_running_loop().create_future()
+
+    def deliver(self, step: Step) -> None:
+        if isinstance(step, HeadDecided) and not self.decided.done():
+            self.decided.set_result(step.headers)
+
+    def release_all(self) -> None:
+        self.deliver(HeadDecided(self._headers, self))
 
 
 class HttpInterception(AsyncioInterception):
@@ -126,6 +156,35 @@ class HttpInterception(AsyncioInterception):
         await self._record_message(at, side, data, fields, lines)
         self._execute(actions)
         self._settle()
+
+    def changes_heads(self, side: str) -> bool:
+        """Return whether a script may change the heads of this side."""
+        scripts = None if self._interceptor is None else self._interceptor.scripts
+        return scripts is not None and scripts.takes_heads(
+            "http_request" if side == CLIENT else "http_response"
+        )
+
+    async def decided_headers(
+        self, fields: dict[str, Value], headers: Headers, line: tuple[str, str], status: int | None = None
+    ) -> Headers:
+        """Return the headers of a request, or with a status of a response, after the decision of the scripts.
+
+        `line` is the method and the target of the request.
+        """
+        side = CLIENT if status is None else SERVER
+        if not self.changes_heads(side):
+            return headers
+        waiting = WaitingHead(fields, headers)
+        head = HttpHead(0, self.now(), side, waiting, *line, headers, status)
+        self._exchanges.add(waiting)
+        try:
+            self._run(lambda interceptor, _: interceptor.process_head(head))
+            self._settle()
+            return await waiting.decided
+        finally:
+            self._exchanges.discard(waiting)
+            if self._interceptor is not None and self._interceptor.scripts is not None:
+                self._interceptor.scripts.forget(head)
 
     def add_exchange(self, exchange: ExchangeRoute) -> None:
         self._exchanges.add(exchange)

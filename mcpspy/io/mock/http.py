@@ -11,8 +11,8 @@ import asyncio
 import secrets
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
-from typing import NamedTuple
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from typing import NamedTuple, TypeAlias
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from mcpspy.core.mock import responses
@@ -52,6 +52,9 @@ STATUS = {
     responses.UNSUPPORTED_VERSION: 400,
     responses.METHOD_NOT_FOUND: 404,
 }
+
+Front: TypeAlias = AbstractAsyncContextManager[str]
+"""A proxy in front of the mock; yields its URL for clients."""
 
 LARGEST = 64 << 20
 """Maximum size of a body in bytes."""
@@ -365,12 +368,25 @@ def _status(answer: Outgoing, *, is_modern: bool) -> int:
     return STATUS.get(message.code or 0, 200) if is_modern else 400
 
 
-async def serve(mock: Mock, listener: socket.socket, host: str, read_on: Callable[[], bool]) -> None:
-    """Serve on a socket until SIGTERM or SIGINT. Raises what `read_on` raises if the recording contains no server."""
+async def serve(
+    mock: Mock,
+    listener: socket.socket,
+    host: str,
+    read_on: Callable[[], bool],
+    in_front: Callable[[str], Front] | None = None,
+) -> None:
+    """Serve on a socket until SIGTERM or SIGINT. Raises what `read_on` raises if the recording contains no server.
+
+    `in_front` takes the URL of the mock.
+    """
     stop = asyncio.Event()
     stop_on_signals(lambda _: stop.set())
-    async with accepting(mock.handle, listener):
-        say(f"{origin(host, listener)}{mock.path} plays {mock.name}")
+    own = origin(host, listener) + mock.path
+    async with (
+        accepting(mock.handle, listener),
+        nullcontext(own) if in_front is None else in_front(own) as url,
+    ):
+        say(f"{url} plays {mock.name}")
         reading = asyncio.ensure_future(mock.read(read_on))
         stopping = asyncio.ensure_future(stop.wait())
         try:

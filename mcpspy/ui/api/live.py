@@ -6,9 +6,11 @@ A method such as `replace` or `drop` only notes what is to be done; mcpspy does 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import Any, TypeAlias
 
 from mcpspy.core.jsontools import one_line
+from mcpspy.core.protocol.http_headers import Headers, header_flaw
 from mcpspy.core.protocol.message import (
     AnyMessage,
     Failure,
@@ -16,14 +18,13 @@ from mcpspy.core.protocol.message import (
     Notification,
     Request,
     Result,
-    loads,
     read_frame,
 )
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.rules.edit import put, to_json
 from mcpspy.core.session.exchange import State, outcome_of
 from mcpspy.errors import UsageError
-from mcpspy.ui.api.exchange import BaseExchange
+from mcpspy.ui.api.exchange import BaseExchange, BaseMessage, read_query
 
 _KINDS = {
     Request: "request",
@@ -32,6 +33,8 @@ _KINDS = {
     Failure: "error",
     Malformed: "malformed",
 }
+
+_query = cache(read_query)
 
 Order: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
@@ -65,27 +68,32 @@ class ScriptSession:
         self._note(text)
 
 
-class LiveMessage:
+class _Waiting:
+    """A message or a head that waits for the scripts, with their decisions."""
+
+    def __init__(self, session: ScriptSession) -> None:
+        self.session = session
+        self._effects: dict[str, Any] = {}
+        self._saved: tuple[Any, dict[str, Any]] = None, {}
+        """Content and effects before the current hook."""
+
+    def tag(self, *tags: str) -> None:
+        """Add notes with these tags to the recording."""
+        self._effects["tags"] = [*self._effects.get("tags", ()), *map(str, tags)]
+
+    def note(self, text: str) -> None:
+        """Add a note about it to the recording."""
+        self._effects["notes"] = [*self._effects.get("notes", ()), str(text)]
+
+
+class LiveMessage(_Waiting, BaseMessage):
     """A message that waits for the scripts. Public as `mcpspy.LiveMessage`."""
 
     def __init__(self, session: ScriptSession, message: AnyMessage) -> None:
-        self.session = session
-        self._message = message
+        super().__init__(session)
+        self._message: AnyMessage = message
         self._exchange: LiveExchange | None = None
         """The exchange of a response."""
-        self._effects: dict[str, Any] = {}
-        self._saved = message, self._effects
-        """Message and effects before the current hook."""
-
-    @property
-    def at(self) -> float:
-        """Seconds since the start of the session."""
-        return self._message.at
-
-    @property
-    def side(self) -> str:
-        """The sender: `client` or `server`."""
-        return self._message.side
 
     @property
     def kind(self) -> str:
@@ -114,14 +122,18 @@ class LiveMessage:
         return self._message.data
 
     @property
-    def json(self) -> Any:
-        """The decoded message; None if it is not JSON."""
-        return loads(self._message.data)
-
-    @property
     def params(self) -> Any:
         """The decoded params; None if there are none."""
         return self._message.params if isinstance(self._message, Request | Notification) else None
+
+    def matches(self, query: str) -> bool:
+        """Return whether a filter (docs/filter.md) finds the message. Raise UsageError for an invalid filter."""
+        if self._exchange is not None:
+            return self._exchange.matches(query)
+        from mcpspy.core.session.session import Change
+        from mcpspy.ui.filter_items import ChangeItem
+
+        return _query(query).matches(ChangeItem(Change(-1, self._message)))
 
     def replace(
         self, message: dict[str, Any] | bytes | str | None = None, *, params: Any = None, result: Any = None
@@ -164,14 +176,6 @@ class LiveMessage:
         """Hold the message until a viewer, such as the terminal UI, or --hold-timeout releases it."""
         self._effects["hold"] = True
 
-    def tag(self, *tags: str) -> None:
-        """Add notes with these tags to the recording."""
-        self._effects["tags"] = [*self._effects.get("tags", ()), *map(str, tags)]
-
-    def note(self, text: str) -> None:
-        """Add a note about this message to the recording."""
-        self._effects["notes"] = [*self._effects.get("notes", ()), str(text)]
-
     def __repr__(self) -> str:
         return f"<mcpspy.LiveMessage {self.side} {self.kind} {self.method} {self.subject}>".replace(" >", ">")
 
@@ -202,51 +206,17 @@ class LiveExchange(BaseExchange):
         return self.request.session
 
     @property
-    def at(self) -> float:
-        """Time of the request: seconds since the start of the session."""
-        return self.request.at
+    def _asked(self) -> AnyMessage:
+        return self.request._message
 
     @property
-    def side(self) -> str:
-        """The requester: `client` or `server`."""
-        return self.request.side
-
-    @property
-    def id(self) -> Any:
-        """The JSON-RPC id."""
-        message = self.request._message
-        return loads(message.id.encode()) if isinstance(message, Request) else None
-
-    @property
-    def method(self) -> str:
-        return self.request.method
-
-    @property
-    def subject(self) -> str:
-        """Name or URI of the tool, resource or prompt; empty if there is none."""
-        return self.request.subject
-
-    @property
-    def params(self) -> Any:
-        """The decoded params; None if there are none."""
-        return self.request.params
-
-    @property
-    def result(self) -> Any:
-        """The decoded result; None without one."""
-        message = None if self.response is None else self.response._message
-        return message.result if isinstance(message, Result) else None
-
-    @property
-    def error(self) -> Any:
-        """The decoded JSON-RPC error; None without one. A tool error is a `result`."""
-        message = None if self.response is None else self.response._message
-        return message.error if isinstance(message, Failure) else None
+    def _answered(self) -> AnyMessage | None:
+        return None if self.response is None else self.response._message
 
     @property
     def status(self) -> str:
         """The state, as in the filter language: `pending`, `ok`, `error`, `tool error` …"""
-        message = None if self.response is None else self.response._message
+        message = self._answered
         return (outcome_of(message) if isinstance(message, Result | Failure) else State.PENDING).value
 
     @property
@@ -258,6 +228,20 @@ class LiveExchange(BaseExchange):
     def message(self) -> LiveMessage:
         """The message that waits: the response if there is one, otherwise the request."""
         return self.request if self.response is None else self.response
+
+    def matches(self, query: str) -> bool:
+        """Return whether a filter (docs/filter.md) finds the exchange, its request or its response.
+
+        Raise UsageError for an invalid filter.
+        """
+        asked, answered = self._asked, self._answered
+        if not isinstance(asked, Request):  # A script has replaced it with something else.
+            return self.request.matches(query)
+        from mcpspy.core.session.exchange import Exchange
+        from mcpspy.ui.filter_items import exchange_matches
+
+        response = answered if isinstance(answered, Result | Failure) else None
+        return exchange_matches(_query(query), Exchange(0, asked, State(self.status), response))
 
     def answer(self, result: dict[str, Any] | None = None, *, error: dict[str, Any] | None = None) -> None:
         """Respond in the peer's place; the request is not forwarded. Only in the hook `request`.
@@ -302,3 +286,56 @@ class LiveExchange(BaseExchange):
 
     def __repr__(self) -> str:
         return f"<mcpspy.LiveExchange {self.method} {self.subject}: {self.status}>".replace(" :", ":")
+
+
+class LiveHead(_Waiting):
+    """The head of an HTTP request or response that waits for the scripts. Public as `mcpspy.LiveHead`.
+
+    Names of headers are compared without case. Those of the connection and Content-Length are not among them.
+    """
+
+    def __init__(self, session: ScriptSession, fields: dict[str, Any]) -> None:
+        super().__init__(session)
+        self.at: float = fields["at"]
+        """Seconds since the start of the session."""
+        self.method: str = fields["method"]
+        """The method of the request, such as `POST`."""
+        self.path: str = fields["path"]
+        """The target of the request: path and query."""
+        self.status: int | None = fields["status"]
+        """The status of a response; None for a request."""
+        self._message = [(name, value) for name, value in fields["headers"]]
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """A copy of the headers, in their order, as they would be sent."""
+        return list(self._message)
+
+    def get(self, name: str) -> str | None:
+        """Return the first value of a header; None without one."""
+        return next((value for each, value in self._message if each.lower() == name.lower()), None)
+
+    def add(self, name: str, value: str) -> None:
+        """Add a header after the others. Raise UsageError for one that only mcpspy sets, or that is invalid."""
+        if why := header_flaw(name, value):
+            raise UsageError(f"header {why}")
+        self._change([*self._message, (name, value)])
+
+    def set(self, name: str, value: str) -> None:
+        """Replace all headers of this name with one, as `add` does."""
+        before = self._message
+        self.add(name, value)
+        self._change([*(pair for pair in before if pair[0].lower() != name.lower()), (name, value)])
+
+    def remove(self, name: str) -> None:
+        """Remove all headers of this name, if there are any."""
+        rest = [pair for pair in self._message if pair[0].lower() != name.lower()]
+        if rest != self._message:
+            self._change(rest)
+
+    def _change(self, headers: Headers) -> None:
+        self._message = self._effects["headers"] = headers
+
+    def __repr__(self) -> str:
+        status = "" if self.status is None else f": {self.status}"
+        return f"<mcpspy.LiveHead {self.method} {self.path}{status}>"

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.analysis.export.base import RecordedSession
-from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result, loads
-from mcpspy.core.query.parser import Query, QueryError, parse
+from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result
+from mcpspy.core.query.parser import Query
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
@@ -19,7 +19,7 @@ from mcpspy.core.session.session import Change, Session
 from mcpspy.errors import McpspyError, UsageError
 from mcpspy.io.recording import catalog, tail
 from mcpspy.io.recording.reader import Recording
-from mcpspy.ui.api.exchange import BaseExchange
+from mcpspy.ui.api.exchange import BaseExchange, BaseMessage, read_query
 from mcpspy.ui.filter_items import ChangeItem, exchange_filter
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ SHOWN = 50
 """Maximum number of exchanges in the HTML of a session."""
 
 
-class ReadMessage:
+class ReadMessage(BaseMessage):
     """One message of a session. Public as `mcpspy.Message`."""
 
     __slots__ = ("_change", "_message")
@@ -38,16 +38,6 @@ class ReadMessage:
     def __init__(self, change: Change, message: Message) -> None:
         self._change = change
         self._message = message
-
-    @property
-    def at(self) -> float:
-        """Seconds since the start of the session."""
-        return self._message.at
-
-    @property
-    def side(self) -> str:
-        """The sender: `client` or `server`."""
-        return self._message.side
 
     @property
     def kind(self) -> str:
@@ -68,11 +58,6 @@ class ReadMessage:
     def data(self) -> bytes:
         """The sender's own bytes, without the line end; secrets are redacted."""
         return self._message.data
-
-    @property
-    def json(self) -> Any:
-        """The decoded message; None if it is not JSON."""
-        return loads(self._message.data)
 
     @property
     def exchange(self) -> ReadExchange | None:
@@ -102,28 +87,12 @@ class ReadExchange(BaseExchange):
         return self._exchange.number
 
     @property
-    def at(self) -> float:
-        """Time of the request: seconds since the start of the session."""
-        return self._exchange.request.at
+    def _asked(self) -> Request:
+        return self._exchange.request
 
     @property
-    def side(self) -> str:
-        """The requester: `client` or `server`."""
-        return self._exchange.request.side
-
-    @property
-    def id(self) -> Any:
-        """The JSON-RPC id."""
-        return loads(self._exchange.request.id.encode())
-
-    @property
-    def method(self) -> str:
-        return self._exchange.request.method
-
-    @property
-    def subject(self) -> str:
-        """Name or URI of the tool, resource or prompt; empty if there is none."""
-        return self._exchange.request.subject or ""
+    def _answered(self) -> Result | Failure | None:
+        return self._exchange.answer
 
     @property
     def status(self) -> str:
@@ -136,32 +105,14 @@ class ReadExchange(BaseExchange):
         return self._exchange.latency
 
     @property
-    def params(self) -> Any:
-        """The decoded params; None if there are none."""
-        return self._exchange.request.params
-
-    @property
-    def result(self) -> Any:
-        """The decoded result; None without one."""
-        answer = self._exchange.answer
-        return answer.result if isinstance(answer, Result) else None
-
-    @property
-    def error(self) -> Any:
-        """The decoded JSON-RPC error; None without one. A tool error is a `result`."""
-        answer = self._exchange.answer
-        return answer.error if isinstance(answer, Failure) else None
-
-    @property
     def request_data(self) -> bytes:
         """The bytes of the request."""
-        return self._exchange.request.data
+        return self._asked.data
 
     @property
     def response_data(self) -> bytes | None:
         """The bytes of the response; None without one."""
-        answer = self._exchange.answer
-        return None if answer is None else answer.data
+        return None if self._answered is None else self._answered.data
 
     def __repr__(self) -> str:
         words = " ".join(filter(None, (self.method, self.subject)))
@@ -225,12 +176,7 @@ class ReadSession:
         """
         if self._query is not None:
             raise UsageError("this session is filtered already", "combine the filters: 'tool:x status:error'")
-        try:
-            return ReadSession(self.path, parse(query))
-        except QueryError as error:
-            raise UsageError(
-                sanitize(f"filter, character {error.start + 1}: {error}"), "see docs/filter.md"
-            ) from None
+        return ReadSession(self.path, read_query(query))
 
     @cached_property
     def messages(self) -> list[ReadMessage]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from mcpspy.core.mock.responses import INTERNAL_ERROR, METHOD_NOT_FOUND
@@ -23,10 +24,26 @@ from mcpspy.ui.cli.arguments import (
     recording_path,
     recordings,
 )
-from mcpspy.ui.cli.options import FOLDER, LAKE, describe, describe_headers, old_spelling, speed
+from mcpspy.ui.cli.options import (
+    FOLDER,
+    LAKE,
+    SCRIPTS,
+    check_rules,
+    describe,
+    describe_headers,
+    describe_scripts,
+    old_spelling,
+    read_scripts,
+    speed,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+    from mcpspy.io.interception import InterceptionOptions
+    from mcpspy.io.mock.http import Front
     from mcpspy.io.mock.upstream import RealServer
 
 TAKES_COMMAND = True
@@ -37,6 +54,7 @@ examples:
   mcpspy mock last --match lenient --ignore-path /params/arguments/now
   mcpspy mock probe.jsonl session.jsonl --strict
   mcpspy mock weather.jsonl --http 8809
+  mcpspy mock weather.jsonl --script builtin:chaos
   mcpspy mock weather.jsonl --on-miss forward --record more.jsonl -- node server.js
 
 In a host's config, change the server's command to "mcpspy", and its arguments to "mock"
@@ -47,7 +65,7 @@ error, and mcpspy prints one line on stderr.
 RECORDING is a file, `last`, a session name, the beginning of a session id, or lake:SESSION.
 
 exit codes: 0; 1 with --strict, unrecorded or unused requests; 2 usage error or not a
-recording; 3 file not readable, or port in use; 143 ended by SIGTERM (stdio)
+recording; 3 file or script not readable, or port in use; 143 ended by SIGTERM (stdio)
 """
 
 
@@ -100,6 +118,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         **LAKE,
     }
     describe(parser, rest)
+    describe_scripts(parser)
     parser.usage = f"{parser.prog} [options] RECORDING… [-- COMMAND …]"
 
 
@@ -109,6 +128,10 @@ def main(args: argparse.Namespace) -> int:
     for name in args.recordings:
         folder = recordings([name], args.dir) if is_folder(name, args.dir) else ()
         paths += [path for _, path in folder] or [recording_path(name, args.dir, args.lake)]
+    is_http = args.http is not None or args.listen is not None
+    scripted = _scripted(args)
+    if scripted is not None and not is_http:
+        _run_scripted(args, scripted, paths[0].stem)
     served = RecordingsLoader(paths, ignored, merge=args.merge)
     real = _real(args)
     options = MockOptions(
@@ -119,8 +142,8 @@ def main(args: argparse.Namespace) -> int:
         forwards=real is not None,
         speed=args.speed,
     )
-    if args.http is not None or args.listen is not None:
-        selectors, code = _serve_http(served, options, args, real), 0
+    if is_http:
+        selectors, code = _serve_http(served, options, args, real, scripted), 0
     else:
         selectors, code = _serve(served, options, real)
     if args.strict:
@@ -161,6 +184,52 @@ def _real(args: argparse.Namespace) -> RealServer | None:
     return RealServer(ServerAddress(args.upstream, headers), upstream.host, args.record)
 
 
+def _scripted(args: argparse.Namespace) -> InterceptionOptions | None:
+    """Return the options of the scripts; None without scripts. Raises UsageError or CannotStart."""
+    from mcpspy.io.interception import InterceptionOptions
+
+    options = InterceptionOptions()
+    read_scripts(options, args)
+    check_rules(options)
+    return options if options.scripts.files else None
+
+
+def _run_scripted(args: argparse.Namespace, scripted: InterceptionOptions, name: str) -> NoReturn:
+    """Serve on stdio through `mcpspy run`, which runs the scripts and exits like the mock."""
+    from mcpspy.io.stdio.base import RunOptions
+    from mcpspy.io.stdio.run import run
+
+    parser = argparse.ArgumentParser()
+    configure(parser)
+    words = [sys.executable, "-P", "-m", "mcpspy", "mock"]
+    # Of two spellings of an option, the first one.
+    for action in {action.dest: action for action in reversed(parser._actions)}.values():
+        value, flags = getattr(args, action.dest, None), action.option_strings
+        if flags and flags[0] not in SCRIPTS and value not in (None, False, action.default):
+            values = value if isinstance(value, list) else [value]
+            words += [flags[0]] if value is True else [f"{flags[0]}={each}" for each in values]
+    options = RunOptions([*words, *args.recordings, *(["--", *args.command] if args.command else [])])
+    options.name, options.recording, options.interception = name, False, scripted
+    run(options)
+
+
+def _in_front(
+    host: str, port: int, allowed: list[str], scripted: InterceptionOptions
+) -> Callable[[str], Front]:
+    """Return a function that starts `mcpspy http` with the scripts in front of the mock's URL."""
+    from mcpspy.core.protocol.http_headers import read_upstream
+    from mcpspy.io.http.proxy import HttpOptions, proxying
+
+    def start(url: str) -> Front:
+        upstream = read_upstream(url)
+        assert upstream is not None
+        options = HttpOptions(upstream, host, port)
+        options.allowed_hosts, options.recording, options.interception = allowed, False, scripted
+        return proxying(options)
+
+    return start
+
+
 def _serve(
     served: RecordingsLoader, options: MockOptions, real: RealServer | None
 ) -> tuple[list[Selector], int]:
@@ -172,7 +241,11 @@ def _serve(
 
 
 def _serve_http(
-    served: RecordingsLoader, options: MockOptions, args: argparse.Namespace, real: RealServer | None
+    served: RecordingsLoader,
+    options: MockOptions,
+    args: argparse.Namespace,
+    real: RealServer | None,
+    scripted: InterceptionOptions | None,
 ) -> list[Selector]:
     option, text = ("--listen", args.listen) if args.http is None else ("--http", args.http)
     host, port = listen_address(option, text)
@@ -188,7 +261,9 @@ def _serve_http(
             _warn(line)
         return is_more
 
-    with listening(host, port, "use another port, or 0 for a free one") as listener:
+    in_front = None if scripted is None else _in_front(host, port, args.allow_host, scripted)
+    where = (host, port) if in_front is None else (http.LOOPBACK_HOST, 0)
+    with listening(*where, "use another port, or 0 for a free one") as listener:
         if host not in LOOPBACK:
             _warn(f"warning: listening on {host}: other machines can read the recording through mcpspy")
         recordings = served.begin()
@@ -196,7 +271,7 @@ def _serve_http(
             _warn(line)
         allowed = [*args.allow_host, *(() if host in LOOPBACK else (host,))]
         mock = http.Mock(recordings, options, _warn, allowed, real)
-        asyncio.run(http.serve(mock, listener, host, read_on))
+        asyncio.run(http.serve(mock, listener, where[0], read_on, in_front))
     return mock.selectors
 
 

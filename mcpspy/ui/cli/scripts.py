@@ -26,6 +26,8 @@ SCRIPT = '''\
 
 from mcpspy import LiveExchange
 
+refused = ""
+
 
 def configure(options: dict[str, str]) -> None:
     """Read the values of --script-option."""

@@ -12,10 +12,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from inspect import isawaitable
-from typing import Any
+from typing import Any, TypeAlias
 
 from mcpspy.core.framing import LineFramer
 from mcpspy.core.protocol.message import AnyMessage, Notification, Request, Result, loads, read_frame
@@ -24,8 +24,10 @@ from mcpspy.core.protocol.spec import other
 from mcpspy.core.recording.decode import Frame
 from mcpspy.errors import McpspyError
 from mcpspy.io.control.protocol import connected, dumped, ended, greeted
-from mcpspy.ui.api.live import LiveExchange, LiveMessage, ScriptSession
+from mcpspy.ui.api.live import LiveExchange, LiveHead, LiveMessage, ScriptSession
 from mcpspy.ui.scripts.script import MESSAGE_HOOKS, Script, ScriptError
+
+Waiting: TypeAlias = LiveMessage | LiveHead
 
 RELOAD_INTERVAL = 0.5
 """Seconds between two checks of the files."""
@@ -98,7 +100,11 @@ class ScriptHost(asyncio.Protocol):
         fields = loads(line)
         event = fields.get("event")
         if event == "message":
-            self._decide(fields)
+            self._decide_message(fields)
+        elif event == "head":
+            head = LiveHead(self._session, fields)
+            hook = "http_request" if head.status is None else "http_response"
+            self._decide(fields["ticket"], [(hook, head, head)])
         elif event == "stderr":
             self._start(self._notify_all("stderr", fields["text"]))
         elif event == "answer":
@@ -197,13 +203,16 @@ class ScriptHost(asyncio.Protocol):
             except ScriptError as error:
                 self._tell_state(failed=f"{script.name}: {error}")
 
-    def _decide(self, event: dict[str, Any]) -> None:
-        """Call the hooks for a message, and answer now or when the asynchronous ones are done."""
+    def _decide_message(self, event: dict[str, Any]) -> None:
         text = event["text"].encode() if "text" in event else _from_base64(event["b64"])
         at, side, stream = event["at"], event["from"], event.get("stream")
         parts = read_frame(Frame(at, side, text, stream))
         requests = event.get("requests") or [None] * len(parts)
         subjects = [self._subject(*each, stream) for each in zip(parts, requests, strict=False)]
+        self._decide(event["ticket"], subjects)
+
+    def _decide(self, ticket: int, subjects: Sequence[tuple[str, Waiting, object] | None]) -> None:
+        """Call the hooks for what waits, and answer now or when the asynchronous ones are done."""
         steps = [
             (script, hook, message, target)
             for hook, message, target in filter(None, subjects)
@@ -214,16 +223,16 @@ class ScriptHost(asyncio.Protocol):
         for number, step in enumerate(steps):
             work = self._apply(*step)
             if work is not None:
-                self._start(self._finish(work, steps[number:], event["ticket"], messages))
+                self._start(self._finish(work, steps[number:], ticket, messages))
                 return
-        self._answer(event["ticket"], messages)
+        self._answer(ticket, messages)
 
     async def _finish(
         self,
         work: Awaitable[Any],
-        steps: list[tuple[Script, str, LiveMessage, object]],
+        steps: list[tuple[Script, str, Waiting, object]],
         ticket: int,
-        messages: list[LiveMessage | None],
+        messages: list[Waiting | None],
     ) -> None:
         """Wait for the asynchronous hook of the first step, and do the other steps."""
         pending: Awaitable[Any] | None = work
@@ -237,10 +246,8 @@ class ScriptHost(asyncio.Protocol):
                     self._failed(script, hook, message, error)
         self._answer(ticket, messages)
 
-    def _apply(
-        self, script: Script, hook: str, message: LiveMessage, target: object
-    ) -> Awaitable[Any] | None:
-        """Call a hook for a message that is to be forwarded; return what is left of an asynchronous one."""
+    def _apply(self, script: Script, hook: str, message: Waiting, target: object) -> Awaitable[Any] | None:
+        """Call a hook for what is to be forwarded; return what is left of an asynchronous one."""
         effects = message._effects
         if "drop" in effects or "result" in effects or "error" in effects:
             return None
@@ -259,14 +266,14 @@ class ScriptHost(asyncio.Protocol):
             effects["script"] = script.name
         return None
 
-    def _failed(self, script: Script, hook: str, message: LiveMessage, error: BaseException) -> None:
+    def _failed(self, script: Script, hook: str, message: Waiting, error: BaseException) -> None:
         """Undo what a failed hook did, and report it."""
         message._message, message._effects = message._saved
         message._effects["script"] = script.name
         failures = message._effects.get("failures", [])
         message._effects["failures"] = [*failures, script.failure(hook, error)]
 
-    def _answer(self, ticket: int, messages: list[LiveMessage | None]) -> None:
+    def _answer(self, ticket: int, messages: list[Waiting | None]) -> None:
         decisions = [{} if message is None else message._effects for message in messages]
         fields = {"decisions": decisions} if any(decisions) else {}
         self._reply({"n": ticket, "order": "decide", "ticket": ticket, **fields})

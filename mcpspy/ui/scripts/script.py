@@ -9,7 +9,7 @@ from importlib.machinery import SourceFileLoader
 from types import ModuleType
 from typing import Any
 
-MESSAGE_HOOKS = ("request", "response", "notification", "stderr")
+MESSAGE_HOOKS = ("request", "response", "notification", "http_request", "http_response", "stderr")
 """Hooks that are called for traffic."""
 
 HOOKS = ("configure", "session_started", *MESSAGE_HOOKS, "session_ended", "reloaded")

@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.core.intercept import scripts
-from mcpspy.core.intercept.actions import CommandError, Dropped, Forward, Inject, Step, Substitute
+from mcpspy.core.intercept.actions import (
+    CommandError,
+    Dropped,
+    Forward,
+    HeadDecided,
+    Inject,
+    Step,
+    Substitute,
+)
+from mcpspy.core.intercept.heads import HttpHead
 from mcpspy.core.intercept.interceptor import Interceptor
 from tests.core.intercept.interceptors import actions, call, events, interceptor, notes, result
 
@@ -194,3 +203,76 @@ def test_a_viewer_cannot_decide_in_place_of_the_script_process() -> None:
     engine.process(0.0, "client", call(1))
     with pytest.raises(CommandError, match="tui is not a script process"):
         order(engine, "decide", viewer="tui", ticket=1)
+
+
+def head(side: str = "client", exchange: object = None) -> HttpHead:
+    return HttpHead(
+        0, 0.0, side, exchange, "POST", "/mcp", [("Host", "a"), ("X-Old", "1"), ("X-Raw", "\udcff")]
+    )
+
+
+def test_a_head_waits_only_for_its_own_hook() -> None:
+    engine = scripted(hooks=("http_request",))
+
+    (event,) = events(engine.process_head(asked := head(exchange="head")))
+    assert (event["event"], event["ticket"], event["method"], event["status"]) == ("head", 1, "POST", None)
+    assert event["headers"] == [("Host", "a"), ("X-Old", "1")]
+    assert engine.process_head(response := head("server")) == [HeadDecided(response.headers, None)]
+    assert not engine.process(0.0, "client", call(1)).is_held
+    assert decide(engine, 1) == [HeadDecided(asked.headers, "head")]
+
+
+def test_a_changed_head_is_noted_by_the_names_of_its_headers() -> None:
+    engine = scripted(hooks=("http_request",))
+    engine.process_head(head())
+
+    *noted, decided = decide(engine, 1, headers=[["Host", "a"], ["X-New", "secret"]], tags=["t"])
+
+    assert isinstance(decided, HeadDecided)
+    assert decided.headers == [("Host", "a"), ("X-New", "secret"), ("X-Raw", "\udcff")]
+    by = {"script": "x.py", "head": "request"}
+    assert notes(noted) == [
+        {"action": "tag", **by, "tag": "t"},
+        {"action": "headers", **by, "set": ["x-new"], "removed": ["x-old"]},
+    ]
+
+
+def test_a_header_that_lost_one_of_its_values_is_noted() -> None:
+    engine = scripted(hooks=("http_request",))
+    asked = head()
+    asked.headers += [("x-old", "2")]
+    engine.process_head(asked)
+
+    (note,) = notes(decide(engine, 1, headers=[["X-Old", "2"], ["host", "a"]]))
+
+    assert (note["set"], "removed" in note) == (["x-old"], False)
+
+
+@pytest.mark.parametrize(
+    ("header", "why"),
+    [
+        (["X Y", "1"], "'X Y' is not the name of a header"),
+        (["Transfer-Encoding", "chunked"], "Transfer-Encoding: only mcpspy sets this header"),
+        (["X", "a\r\nb"], "X: the value has control characters"),
+    ],
+)
+def test_a_header_that_would_change_the_message_is_refused(header: list[str], why: str) -> None:
+    engine = scripted(hooks=("http_request",))
+    engine.process_head(head())
+
+    with pytest.raises(CommandError, match=why):
+        decide(engine, 1, headers=[header])
+
+
+def test_a_head_is_released_by_a_failure_and_forgotten_with_its_exchange() -> None:
+    engine = scripted(hooks=("http_response",))
+    assert engine.scripts is not None
+    one, two = head("server", exchange=1), head("server", exchange=2)
+    for each in (one, two):
+        engine.process_head(each)
+    engine.scripts.forget(one)
+
+    steps = engine.scripts_failed(2.0, "exited", is_final=True)
+
+    assert [step for step in steps if isinstance(step, HeadDecided)] == [HeadDecided(two.headers, 2)]
+    assert engine.process_head(head("server")) == [HeadDecided(one.headers, None)]

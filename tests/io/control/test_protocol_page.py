@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mcpspy.core.intercept import commands
+from mcpspy.core.intercept.heads import HttpHead
 from mcpspy.core.intercept.interceptor import Interceptor
 from mcpspy.core.intercept.scripts import ScriptQueue
 from mcpspy.core.rules.model import Rules
@@ -100,7 +101,9 @@ def seen() -> dict[str, set[str]]:
             note(f"item of {item}", each)
     process("server", result(json.loads(asked["id"])))
     order(order="request", method="ping")
-    for event in events(engine.end(3.0)):
+    order(order="scripts", token="token", hooks=["http_request"], timeout=1)
+    head = HttpHead(0, 3.0, "client", None, "POST", "/mcp", [("Host", "a")])
+    for event in events([*engine.process_head(head), *engine.end(3.0)]):
         note(f"event {event['event']}", event)
     return found
 

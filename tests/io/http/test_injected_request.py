@@ -10,6 +10,7 @@ import pytest
 from multidict import CIMultiDict
 
 from mcpspy.core.intercept.actions import Forward, Inject
+from mcpspy.core.protocol.http_headers import Headers
 from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
 from mcpspy.io.http.injected_request import InjectedRequest
 from mcpspy.io.http.routes import Route, RouteTable
@@ -62,6 +63,9 @@ class Interception:
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self.tasks.append(asyncio.ensure_future(work))
+
+    async def decided_headers(self, _fields: object, headers: Headers, _line: object) -> Headers:
+        return headers
 
     def failed(self, id: str, why: str) -> None:  # noqa: A002
         self.failures.append((id, why))

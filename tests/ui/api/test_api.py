@@ -37,11 +37,12 @@ SIGNATURES = {
 MEMBERS = {
     "Exchange": "arguments at error id latency method number params request_data response_data result side status"
     " subject tool",
-    "LiveExchange": "answer arguments at delay drop error hold id latency message method note params replace request result"
+    "LiveExchange": "answer arguments at delay drop error hold id latency matches message method note params replace request result"
     " session side status subject tag tool",
-    "LiveMessage": "at data delay drop hold json kind method note params replace side subject tag",
+    "LiveHead": "add get headers note remove set tag",
+    "LiveMessage": "at data delay drop hold json kind matches method note params replace side stream subject tag",
     "LiveSession": "note notify request",
-    "Message": "at data exchange json kind method side subject",
+    "Message": "at data exchange json kind method side stream subject",
     "Mock": "command send serve_http",
     "Session": "client exchanges filter filter_text id messages name query revision server started stderr"
     " table to_arrow to_pandas to_rows transport last_at",

@@ -10,11 +10,12 @@ import sys
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
-from mcpspy.ui.cli.main import main
+from mcpspy.io.stdio.base import RunOptions
+from mcpspy.ui.cli.main import main, parse
 
 Make = Callable[..., Path]
 
@@ -254,3 +255,59 @@ def _post(url: str, session: str = "", **members: Any) -> tuple[str, Any]:
     request = urllib.request.Request(url, line(**members), headers)
     with urllib.request.urlopen(request, timeout=20) as response:
         return response.headers.get("Mcp-Session-Id", ""), json.load(response)
+
+
+def test_scripts_see_the_messages_and_the_exit_code_stays(recording: Path, tmp_path: Path) -> None:
+    script = tmp_path / "refuse.py"
+    script.write_text(
+        "def request(exchange):\n    if exchange.tool == 'other':\n"
+        "        exchange.answer(error={'code': 7, 'message': 'no'})\n",
+        encoding="utf-8",
+    )
+    results, lines, code = played(
+        recording, "--strict", "--script", str(script), sent=(call(1, n=1), call(2, "other"))
+    )
+
+    assert (sorted(map(str, results)), code) == (["7", "first"], 1)
+    assert "never sent: tools/call other" in lines[-1]
+
+
+def test_the_mock_behind_scripts_gets_all_other_options(
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`mcpspy run` gets the same command without the options of scripts."""
+    started: list[RunOptions] = []
+
+    def run(options: RunOptions) -> NoReturn:
+        started.append(options)
+        raise SystemExit(0)
+
+    monkeypatch.setattr("mcpspy.io.stdio.run.run", run)
+    script = tmp_path / "script.py"
+    script.write_text("def request(exchange): pass\n", encoding="utf-8")
+    options = "--match lenient --ignore-path /params/a --ignore-path /params/b --speed 0.5 --strict --on-miss forward".split()
+    scripted = ["--script", str(script), "--script-option", "a=1", "--script-timeout", "1s", "--reload"]
+    server = ["--", "server", "--port", "1"]
+    with pytest.raises(SystemExit):
+        main(["mock", str(recording), *options, *scripted, *server])
+
+    (chosen,) = started
+    words = chosen.command[chosen.command.index("mock") + 1 :]
+    assert vars(parse("mock", words)[1]) == vars(parse("mock", [str(recording), *options, *server])[1])
+    assert (chosen.recording, chosen.name) == (False, recording.stem)
+    assert chosen.interception.scripts.values == {"a": "1"}
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--script", "nothing.py"], "--script nothing.py: No such file or directory"),
+        (["--reload"], "--script-option, --script-timeout and --reload require --script"),
+        (["--http", "0", "--script", "nothing.py"], "--script nothing.py: No such file or directory"),
+    ],
+)
+def test_wrong_scripts_are_refused_before_the_mock_serves(
+    options: list[str], why: str, recording: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["mock", str(recording), *options]) == (2 if options == ["--reload"] else 3)
+    assert why in capfd.readouterr().err

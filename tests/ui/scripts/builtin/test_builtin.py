@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
+from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
 
 import mcpspy
@@ -53,7 +53,10 @@ def answered(
 
 
 def test_each_script_has_at_most_60_lines_and_names_its_options() -> None:
-    assert builtin_names() == "cache chaos latency meter policy ratelimit tools webhook".split()
+    assert (
+        builtin_names()
+        == "cache chaos headers latency meter metrics policy ratelimit record repair tools webhook".split()
+    )
     for name in builtin_names():
         text = Path(script_path(BUILTIN + name)).read_text(encoding="utf-8")
         assert len(text.splitlines()) <= 60, name
@@ -155,6 +158,132 @@ def test_the_meter_prints_the_responses_of_each_tool(capsys: pytest.CaptureFixtu
     script.hooks["session_ended"](SESSION)
 
     assert capsys.readouterr().out == "meter: get: 2 responses, about 228 tokens, 228.0000\n"
+
+
+def schema(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "$defs": {"Day": {"enum": [1, 2]}}}
+
+
+WEATHER = schema(
+    days={"type": "integer"},
+    all={"type": "boolean"},
+    city={"type": "string"},
+    near={"anyOf": [{"type": "number"}, {"type": "null"}]},
+    day={"$ref": "#/$defs/Day"},
+    place={"type": "object", "properties": {"lat": {"type": "number"}}},
+    tags={"type": "array", "items": {"type": "integer"}},
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "repaired", "note"),
+    [
+        ({"days": "3"}, {"days": 3}, "arguments.days (str to int)"),
+        ({"all": "true"}, {"all": True}, "arguments.all (str to bool)"),
+        ({"near": "1.5"}, {"near": 1.5}, "arguments.near (str to float)"),
+        ({"near": "null"}, {"near": None}, "arguments.near (str to NoneType)"),
+        ({"day": "2"}, {"day": 2}, "arguments.day (str to int)"),
+        ({"place": '{"lat": "1"}'}, {"place": {"lat": 1}}, "arguments.place (str to dict)"),
+        ({"place": {"lat": "1"}}, {"place": {"lat": 1}}, "arguments.place.lat (str to int)"),
+        ({"tags": ["1", 2]}, {"tags": [1, 2]}, "arguments.tags[0] (str to int)"),
+        ('{"days": "3"}', {"days": 3}, "arguments (str to dict)"),
+    ],
+)
+def test_arguments_are_repaired_if_their_text_has_one_meaning(given: Any, repaired: Any, note: str) -> None:
+    script = loaded("repair")
+    answered(script, {"tools": [{"name": "get", "inputSchema": WEATHER}]}, "tools/list")
+    effects = asked(script, name="get", arguments=given, _meta={"a": "1"})
+
+    params = {"name": "get", "arguments": repaired, "_meta": {"a": "1"}}
+    assert json.loads(effects["text"])["params"] == params
+    assert effects["notes"] == [f"changed to fit the schema: {note}"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"city": "3"},
+        {"days": 3},
+        {"days": "three"},
+        {"days": "3.5"},
+        {"place": '{"other": NaN}'},
+        {"near": "1e999"},
+        {"day": "7"},
+        {"other": "3"},
+        {"place": "[]"},
+        {"all": "yes"},
+    ],
+)
+def test_arguments_that_fit_or_are_ambiguous_are_not_changed(given: dict[str, Any]) -> None:
+    script = loaded("repair")
+    answered(script, {"tools": [{"name": "get", "inputSchema": WEATHER}]}, "tools/list")
+
+    assert asked(script, name="get", arguments=given) == {}
+
+
+async def test_metrics_count_responses_and_their_latency() -> None:
+    script = loaded("metrics", port="0")
+    await script.hooks["session_started"](SESSION)
+    runner = script.module.script.runner
+    try:
+        for at in (0.004, 0.2):
+            request = message("client", method="tools/call", params={"name": 'say "hi"'})
+            script.hooks["response"](mcpspy.LiveExchange(request, message("server", at, result={})))
+        host, port = runner.addresses[0]
+        async with ClientSession() as client, client.get(f"http://{host}:{port}/metrics") as response:
+            lines = (await response.text()).splitlines()
+    finally:
+        await runner.cleanup()
+
+    labels = r'server="weather",method="tools/call",tool="say \"hi\""'
+    assert host == "127.0.0.1"
+    assert f'mcp_responses_total{{{labels},status="ok"}} 2' in lines
+    assert f'mcp_latency_seconds_bucket{{{labels},le="0.005"}} 1' in lines
+    assert f'mcp_latency_seconds_bucket{{{labels},le="+Inf"}} 2' in lines
+    assert f"mcp_latency_seconds_count{{{labels}}} 2" in lines
+
+
+def test_only_what_matches_is_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    script = loaded("record", file=str(path), filter="tool:get")
+    script.hooks["session_started"](SESSION)
+    calls = [
+        (1, "initialize", ""),
+        (2, "tools/call", "get"),
+        (3, "tools/call", "put"),
+        (4, "tools/call", "get"),
+    ]
+    for id_, method, tool in calls:
+        request = message(
+            "client", id_, id=id_, method=method, params={"name": tool, "token": "sk-" + "a1B2" * 12}
+        )
+        script.hooks["request"](mcpspy.LiveExchange(request))
+        if id_ < 4:
+            script.hooks["response"](
+                mcpspy.LiveExchange(request, message("server", id_ + 0.5, id=id_, result={}))
+            )
+    script.hooks["session_ended"](SESSION)
+
+    session = mcpspy.read(path)
+    assert [(each.method, each.tool, each.status) for each in session] == [
+        ("initialize", "", "ok"),
+        ("tools/call", "get", "ok"),
+        ("tools/call", "get", "no answer"),
+    ]
+    assert session.exchanges[1].latency == pytest.approx(0.5)
+    assert b"a1B2" not in path.read_bytes()
+
+
+def test_a_live_exchange_is_found_by_its_request_and_by_its_response() -> None:
+    request = message("client", method="tools/call", params={"name": "get"})
+    exchange = mcpspy.LiveExchange(request, message("server", 2, result={"content": ["cloudy"]}))
+    found = ["tool:get", "text:cloudy", "latency:>1s", "status:ok", "kind:request", "tool:get text:cloudy"]
+
+    assert [each for each in found if exchange.matches(each) and exchange.message.matches(each)] == found
+    assert not any(map(exchange.matches, ["tool:put", "status:error", "kind:notification", "status:pending"]))
+    assert message("client", method="ping", id=None).matches("method:ping")
+    with pytest.raises(mcpspy.UsageError, match="filter, character 1"):
+        exchange.matches("(")
 
 
 def test_chaos_fails_as_many_requests_as_its_rate() -> None:
