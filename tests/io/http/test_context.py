@@ -74,7 +74,7 @@ SHORT, LISTENING = ("127.0.0.1", 50_001), ("127.0.0.1", 50_002)
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> dict[object, threading.Event]:
     """Return the events that end a look at each address. A look at `SHORT` finds nothing."""
-    ends = {SHORT: threading.Event(), LISTENING: threading.Event()}
+    ends: dict[object, threading.Event] = {SHORT: threading.Event(), LISTENING: threading.Event()}
 
     def client_of(address: object) -> dict[str, str | int] | None:
         assert ends[address].wait(10)
@@ -86,7 +86,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> dict[object, threading.Event]:
 
 async def taken(clients: ClientProcesses, address: object, stream: str) -> object:
     async with asyncio.timeout(10):
-        while (found := clients.take(address, stream)) is None:
+        while (found := clients.take(address, stream)) is None:  # noqa: ASYNC110 - a look has no event.
             await asyncio.sleep(0)
     return found
 
