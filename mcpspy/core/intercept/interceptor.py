@@ -100,6 +100,7 @@ class Interceptor:
         self._deadlines = Deadlines[InFlightMessage](hold_timeout)
         self._queries: dict[str, Query] = {}
         self._ticket = 0
+        self._has_rules = bool(rules) or self._watchdog.is_enabled
 
     @property
     def is_idle(self) -> bool:
@@ -110,12 +111,11 @@ class Interceptor:
     def _needs_no_parsing(self) -> bool:
         """True if nothing but the check of trust may concern a message."""
         return not (
-            self._rules
-            or self._watchdog.is_enabled
+            self._has_rules
             or self._queries
             or (self.scripts is not None and self.scripts.is_active)
-            or len(self._buffer)
-            or len(self._injected)
+            or self._buffer
+            or self._injected
         )
 
     @property
@@ -148,11 +148,15 @@ class Interceptor:
             elif isinstance(message, Result | Failure):
                 self._watchdog.resolve(stream, side, message.id)
 
+    @property
+    def only_check(self) -> TrustGuard | None:
+        """The check of trust, if nothing else may concern a message now; else None."""
+        return self._trust if self._injected.has_begun and self._needs_no_parsing else None
+
     def passes(self, side: str, data: bytes) -> bool:
         """Return True if a received message is forwarded unchanged, and need not be processed."""
-        if self._trust is None or not self._injected.has_begun or not self._needs_no_parsing:
-            return False
-        return self._trust.passes(side, data)
+        check = self.only_check
+        return check is not None and check.passes(side, data)
 
     def process(
         self, at: float, side: str, data: bytes, *, stream: str | None = None, exchange: object = None

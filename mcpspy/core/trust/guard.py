@@ -32,8 +32,10 @@ HANDSHAKES = ("initialize", "server/discover")
 REFUSED = -32602
 """Error code of a refused call: invalid params, as for an unknown tool (2025-11-25, server/tools)."""
 
-_CLIENT_NEEDLES = (b"/list", b"tools/call", b"initialize", b"discover", b"\\")
-"""A client's message without any of these is not decoded. A backslash may escape a method."""
+_CALL = b"tools/call"
+
+_CLIENT_NEEDLES = (b"/list", b"initialize", b"discover", b"\\")
+"""A client's message without any of these and without a call is not decoded. A backslash may escape a method."""
 
 _SERVER_NEEDLES = (b"sampling/", b"elicitation/", b"roots/", b"\\")
 
@@ -90,10 +92,17 @@ class TrustGuard:
     def passes(self, side: str, data: bytes) -> bool:
         """Return True if a message needs no check, without parsing all of it."""
         if side == CLIENT:
-            return not any(needle in data for needle in _CLIENT_NEEDLES) or self._passes(data)
+            if _CALL in data or any(needle in data for needle in _CLIENT_NEEDLES):
+                return self._passes(data)
+            return True
         if self._awaited:
             return False
         return not (self._policy.has_limits and any(needle in data for needle in _SERVER_NEEDLES))
+
+    @property
+    def passes_server(self) -> bool:
+        """True if no message of the server needs a check now, whatever it is."""
+        return not self._awaited and not self._policy.has_limits
 
     def _passes(self, data: bytes) -> bool:
         try:

@@ -154,8 +154,12 @@ class HttpExchange:
         if not response.body.has_data:
             await self._wait_for_body(response)
         is_short = kind == JSON and self._record.is_short(response.body, response.header(ENCODING))
-        is_on = kind in (EVENTS, JSON) and self._interception.is_on and self._intercepted is None
-        if is_on and (not is_short or self._interception.decides(SERVER, await response.body.preview(SHORT))):
+        if (
+            self._interception.is_on
+            and self._intercepted is None
+            and kind in (EVENTS, JSON)
+            and await self._needs_decision(response, is_short=is_short)
+        ):
             self._intercept()
         if kind:
             context.report_encoding(response.header(ENCODING))
@@ -188,6 +192,15 @@ class HttpExchange:
         except ClientDisconnected:
             await self._disconnect()
         return None
+
+    async def _needs_decision(self, response: UpstreamResponse, *, is_short: bool) -> bool:
+        """Return whether the messages of a response are intercepted. A long body or a stream is, before it arrives."""
+        if not is_short:
+            return True
+        interception = self._interception
+        return interception.decides_responses and interception.decides(
+            SERVER, await response.body.preview(SHORT)
+        )
 
     async def _forward_whole(self, response: UpstreamResponse) -> None:
         """Forward a short message that has arrived, after one write to the recording."""

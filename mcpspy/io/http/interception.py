@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from mcpspy.core.intercept.interceptor import Interceptor
     from mcpspy.core.protocol.http_headers import Headers
     from mcpspy.core.recording.encode import Value
+    from mcpspy.core.trust.guard import TrustGuard
     from mcpspy.io.http.context import ExchangeContext
     from mcpspy.io.interception import InterceptionOptions
     from mcpspy.io.recording.recorder import Recorder
@@ -90,6 +91,8 @@ class HttpInterception(AsyncioInterception):
         """Tasks that are cancelled at the end."""
         self._critical_tasks: set[asyncio.Task[None]] = set()
         """Short tasks that are awaited at the end."""
+        self._only_check: TrustGuard | None = None
+        """The check of trust while nothing else may concern a message."""
         self._next_free_ticket = 0
         """Next ticket without an interceptor. Counts down, because an interceptor assigns positive ones."""
         self.routes = RouteTable()
@@ -126,13 +129,19 @@ class HttpInterception(AsyncioInterception):
 
     def decides(self, side: str, body: bytes) -> bool:
         """Return whether a whole body needs a decision; otherwise it is forwarded as without interception."""
-        if not self.is_on or self._interceptor is None or not is_message(body):
+        if not self.is_on or self._interceptor is None:
             return False
         try:
-            return not self._interceptor.passes(side, _without_line_end(body))
+            passes = self._only_check is not None and self._only_check.passes(side, body)
+            return not passes and is_message(body)
         except Exception as error:
             self._give_up(error)
             return False
+
+    @property
+    def decides_responses(self) -> bool:
+        """True if a message of the server may need a decision, while messages are intercepted."""
+        return self._only_check is None or not self._only_check.passes_server
 
     async def take(
         self,
@@ -317,6 +326,10 @@ class HttpInterception(AsyncioInterception):
         if is_wanted:
             self.routes.inspect()
         return is_wanted
+
+    def _settle(self) -> None:
+        super()._settle()
+        self._only_check = None if self._interceptor is None else self._interceptor.only_check
 
     def _give_up(self, error: Exception) -> None:
         self._discard(error)
