@@ -58,7 +58,7 @@ def find(which: str, folder: Path | None = None) -> ConfigTarget:
     path = Path(which).expanduser()
     if not (path.exists() or path.suffix or len(path.parts) > 1):
         near = difflib.get_close_matches(which, [host.name for host in HOSTS], 3, 0.5)
-        hint = f"did you mean {', '.join(near)}?" if near else f"hosts: {', '.join(h.name for h in HOSTS)}"
+        hint = f"did you mean {', '.join(near)}?" if near else "mcpspy hosts --all lists the hosts"
         raise UsageError(f"{which}: no such host or file", hint)
     file = ConfigFile(path)
     hosts = _hosts_of(path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
+from mcpspy.errors import NOT_FOUND
 from mcpspy.io.host_process import parent
 from mcpspy.io.recording.recorder import Recorder, say
 from mcpspy.io.stdio.base import RunOptions, taps
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from mcpspy.core.recording.encode import Value
+
+
+HOST_PATH = " (a host often has another PATH than your shell: use the absolute path of the program)"
 
 
 def run(options: RunOptions) -> NoReturn:
@@ -31,7 +35,8 @@ def run(options: RunOptions) -> NoReturn:
         child = system.spawn(options.command)
     except OSError as error:
         code, line = system.explain(error, options.command[0])
-        say(line)
+        is_name = code == NOT_FOUND and not {"/", "\\", " "} & {*options.command[0]}
+        say(line + HOST_PATH if is_name else line)
         recorder = _open(options)
         recorder.note("error", text=line)
         recorder.finish(code, None)

@@ -169,11 +169,17 @@ def _dispatch(arguments: list[str]) -> int:
         kind, known = (
             ("option", ["--help", "--version", "--dir"]) if name[:1] == "-" else ("command", [*COMMANDS])
         )
-        hint = did_you_mean(name, known) or _hint(name, rest) or "see mcpspy --help"
+        hint = _other_word(name) or did_you_mean(name, known) or _hint(name, rest) or "see mcpspy --help"
         raise UsageError(sanitize(f"unknown {kind} {name}"), sanitize(hint))
     module, parsed = parse(name, rest)
     code: int = module.main(parsed)
     return code
+
+
+def _other_word(name: str) -> str:
+    """Return the command that other tools call so; empty if there is none."""
+    command = OTHER_WORDS.get(name)
+    return "" if command is None else f"use mcpspy {command}"
 
 
 def _hint(name: str, rest: list[str]) -> str:
@@ -191,9 +197,9 @@ def parse(name: str, arguments: list[str]) -> tuple[ModuleType, argparse.Namespa
     module = import_module(COMMANDS[name][0])
     parser = CommandParser(**described(name, module))
     module.configure(parser)
-    rest, command = (
-        _split_command(arguments) if getattr(module, "TAKES_COMMAND", False) else (arguments, None)
-    )
+    takes_command = getattr(module, "TAKES_COMMAND", False)
+    parser.lacks_dashes = takes_command and "--" not in arguments
+    rest, command = _split_command(arguments) if takes_command else (arguments, None)
     # argparse accepts options between positional arguments only in this mode, which does not support `...`.
     intermixed = getattr(module, "TAKES_OPTIONS_ANYWHERE", False)
     parsed = parser.parse_intermixed_args(rest) if intermixed else parser.parse_args(rest)
@@ -295,6 +301,22 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "completion": ("mcpspy.ui.cli.completion", "print completion code for bash, zsh or fish"),
     "demo": ("mcpspy.ui.cli.demo", "record a small weather server and show the session"),
 }
+
+OTHER_WORDS = {
+    "record": "run -- COMMAND",
+    "start": "run -- COMMAND",
+    "proxy": "http --upstream URL",
+    "list": "ls",
+    "sessions": "ls",
+    "view": "tui",
+    "watch": "tui",
+    "install": "wrap HOST",
+    "uninstall": "unwrap HOST",
+    "serve": "mock RECORDING",
+    "clean": "prune",
+    "delete": "prune",
+}
+"""Words of other tools, and the command that means the same."""
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Record": ("run", "http", "exec", "bridge", "scripts"),

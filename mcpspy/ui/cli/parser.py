@@ -33,6 +33,8 @@ class CommandParser(argparse.ArgumentParser):
     """
 
     _words: Sequence[str] = ()
+    lacks_dashes = False
+    """True if the command line may end with a command after `--`, and has no `--`."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does, and keep the words: `error` reports an unknown option before its consequences."""
@@ -47,9 +49,10 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise UsageError for a message of argparse."""
         if (unknown := self._unknown_option()) is not None:
-            self._fail(
-                f"unknown option {unknown}", did_you_mean(unknown, self._options()) or self._see_help()
-            )
+            hint = self._see_help()
+            if self.lacks_dashes and self._words[0] not in self._option_string_actions:
+                hint = "put -- before COMMAND; " + hint
+            self._fail(f"unknown option {unknown}", did_you_mean(unknown, self._options()) or hint)
         if (extra := _after(message, "unrecognized arguments: ")) is not None:
             first = redacted_text(extra.split(" ")[0])
             self._fail(f"unexpected argument {first or repr(first)}", self._see_help())
@@ -59,7 +62,7 @@ class CommandParser(argparse.ArgumentParser):
             self._fail(f"missing {' and '.join(missing)}", self._see_help())
         if (names := _after(message, "one of the arguments ")) is not None:
             names = names.removesuffix(" is required").replace(" ", " or ")
-            is_url = any(word.startswith(("http://", "https://")) for word in self._words)
+            is_url = any(_looks_like_server(word) for word in self._words)
             self._fail(f"missing {names}", "write --upstream before the URL" if is_url else self._see_help())
         option, _, reason = message.removeprefix("argument ").partition(": ")
         option = option.rpartition("/")[2] if option.startswith("-") else option
@@ -118,6 +121,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return a suggestion for a misspelled word; empty if nothing is close."""
     close = difflib.get_close_matches(word, list(known), 1)
     return f"did you mean {close[0]}?" if close else ""
+
+
+def _looks_like_server(word: str) -> bool:
+    return word.startswith(("http://", "https://", "localhost", "127.0.0.1"))
 
 
 def _after(message: str, start: str) -> str | None:

@@ -168,7 +168,9 @@ def test_of_several_places_the_first_that_is_there_counts(home: Path) -> None:
 def test_a_name_that_is_none_gets_the_nearest() -> None:
     with pytest.raises(UsageError, match=r"^crsor: no such host or file \(did you mean cursor"):
         find("crsor")
-    with pytest.raises(UsageError, match=r"^qqq: no such host or file \(hosts: claude-desktop, "):
+    with pytest.raises(
+        UsageError, match=r"^qqq: no such host or file \(mcpspy hosts --all lists the hosts\)$"
+    ):
         find("qqq")
 
 

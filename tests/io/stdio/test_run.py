@@ -28,6 +28,7 @@ import resource
 import termios
 
 from mcpspy.io.recording.writer import is_live
+from mcpspy.io.stdio.run import HOST_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -561,8 +562,9 @@ def test_a_command_that_is_not_found_is_exit_127_and_a_line(start: Start) -> Non
     spy = start("no-such-command-anywhere", "x")
     out, err = spy.finish()
     assert (out, spy.wait()) == (b"", 127)
-    assert err == b"mcpspy: cannot start no-such-command-anywhere: not found on PATH\n"
-    assert [note["text"].encode() for note in spy.notes("error")] == [err.removeprefix(b"mcpspy: ").strip()]
+    line = "cannot start no-such-command-anywhere: not found on PATH"
+    assert err.decode() == f"mcpspy: {line}{HOST_PATH}\n"
+    assert [note["text"] for note in spy.notes("error")] == [line]
     assert spy.notes("exit") == [{"code": 127, "signal": None}]
     assert spy.header()["command"] == ["no-such-command-anywhere", "x"]
 

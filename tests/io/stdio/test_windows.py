@@ -16,6 +16,7 @@ import pytest
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
 from mcpspy.io.stdio import windows
 from mcpspy.io.stdio.base import RecordingTap
+from mcpspy.io.stdio.run import HOST_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -204,7 +205,8 @@ def test_a_command_that_is_not_found_is_exit_127_and_a_line(
     spy = start_threads(command)
     _, err = spy.finish()
     assert spy.wait() == 127
-    assert err == f"mcpspy: cannot start {command}: not found on PATH\n".encode()
+    hint = "" if "/" in command else HOST_PATH
+    assert err.decode() == f"mcpspy: cannot start {command}: not found on PATH{hint}\n"
     assert spy.notes("exit") == [{"code": 127, "signal": None}]
 
 

@@ -21,7 +21,10 @@ from mcpspy.ui.cli.main import main
             "unknown option --name (options follow the command: mcpspy run --name …)",
         ),
         (["lst"], "unknown command lst (did you mean ls?)"),
-        (["record"], "unknown command record (see mcpspy --help)"),
+        (["record"], "unknown command record (use mcpspy run -- COMMAND)"),
+        (["list"], "unknown command list (use mcpspy ls)"),
+        (["proxy", "http://127.0.0.1:9"], "unknown command proxy (use mcpspy http --upstream URL)"),
+        (["no-such-word"], "unknown command no-such-word (see mcpspy --help)"),
         (
             [sys.executable, "x.py"],
             f"unknown command {sys.executable} (to record a server: mcpspy run -- {sys.executable} …)",
@@ -33,6 +36,15 @@ from mcpspy.ui.cli.main import main
             "http: missing --upstream or --forward (write --upstream before the URL)",
         ),
         (["exec"], "exec: missing COMMAND (use mcpspy exec -- COMMAND ARGS…)"),
+        (
+            ["exec", "python3", "-c", "pass"],
+            "exec: unknown option -c (put -- before COMMAND; see mcpspy exec --help)",
+        ),
+        (
+            ["bridge", "localhost:9"],
+            "bridge: missing --upstream or --upstream-env (write --upstream before the URL)",
+        ),
+        (["wrap", "qqq"], "qqq: no such host or file (mcpspy hosts --all lists the hosts)"),
         (["wrap"], "wrap: missing HOST|FILE (see mcpspy wrap --help)"),
         (["send"], "send: missing SESSION and METHOD (use mcpspy send last tools/list)"),
         (["mock"], "mock: missing RECORDING (see mcpspy mock --help)"),
