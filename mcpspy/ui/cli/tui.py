@@ -27,7 +27,13 @@ examples:
 SESSION is a file, `last`, a session name, the beginning of a session id, or a folder.
 Press ? for the keys. NO_COLOR disables colours; TEXTUAL_THEME=mcpspy-light
 selects the theme for light terminals, and T switches between the themes.
+
+exit codes: 0; 2 usage error, or not a recording; 3 not readable, or no terminal; 129 the
+terminal was closed
 """
+
+HUNG_UP = 129
+"""Exit code after the terminal was closed, as after SIGHUP."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -71,6 +77,8 @@ def main(args: argparse.Namespace) -> int:
     )
     gc.freeze()
     app.run()
+    if app.is_hung_up:
+        return HUNG_UP
     return 0 if app.fault is None else _report_bug(app.fault)
 
 

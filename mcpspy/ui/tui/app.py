@@ -7,6 +7,9 @@ Screens are imported on first use, which makes the first frame faster.
 
 from __future__ import annotations
 
+import os
+import select
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar, NamedTuple
@@ -39,6 +42,10 @@ SEPARATORS = str.maketrans(":.-,;()", " " * 7)
 
 EXACT = 1000.0
 """Score of an action of which a word, or a synonym, begins as typed."""
+
+
+HANGUP_CHECK = 1.0
+"""Seconds between two checks whether the terminal was closed."""
 
 
 class PaletteAction(NamedTuple):
@@ -174,6 +181,8 @@ class McpspyApp(App[None]):
         """True if the index of a large session is read from a cache, and kept there."""
         self._moved = {(owner, key): which for owner, keys in MOVED.items() for key, which in keys.items()}
         """Former keys that were not pressed yet."""
+        self.is_hung_up = False
+        """True if the terminal was closed."""
         self.fault: Exception | None = None
         """The internal error that ended the application."""
         for theme in (DARK, LIGHT, SIXTEEN, PLAIN):
@@ -199,10 +208,20 @@ class McpspyApp(App[None]):
 
     def on_mount(self) -> None:
         self.set_keymap(self._chosen)
+        if sys.platform != "win32" and os.isatty(0):
+            self.set_interval(HANGUP_CHECK, self._exit_after_hangup)
         if self._summaries:
             from mcpspy.ui.tui.session.screen import SessionScreen
 
             self.push_screen(SessionScreen(*self._summaries))
+
+    def _exit_after_hangup(self) -> None:
+        """Exit if the terminal was closed without a SIGHUP, as under `setsid` and `nohup`: Textual would read forever."""
+        terminal = select.poll()
+        terminal.register(0, select.POLLHUP)
+        if terminal.poll(0):
+            self.is_hung_up = True
+            self.exit()
 
     async def action_back(self) -> None:
         """Go to the list of sessions, which may not be on the stack yet."""

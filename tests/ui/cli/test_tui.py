@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import stat
 import subprocess
 import sys
@@ -195,3 +196,23 @@ def test_the_index_of_a_large_session_is_cached_unless_the_user_declines(
     monkeypatch.setattr(McpspyApp, "run", lambda app: seen.append(app.uses_cache))
     assert main(["tui", "--dir", str(tmp_path), *arguments]) == 0
     assert seen == [is_used]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals are devices on POSIX")
+def test_it_ends_when_its_terminal_is_closed_without_a_signal(tmp_path: Path) -> None:
+    ours, terminal = os.openpty()
+    command = [sys.executable, "-m", "mcpspy", "tui", "--dir", str(tmp_path)]
+    # In its own session without a controlling terminal, no SIGHUP arrives.
+    with subprocess.Popen(
+        command, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True
+    ) as tui:
+        os.close(terminal)
+        shown = b""
+        while b"sessions" not in shown:
+            assert select.select([ours], [], [], 30)[0]
+            shown += os.read(ours, 65_536)
+        os.close(ours)
+        try:
+            assert tui.wait(30) == 129
+        finally:
+            tui.kill()
