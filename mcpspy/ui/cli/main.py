@@ -293,6 +293,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "wrap": ("mcpspy.ui.cli.wrap", "configure a host to start its servers through mcpspy"),
     "unwrap": ("mcpspy.ui.cli.unwrap", "restore the servers in a host's configuration"),
     "hosts": ("mcpspy.ui.cli.hosts", "list hosts, their servers, and which are wrapped"),
+    "metrics": ("mcpspy.ui.cli.metrics", "serve metrics of live sessions to Prometheus"),
     "export": ("mcpspy.ui.cli.export", "export to HAR, HTML, Markdown, Mermaid, OTLP, CSV, JSONL"),
     "redact": ("mcpspy.ui.cli.redact", "redact secrets from a recording"),
     "import": ("mcpspy.ui.cli.import_", "convert a file of another tool to a recording"),
@@ -325,7 +326,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Many sessions": ("query", "drift", "lake"),
     "Play": ("replay", "mock", "send", "mcp"),
     "Hosts": ("wrap", "unwrap", "hosts"),
-    "Share": ("export", "redact", "import"),
+    "Share": ("metrics", "export", "redact", "import"),
     "Set up": ("prune", "ca", "completion", "demo"),
 }
 """The commands by purpose, as `mcpspy --help` lists them."""

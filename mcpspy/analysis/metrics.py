@@ -1,0 +1,165 @@
+"""Prometheus metrics of sessions: durations of operations and sessions, messages, live sessions.
+
+Names and buckets follow the semantic conventions of OpenTelemetry (semantic-conventions-genai, docs/gen-ai/mcp.md,
+status Development), as Prometheus writes them; labels beyond them are `server`, the name of the session, and `sender`.
+A peer may send any name, so the values of each label are limited.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
+
+from mcpspy.analysis.export.otlp.spans import error_attributes
+from mcpspy.analysis.lint.streaming import StreamingSession
+from mcpspy.core.protocol.message import Message, Request
+from mcpspy.core.protocol.spec import METHODS
+from mcpspy.core.recording.decode import Entry, Header, Note
+from mcpspy.core.session.exchange import Exchange
+
+BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
+"""Upper bounds in seconds, which the conventions advise."""
+
+OTHER = "_OTHER"
+"""Value of a label for all names beyond the limit, as the conventions write it."""
+
+MOST_SERVERS = 200
+MOST_TOOLS = 200
+"""Different tools of one server."""
+MOST_ERRORS = 50
+"""Different error codes of one server."""
+
+
+class PrometheusMetrics:
+    """The metrics of all sessions of one process."""
+
+    def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # Series that Prometheus does not need.
+        self.registry = CollectorRegistry()
+        self.operations = Histogram(
+            "mcp_client_operation_duration_seconds",
+            "Time from a request to its response, without the time for which mcpspy held it",
+            ["server", "sender", "mcp_method_name", "gen_ai_tool_name", "error_type"],
+            buckets=BUCKETS,
+            registry=self.registry,
+        )
+        self.sessions = Histogram(
+            "mcp_client_session_duration_seconds",
+            "Time from the start of a session to its end",
+            ["server", "network_transport", "error_type"],
+            buckets=BUCKETS,
+            registry=self.registry,
+        )
+        self.unanswered = Counter(
+            "mcpspy_requests_unanswered",
+            "Requests that ended without a response: cancelled, dropped, or open at the end of the session",
+            ["server", "sender", "mcp_method_name", "gen_ai_tool_name", "error_type"],
+            registry=self.registry,
+        )
+        self.messages = Counter(
+            "mcpspy_messages", "Messages in both directions", ["server", "sender"], registry=self.registry
+        )
+        self.live = Gauge(
+            "mcpspy_sessions_live", "Sessions that are being recorded", ["server"], registry=self.registry
+        )
+        self._servers = _Names(MOST_SERVERS)
+        self._tools: dict[str, _Names] = {}
+        self._errors: dict[str, _Names] = {}
+
+    def text(self) -> bytes:
+        """Return the metrics in the text format of Prometheus."""
+        return generate_latest(self.registry)
+
+    def server(self, header: Header) -> str:
+        return self._servers.limited(header.name or OTHER)
+
+    def tool(self, server: str, name: str) -> str:
+        return self._tools.setdefault(server, _Names(MOST_TOOLS)).limited(name)
+
+    def error(self, server: str, code: str) -> str:
+        return self._errors.setdefault(server, _Names(MOST_ERRORS)).limited(code)
+
+
+class _Names(set[str]):
+    """Names that were seen, up to a number."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def limited(self, name: str) -> str:
+        """Return the name, or `OTHER` if there are too many. An empty name means that there is none."""
+        if name and name not in self:
+            if len(self) >= self._most:
+                return OTHER
+            self.add(name)
+        return name
+
+
+class SessionMetrics:
+    """Adds the entries of one session to the metrics. Keeps the open requests, and no messages."""
+
+    def __init__(self, metrics: PrometheusMetrics, header: Header) -> None:
+        self._metrics = metrics
+        self._server = metrics.server(header)
+        self._transport = "tcp" if header.upstream is not None else "pipe"
+        self._session = StreamingSession(header)
+        self._open: dict[int, Exchange] = {}
+        self._last = 0.0
+        self._exit: Note | None = None
+        metrics.live.labels(self._server).inc()
+
+    def add(self, entry: Entry) -> None:
+        for change in self._session.add(entry):
+            what, exchange = change.what, change.exchange
+            self._last = max(self._last, what.at)
+            if isinstance(what, Message):
+                self._metrics.messages.labels(self._server, what.side).inc()
+            elif isinstance(what, Note) and what.kind == "exit":
+                self._exit = what
+            if exchange is not None and isinstance(what, Request) and what is exchange.request:
+                self._open[id(exchange)] = exchange
+            if (
+                exchange is not None
+                and not exchange.is_open
+                and self._open.pop(id(exchange), None) is not None
+            ):
+                self._observe(exchange)
+
+    def end(self, *, is_over: bool = True) -> None:
+        """Take the session out of the live ones, and observe its end if it is over."""
+        self._metrics.live.labels(self._server).dec()
+        if not is_over:
+            return
+        self._session.end()
+        for exchange in self._open.values():
+            if not exchange.is_open and not exchange.is_subscription:
+                self._observe(exchange)
+        self._open.clear()
+        code = None if self._exit is None else self._exit.fields.get("code")
+        failed = "" if self._exit is None or code in (0, None) else "exit_code"
+        self._metrics.sessions.labels(self._server, self._transport, failed).observe(self._last)
+
+    def _observe(self, exchange: Exchange) -> None:
+        request, metrics = exchange.request, self._metrics
+        if request.frame.is_ours:
+            return
+        kind = error_attributes(exchange)[0].get("error.type")
+        tool = request.subject or "" if request.method == "tools/call" else ""
+        labels = (
+            self._server,
+            request.side,
+            request.method if request.method in METHODS else OTHER,
+            metrics.tool(self._server, tool),
+            metrics.error(self._server, str(kind or "")),
+        )
+        if exchange.latency is None:
+            metrics.unanswered.labels(*labels).inc()
+        else:
+            metrics.operations.labels(*labels).observe(exchange.latency)
