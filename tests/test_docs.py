@@ -41,6 +41,16 @@ def test_files_that_the_readme_names_as_evidence_exist() -> None:
                 assert (make.DOCS.parent / path).exists(), path
 
 
+def test_no_page_has_the_marks_of_a_merge_conflict() -> None:
+    pages = [*make.DOCS.parent.glob("*.md"), *make.DOCS.rglob("*.md")]
+    marked = [
+        page
+        for page in pages
+        if re.search(r"^(?:<{7}|>{7}) ", page.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert marked == []
+
+
 def command_lines(page: Path) -> list[str]:
     """Return the command lines of mcpspy in the fenced blocks of a page; continued lines are joined."""
     blocks = re.findall(
