@@ -16,6 +16,7 @@ _MODULES = {
     "McpspyError": "mcpspy.errors",
     "Message": "mcpspy.ui.api.session",
     "Mock": "mcpspy.ui.api.mock",
+    "Recording": "mcpspy.ui.api.write",
     "Session": "mcpspy.ui.api.session",
     "UsageError": "mcpspy.errors",
     "diff": "mcpspy.ui.api.results",
@@ -31,6 +32,7 @@ _CLASSES = {
     "LiveSession": "ScriptSession",
     "Message": "ReadMessage",
     "Mock": "InProcessMock",
+    "Recording": "RecordingFile",
     "Session": "ReadSession",
 }
 """Public name → name of the class, if they differ: the core has classes of the same name."""

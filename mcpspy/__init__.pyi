@@ -16,6 +16,7 @@ from mcpspy.ui.api.session import ReadSession as Session
 from mcpspy.ui.api.session import follow as follow
 from mcpspy.ui.api.session import read as read
 from mcpspy.ui.api.session import sessions as sessions
+from mcpspy.ui.api.write import RecordingFile as Recording
 
 __version__: str
 
@@ -29,6 +30,7 @@ __all__ = [
     "McpspyError",
     "Message",
     "Mock",
+    "Recording",
     "Session",
     "UsageError",
     "__version__",

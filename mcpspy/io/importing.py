@@ -103,7 +103,7 @@ def write(
     except OSError as error:
         raise CannotStart(
             f"cannot write {out or error.filename or 'to the sessions folder'}: {error.strerror}",
-            "use another file with -o",
+            "use another file",
         ) from None
     try:
         for batch in _batches(lines):

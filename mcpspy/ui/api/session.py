@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mcpspy.analysis.export.base import RecordedSession
 from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result
 from mcpspy.core.query.parser import Query
-from mcpspy.core.recording.decode import Note
+from mcpspy.core.recording.decode import Frame, Note
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change, Session
@@ -58,6 +58,11 @@ class ReadMessage(BaseMessage):
     def data(self) -> bytes:
         """The sender's own bytes, without the line end; secrets are redacted."""
         return self._message.data
+
+    @property
+    def frame(self) -> Frame:
+        """The message on the wire. Not part of the public API."""
+        return self._message.frame
 
     @property
     def exchange(self) -> ReadExchange | None:

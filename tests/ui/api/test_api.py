@@ -42,8 +42,9 @@ MEMBERS = {
     "LiveHead": "add get headers note remove set tag",
     "LiveMessage": "at data delay drop hold json kind matches method note params replace side stream subject tag",
     "LiveSession": "note notify request",
-    "Message": "at data exchange json kind method side stream subject",
+    "Message": "at data exchange frame json kind method side stream subject",
     "Mock": "command send serve_http",
+    "Recording": "write",
     "Session": "client exchanges filter filter_text id messages name query revision server started stderr"
     " table to_arrow to_pandas to_rows transport last_at",
 }
