@@ -60,7 +60,7 @@ class RuleDispatch:
         method = event.method
         is_text = kind is _RESULT and method == "tools/call" and event.is_text
         is_compact = kind in MESSAGES and event.is_compact
-        has_hosts = event.state.hosts != ()
+        has_hosts = bool(event.state.hosts)
         key = kind, method, event.side, event.revision, event.is_unusual, is_text, is_compact, has_hosts
         rules = self._tables.get(key)
         if rules is None:

@@ -64,6 +64,8 @@ class LintEvent(Struct, gc=False, eq=False):
     post: HttpPost = None  # type: ignore[assignment]  # Set for the end of an HTTP exchange.
     is_unusual: bool = True
     """Set if it has a flaw, or does not come between the handshake and the end of the session."""
+    data: bytes = b""
+    """The bytes of a message. Read more often than a property should be."""
     hung_up: str | None = None
     """The side that disconnected during the HTTP response with this message."""
     _document: Any = _READ_FAILS
@@ -79,10 +81,6 @@ class LintEvent(Struct, gc=False, eq=False):
     @property
     def message(self) -> Message:
         return self.what  # type: ignore[return-value]  # A rule for messages.
-
-    @property
-    def data(self) -> bytes:
-        return self.what.data  # type: ignore[union-attr]  # A rule for messages.
 
     @property
     def request(self) -> Request:
@@ -120,8 +118,11 @@ class LintEvent(Struct, gc=False, eq=False):
     @property
     def is_compact(self) -> bool:
         """True if orjson writes the same bytes: then it has no duplicate keys, no escapes and no integers beyond 2^53."""
+        document = self._document
+        if document is _READ_FAILS:
+            document = self.document
         try:
-            return orjson.dumps(self.document, option=_EXACT_INTEGERS) == self.data
+            return orjson.dumps(document, option=_EXACT_INTEGERS) == self.data
         except TypeError:  # Integers beyond 2^53, lone surrogates.
             return False
 
@@ -151,7 +152,7 @@ class LintEvent(Struct, gc=False, eq=False):
     @property
     def is_text(self) -> bool:
         """True for a tool's result that contains nothing but plain text."""
-        return self.is_result and _is_text(self.result)
+        return self.exchange is not None and isinstance(self.what, Result) and _is_text(self.result)
 
     @property
     def params(self) -> dict[str, Any]:
@@ -223,7 +224,9 @@ class LintEvent(Struct, gc=False, eq=False):
         )
 
     def _object(self, name: str) -> dict[str, Any] | None:
-        document = self.document
+        document = self._document
+        if document is _READ_FAILS:
+            document = self.document
         value = document.get(name) if isinstance(document, dict) else None
         return value if isinstance(value, dict) else None
 

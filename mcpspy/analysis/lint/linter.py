@@ -87,7 +87,10 @@ class Linter:
             return self._check_note(
                 change, Note(0.0, "damaged", fields), place, self._known.conversation(None)
             )
-        if _is_injected(what, change.exchange):
+        frame, exchange = what.frame, change.exchange
+        # Most messages are not: a call takes longer than these three.
+        is_ours = frame.by or frame.to or (exchange is not None and exchange.request.frame.by)
+        if is_ours and _is_injected(what, exchange):
             if what.frame.http is not None:
                 self._injected.add(what.frame.http)
                 self._known.posts.pop(what.frame.http, None)
@@ -116,6 +119,7 @@ class Linter:
                     request.side,
                     exchange,
                     pending=pending,
+                    data=request.data,
                 )
                 findings += self._check(EventKind.END, event)
         place, number, at = self._known.last_page
@@ -125,7 +129,7 @@ class Linter:
 
     def _add_message(self, change: Change, what: AnyMessage, place: EntryPosition) -> list[Finding]:
         known, frame, exchange = self._known, what.frame, change.exchange
-        conversation = known.conversation(frame.stream)
+        conversation = known.conversations.get(frame.stream) or known.conversation(frame.stream)
         revision = conversation.revision or known.revision
         pending: PendingRequest | None = None
         subject: str | None = None
@@ -161,6 +165,7 @@ class Linter:
             pending,
             subject,
             is_unusual=not conversation.is_usual or is_unusual(what, change.flaw),
+            data=what.data,
         )
         if frame.http is not None:
             add_to_post(what, kind, event, frame.http)

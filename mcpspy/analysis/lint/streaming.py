@@ -47,8 +47,9 @@ class StreamingSession(Session):
         for change in self.changes:
             if (exchange := change.exchange) is not None:
                 exchange.progress.clear()
-                if exchange.answer is not None:
-                    _lighten(exchange, exchange.answer)
+                answer = exchange.answer
+                if answer is not None and (len(exchange.request.data) > HEAVY or len(answer.data) > HEAVY):
+                    _lighten(exchange, answer)
         self.changes.clear()
         self._entries += 1
         if self._entries % EVERY == 0:

@@ -43,7 +43,8 @@ class LintScan:
             for line in block.lines:
                 number += 1
                 for change in add(read_entry(line)):
-                    yield from look(change, EntryPosition(number, len(parts)))
+                    if found := look(change, EntryPosition(number, len(parts))):
+                        yield from found
             show(scan.read, scan.size)
         if not self._is_live:
             session.end()

@@ -14,7 +14,13 @@ from mcpspy.core.recording.decode import Frame
 def event(data: bytes) -> LintEvent:
     (message,) = read_frame(Frame(1.0, "server", data))
     return LintEvent(
-        message, LintState(None), ConversationState(None), place=EntryPosition(), number=0, revision=None
+        message,
+        LintState(None),
+        ConversationState(None),
+        place=EntryPosition(),
+        number=0,
+        revision=None,
+        data=data,
     )
 
 

@@ -323,6 +323,8 @@ def hasty(event: LintEvent) -> Iterable[Report]:
     and longer pauses. A server that is overloaded needs these pauses, and one that refuses the request refuses it again.
     """
     failed, what, exchange = event.state.memory[_FailedRequests].of, event.what, event.exchange
+    if not failed and (exchange is None or exchange.state is _OK or isinstance(what, Request)):
+        return ()
     key = event.method, event.subject
     retries = failed.get(key)
     if isinstance(what, Request):

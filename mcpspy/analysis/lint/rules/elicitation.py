@@ -159,11 +159,16 @@ def url(event: LintEvent) -> Iterable[Report]:
         _NOW % (_NAME.replace("name", "password") % ""),
     ),
 )
-def secret(event: LintEvent) -> Iterator[Report]:
+def secret(event: LintEvent) -> Iterable[Report]:
     """Servers must not request passwords, keys or other secrets in a form: the values pass through the host and may
     reach the model. Send the user to a page instead (`mode: url`).
     """
-    for params in _elicitations(event):
+    elicitations = _elicitations(event)
+    return _secrets(elicitations) if elicitations else ()
+
+
+def _secrets(elicitations: list[dict[str, Any]]) -> Iterator[Report]:
+    for params in elicitations:
         for name, field in _fields(params).items():
             title = field.get("title") if isinstance(field, dict) else None
             if found := _SECRET.search(f"{name} {title if isinstance(title, str) else ''}"):

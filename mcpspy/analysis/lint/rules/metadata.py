@@ -140,9 +140,11 @@ def reserved_keys(event: LintEvent) -> Iterable[Report]:
     """Prefixes whose second label is `modelcontextprotocol` or `mcp` are reserved for the specification and official
     extensions, and neither defines this key. Use another domain.
     """
+    if not (metas := _metas(event)):
+        return ()
     return [
         Report(f"key in _meta with a reserved prefix: {key[:80]}", key)
-        for members in _metas(event)
+        for members in metas
         for key in _reserved(tuple(members), event.revision)
     ]
 

@@ -184,6 +184,8 @@ def _client_capabilities(event: LintEvent) -> dict[str, Any] | None:
 
 def has_capability(declared: dict[str, Any], path: str) -> bool:
     """Return whether a capability, or a part of one such as `resources.subscribe`, is declared."""
+    if "." not in path:
+        return declared.get(path) not in (None, False)
     value: Any = declared
     for step in path.split("."):
         if not isinstance(value, dict) or value.get(step) in (None, False):

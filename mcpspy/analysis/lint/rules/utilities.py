@@ -11,7 +11,7 @@ from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.rules.content import LISTS, listed_of
 from mcpspy.analysis.lint.rules.stateless import CALL, DONE
 from mcpspy.analysis.lint.state import KEPT, LISTED_BY
-from mcpspy.core.protocol.message import decoded, text
+from mcpspy.core.protocol.message import Request, decoded, text
 from mcpspy.core.protocol.spec import MODERN, SERVER
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.request_table import UNKNOWN_PROGRESS
@@ -105,7 +105,9 @@ def unsolicited_progress(event: LintEvent) -> Iterator[Report]:
 )
 def token_in_use(event: LintEvent) -> Iterable[Report]:
     """Each pending request needs its own progress token; otherwise progress cannot be matched to a request."""
-    token = event.request.progress_token if event.request.body.meta else None
+    request = event.what
+    assert isinstance(request, Request)
+    token = request.progress_token if request.body.meta else None
     earlier = event.conversation.tokens.get((event.side, token)) if token is not None else None
     if token is None or earlier is None or not earlier.exchange.is_open:
         return ()
