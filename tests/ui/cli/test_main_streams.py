@@ -31,6 +31,7 @@ ARGUMENTS: dict[str, list[object]] = {
     "completion": ["bash"],
     "replay": [SESSION, "--", "true"],
     "web": ["--listen", "nowhere:x"],
+    "metrics": ["--listen", "nowhere:x"],
 }
 """Arguments with which a command runs and ends. Without any, a command reports what is missing."""
 
