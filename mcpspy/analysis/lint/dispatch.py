@@ -17,7 +17,7 @@ from msgspec.json import decode
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind, Finding
-from mcpspy.analysis.lint.rule import MESSAGES, Check, LintRule, Report
+from mcpspy.analysis.lint.rule import CALLED, MESSAGES, Check, LintRule, Report
 from mcpspy.analysis.lint.rules import RULES
 from mcpspy.analysis.lint.rules.content import LISTS
 from mcpspy.analysis.lint.shapes import shape_codes
@@ -35,7 +35,7 @@ MOST = 1000
 
 
 _Table: TypeAlias = dict[
-    tuple[EventKind, str, str, str | None, bool, bool, bool, bool], tuple[tuple[Check, LintRule], ...]
+    tuple[EventKind, str, str, str | None, bool, bool, bool, bool, bool], tuple[tuple[Check, LintRule], ...]
 ]
 
 
@@ -60,8 +60,19 @@ class RuleDispatch:
         method = event.method
         is_text = kind is _RESULT and method == "tools/call" and event.is_text
         is_compact = kind in MESSAGES and event.is_compact
+        has_no_meta = kind in CALLED and not event.what.body.meta  # type: ignore[union-attr]  # Of both kinds.
         has_hosts = bool(event.state.hosts)
-        key = kind, method, event.side, event.revision, event.is_unusual, is_text, is_compact, has_hosts
+        key = (
+            kind,
+            method,
+            event.side,
+            event.revision,
+            event.is_unusual,
+            is_text,
+            is_compact,
+            has_no_meta,
+            has_hosts,
+        )
         rules = self._tables.get(key)
         if rules is None:
             rules = tuple(
@@ -72,6 +83,7 @@ class RuleDispatch:
                 and (event.is_unusual or not rule.unusual)
                 and not (is_text and rule.beyond_text)
                 and not (is_compact and rule.beyond_compact)
+                and not (has_no_meta and rule.in_meta)
                 and not (rule.shape and rule.code not in shape_codes(kind, method, event.revision))
                 and (has_hosts or rule.family != "HOST")
             )

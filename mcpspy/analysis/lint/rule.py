@@ -70,6 +70,8 @@ class LintRule:
     """Skip tool results of plain text, which most are: they cannot violate it."""
     beyond_compact: bool = False
     """Skip messages with `LintEvent.is_compact`, which most are: they cannot violate it."""
+    in_meta: bool = False
+    """Skip requests and notifications without `_meta`, which most are: they cannot violate it."""
     valid: tuple[str, ...]
     invalid: tuple[str, ...]
     check: Check
@@ -136,6 +138,7 @@ class RuleOptions(TypedDict, total=False):
     unusual: bool
     beyond_text: bool
     beyond_compact: bool
+    in_meta: bool
     valid: str | tuple[str, ...]
     invalid: str | tuple[str, ...]
 

@@ -19,6 +19,7 @@ from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result, m
 from mcpspy.core.protocol.peers import Peers
 from mcpspy.core.protocol.spec import CLIENT, META, SERVER
 from mcpspy.core.recording.decode import Header
+from mcpspy.core.redact.prefilter import builtin_prefilter
 from mcpspy.core.redact.redactor import Redactor
 from mcpspy.core.session.exchange import Exchange
 
@@ -328,6 +329,7 @@ class LintState:
         self.events: OrderedDict[tuple[str | None, str], int] = OrderedDict()
         """Stream and id of a server-sent event → hash of its message."""
         self._secrets: list[tuple[str, str]] = []
+        self._has_hits = builtin_prefilter().hits
         self._redactor = Redactor(b"", found=lambda rule, pointer: self._secrets.append((rule, pointer)))
         self.non_json = {CLIENT: NonJsonRun(), SERVER: NonJsonRun()}
         self.memory = Memory()
@@ -350,7 +352,8 @@ class LintState:
     def secrets_in(self, data: bytes) -> list[tuple[str, str]]:
         """Return the rule and JSON pointer of each secret in a message; valid until the next call."""
         self._secrets.clear()
-        self._redactor.message(data)
+        if self._has_hits(data):  # Most messages have none, and need not be read.
+            self._redactor.message(data)
         return self._secrets
 
     def listing(self, stream: str | None, method: str) -> Listing:

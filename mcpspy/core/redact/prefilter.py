@@ -146,7 +146,8 @@ class Prefilter:
 
     def hits(self, data: bytes) -> list[Hit]:
         """Return the hits in order; nearly always none."""
-        matches = self.find(data)
+        # Most data is short: without a call of `find`.
+        matches = self._exact(data.lower(), overlapping=True) if len(data) < LONG else self.find(data)
         return self.ordered(data, matches) if matches or AT_SIGN in data else []
 
     def ordered(self, data: bytes, matches: Matches) -> list[Hit]:

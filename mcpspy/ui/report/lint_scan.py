@@ -35,15 +35,15 @@ class LintScan:
         scan, parts = self._scan, self.parts
         session, linter = StreamingSession(self._header), Linter(self._header, self._rules, self._hosts)
         add, look = session.add, linter.add
-        number = 0
+        number = part = 0
         for block in scan:
             if len(scan.paths) > len(parts):
                 parts.append(block.path)
-                number = 1
+                number, part = 1, len(parts)
             for line in block.lines:
                 number += 1
                 for change in add(read_entry(line)):
-                    if found := look(change, EntryPosition(number, len(parts))):
+                    if found := look(change, EntryPosition(number, part)):
                         yield from found
             show(scan.read, scan.size)
         if not self._is_live:

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ahocorasick_rs import BytesAhoCorasick, MatchKind
 from msgspec import Struct, field
 
 from mcpspy.analysis.lint.event import LintEvent, objects
@@ -47,16 +48,28 @@ rule = RuleGroup(RULES, page=TOOLS)
 calls = rule.group(page=TOOLS + "#calling-tools", on=EventKind.REQUEST, about="tools/call")
 
 
-class _Repetition(Struct):
-    """The last two calls, by tool and arguments, and the number of equal calls in a row."""
+class _Calls(Struct):
+    """The last two calls, by tool and arguments, the number of equal calls in a row, and that of calls by turns."""
 
     last: tuple[str | None, Any] = (None, None)
     before: tuple[str | None, Any] = (None, None)
-    count: int = 0
+    equal: int = 0
+    turns: int = 0
+    number: int = -1
+    """The last change that was counted: two rules read it."""
 
 
-class _Turns(_Repetition):
-    """The same with the number of calls by turns."""
+def _calls_with(event: LintEvent) -> _Calls:
+    """Return the calls up to this one."""
+    calls = event.state.memory[_Calls]
+    if calls.number != event.number:
+        call = event.subject, event.params.get("arguments")
+        is_equal = call == calls.last
+        calls.equal = calls.equal + 1 if is_equal else 1
+        is_turn = not is_equal and call == calls.before and call[0] != calls.last[0]
+        calls.turns = calls.turns + 1 if is_turn else 2
+        calls.before, calls.last, calls.number = calls.last, call, event.number
+    return calls
 
 
 @calls.info(
@@ -69,12 +82,10 @@ def repeated(event: LintEvent) -> Iterable[Report]:
     """The model calls a tool again and again with the same arguments: it polls, or does not understand the result. Say in
     the result what to do next, or return a task. Reported at the 12th call in a row.
     """
-    calls, call = event.state.memory[_Repetition], (event.subject, event.params.get("arguments"))
-    calls.count = calls.count + 1 if call == calls.last else 1
-    calls.last = call
-    if calls.count != MANY:
+    calls = _calls_with(event)
+    if calls.equal != MANY:
         return ()
-    return [Report(f"{event.subject} called {MANY} times in a row with the same arguments", call[1])]
+    return [Report(f"{event.subject} called {MANY} times in a row with the same arguments", calls.last[1])]
 
 
 @calls.info(
@@ -90,13 +101,11 @@ def alternating(event: LintEvent) -> Iterable[Report]:
     """The model calls two tools by turns, each with the same arguments every time: the result of each sends it to the other
     one. Say in both results what to do next. Reported at the 12th call.
     """
-    turns, call = event.state.memory[_Turns], (event.subject, event.params.get("arguments"))
-    is_turn = call == turns.before and call[0] != turns.last[0]
-    turns.count = turns.count + 1 if is_turn else 2
-    turns.before, turns.last = turns.last, call
-    if turns.count != MANY:
+    calls = _calls_with(event)
+    if calls.turns != MANY:
         return ()
-    return [Report(f"{turns.before[0]} and {call[0]} called by turns, {MANY // 2} times each", call[1])]
+    names = f"{calls.before[0]} and {calls.last[0]}"
+    return [Report(f"{names} called by turns, {MANY // 2} times each", calls.last[1])]
 
 
 @rule.warning(
@@ -208,6 +217,29 @@ _TRACE_END = re.compile(
 )
 """Last lines of stack traces."""
 
+_SIGNS = tuple(
+    sign.encode()
+    for sign in (
+        *"""rror RROR xception ENOENT EACCES EPERM EEXIST EISDIR ENOTDIR ECONNRE ETIMEDOUT ENOTFOUND EPIPE EMFILE ailed denied
+        efused reset exceeded nauthorized Forbidden Conflict Unprocessable Unavailable raceback panicked Uncaught .rb:""".split(),
+        *(
+            "atal: ",
+            "FATAL: ",
+            "panic: ",
+            "nvalid arg",
+            "Unknown tool",
+            "not found",
+            "o such file",
+            "imed out",
+        ),
+        *("nable to ", "ould not ", "annot ", "an't ", "ouldn't ", "Bad Request", "Not Found", "Not Allowed"),
+        *("Too Many", "Bad Gateway", "Gateway Time"),
+    )
+)
+"""Every text that matches `_CERTAIN`, `_LIKELY` or `_TRACE` contains one of these; most texts contain none."""
+
+_find_sign = BytesAhoCorasick(_SIGNS, matchkind=MatchKind.LeftmostFirst).find_matches_as_indexes
+
 _JSON_SIGNS = frozenset(("error", "errors", "success", "ok", "status", "statusCode", "status_code", "code", "isError", "is_error"))  # fmt: skip
 _JSON_SIGN = re.compile(f'"(?:{"|".join(_JSON_SIGNS)})"')
 _JSON_TEXTS = frozenset(("error", "errors", "message", "detail", "details", "title", "reason", "error_description", "error_message"))  # fmt: skip
@@ -221,6 +253,8 @@ def is_failure(text: str, tool: str = "") -> bool:
         if len(text) > LONGEST * 2 or not _JSON_SIGN.search(head):
             return False
         return _is_json_failure(loads(text.encode("utf-8", "replace"))) and not _words(tool) & _REPORTS
+    if not _find_sign(head.encode("utf-8", "replace")):
+        return False
     if _TRACE.match(head):
         last = text[-LONGEST:].rstrip().rpartition("\n")[2]
         return _TRACE_END.match(last) is not None and not _words(tool) & (_REPORTS | _QUOTES)
@@ -330,6 +364,8 @@ def hasty(event: LintEvent) -> Iterable[Report]:
     if isinstance(what, Request):
         return _retry(event, failed, key, retries) if retries is not None else ()
     if exchange is None:
+        return ()
+    if retries is None and exchange.state is _OK:
         return ()
     if exchange.state is _OK or (isinstance(what, Result) and not what.is_tool_error):
         if retries is not None and retries.exchange is exchange:

@@ -423,7 +423,7 @@ def wrong_stream(event: LintEvent) -> Iterable[Report]:
     """The stream of a POST ends with the response to its request. The stream of a GET contains requests and
     notifications; a response only if the client resumes the stream of a POST there, with `Last-Event-ID`.
     """
-    number = event.message.frame.http
+    number = event.what.frame.http  # type: ignore[union-attr]  # Of every message.
     post = event.state.posts.get(number) if number is not None else None
     if post is None or event.conversation.is_sse:
         return ()

@@ -59,7 +59,14 @@ _FAILS = (
 )
 _ASKED = '{"mode":"url","message":"a","url":"https://example.com/a"%s}'
 
-meta = RuleGroup(RULES, page=META_PAGE, on=(*CALLED, EventKind.RESULT), since="2025-06-18", beyond_text=True)
+meta = RuleGroup(
+    RULES,
+    page=META_PAGE,
+    on=(*CALLED, EventKind.RESULT),
+    since="2025-06-18",
+    beyond_text=True,
+    in_meta=True,
+)
 cursor = RuleGroup(RULES, valid=_PAGES % "")
 listing = RuleGroup(RULES, on=EventKind.RESULT, about=tuple(LISTED_BY))
 

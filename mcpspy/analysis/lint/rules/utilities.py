@@ -100,6 +100,7 @@ def unsolicited_progress(event: LintEvent) -> Iterator[Report]:
     "progress token of a request that is still pending",
     page=PROGRESS,
     on=EventKind.REQUEST,
+    in_meta=True,
     valid=GOOD + _CALL % 3 + _RESULT % 3,
     invalid=_CALL % 2 + _CALL % 3 + _RESULT % 2 + _RESULT % 3,
 )
@@ -107,7 +108,7 @@ def token_in_use(event: LintEvent) -> Iterable[Report]:
     """Each pending request needs its own progress token; otherwise progress cannot be matched to a request."""
     request = event.what
     assert isinstance(request, Request)
-    token = request.progress_token if request.body.meta else None
+    token = request.progress_token
     earlier = event.conversation.tokens.get((event.side, token)) if token is not None else None
     if token is None or earlier is None or not earlier.exchange.is_open:
         return ()

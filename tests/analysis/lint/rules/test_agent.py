@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcpspy.analysis.lint.rules import agent
 from mcpspy.analysis.lint.rules.agent import is_failure
 from mcpspy.ui.report.lint_scan import LintScan
 from tests.analysis.lint.proving import findings
@@ -250,3 +251,10 @@ def test_unused_tools_are_reported_where_they_are_listed() -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "recordings").glob("*.jsonl")), ids=lambda path: path.stem)
 def test_real_sessions_have_no_findings_about_behaviour(path: Path) -> None:
     assert [found for found in LintScan(path).findings() if found.code.startswith("AGENT")] == []
+
+
+@pytest.mark.parametrize("name", ["_CERTAIN", "_LIKELY", "_TRACE"])
+@given(data=st.data())
+def test_every_text_that_looks_like_a_failure_contains_a_sign(name: str, data: st.DataObject) -> None:
+    text = data.draw(st.from_regex(getattr(agent, name)))
+    assert agent._find_sign(text.encode("utf-8", "replace")), text
