@@ -58,7 +58,7 @@ class RuleDispatch:
     def check(self, kind: EventKind, event: LintEvent) -> list[Finding]:
         """Return the findings of all rules that concern an event."""
         method = event.method
-        is_text = kind is _RESULT and method == "tools/call" and event.is_text
+        is_plain = method == "tools/call" and event.is_plain
         is_compact = kind in MESSAGES and event.is_compact
         has_no_meta = kind in CALLED and not event.what.body.meta  # type: ignore[union-attr]  # Of both kinds.
         has_hosts = bool(event.state.hosts)
@@ -68,7 +68,7 @@ class RuleDispatch:
             event.side,
             event.revision,
             event.is_unusual,
-            is_text,
+            is_plain,
             is_compact,
             has_no_meta,
             has_hosts,
@@ -81,7 +81,7 @@ class RuleDispatch:
                 if rule.concerns(kind, method, event.side)
                 and rule.holds_in(event.revision)
                 and (event.is_unusual or not rule.unusual)
-                and not (is_text and rule.beyond_text)
+                and not (is_plain and rule.beyond_plain)
                 and not (is_compact and rule.beyond_compact)
                 and not (has_no_meta and rule.in_meta)
                 and not (rule.shape and rule.code not in shape_codes(kind, method, event.revision))

@@ -150,9 +150,12 @@ class LintEvent(Struct, gc=False, eq=False):
         return why if why is not None and is_truncated(self.data) else None
 
     @property
-    def is_text(self) -> bool:
-        """True for a tool's result that contains nothing but plain text."""
-        return self.exchange is not None and isinstance(self.what, Result) and _is_text(self.result)
+    def is_plain(self) -> bool:
+        """True for most calls and results of tools: with nothing but a name and arguments, or plain text."""
+        if isinstance(self.what, Result):
+            return self.exchange is not None and _is_text(self.result)
+        # Since 2026-07-28, each request has `_meta`.
+        return isinstance(self.what, Request) and (self.revision or LEGACY) < MODERN and _is_call(self.params)
 
     @property
     def params(self) -> dict[str, Any]:
@@ -265,6 +268,12 @@ def is_unusual(message: Message, flaw: str | None) -> bool:
         or flaw is not None
         or message.index is not None
         or (frame.eol != "\n" and frame.http is None)
+    )
+
+
+def _is_call(params: dict[str, Any]) -> bool:
+    return (
+        len(params) == 2 and isinstance(params.get("name"), str) and isinstance(params.get("arguments"), dict)
     )
 
 

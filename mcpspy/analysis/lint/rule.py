@@ -66,8 +66,8 @@ class LintRule:
     """Report one finding per side and session, as every message has the same flaw."""
     unusual: bool = False
     """Check only events with `LintEvent.is_unusual`, which are few."""
-    beyond_text: bool = False
-    """Skip tool results of plain text, which most are: they cannot violate it."""
+    beyond_plain: bool = False
+    """Skip events with `LintEvent.is_plain`, which most are: they cannot violate it."""
     beyond_compact: bool = False
     """Skip messages with `LintEvent.is_compact`, which most are: they cannot violate it."""
     in_meta: bool = False
@@ -136,7 +136,7 @@ class RuleOptions(TypedDict, total=False):
     until: str | None
     once: bool
     unusual: bool
-    beyond_text: bool
+    beyond_plain: bool
     beyond_compact: bool
     in_meta: bool
     valid: str | tuple[str, ...]

@@ -147,15 +147,21 @@ class Session(Correlation[Exchange]):
         return getattr(self.changes[row].what, "id", None)
 
 
+# Each message passes here, and `A | B` in a call makes a new union.
+_RESPONSES = (Result, Failure)
+_WITH_FLAW = (RequestOpened, HttpExchangeEnded)
+
+
 def _take(exchange: Exchange, correlated: CorrelatedEntry[Exchange]) -> None:
     what, flaw = correlated.what, correlated.flaw
-    if isinstance(correlated, RequestOpened | HttpExchangeEnded):
+    if isinstance(correlated, RequestAnswered):
+        if isinstance(what, _RESPONSES):
+            exchange.answer = what
+    elif isinstance(correlated, _WITH_FLAW):
         if flaw is not None:
             exchange.flaws.append(flaw)
         if isinstance(correlated, RequestOpened) and (earlier := correlated.continues) is not None:
             exchange.continues, earlier.continued_by = earlier, exchange
-    elif isinstance(correlated, RequestAnswered) and isinstance(what, Result | Failure):
-        exchange.answer = what
     elif isinstance(correlated, RequestProgressed) and isinstance(what, Notification):
         exchange.progress.append(what)
     elif (

@@ -7,7 +7,7 @@ import pytest
 from mcpspy.analysis.lint import RULES
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.shapes import shape_codes, shape_of, table
-from mcpspy.core.protocol.spec import METHODS, REVISIONS, is_known, other
+from mcpspy.core.protocol.spec import METHODS, MODERN, REVISIONS, is_known, other
 from tests.analysis.lint.proving import findings
 
 REQUEST = '> {"id":2,"method":"%s","params":%s}\n< {"id":2,"error":{"code":-32602,"message":"no"}}'
@@ -106,3 +106,10 @@ def test_a_value_nested_too_deep_raises_nothing() -> None:
         value = {"name": "a", "arguments": value}
 
     assert shape_of(EventKind.REQUEST, "tools/call", "2025-11-25").accepts(value) in (True, False)
+
+
+@pytest.mark.parametrize("revision", [known for known in REVISIONS if known < MODERN])
+def test_a_plain_call_has_no_violations(revision: str) -> None:
+    shape = shape_of(EventKind.REQUEST, "tools/call", revision)
+    assert shape.accepts({"name": "", "arguments": {}})
+    assert shape.accepts({"name": "a", "arguments": {"name": 1, "_meta": [None]}})

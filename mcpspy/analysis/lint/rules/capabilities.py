@@ -52,7 +52,7 @@ asked = RuleGroup(
     by=SERVER,
     about=(*_REQUESTS, *MAY_REQUIRE_INPUT),
     since=LEGACY,
-    beyond_text=True,
+    beyond_plain=True,
 )
 rule = RuleGroup(RULES)
 
@@ -303,7 +303,7 @@ def input_responses(event: LintEvent) -> Iterator[Report]:
     about="tools/call",
     since="2025-06-18",
     once=True,
-    beyond_text=True,
+    beyond_plain=True,
     valid=_EMBEDDED % '"tools":{},"resources":{}',
     invalid=_EMBEDDED % '"tools":{}',
 )

@@ -26,7 +26,7 @@ def listed_of(event: LintEvent) -> list[dict[str, Any]]:
     return event.listed(LISTS.get(event.method, ""))
 
 
-result = RuleGroup(RULES, on=SHAPED, page="2025-11-25/server/resources#resource", beyond_text=True)
+result = RuleGroup(RULES, on=SHAPED, page="2025-11-25/server/resources#resource", beyond_plain=True)
 block = result.group(page="2025-11-25/schema#contentblock")
 
 

@@ -60,8 +60,8 @@ def _fields(params: dict[str, Any]) -> dict[str, Any]:
 
 
 elicitation = RuleGroup(RULES, since=FORMS, valid=_GOOD)
-shape = elicitation.group(on=SHAPED, beyond_text=True)
-form = elicitation.group(on=(EventKind.REQUEST, EventKind.RESULT), about=_ELICITS, beyond_text=True)
+shape = elicitation.group(on=SHAPED, beyond_plain=True)
+form = elicitation.group(on=(EventKind.REQUEST, EventKind.RESULT), about=_ELICITS, beyond_plain=True)
 action = elicitation.group(
     page=PAGE + "#response-actions", on=EventKind.RESULT, about="elicitation/create", until=LEGACY
 )

@@ -296,7 +296,7 @@ def _text_size(event: LintEvent) -> int:
     "content that the host does not show to its model",
     on=EventKind.RESULT,
     about="tools/call",
-    beyond_text=True,
+    beyond_plain=True,
     valid=(
         _result("cursor-vscode", '{"type":"text","text":"1"}'),
         _result("gemini-cli-mcp-client", '{"type":"text","text":"1"}],"structuredContent":{"a":1},"b":['),

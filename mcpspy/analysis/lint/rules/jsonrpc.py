@@ -162,6 +162,7 @@ def error_shape(event: LintEvent) -> Iterator[Report]:
 @called.error(
     "ENV107",
     "params is not an object",
+    beyond_plain=True,
     valid=(PING, '> {"id":2,"method":"ping","params":{}}\n< {"id":2,"result":{}}'),
     invalid=(
         '> {"id":2,"method":"ping","params":[]}\n< {"id":2,"result":{}}',
@@ -180,7 +181,7 @@ def params_shape(event: LintEvent) -> Iterable[Report]:
     "ENV108",
     "result is not an object",
     on=EventKind.RESULT,
-    beyond_text=True,
+    beyond_plain=True,
     invalid=(
         '> {"id":2,"method":"ping"}\n< {"id":2,"result":null}',
         '> {"id":2,"method":"ping"}\n< {"id":2,"result":"pong"}',

@@ -64,7 +64,7 @@ meta = RuleGroup(
     page=META_PAGE,
     on=(*CALLED, EventKind.RESULT),
     since="2025-06-18",
-    beyond_text=True,
+    beyond_plain=True,
     in_meta=True,
 )
 cursor = RuleGroup(RULES, valid=_PAGES % "")

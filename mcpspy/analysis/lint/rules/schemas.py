@@ -31,6 +31,7 @@ failure = RuleGroup(RULES, page="2025-11-25/server/tools#error-handling", on=Eve
     "params without a required member, or with a wrong type or value",
     on=CALLED,
     shape=True,
+    beyond_plain=True,
     valid=(
         '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"content":[]}}',
         '> {"id":2,"method":"tools/list","params":{}}\n< {"id":2,"result":{"tools":[]}}',
@@ -52,7 +53,7 @@ def params(event: LintEvent) -> Iterable[Report]:
     "DATA102",
     "result without a required member, or with a wrong type or value",
     shape=True,
-    beyond_text=True,
+    beyond_plain=True,
     valid=(
         _ANSWERED % '{"tools":[]}',
         '> {"id":2,"method":"tools/call","params":{"name":"a","task":{}}}\n< {"id":2,"result":{"task":{"taskId":"1","status":"working","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttl":null}}}',
@@ -76,7 +77,7 @@ def result(event: LintEvent) -> Iterable[Report]:
     "listed item without a required member, or with a wrong type",
     on=(EventKind.REQUEST, EventKind.RESULT),
     shape=True,
-    beyond_text=True,
+    beyond_plain=True,
     valid=_ANSWERED % '{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}',
     invalid=(
         _ANSWERED % '{"tools":[{"description":"b","inputSchema":{"type":"object"}}]}',

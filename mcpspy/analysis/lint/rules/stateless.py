@@ -167,7 +167,7 @@ def client_response(event: LintEvent) -> Iterator[Report]:
     page="2026-07-28/basic/versioning#protocol-version-negotiation",
     by=SERVER,
     since="2024-11-05",
-    beyond_text=True,
+    beyond_plain=True,
     invalid=_STATED.replace('on":"2026-07-28', 'on":"2099-01-01')
     % '"io.modelcontextprotocol/clientInfo":{"name":"a","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}',
 )
@@ -308,7 +308,7 @@ def unsupported_request(event: LintEvent) -> Iterator[Report]:
     page="2026-07-28/changelog",
     about=MAY_REQUIRE_INPUT,
     once=True,
-    beyond_text=True,
+    beyond_plain=True,
     valid=_QUESTION_OF
     % ("elicitation/create", '"message":"a","requestedSchema":{"type":"object","properties":{}}'),
     invalid=(

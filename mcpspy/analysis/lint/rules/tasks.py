@@ -68,7 +68,7 @@ _INPUT = '< {"method":"notifications/tasks/status","params":{%s%s}}\n'
 _PING = '< {"id":7,"method":"elicitation/create","params":{"message":"a","requestedSchema":{"type":"object","properties":{}}%s}}\n> {"id":7,"result":{"action":"decline"}}'
 _CLIENT = _BEGUN.replace('"capabilities":{},', '"capabilities":{"elicitation":{}},', 1)
 
-task = RuleGroup(RULES, on=(EventKind.RESULT, EventKind.NOTIFICATION), since=LEGACY, beyond_text=True)
+task = RuleGroup(RULES, on=(EventKind.RESULT, EventKind.NOTIFICATION), since=LEGACY, beyond_plain=True)
 legacy = RuleGroup(RULES, since=LEGACY, until=LEGACY, valid=_GOOD)
 result = legacy.group(on=EventKind.RESULT)
 call = legacy.group(page=TASKS + "#tool-level-negotiation", on=EventKind.REQUEST, about="tools/call")
@@ -99,7 +99,7 @@ def shape(event: LintEvent) -> Iterable[Report]:
     "task without a task request",
     page=TASKS + "#creating-tasks",
     about=_STARTED,
-    beyond_text=True,
+    beyond_plain=True,
     invalid=_GOOD.replace(',"task":{}', ""),
 )
 def unsolicited_task(event: LintEvent) -> Iterator[Report]:
@@ -213,7 +213,7 @@ def required(event: LintEvent) -> Iterator[Report]:
     "new task that is not working, or has a known id",
     page=TASKS + "#task-status-lifecycle",
     about=_STARTED,
-    beyond_text=True,
+    beyond_plain=True,
     invalid=(
         _BEGUN % _ENDED,
         _BEGUN % _WORKING

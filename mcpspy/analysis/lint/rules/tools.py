@@ -45,10 +45,10 @@ _GOOD = _TYPED + _CALL % (f'{{{_TEXT},"structuredContent":{{"sum":1}}}}')
 tools_list = RuleGroup(
     RULES, page=TOOLS + "#tool", on=EventKind.RESULT, about="tools/list", valid=LIST % GOOD
 )
-tool = RuleGroup(RULES, page=TOOLS + "#tool", on=SHAPED, beyond_text=True, valid=LIST % GOOD)
+tool = RuleGroup(RULES, page=TOOLS + "#tool", on=SHAPED, beyond_plain=True, valid=LIST % GOOD)
 tools_call = RuleGroup(RULES, about="tools/call", valid=_GOOD)
 request = tools_call.group(page=TOOLS + "#calling-tools", on=EventKind.REQUEST)
-result = tools_call.group(on=EventKind.RESULT, beyond_text=True)
+result = tools_call.group(on=EventKind.RESULT, beyond_plain=True)
 structured_result = result.group(page=TOOLS + "#structured-content", since="2025-06-18")
 
 
@@ -237,7 +237,7 @@ def output(event: LintEvent) -> Iterator[Report]:
     page=TOOLS + "#output-schema",
     valid=(_GOOD, _TYPED + _CALL % (f'{{{_TEXT},"isError":true}}')),
     invalid=_TYPED + _CALL % (f"{{{_TEXT}}}"),
-    beyond_text=False,
+    beyond_plain=False,
 )
 def unstructured(event: LintEvent) -> Iterable[Report]:
     """A tool with an `outputSchema` must return `structuredContent`, unless it failed (`isError`)."""
