@@ -76,6 +76,16 @@ def parent() -> Fields:
         return {"pid": pid}
 
 
+def start_of(pid: int) -> float | None:
+    """Return the start of a process that is running, in seconds since the epoch; None if it is not known."""
+    if sys.platform != "linux":
+        return None
+    try:
+        return time.time() - _Process(pid).age
+    except (OSError, ValueError, IndexError):
+        return None
+
+
 def client_of(address: object) -> Fields | None:
     """Return the fields of the note about the process that connected from an address; None if it is not known.
 

@@ -101,10 +101,10 @@ class Findings:
 class SessionModel:
     """The rows of a session, in the order of the wire."""
 
-    def __init__(
-        self, header: Header, read: Read, adopt: Adopt = lambda entry, _: entry, sessions: int = 1
-    ) -> None:
-        self._adopt = adopt
+    def __init__(self, header: Header, read: Read, adopt: Adopt | None = None, sessions: int = 1) -> None:
+        """`adopt` is given for merged sessions: the stream of each row begins with the name of its session."""
+        self.is_merged = adopt is not None
+        self._adopt = adopt or (lambda entry, _: entry)
         self._sessions = sessions
         self.read = read
         self._kept = lru_cache(KEPT)(self._small)

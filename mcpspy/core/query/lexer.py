@@ -24,6 +24,7 @@ FIELDS = {
     "side": "dir",
     "from": "dir",
     "session": "stream",
+    "server": "stream",
     "lat": "latency",
 }
 """Field name or alias → field."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Collection
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -130,6 +131,15 @@ class Columns:
         turn = bisect_right(self._part_rows, row) - 1
         part = self._part_numbers[turn] if turn >= 0 else 0
         return LinePosition(part, self._offset[row], self._length[row], self._batch.get(row, 0))
+
+    def rows_of(self, parts: Collection[int], end: int) -> int:
+        """Return the number of rows of some of the session's files before row `end`."""
+        begins = [*self._part_rows[: bisect_left(self._part_rows, end)], end]
+        return sum(
+            following - begin
+            for begin, following, part in zip(begins, begins[1:], self._part_numbers, strict=False)
+            if part in parts
+        )
 
     def is_in_batch(self, row: int) -> bool:
         return row in self._batch

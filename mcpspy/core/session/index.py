@@ -133,6 +133,11 @@ class Index(Columns, Correlation[Slot]):
             else:
                 self._add_message(change, what)
 
+    def add_session(self) -> None:
+        """Await the end of another session, which may begin after all others have ended."""
+        self._running = max(self._running, 0) + 1
+        self.exit, self.is_over = None, False
+
     def end_session(self, stream: str) -> None:
         self._settle_all(self._pairing.end(lambda of: of is not None and (of + "/").startswith(stream + "/")))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -13,9 +13,10 @@ import msgspec
 from mcpspy.core.recording.decode import ProcessFields
 from mcpspy.core.session.runs import HostProcess, Run, RunMember, runs_of
 from mcpspy.errors import McpspyError, UsageError
+from mcpspy.io.host_process import start_of
 from mcpspy.io.recording.catalog import Catalog, sessions_of
 from mcpspy.io.recording.reader import Summary
-from mcpspy.io.recording.scan import RecordingScan
+from mcpspy.io.recording.scan import FileStatus, RecordingScan
 
 RUN = "run:"
 """The beginning of a name on the command line that is a run."""
@@ -32,23 +33,77 @@ class RecordedRun(NamedTuple):
     sessions: list[Summary]
 
 
+class Runs:
+    """The runs of a folder, as its sessions appear and grow. Reads no line of a recording twice."""
+
+    def __init__(self, folder: str | None, *, entries: bool = False) -> None:
+        """With `entries`, the summaries have the number of their entries."""
+        self.catalog = Catalog(folder)
+        self._entries = entries
+        self._evidence: dict[Path, _Evidence] = {}
+
+    def look(self) -> list[RecordedRun]:
+        """Return the current runs, the oldest first. Reads the recordings of `http` as a whole."""
+        found = sessions_of(self.catalog, entries=self._entries)
+        # The name of the file is the same wherever the folder is, which keeps the id of a run.
+        summaries = {summary.path.name: summary for summary in found}
+        runs = runs_of(self._member(summary) for summary in summaries.values())
+        return [RecordedRun(run, [summaries[member.id] for member in run.members]) for run in runs]
+
+    def _member(self, summary: Summary) -> RunMember:
+        header, path = summary.header, summary.path
+        began = datetime.fromisoformat(header.started).timestamp()
+        if header.parent is not None:
+            return RunMember(path.name, began, began + summary.last, (_host(header.parent),))
+        evidence = self._evidence.setdefault(path, _Evidence(path))
+        evidence.read()
+        return RunMember(
+            path.name, began, began + summary.last, tuple(evidence.hosts), frozenset(evidence.traces)
+        )
+
+
 def recorded_runs(folder: str | None) -> list[RecordedRun]:
-    """Return the runs of a folder, the oldest first. Reads the recordings of `http` as a whole."""
-    summaries = {str(summary.path): summary for summary in sessions_of(Catalog(folder))}
-    runs = runs_of(_members(summaries))
-    return [RecordedRun(run, [summaries[member.id] for member in run.members]) for run in runs]
+    """Return the runs of a folder, the oldest first."""
+    return Runs(folder, entries=True).look()
 
 
-def find_run(name: str, folder: str | None) -> RecordedRun:
+class FollowedRun:
+    """A run whose sessions are shown while others join it."""
+
+    def __init__(self, runs: Runs, found: RecordedRun) -> None:
+        self._runs = runs
+        self.run = found.run
+        self.sessions = found.sessions
+
+    @property
+    def name(self) -> str:
+        return f"run {self.run.id} of {self.run.host.program or f'pid {self.run.host.pid}'}"
+
+    @property
+    def may_grow(self) -> bool:
+        """True while the process of the host is running on this machine."""
+        host = self.run.host
+        started = start_of(host.pid)
+        return started is not None and self.run.has_host(host._replace(started=started), self.run.ended)
+
+    def look(self) -> list[Summary]:
+        """Return the sessions that the run has now; those that it had if the folder cannot be read."""
+        with suppress(McpspyError, OSError):
+            found = (each for each in self._runs.look() if each.run.id == self.run.id)
+            self.sessions = next((each.sessions for each in found), self.sessions)
+        return self.sessions
+
+
+def find_run(name: str, folder: str | None, runs: Runs | None = None) -> RecordedRun:
     """Return the run that a name on the command line means: `run:` and the beginning of its id, or `run:last`.
 
     Raises UsageError.
     """
-    wanted, runs = name.removeprefix(RUN), recorded_runs(folder)
+    wanted, known = name.removeprefix(RUN), (runs or Runs(folder)).look()
     found = (
-        runs[-1:]
+        known[-1:]
         if wanted == "last"
-        else [each for each in runs if wanted and each.run.id.startswith(wanted)]
+        else [each for each in known if wanted and each.run.id.startswith(wanted)]
     )
     if len(found) != 1:
         why = "no run has this id" if not found else f"{len(found)} runs have ids that begin so"
@@ -56,30 +111,29 @@ def find_run(name: str, folder: str | None) -> RecordedRun:
     return found[0]
 
 
-def _members(summaries: dict[str, Summary]) -> Iterator[RunMember]:
-    for key, summary in summaries.items():
-        header = summary.header
-        began = datetime.fromisoformat(header.started).timestamp()
-        if header.parent is not None:
-            yield RunMember(key, began, began + summary.last, (_host(header.parent),))
-        else:
-            yield RunMember(key, began, began + summary.last, *_evidence(summary.path))
+class _Evidence:
+    """The clients on this machine and the trace ids of a recording, from its text."""
 
+    def __init__(self, path: Path) -> None:
+        self.hosts: dict[HostProcess, None] = {}
+        self.traces: set[str] = set()
+        self._path = path
+        self._scan: RecordingScan | None = None
 
-def _evidence(path: Path) -> tuple[tuple[HostProcess, ...], frozenset[str]]:
-    """Return the clients on this machine and the trace ids of a recording, from its text."""
-    hosts: dict[HostProcess, None] = {}
-    traces: set[str] = set()
-    try:
-        for block in RecordingScan(path):
-            for line in block.lines:
-                if b'"client":{"pid":' in line and _NOTE.match(line):
-                    hosts.update((host, None) for host in map(_decoded, _CLIENT.findall(line)))
-                if b'"traceparent"' in line:
-                    traces.update(trace.decode() for trace in _TRACE.findall(line))
-    except (OSError, McpspyError):  # It was deleted in the meantime.
-        pass
-    return tuple(hosts), frozenset(traces)
+    def read(self) -> None:
+        """Read what was added since the last call."""
+        with suppress(OSError, McpspyError):  # It was deleted in the meantime.
+            if self._scan is None or self._scan.status() is FileStatus.REPLACED:
+                self._scan = RecordingScan(self._path)
+            for block in self._scan:
+                for line in block.lines:
+                    self._take(line)
+
+    def _take(self, line: bytes) -> None:
+        if b'"client":{"pid":' in line and _NOTE.match(line):
+            self.hosts.update((host, None) for host in map(_decoded, _CLIENT.findall(line)))
+        if b'"traceparent"' in line:
+            self.traces.update(trace.decode() for trace in _TRACE.findall(line))
 
 
 def _decoded(text: bytes) -> HostProcess:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.catalog import find
-from mcpspy.io.recording.reader import read_header_of, summarize
+from mcpspy.io.recording.reader import Summary, read_header_of, summarize
+from mcpspy.io.recording.runs import RUN, FollowedRun, Runs, find_run
 from mcpspy.io.settings import flag, sessions_folder, table
 from mcpspy.ui.cli.arguments import is_folder
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe
@@ -23,8 +24,10 @@ examples:
   mcpspy tui recordings/        the sessions of a folder
   mcpspy tui recordings/peer-sdk-auto.jsonl
   mcpspy tui host.jsonl server.jsonl      both sessions, merged by time
+  mcpspy tui run:last           the sessions of all servers of the newest run, as one
 
-SESSION is a file, `last`, a session name, the beginning of a session id, or a folder.
+SESSION is a file, `last`, a session name, the beginning of a session id, a folder, or
+run:ID (see mcpspy runs).
 Press ? for the keys. NO_COLOR disables colours; TEXTUAL_THEME=mcpspy-light
 selects the theme for light terminals, and T switches between the themes.
 
@@ -54,8 +57,7 @@ def main(args: argparse.Namespace) -> int:
     """Open the terminal UI; sessions that cannot be read are reported before."""
     if len(args.session) == 1 and is_folder(args.session[0], args.dir):
         args.dir, args.session = args.session[0], []
-    paths = [_find(name, args.dir) for name in args.session]
-    summaries = [summarize(path, read_header_of(path), counts=False) for path in dict.fromkeys(paths)]
+    shown = _shown(args.session, args.dir)
     # All three streams: Textual reads keys from stdin and draws on stderr.
     if (
         not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
@@ -69,7 +71,7 @@ def main(args: argparse.Namespace) -> int:
 
     app = McpspyApp(
         args.dir,
-        summaries,
+        shown,
         table("keys"),
         args.unsafe_regex or flag("unsafe_regex"),
         ascii_only=args.ascii or flag("ascii") or needs_ascii(),
@@ -80,6 +82,15 @@ def main(args: argparse.Namespace) -> int:
     if app.is_hung_up:
         return HUNG_UP
     return 0 if app.fault is None else _report_bug(app.fault)
+
+
+def _shown(names: list[str], folder: str | None) -> list[Summary] | FollowedRun:
+    """Return the sessions to open, or the run. Raises UsageError or CannotStart."""
+    if len(names) == 1 and names[0].startswith(RUN):
+        runs = Runs(folder)
+        return FollowedRun(runs, find_run(names[0], folder, runs))
+    paths = [_find(name, folder) for name in names]
+    return [summarize(path, read_header_of(path), counts=False) for path in dict.fromkeys(paths)]
 
 
 def _find(name: str, folder: str | None) -> Path:

@@ -7,11 +7,13 @@ Screens are imported on first use, which makes the first frame faster.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import select
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from textual import events
@@ -27,8 +29,10 @@ from textual.widget import Widget
 from textual.widgets import Input
 from textual.worker import Worker
 
+from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import Summary
+from mcpspy.io.recording.runs import FollowedRun, Runs
 from mcpspy.ui.tui.ascii import ascii_driver
 from mcpspy.ui.tui.bindings import INTERCEPT_KEYS, MOVED, SYNONYMS, checked, in_force, names
 from mcpspy.ui.tui.help import name
@@ -161,7 +165,7 @@ class McpspyApp(App[None]):
     def __init__(
         self,
         folder: str | None = None,
-        summaries: Sequence[Summary] | Summary | None = None,
+        summaries: Sequence[Summary] | Summary | FollowedRun | None = None,
         keys: Mapping[str, Any] | None = None,
         unsafe_regex: bool = False,
         *,
@@ -173,7 +177,12 @@ class McpspyApp(App[None]):
         if ascii_only:
             self.driver_class = ascii_driver(self.driver_class)
         self._catalog = Catalog(folder)
-        self._summaries = [summaries] if isinstance(summaries, Summary) else summaries
+        self._run = summaries if isinstance(summaries, FollowedRun) else None
+        """The run to open at once."""
+        self._runs: dict[Path, Runs] = {}
+        """Folder → its runs, as far as they are known."""
+        shown = summaries.sessions if isinstance(summaries, FollowedRun) else summaries
+        self._summaries = [shown] if isinstance(shown, Summary) else shown
         self._chosen = checked(keys, names(node.BINDINGS for node in keyed())) if keys else {}
         self.unsafe_regex = unsafe_regex
         """True if filters and searches may use regular expressions that RE2 cannot run."""
@@ -213,7 +222,7 @@ class McpspyApp(App[None]):
         if self._summaries:
             from mcpspy.ui.tui.session.screen import SessionScreen
 
-            self.push_screen(SessionScreen(*self._summaries))
+            self.push_screen(SessionScreen(*self._summaries, run=self._run))
 
     def _exit_after_hangup(self) -> None:
         """Exit if the terminal was closed without a SIGHUP, as under `setsid` and `nohup`: Textual would read forever."""
@@ -229,6 +238,22 @@ class McpspyApp(App[None]):
             await self.pop_screen()
         else:
             await self.switch_screen(self._all_sessions())
+
+    async def open_run(self, path: Path) -> str:
+        """Open the run of a recording; return the reason if there is none."""
+        from mcpspy.ui.tui.session.screen import SessionScreen
+
+        runs = self._runs.setdefault(path.parent, Runs(str(path.parent)))
+        try:
+            known = await asyncio.to_thread(runs.look)
+        except McpspyError as error:
+            return str(error)
+        found = [each for each in known if any(session.path == path for session in each.sessions)]
+        if not found:
+            return "this session is in no run: it does not name the process of its host (docs/runs.md)"
+        run = FollowedRun(runs, found[-1])
+        self.push_screen(SessionScreen(*run.sessions, run=run))
+        return ""
 
     async def action_quit(self) -> None:
         """Quit, after a confirmation if held messages would be released."""

@@ -98,8 +98,8 @@ def bar(
 
 
 def unreachable(loader: SessionLoader) -> str:
-    if len(loader.paths) > 1:
-        return "several sessions are open: open one alone to intercept or send messages"
+    if loader.model.is_merged:
+        return "several sessions are open: open one alone (O) to intercept or send messages"
     return "the session has ended: cannot intercept or send messages"
 
 

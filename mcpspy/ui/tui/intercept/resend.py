@@ -138,8 +138,8 @@ class Resend:
     def refusal(self) -> str:
         """The reason why the selected row cannot be resent; empty if it can be."""
         screen = self._screen
-        if len(screen.loader.paths) > 1:
-            return "several sessions are open: open one alone to resend"
+        if screen.loader.model.is_merged:
+            return "several sessions are open: open one alone (O) to resend"
         if self._held_rows.connection is None or not screen.loader.is_live:
             return "cannot resend: the session has ended; use mcpspy replay"
         source = resend_source(screen.loader.model, screen.listing.row)

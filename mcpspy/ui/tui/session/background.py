@@ -84,6 +84,8 @@ class LintPass:
             for source in self._sources.values():
                 source.session.end()
                 self._keep(source, source.linter.end())
+            self._sources.clear()  # Another session may join a run.
+        self._is_over &= self._model.is_over
         news = self._news.copy()
         self._news.clear()
         return news

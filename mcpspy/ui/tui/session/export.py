@@ -72,7 +72,7 @@ async def saved(loader: SessionLoader, path: Path, rows: Sequence[int], notes: M
     """Save rows in the format of the suffix; return the result. Raises UsageError or CannotStart."""
     if path.suffix == ".md":
         pieces: Iterable[bytes | str] = markdown(loader.model, rows, notes)
-    elif path.suffix == ".jsonl" and len(loader.paths) == 1:
+    elif path.suffix == ".jsonl" and not loader.model.is_merged:
         pieces = jsonl(loader.model, rows)
     elif path.suffix == ".jsonl":
         raise UsageError("a .jsonl recording holds one session", "use .md")

@@ -23,7 +23,7 @@ from mcpspy.ui.shorten import shorten_status
 from mcpspy.ui.time_format import TimeFormat, bar, began, shown, width
 from mcpspy.ui.tui.intercept.labels import cell
 from mcpspy.ui.tui.session.labels import SEVERITY_ROLES
-from mcpspy.ui.tui.widgets.columns import EXCHANGES, MESSAGES, Column, Piece, PlacedColumn
+from mcpspy.ui.tui.widgets.columns import EXCHANGES, MESSAGES, SERVER, Column, Piece, PlacedColumn
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 OTHER = "▹"
@@ -99,26 +99,30 @@ class MessageList(VirtualList):
         wide, options = width(self.time, index.last_at), self.view.options
         columns = EXCHANGES if options.exchanges else MESSAGES
         left_out = {
-            *(() if len(index.streams) > 1 else ("stream",)),
+            *(() if len(index.streams) > 1 or self._model.is_merged else ("stream",)),
             *(() if self._model.findings.count else ("finding",)),
             *(() if self.size.width >= BAR_FROM else ("bar",)),
         }
         kept = {column.name: column for column in columns if column.name not in left_out}
+        if self._model.is_merged:
+            kept["stream"] = SERVER
         kept["time"] = kept["time"]._replace(least=wide, most=wide)
         if index.is_over:  # No latency has an ellipsis.
             kept["latency"] = kept["latency"].needing(8)
         return [self._sorted(column) for column in kept.values()]
 
     def growing(self, index: int) -> Iterable[tuple[str, str]]:
-        """Yield method, target, id and status. Without a target, a method also uses the column of the targets.
+        """Yield method, target, id and status, of merged sessions also the server. Without a target, a method also uses the column of the targets.
 
         A notification uses the columns up to the size, which it leaves empty.
         """
         columns = self._model.index
-        if index >= len(self.view) or columns.what[row := self.view.rows[index]] & 7 in {
-            *WHOLE,
-            NOTIFICATION,
-        }:
+        if index >= len(self.view):
+            return
+        row = self.view.rows[index]
+        if self._model.is_merged:
+            yield "stream", columns.texts[columns.stream[row]][:LONG]
+        if columns.what[row] & 7 in {*WHOLE, NOTIFICATION}:
             return
         method, subject = (
             columns.texts[columns.method[row]][:LONG],
@@ -249,7 +253,8 @@ class MessageList(VirtualList):
             before = index.at[self.view.rows[place - 1]] if place else 0.0
             return shown(self.time, index.at[row], before, began(self._model.header.started)), rows.QUIET
         if name == "stream":
-            return sanitize(index.client_label(index.texts[index.stream[row]])), rows.QUIET
+            stream = index.texts[index.stream[row]]
+            return sanitize(stream if self._model.is_merged else index.client_label(stream)), rows.QUIET
         if name == "finding":
             found = self._model.findings.of_both(index, row, exchanges=self.view.options.exchanges)
             severities = {each.severity for each in found}

@@ -21,9 +21,10 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import RowKind
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.reader import Summary
+from mcpspy.io.recording.runs import FollowedRun
 from mcpspy.ui.intercept_connection import InterceptConnection
 from mcpspy.ui.row_filter import FilteredView, SortOrder, ViewOptions, changed_options
-from mcpspy.ui.session_loader import open_loader
+from mcpspy.ui.session_loader import MergedLoader, open_loader
 from mcpspy.ui.tui import bindings
 from mcpspy.ui.tui.bindings import SESSION_KEYS
 from mcpspy.ui.tui.intercept.editor import Drafts
@@ -71,12 +72,17 @@ class SessionScreen(SessionBase):
 
     HELP_NAME = "session"
 
-    def __init__(self, *summaries: Summary, row: int | None = None, then: str = "") -> None:
-        """Show one session, or several merged, with the cursor on `row`; once they are read, run the action `then`."""
+    def __init__(
+        self, *summaries: Summary, row: int | None = None, then: str = "", run: FollowedRun | None = None
+    ) -> None:
+        """Show one session, or several merged, which may be a run, with the cursor on `row`.
+
+        Once they are read, run the action `then`.
+        """
         super().__init__()
         self._wanted = row
         self._then = then
-        self.loader = open_loader(summaries)
+        self.loader = open_loader(summaries, run)
         self.view = FilteredView(self.loader.model)
         self.lint_pass = LintPass(self.loader.model, self.loader.origin)
         self.panes = Panes(self.loader, self.view)
@@ -117,14 +123,14 @@ class SessionScreen(SessionBase):
     def on_mount(self) -> None:
         """Start reading, and connect to a live session."""
         loader = self.loader
-        loader.uses_cache = len(loader.paths) == 1 and bool(getattr(self.app, "uses_cache", False))
+        loader.uses_cache = not loader.model.is_merged and bool(getattr(self.app, "uses_cache", False))
         self.listing.can_follow = self.listing.follow = loader.is_live
         self.listing.focus()
         self._reading = self.run_worker(loader.read())
         self.run_worker(loader.watch_name())
         self.run_worker(self.background.filter_rows())
         self.run_worker(self.background.lint())
-        if len(loader.paths) == 1 and loader.is_live:
+        if not loader.model.is_merged and loader.is_live:
             self.held_rows.connection = InterceptConnection(loader.paths[0], self.held_actions.released)
             self.run_worker(self.held_rows.connection.keep(lambda: loader.is_live))
         self.set_interval(TICK, self._poll)
@@ -381,7 +387,7 @@ class SessionScreen(SessionBase):
         self.flash_message(label)
 
     def action_copy_command(self) -> None:
-        words = ["mcpspy", "show", *map(str, self.loader.paths)]
+        words = ["mcpspy", "show", *self.loader.names]
         if text := self.view.options.query.text:
             words += [f"--filter={text}", *(["--lint"] if self.view.options.query.asks_findings else [])]
         command = shlex.join(words)
@@ -394,6 +400,23 @@ class SessionScreen(SessionBase):
 
     def action_resend(self, edited: bool) -> None:
         (self.resending.edit if edited else self.resending.resend)()
+
+    def action_run(self) -> None:
+        """Open the run of this session; from a run, the session of the selected row, at that row."""
+
+        async def open_run() -> None:
+            assert isinstance(self.app, McpspyApp)
+            if trouble := await self.app.open_run(loader.paths[0]):
+                self.flash_message(sanitize(trouble))
+
+        from mcpspy.ui.tui.app import McpspyApp
+
+        loader, row = self.loader, self.listing.row
+        if not isinstance(loader, MergedLoader):
+            self.run_worker(open_run(), group="run", exclusive=True)
+        elif row is not None:
+            session, number = loader.alone(row)
+            self.app.push_screen(SessionScreen(session, row=number))
 
     def action_zoom(self) -> None:
         self.panes.zoom(on=not self.panes.is_zoomed)

@@ -88,7 +88,7 @@ def export(screen: SessionBase) -> None:
     marked = sorted(listing.marked)
     rows = marked or list(screen.view.rows)
     what = counted(len(rows), "marked row" if marked else "row")
-    header, kind = loader.model.header, "md" if len(loader.paths) > 1 else "jsonl"
+    header, kind = loader.model.header, "md" if loader.model.is_merged else "jsonl"
 
     def path_of(name: str) -> str:
         return os.path.abspath(os.path.expanduser(name))

@@ -151,6 +151,17 @@ class SessionsScreen(Screen[None]):
 
         self.app.push_screen(SessionScreen(*sessions, row=row, then=then))
 
+    def action_run(self) -> None:
+        async def open_run() -> None:
+            assert isinstance(self.app, McpspyApp)
+            if chosen is not None and (trouble := await self.app.open_run(chosen.path)):
+                self._flash_message(sanitize(trouble), rows.QUIET)
+
+        from mcpspy.ui.tui.app import McpspyApp
+
+        chosen = self._list.chosen
+        self.run_worker(open_run(), group="run", exclusive=True)
+
     def action_delete(self) -> None:
         wanted = self._list.wanted
         dead = [summary for summary in wanted if summary.state is not RecordingState.LIVE]

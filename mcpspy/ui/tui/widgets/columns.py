@@ -254,6 +254,9 @@ EXCHANGES = (
 )
 """The time is more important than client, id and size, and the status takes what the other columns leave."""
 
+SERVER = Column("stream", "server", 6, 24, 1, enough=12)
+"""The column of merged sessions in place of that of the client."""
+
 SESSIONS = (
     Column("state", "state", 7, 7, 0),
     Column("name", "name", 12, 60, 1, enough=24),

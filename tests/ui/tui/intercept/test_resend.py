@@ -122,7 +122,7 @@ async def test_the_footer_shows_the_keys_only_where_they_work(
     async with opened([live.path, session.path], size=SIZE) as screen:
         await screen.shows("a line")
         await screen.press("g", "r")
-        await screen.shows("several sessions are open: open one alone to resend")
+        await screen.shows("several sessions are open: open one alone (O) to resend")
         assert "r R resend" not in screen.lines[-1]
 
 
