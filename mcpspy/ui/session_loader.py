@@ -301,7 +301,7 @@ class MergedLoader(SessionLoader):
         for summary in self._run.sessions if self._run is not None else ():
             if summary.path not in known:
                 names = {source.name for source in self._sources}
-                name = summary.header.name or "session"
+                name = _name(summary)
                 self._add_source(summary, f"{name}-{summary.header.id[:4]}" if name in names else name)
                 self.model.index.add_session()
 
@@ -420,9 +420,14 @@ def _next(blocks: AsyncGenerator[LineBlock, None]) -> asyncio.Task[LineBlock]:
     return asyncio.create_task(step())
 
 
+def _name(summary: Summary) -> str:
+    """Return a name without slashes: after one, a stream has the number that it has in its recording."""
+    return summary.header.name.replace("/", "-") or "session"
+
+
 def _names(summaries: Sequence[Summary]) -> list[str]:
     """Return one name per session; sessions with equal names also get their ids."""
-    names = [summary.header.name or "session" for summary in summaries]
+    names = [_name(summary) for summary in summaries]
     return [
         name if names.count(name) == 1 else f"{name}-{summary.header.id[:4]}"
         for name, summary in zip(names, summaries, strict=True)

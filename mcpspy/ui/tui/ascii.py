@@ -34,6 +34,9 @@ _GLYPHS = {
     **dict.fromkeys("━═", "="),
     **dict.fromkeys("│┃║╷▏▎▍▕", "|"),
     **dict.fromkeys("┌┐└┘┏┓┗┛╭╮╰╯├┤┬┴┼", "+"),
+    "░": ".",
+    "▒": ":",
+    "▓": "#",
     **dict.fromkeys("█▉▊▋▌▐", "#"),
     **dict.fromkeys("▁▂▃▄▅▆▇▀", " "),
 }

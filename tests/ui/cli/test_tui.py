@@ -216,3 +216,11 @@ def test_it_ends_when_its_terminal_is_closed_without_a_signal(tmp_path: Path) ->
             assert tui.wait(30) == 129
         finally:
             tui.kill()
+
+
+def test_a_run_that_does_not_exist_is_an_error_before_the_screen_opens(
+    make_recording: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_recording()
+    assert main(["tui", "run:last", "--dir", str(tmp_path)]) == 2
+    assert "run:last: no run has this id (mcpspy runs lists them)" in capsys.readouterr().err

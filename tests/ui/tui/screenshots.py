@@ -18,7 +18,8 @@ from typing import Any
 from textual.pilot import Pilot
 
 from mcpspy.core.recording.encode import FrameEncoder
-from mcpspy.io.recording.reader import read_header_of, summarize
+from mcpspy.io.recording.reader import Summary, read_header_of, summarize
+from mcpspy.io.recording.runs import FollowedRun, Runs, find_run
 from mcpspy.io.recording.writer import Writer
 from mcpspy.ui.tui.app import McpspyApp
 from mcpspy.ui.tui.session.screen import SessionScreen
@@ -42,6 +43,7 @@ SHOTS: list[tuple[str, str, tuple[int, int], str, list[str]]] = [
     ("held", "held", (130, 26), DARK.name, ["i", "", "H"]),
     ("resend", "held", (120, 20), DARK.name, ["escape", "k", "R"]),
     ("timeline", "everything-sdk-auto.jsonl", (120, 30), DARK.name, ["L"]),
+    ("run", "run", (120, 30), DARK.name, ["L"]),
     ("numbers", "everything-sdk-auto.jsonl", (120, 20), LIGHT.name, ["number_sign"]),
     ("server", "everything-sdk-auto.jsonl", (120, 26), DARK.name, ["I", *"jjjjjjjjjjjjj", "space"]),
     ("diff", "", (120, 26), DARK.name, [*"jdjd", *"nnnnnn"]),
@@ -128,8 +130,10 @@ async def _shot(recording: str, size: tuple[int, int], theme: str, keys: list[st
         fields: dict[str, Any] = {"transport": "stdio", "command": ["weather"], "name": "weather"}
         live = Writer(folder, None, fields, say=print)
         live.write(FrameEncoder("client").feed(0.0, b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'))
-        summary = None
-        if recording:
+        summary: Summary | FollowedRun | None = None
+        if recording == "run":
+            summary = _run(folder)
+        elif recording:
             path = _mistaken(folder) if recording == "mistaken" else RECORDINGS / recording
             summary = summarize(path, read_header_of(path))
         app = McpspyApp(folder, summary)
@@ -230,6 +234,20 @@ async def _held(folder: str, size: tuple[int, int], theme: str, keys: list[str])
     session.end()
     await control.close()
     return svg
+
+
+def _run(folder: str) -> FollowedRun:
+    """Return a run of three recorded sessions that begin one after the other."""
+    for number, name in enumerate(("everything-sdk-auto", "filesystem-sdk-legacy", "memory-sdk-auto")):
+        head, _, rest = (RECORDINGS / f"{name}.jsonl").read_bytes().partition(b"\n")
+        fields = {
+            **json.loads(head),
+            "started": f"2026-11-26T10:00:00.{number * 150:03}Z",
+            "parent": {"pid": 4242, "program": "claude", "started": "2026-11-26T09:59:58.000Z"},
+        }
+        (Path(folder) / f"run-{name}.jsonl").write_bytes(json.dumps(fields).encode() + b"\n" + rest)
+    runs = Runs(folder)
+    return FollowedRun(runs, find_run("run:last", folder, runs))
 
 
 def _mistaken(folder: str) -> Path:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ScreenResultType
+from textual.widget import Widget
 
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
@@ -102,6 +103,7 @@ class PanelScreen(DismissibleScreen[ScreenResultType]):
 
     def compose(self) -> ComposeResult:
         yield self._title
+        yield from self.above()
         yield self.listing
         yield self._status
         yield KeyFooter()
@@ -111,6 +113,10 @@ class PanelScreen(DismissibleScreen[ScreenResultType]):
         self.set_interval(TICK, self.look)
         self.look()
         self.call_after_refresh(self.look)  # Before the first refresh, widgets have no size.
+
+    def above(self) -> Iterable[Widget]:
+        """Return the widgets above the list."""
+        return ()
 
     @property
     def is_behind(self) -> bool:
@@ -133,7 +139,8 @@ class PanelScreen(DismissibleScreen[ScreenResultType]):
         self.show()
 
     def set_lines(self, right: list[Piece], below: list[Piece], beside: list[Piece]) -> None:
-        server = str(self._model.index.server or self._model.header.name)
+        model = self._model
+        server = model.header.name if model.is_merged else str(model.index.server or model.header.name)
         name: list[Piece] = [(self.NAME, "title"), (f" · {sanitize(server)}", None)]
         is_narrow = self.size.width < NARROW
         self._title.set_text(name, [] if is_narrow else right)

@@ -9,6 +9,7 @@ from math import floor, log10
 from typing import ClassVar, NamedTuple
 
 from textual.binding import Binding, BindingType
+from textual.widget import Widget
 
 from mcpspy.analysis import rows
 from mcpspy.core.protocol.spec import CLIENT
@@ -18,7 +19,8 @@ from mcpspy.core.session.exchange import State
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.shorten import shorten_status, shorten_subject
 from mcpspy.ui.tui.panels.panel_screen import IncrementalBuild, PanelScreen, leaving
-from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn
+from mcpspy.ui.tui.panels.tracks import Track, TrackChart, TrackView
+from mcpspy.ui.tui.widgets.columns import SERVER, Column, Piece, PlacedColumn, gap_at
 from mcpspy.ui.tui.widgets.virtual_list import MARGIN, VirtualList
 
 
@@ -36,6 +38,10 @@ class TimelineModel(IncrementalBuild):
         self._open: set[int] = set()
         self._stopped: dict[int, int] = {}
         """Row of a request that ended without a response → the row that ended it."""
+        self.tracks: list[Track] = []
+        """The sessions, if several are merged, in the order in which they appear."""
+        self._tracks: dict[int, Track] = {}
+        """Number of the text of a stream → track."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -56,11 +62,26 @@ class TimelineModel(IncrementalBuild):
             return index.at[last]
         return None if index.state(row) is State.PENDING else index.last_at
 
+    def track_of(self, row: int) -> Track:
+        """Return the track of a row of merged sessions, whose stream begins with the name of its session."""
+        stream = self._index.stream[row]
+        track = self._tracks.get(stream)
+        if track is None:
+            name = self._index.texts[stream].partition("/")[0]
+            track = next((each for each in self.tracks if each.name == name), None)
+            if track is None:
+                track = Track(name)
+                self.tracks.append(track)
+            self._tracks[stream] = track
+        return track
+
     def _take(self, begin: int, end: int) -> None:
         index, is_open = self._index, self._open
-        what = index.what
+        what, is_merged = index.what, self._model.is_merged
         for row in range(begin, end):
             kind = what[row] & 7
+            if is_merged and kind == NOTE and index.texts[index.method[row]] == "exit":
+                self.track_of(row).close(index.at[row])
             if kind == REQUEST:
                 if index.request(row) is not None:
                     self._add_request(row)
@@ -75,9 +96,14 @@ class TimelineModel(IncrementalBuild):
             elif kind == NOTE:
                 self._stopped[request] = row
             is_open.discard(request)
+            if is_merged:
+                failed = (index.state(request) or State.PENDING) not in _MARKS
+                self.track_of(request).end(request, index.at[row], failed=failed)
 
     def _add_request(self, row: int) -> None:
         self._open.add(row)
+        if self._model.is_merged:
+            self.track_of(row).begin(row, self._index.at[row])
         depth = len(self._open)
         if depth > self.peak:
             self.peak, self.peak_place = depth, len(self)
@@ -220,8 +246,18 @@ class TimelineList(VirtualList):
     @property
     def columns(self) -> Sequence[Column]:
         room = self.scrollable_content_region.width - MARGIN
-        last = self.place(TIMELINE_COLUMNS, room)[-1]
-        return (*TIMELINE_COLUMNS[:-1], last.column._replace(head=labels(self.window, last.width)))
+        columns = (SERVER, *TIMELINE_COLUMNS) if self._model.is_merged else TIMELINE_COLUMNS
+        last = self.place(columns, room)[-1]
+        return (*columns[:-1], last.column._replace(head=labels(self.window, last.width)))
+
+    @property
+    def axis(self) -> tuple[int, int]:
+        """The columns before the bars, and the columns of the bars."""
+        if not self._placed:
+            return 0, 0
+        *before, bars = self._placed
+        gap = gap_at(self.scrollable_content_region.width - MARGIN)
+        return 2 + sum(width + gap for _, width in before), bars.width
 
     @property
     def page(self) -> int:
@@ -242,6 +278,7 @@ class TimelineList(VirtualList):
         state = columns.state(row) or State.PENDING
         mark, tone = _MARKS.get(state, ("!", rows.BAD))
         fields: dict[str, Piece] = {
+            "stream": (sanitize(columns.texts[columns.stream[row]]), rows.QUIET),
             "arrow": (rows.FROM_CLIENT if columns.side(row) == CLIENT else rows.FROM_SERVER, None),
             "what": (self._what(row), None),
             "latency": (self._latency(index), tone if tone == rows.OPEN else None),
@@ -256,7 +293,9 @@ class TimelineList(VirtualList):
     def growing(self, index: int) -> Iterable[tuple[str, str]]:
         """Yield the name of a request."""
         if index < len(self._timeline) and not self._timeline.is_replaced:
-            yield "what", self._what(self._timeline.rows[index])
+            row, columns = self._timeline.rows[index], self._model.index
+            yield "what", self._what(row)
+            yield "stream", columns.texts[columns.stream[row]]
 
     def _what(self, row: int) -> str:
         columns = self._model.index
@@ -296,6 +335,7 @@ class TimelineScreen(PanelScreen[int | None]):
         """Put the cursor on the request of `row`."""
         self.source = self.timeline = TimelineModel(model)
         self._list = TimelineList(model, self.timeline)
+        self._chart = TrackChart()
         super().__init__(model, self._list)
         self._is_whole: bool | None = None
         """True if the whole session is shown; None until the session has been read."""
@@ -309,6 +349,9 @@ class TimelineScreen(PanelScreen[int | None]):
     @property
     def window(self) -> TimeWindow:
         return self._list.window
+
+    def above(self) -> Iterable[Widget]:
+        return [self._chart]
 
     def show(self) -> None:
         timeline, listing = self.timeline, self._list
@@ -329,6 +372,7 @@ class TimelineScreen(PanelScreen[int | None]):
             self._show_window(self.window.showing(self._moment, self._total))
         self._followed = listing.cursor
         drawn = (self.window, len(self._model), self._model.is_over, timeline.generation)
+        self._show_tracks()
         if drawn != self._drawn:  # A bar changes with its response, an open one with every row.
             self._drawn = drawn
             listing.refresh()
@@ -393,8 +437,19 @@ class TimelineScreen(PanelScreen[int | None]):
     def _look_at(self, window: TimeWindow) -> None:
         self._is_whole = window.span >= self._total
         self._show_window(window)
+        self._show_tracks()
         self._list.refresh()
         self._update_status()
+
+    def _show_tracks(self) -> None:
+        timeline, left, width = self.timeline, *self._list.axis
+        if not timeline.tracks or timeline.is_replaced or not width:
+            return
+        cursor = self._list.cursor
+        chosen = timeline.track_of(timeline.rows[cursor]) if cursor < len(timeline) else None
+        last = self._model.index.last_at
+        view = TrackView(tuple(timeline.tracks), chosen, left, width, *self.window, last)
+        self._chart.show(view)
 
     def _show_window(self, window: TimeWindow) -> None:
         self._list.window = window

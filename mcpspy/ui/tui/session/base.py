@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from textual.screen import Screen
 
@@ -11,6 +12,9 @@ from mcpspy.ui.session_loader import SessionLoader
 from mcpspy.ui.tui.session.filter_bar import FilterBar
 from mcpspy.ui.tui.session.message_list import MessageList
 from mcpspy.ui.tui.session.panes import Panes
+
+RunOpener = Callable[[Path], Awaitable[str]]
+"""Opens the run of a recording; returns the reason if there is none. The application has it as `open_run`."""
 
 
 class SessionBase(Screen[None]):

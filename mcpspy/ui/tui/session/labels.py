@@ -65,7 +65,15 @@ def title(loader: SessionLoader, view: FilteredView, width: int) -> tuple[list[P
     model, session = loader.model, loader.model.index
     parts: list[tuple[int, Piece]] = [
         (0, (sanitize(model.header.name) or "session", "title")),
-        (4, (sanitize(str(session.server or "")), None)),
+        (
+            4,
+            (
+                counted(len(loader.paths), "session")
+                if model.is_merged
+                else sanitize(str(session.server or "")),
+                None,
+            ),
+        ),
         (6, (sanitize(str(session.client or "")), None)),
         (5, (sanitize(session.revision_text), None)),
         (1, state_label(loader.state, session)),

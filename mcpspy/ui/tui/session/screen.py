@@ -31,7 +31,7 @@ from mcpspy.ui.tui.intercept.editor import Drafts
 from mcpspy.ui.tui.intercept.held_messages import HeldActions, HeldRows
 from mcpspy.ui.tui.intercept.resend import Resend
 from mcpspy.ui.tui.session.background import BackgroundTasks, LintPass
-from mcpspy.ui.tui.session.base import SessionBase
+from mcpspy.ui.tui.session.base import RunOpener, SessionBase
 from mcpspy.ui.tui.session.filter_bar import FilterBar
 from mcpspy.ui.tui.session.labels import StatusBar, clipboard_text, position, sentence, title
 from mcpspy.ui.tui.session.message_list import ListUpdates
@@ -405,12 +405,10 @@ class SessionScreen(SessionBase):
         """Open the run of this session; from a run, the session of the selected row, at that row."""
 
         async def open_run() -> None:
-            assert isinstance(self.app, McpspyApp)
-            if trouble := await self.app.open_run(loader.paths[0]):
+            if trouble := await opener(loader.paths[0]):
                 self.flash_message(sanitize(trouble))
 
-        from mcpspy.ui.tui.app import McpspyApp
-
+        opener: RunOpener = self.app.open_run  # type: ignore[attr-defined]
         loader, row = self.loader, self.listing.row
         if not isinstance(loader, MergedLoader):
             self.run_worker(open_run(), group="run", exclusive=True)

@@ -25,6 +25,7 @@ from mcpspy.io.recording.reader import RecordingState, Summary, delete, files_of
 from mcpspy.io.recording.session_counts import CountCache
 from mcpspy.ui.demo.client import record
 from mcpspy.ui.tui.bindings import SESSIONS_KEYS
+from mcpspy.ui.tui.session.base import RunOpener
 from mcpspy.ui.tui.sessions.filter import SessionFilterBar
 from mcpspy.ui.tui.sessions.session_list import SessionList, about, command, nothing, question, refusal, title
 from mcpspy.ui.tui.widgets.base import SplitLine
@@ -153,12 +154,10 @@ class SessionsScreen(Screen[None]):
 
     def action_run(self) -> None:
         async def open_run() -> None:
-            assert isinstance(self.app, McpspyApp)
-            if chosen is not None and (trouble := await self.app.open_run(chosen.path)):
+            if chosen is not None and (trouble := await opener(chosen.path)):
                 self._flash_message(sanitize(trouble), rows.QUIET)
 
-        from mcpspy.ui.tui.app import McpspyApp
-
+        opener: RunOpener = self.app.open_run  # type: ignore[attr-defined]
         chosen = self._list.chosen
         self.run_worker(open_run(), group="run", exclusive=True)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,10 @@ import pytest
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.columns import RowKind
 from mcpspy.core.session.exchange import State as Became
-from mcpspy.io.recording.reader import RecordingState, read_header_of, summarize
-from mcpspy.ui.session_loader import SessionLoader, open_loader
+from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of, summarize
+from mcpspy.io.recording.runs import FollowedRun, Runs, find_run
+from mcpspy.ui import session_loader
+from mcpspy.ui.session_loader import MergedLoader, SessionLoader, open_loader
 from tests.io.files import frame, note, write
 from tests.ui.tui.conftest import Live
 
@@ -141,3 +145,91 @@ async def test_several_sessions_open_from_the_command_line_as_one(opened: Any, t
     async with opened(list(two(tmp_path))) as screen:
         await screen.until(lambda: screen.count)
         await screen.shows("one + other", "client")
+
+
+async def test_a_line_is_merged_only_after_the_other_files_were_read_up_to_its_time(
+    tmp_path: Path, merge: Merge
+) -> None:
+    one, other = Live(tmp_path, "one"), Live(tmp_path, "other")
+    loader = merge(one.path, other.path)
+    reading = asyncio.create_task(loader.read())
+    index = loader.model.index
+    began = [datetime.fromisoformat(read_header_of(live.path).started) for live in (one, other)]
+    try:
+        async with asyncio.timeout(30):
+            for number in range(1, 8):
+                for live, start in zip((one, other), began, strict=True):
+                    live._at = time.time() - start.timestamp()
+                    live.calls(number, number)
+                while loader.model.index.messages < 4 * number:  # noqa: ASYNC110 - it has no event.
+                    await asyncio.sleep(0)
+            one.end()
+            other.end()
+            await reading
+    finally:
+        one.die()
+        other.die()
+    at = list(index.at[: len(index)])
+    assert at == sorted(at)
+
+
+def joined(folder: Path, number: int, **header: Any) -> Summary:
+    """Write a session of the run, with one call; return its summary."""
+    path = write(
+        folder / f"server{number}.jsonl",
+        frame(0.5, "client", ASK),
+        frame(0.75, "server", OK),
+        note(1, "exit", code=0),
+        name="npm/server",
+        id=f"{number}" * 8,
+        started=f"2026-01-01T00:00:0{number}.000Z",
+        parent={"pid": 7, "program": "claude", "started": "2026-01-01T00:00:00.000Z"},
+        **header,
+    )
+    return summarize(path, read_header_of(path))
+
+
+async def test_sessions_that_begin_while_a_run_is_shown_join_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_loader, "JOIN_EVERY", 0.01)
+    joined(tmp_path, 1)
+    runs = Runs(str(tmp_path))
+    run = FollowedRun(runs, find_run("run:last", None, runs))
+    is_running = True
+    monkeypatch.setattr(FollowedRun, "may_grow", property(lambda _: is_running))
+    loader = open_loader(run.sessions, run)
+    reading = asyncio.create_task(loader.read())
+    index = loader.model.index
+    try:
+        async with asyncio.timeout(30):
+            while not index.is_over:  # noqa: ASYNC110 - it has no event.
+                await asyncio.sleep(0)
+            assert (len(index), loader.state) == (3, RecordingState.ENDED)
+            joined(tmp_path, 2)
+            while len(index) < 6 or not index.is_over:  # noqa: ASYNC110 - it has no event.
+                await asyncio.sleep(0)
+            is_running = False
+            await reading
+    finally:
+        loader.close()
+    streams = [index.texts[index.stream[row]] for row in range(len(index))]
+    assert streams == ["npm-server"] * 3 + ["npm-server-2222"] * 3
+    assert [index.at[row] for row in (3, 4)] == [1.5, 1.75]
+    assert loader.names == [f"run:{run.run.id}", "--dir", str(tmp_path)]
+
+
+async def test_a_row_of_a_run_is_found_in_its_session(tmp_path: Path, merge: Merge) -> None:
+    loader = merge(*two(tmp_path))
+    await loader.read()
+    assert isinstance(loader, MergedLoader)
+    found = [loader.alone(row) for row in range(len(loader.model))]
+    assert [(summary.header.name, number) for summary, number in found] == [
+        ("one", 0),
+        ("other", 0),
+        ("other", 1),
+        ("one", 1),
+        ("other", 2),
+        ("other", 3),
+        ("one", 2),
+    ]

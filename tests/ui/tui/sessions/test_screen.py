@@ -18,7 +18,8 @@ from mcpspy.ui.tui.session.screen import SessionScreen
 from mcpspy.ui.tui.sessions import screen as module
 from mcpspy.ui.tui.sessions.session_list import SessionList
 from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
-from tests.ui.tui.conftest import ERROR, REQUEST
+from tests.io.files import frame, note, write
+from tests.ui.tui.conftest import ERROR, REQUEST, Opened
 
 Make = Callable[..., Path]
 
@@ -380,3 +381,25 @@ def write_in_parts(folder: Path) -> None:
         writer.note(float(number), "stderr", text="x" * 80)
     writer.note(9.0, "exit", code=0)
     writer.close()
+
+
+async def test_the_run_of_a_session_opens_with_all_its_servers(opened: Opened, tmp_path: Path) -> None:
+    host = {"pid": 7, "program": "claude", "started": "2026-01-01T00:00:00.000Z"}
+    ask, answer = {"jsonrpc": "2.0", "id": 1, "method": "ping"}, {"jsonrpc": "2.0", "id": 1, "result": {}}
+    for number, name in enumerate(("files", "weather")):
+        lines = frame(0.5, "client", ask), frame(0.75, "server", answer), note(1, "exit", code=0)
+        started = f"2026-01-01T00:00:0{number}.000Z"
+        write(tmp_path / f"{name}.jsonl", *lines, name=name, id=name, started=started, parent=host)
+    write(tmp_path / "alone.jsonl", note(1, "exit", code=0), name="alone", started="2026-01-02T00:00:00.000Z")
+    async with opened(folder=tmp_path, size=(80, 24)) as screen:
+        await screen.shows("3 sessions", "O run")
+        await screen.press("g", "O")
+        await screen.shows("this session is in no run")
+        await screen.press("j", "O")
+        await screen.shows("of claude · 2 sessions", "files", "weather")
+        assert ["files" in screen.places[0], "weather" in screen.places[2]] == [True, True]
+        await screen.press("slash", *"server:weather", "enter")
+        await screen.until(lambda: all("weather" in place for place in screen.places))
+        await screen.press("g", "O")
+        await screen.until(lambda: screen.session.loader.model.header.name == "weather")
+        assert "weather" in screen.lines[0]
