@@ -38,7 +38,7 @@ IO_LEVELS = (
     ("recording", "scripts"),
     ("lockfile",),
     ("interception", "control", "hosts", "importing", "lake"),
-    ("asyncio_interception", "stdio"),
+    ("asyncio_interception", "stdio", "remote"),
     ("client",),
     ("bridge_interception", "http", "replay", "otlp_sender"),
     ("bridge", "mock", "forward", "listing"),

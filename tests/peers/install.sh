@@ -17,13 +17,20 @@ stop() {
     exit 1
 }
 
-# The terminal that the terminal UI is tested in, and the shells that completion is tested in. No package of Python or
-# Node contains them.
+# The path of users often lacks the folder of sshd.
+has() {
+    PATH="$PATH:/usr/sbin" command -v "$1" >/dev/null
+}
+
+# The terminal that the terminal UI is tested in, the shells that completion is tested in, and the server of --ssh. No
+# package of Python or Node contains them.
 programs() {
     missing=
     for program in tmux bash zsh fish; do
-        command -v $program >/dev/null || missing="$missing $program"
+        has $program || missing="$missing $program"
     done
+    has ssh || missing="$missing openssh-client"
+    has sshd || missing="$missing openssh-server"
     [ -n "$missing" ] || return 0
     if command -v brew >/dev/null; then
         brew install --quiet $missing
@@ -31,7 +38,11 @@ programs() {
         apt-get update -qq && apt-get install -y -qq $missing >/dev/null
     fi
     for program in $missing; do
-        command -v $program >/dev/null ||
+        case $program in
+            openssh-client) has ssh ;;
+            openssh-server) has sshd ;;
+            *) has "$program" ;;
+        esac ||
             stop "$program is missing; install it (on Debian and Ubuntu: apt install $program)"
     done
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,8 @@ from mcpspy.io.recording.reader import summarize
 from mcpspy.io.recording.runs import RUN, find_run
 
 if TYPE_CHECKING:
+    import argparse
+
     from mcpspy.core.query.parser import Query
 
 HINT = """use '{"name":"echo"}', name=echo, arguments.text=hi, @params.json or - for stdin"""
@@ -61,6 +63,22 @@ def recordings(names: list[str], folder: str | None) -> Iterator[tuple[str, Path
             if path not in yielded:
                 yielded.add(path)
                 yield "stdin" if session == STDIN else session, path
+
+
+@contextmanager
+def sessions_of_host(args: argparse.Namespace, report: Callable[[str], None]) -> Iterator[None]:
+    """Have the sessions of the machine of `--ssh`, if it is given, in the folder `args.dir` of this one.
+
+    `report` is called, in another thread, when the connection changes. Raises CannotStart or UsageError.
+    """
+    if args.ssh is None:
+        yield
+        return
+    from mcpspy.io.remote.mirror import Mirror
+
+    with Mirror(args.ssh, args.dir, report) as mirror:
+        args.dir = str(mirror.folder)
+        yield
 
 
 def session_path(name: str, folder: str | None, *, follows: bool = False, lake: str | None = None) -> Path:

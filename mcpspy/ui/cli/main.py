@@ -165,6 +165,10 @@ def _dispatch(arguments: list[str]) -> int:
     if name in ("-V", "--version"):
         sys.stdout.write(f"mcpspy {__version__}\n")
         return 0
+    if name == "remote":  # Not a command for users: `--ssh` runs it on the other machine.
+        from mcpspy.io.remote.server import main as serve
+
+        return serve(rest)
     if name not in COMMANDS:
         kind, known = (
             ("option", ["--help", "--version", "--dir"]) if name[:1] == "-" else ("command", [*COMMANDS])

@@ -31,6 +31,10 @@ VARIABLE = "${NAME} expands to an environment variable"
 
 FOLDER: Options = {"--dir": ("DIR", "sessions folder (default: $MCPSPY_DIR, or the user's data folder)")}
 
+SSH: Options = {
+    "--ssh": ("HOST", "show the sessions of another machine: HOST, USER@HOST or ssh://USER@HOST:PORT"),
+}
+
 LAKE: Options = {"--lake": ("LAKE", "the lake of lake:SESSION (default: $MCPSPY_LAKE)")}
 
 RECORDING: Options = {

@@ -6,15 +6,17 @@ import argparse
 import gc
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.catalog import find
 from mcpspy.io.recording.reader import Summary, read_header_of, summarize
+from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.runs import RUN, FollowedRun, Runs, find_run
 from mcpspy.io.settings import flag, sessions_folder, table
-from mcpspy.ui.cli.arguments import is_folder
-from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe
+from mcpspy.ui.cli.arguments import is_folder, sessions_of_host
+from mcpspy.ui.cli.options import FOLDER, SSH, UNSAFE_REGEX, describe
 
 EPILOG = """\
 examples:
@@ -24,6 +26,7 @@ examples:
   mcpspy tui recordings/        the sessions of a folder
   mcpspy tui recordings/peer-sdk-auto.jsonl
   mcpspy tui host.jsonl server.jsonl      both sessions, merged by time
+  mcpspy tui --ssh ada@box      the sessions of another machine (docs/tui.md)
   mcpspy tui run:last           the sessions of all servers of the newest run, as one
 
 SESSION is a file, `last`, a session name, the beginning of a session id, a folder, or
@@ -50,11 +53,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--ascii": (None, "draw ASCII only, as in locales without UTF-8"),
         "--no-cache": (None, "neither read nor write the index of a large session in its folder"),
     }
-    describe(parser, {**own, **FOLDER, **UNSAFE_REGEX})
+    describe(parser, {**own, **FOLDER, **SSH, **UNSAFE_REGEX})
 
 
 def main(args: argparse.Namespace) -> int:
     """Open the terminal UI; sessions that cannot be read are reported before."""
+    reports: list[Callable[[str], None]] = [say]
+
+    def report(text: str) -> None:
+        reports[-1](text)
+
+    with sessions_of_host(args, report):
+        return _open(args, reports)
+
+
+def _open(args: argparse.Namespace, reports: list[Callable[[str], None]]) -> int:
+    """Open the terminal UI; add to `reports` what shows the state of a connection there."""
     if len(args.session) == 1 and is_folder(args.session[0], args.dir):
         args.dir, args.session = args.session[0], []
     shown = _shown(args.session, args.dir)
@@ -77,6 +91,9 @@ def main(args: argparse.Namespace) -> int:
         ascii_only=args.ascii or flag("ascii") or needs_ascii(),
         uses_cache=not args.no_cache,
     )
+    if args.ssh is not None:
+        app.is_remote = True
+        reports.append(app.report)
     gc.freeze()
     app.run()
     if app.is_hung_up:

@@ -29,6 +29,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 from textual.worker import Worker
 
+from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import Summary
@@ -190,6 +191,8 @@ class McpspyApp(App[None]):
         """True if the index of a large session is read from a cache, and kept there."""
         self._moved = {(owner, key): which for owner, keys in MOVED.items() for key, which in keys.items()}
         """Former keys that were not pressed yet."""
+        self.is_remote = False
+        """True if the folder is a copy of another machine's."""
         self.is_hung_up = False
         """True if the terminal was closed."""
         self.fault: Exception | None = None
@@ -238,6 +241,11 @@ class McpspyApp(App[None]):
             await self.pop_screen()
         else:
             await self.switch_screen(self._all_sessions())
+
+    def report(self, text: str) -> None:
+        """Show a text that comes from another thread."""
+        with suppress(RuntimeError):  # The application has not begun, or has ended.
+            self.call_from_thread(lambda: self.notify(sanitize(text), markup=False))
 
     async def open_run(self, path: Path) -> str:
         """Open the run of a recording; return the reason if there is none."""

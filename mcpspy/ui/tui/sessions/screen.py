@@ -162,6 +162,9 @@ class SessionsScreen(Screen[None]):
         self.run_worker(open_run(), group="run", exclusive=True)
 
     def action_delete(self) -> None:
+        if getattr(self.app, "is_remote", False):
+            self._flash_message("cannot delete sessions of another machine", rows.BAD)
+            return
         wanted = self._list.wanted
         dead = [summary for summary in wanted if summary.state is not RecordingState.LIVE]
         if dead:
@@ -182,7 +185,7 @@ class SessionsScreen(Screen[None]):
         self._wanted.set()
 
     def action_demo(self) -> None:
-        if self._demo is None:
+        if self._demo is None and not getattr(self.app, "is_remote", False):
             self._demo = self.run_worker(self._record_demo())
             self._update_status()
 

@@ -1,0 +1,226 @@
+"""`mcpspy remote`: the sessions of this machine for another one, which starts it over ssh.
+
+It writes what appears in the folder of recordings to stdout, and forwards connections to control sockets. It listens
+on nothing, and ends with its stdin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from mcpspy import __version__
+from mcpspy.errors import CannotStart, McpspyError
+from mcpspy.io.control import discovery
+from mcpspy.io.control.protocol import connected
+from mcpspy.io.control.socket import PORT, SOCKET, socket_folders
+from mcpspy.io.recording.writer import is_live
+from mcpspy.io.remote.frames import CHUNK, PROTOCOL, TAIL, checksum, encoded, read_frame
+from mcpspy.io.settings import sessions_folder
+
+POLL = 0.1
+"""Seconds between two checks of live recordings."""
+
+LIST_EVERY = 0.5
+"""Seconds between two checks of the folder, of recordings that are not live, and of the sockets."""
+
+
+class _File:
+    """A recording, and how much of it was sent."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.inode = 0
+        self.is_live = True
+        """The state that the other side has."""
+        self.modified = 0
+
+
+class RemoteServer:
+    """Serves the sessions of a folder until its stdin ends."""
+
+    def __init__(self, folder: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._folder = Path(folder)
+        self._reader = reader
+        self._writer = writer
+        self._files: dict[str, _File] = {}
+        self._have: dict[str, tuple[int, int]] = {}
+        self._limit = 0
+        self._connections: dict[int, asyncio.StreamWriter] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sockets: list[str] | None = None
+        self._is_synced = False
+
+    async def run(self) -> None:
+        hello = {"mcpspy_remote": PROTOCOL, "version": __version__, "folder": str(self._folder)}
+        await self._send(hello)
+        following = asyncio.create_task(self._follow())
+        try:
+            while (frame := await read_frame(self._reader)) is not None:
+                await self._take(*frame)
+        finally:
+            for task in (following, *self._tasks):
+                task.cancel()
+            await asyncio.gather(following, *self._tasks, return_exceptions=True)
+
+    async def _send(self, fields: dict[str, Any], data: bytes = b"") -> None:
+        self._writer.write(encoded(fields, data))
+        await self._writer.drain()
+
+    async def _take(self, fields: dict[str, Any], data: bytes) -> None:
+        number = int(fields.get("c", 0))
+        match fields.get("do"):
+            case "begin":
+                self._have = {
+                    str(name): (int(size), int(crc)) for name, (size, crc) in fields["have"].items()
+                }
+                self._limit = int(fields["limit"])
+            case "connect":
+                task = asyncio.create_task(self._connect(number, str(fields["session"])))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+            case "send" if number in self._connections:
+                self._connections[number].write(data)
+            case "close" if number in self._connections:
+                self._connections.pop(number).close()
+
+    async def _connect(self, number: int, session: str) -> None:
+        """Forward what a session sends, until one side closes the connection."""
+        with suppress(OSError, McpspyError):
+            connection = await asyncio.to_thread(lambda: connected(discovery.find(session)))
+            connection.setblocking(False)
+            reader, writer = await asyncio.open_connection(sock=connection)
+            self._connections[number] = writer
+            try:
+                await self._send({"event": "connected", "c": number})
+                while data := await reader.read(CHUNK):
+                    await self._send({"event": "received", "c": number}, data)
+            finally:
+                self._connections.pop(number, None)
+                writer.close()
+        await self._send({"event": "closed", "c": number})
+
+    async def _follow(self) -> None:
+        """Send what is new, until cancelled."""
+        while not self._limit:  # noqa: ASYNC110 - the other side answers the hello at once.
+            await asyncio.sleep(0.01)
+        loop, looked = asyncio.get_running_loop(), 0.0
+        while True:
+            if is_due := loop.time() >= looked + LIST_EVERY:
+                looked = loop.time()
+                await self._list()
+            is_more = False
+            for name, file in list(self._files.items()):
+                if file.is_live or is_due or not self._is_synced:
+                    is_more |= await self._send_file(name, file)
+            if not self._is_synced:
+                self._is_synced = True
+                await self._send({"event": "synced"})
+            if not is_more:
+                await asyncio.sleep(POLL)
+
+    async def _list(self) -> None:
+        """Announce new files, report deleted ones, and send the list of sockets if it has changed."""
+        found = await asyncio.to_thread(_recordings, self._folder)
+        for name in self._files.keys() - {name for name, *_ in found}:
+            del self._files[name]
+            await self._send({"event": "gone", "file": name})
+        budget = self._limit
+        for name, size, is_open in found:  # Live ones first, then the newest.
+            budget -= size
+            if name in self._files or (budget < 0 and not is_open):
+                continue
+            file = self._files[name] = _File()
+            file.sent = await asyncio.to_thread(self._sent_before, name)
+            await self._send({"event": "file", "file": name, "at": file.sent, "live": True})
+        sockets = await asyncio.to_thread(_sockets)
+        if sockets != self._sockets:
+            self._sockets = sockets
+            await self._send({"event": "sockets", "sessions": sockets})
+
+    def _sent_before(self, name: str) -> int:
+        """Return how much of a file the copy has from before the connection was lost."""
+        size, crc = self._have.get(name, (0, 0))
+        with suppress(OSError), open(self._folder / name, "rb") as file:
+            file.seek(max(size - TAIL, 0))
+            tail = file.read(min(size, TAIL))
+            if size and len(tail) == min(size, TAIL) and checksum(tail) == crc:
+                return size
+        return 0
+
+    async def _send_file(self, name: str, file: _File) -> bool:
+        """Send the next bytes of a file; return whether there may be more."""
+        try:
+            is_open, inode, size, data = await asyncio.to_thread(_read, self._folder / name, file.sent)
+        except OSError:  # It was deleted, or cannot be read; the next list reports it.
+            return False
+        if size < file.sent or (file.inode and inode != file.inode):  # Truncated or replaced.
+            file.sent, file.inode = 0, inode
+            await self._send({"event": "file", "file": name, "at": 0, "live": True})
+            return True
+        file.inode = inode
+        if data:
+            if b'"note":"part"' in data:  # The file that it names has to exist before.
+                await self._list()
+            await self._send({"event": "data", "file": name, "at": file.sent}, data)
+            file.sent += len(data)
+        is_complete = file.sent >= size
+        if is_complete and is_open != file.is_live:
+            file.is_live = is_open
+            await self._send({"event": "file", "file": name, "at": file.sent, "live": is_open})
+        return not is_complete
+
+
+def _recordings(folder: Path) -> list[tuple[str, int, bool]]:
+    """Return the files that may be recordings, with their size and whether they are live: those first, then the newest."""
+    found = []
+    with suppress(OSError):
+        for entry in os.scandir(folder):
+            if entry.name.endswith(".jsonl") and entry.is_file():
+                stat = entry.stat()
+                with suppress(OSError), open(entry.path, "rb") as file:
+                    found.append((not is_live(file.fileno()), -stat.st_mtime, entry.name, stat.st_size))
+    return [(name, size, not is_over) for is_over, _, name, size in sorted(found)]
+
+
+def _read(path: Path, at: int) -> tuple[bool, int, int, bytes]:
+    """Return whether a file is live, its inode, its size, and its next bytes."""
+    with open(path, "rb") as file:
+        is_open = is_live(file.fileno())  # First: then everything that the writer wrote is visible below.
+        stat = os.fstat(file.fileno())
+        file.seek(at)
+        return is_open, stat.st_ino, stat.st_size, file.read(CHUNK)
+
+
+def _sockets() -> list[str]:
+    """Return the ids of the sessions that have a control socket."""
+    found: set[str] = set()
+    for folder in socket_folders():
+        with suppress(OSError):
+            found.update(
+                name.rpartition(".")[0] for name in os.listdir(folder) if name.endswith((SOCKET, PORT))
+            )
+    return sorted(found)
+
+
+async def _serve(folder: str) -> None:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=1 << 21)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, sys.stdout.buffer)
+    await RemoteServer(folder, reader, asyncio.StreamWriter(transport, protocol, reader, loop)).run()
+
+
+def main(arguments: list[str]) -> int:
+    """`mcpspy remote [DIR]`: serve the sessions of a folder on stdin and stdout. Not for users: see `--ssh`."""
+    if sys.stdin.isatty():
+        raise CannotStart(
+            "remote: started by mcpspy tui --ssh HOST and mcpspy web --ssh HOST", "use one of them"
+        )
+    with suppress(BrokenPipeError, ConnectionError):
+        asyncio.run(_serve(sessions_folder(arguments[0] if arguments else None)))
+    return 0
