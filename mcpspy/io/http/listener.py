@@ -77,12 +77,12 @@ def _is_stale(path: str) -> bool:
         return probe.connect_ex(path) == errno.ECONNREFUSED
 
 
-def origin(host: str, listener: socket.socket) -> str:
+def origin(host: str, listener: socket.socket, scheme: str = "http") -> str:
     """Return the origin under which clients reach a listener."""
     if host.startswith(UNIX):
         return "http://localhost"
     name = f"[{host}]" if ":" in host else host
-    return f"http://{name}:{listener.getsockname()[1]}"
+    return f"{scheme}://{name}:{listener.getsockname()[1]}"
 
 
 def stop_on_signals(stop: Callable[[int], None]) -> None:

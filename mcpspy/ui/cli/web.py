@@ -9,19 +9,25 @@ import sys
 import tempfile
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.errors import UsageError
 from mcpspy.io.http.listener import listening, origin, run_server, stop_on_signals
 from mcpspy.io.recording.recorder import say
-from mcpspy.ui.cli.arguments import listen_address
-from mcpspy.ui.cli.options import FOLDER, describe
+from mcpspy.ui.cli.arguments import listen_address, sessions_of_host
+from mcpspy.ui.cli.options import FOLDER, SSH, describe
+
+if TYPE_CHECKING:
+    import ssl
 
 EPILOG = """\
 examples:
   mcpspy web --open                        all sessions, in the default browser
   mcpspy web --listen 127.0.0.1:8008       the same address every time
   mcpspy web --dir recordings/
+  mcpspy web --listen 0.0.0.0:8443 --tls-cert box.pem --tls-key box.key
+  mcpspy web --ssh ada@box                 the sessions of another machine
 
 It prints an address that contains a secret token; the page works only with it, and only
 until mcpspy web ends (ctrl-c). The page can only read, unless --allow-control is given.
@@ -33,43 +39,62 @@ exit codes: 0; 2 usage error; 3 cannot listen
 def configure(parser: argparse.ArgumentParser) -> None:
     own = {
         "--listen": ("HOST:PORT", "address to listen on (default: 127.0.0.1:0, any free port)"),
+        "--tls-cert": ("FILE", "serve HTTPS with this certificate (PEM, with its chain); needs --tls-key"),
+        "--tls-key": ("FILE", "private key of --tls-cert (PEM)"),
         "--i-know": (None, "--listen: also on an address that other machines reach, without encryption"),
         "--allow-control": (None, "let the page hold, change, drop and answer messages, and send requests"),
         "--open": (None, "open the page in the default browser"),
     }
-    describe(parser, {**own, **FOLDER})
+    describe(parser, {**own, **FOLDER, **SSH})
 
 
 def main(args: argparse.Namespace) -> int:
     host, port = listen_address("--listen", args.listen or "127.0.0.1:0")
-    if host not in LOOPBACK and not args.i_know:
+    if (args.tls_cert is None) != (args.tls_key is None):
+        raise UsageError("web: --tls-cert and --tls-key belong together", "give both")
+    tls, names = None, [] if host in LOOPBACK else [host]
+    if args.tls_cert is not None:
+        from mcpspy.ui.web.tls import server_context
+
+        tls, found = server_context(args.tls_cert, args.tls_key)
+        names += found
+    if host not in LOOPBACK and tls is None and not args.i_know:
         raise UsageError(
             f"web: --listen {args.listen}: other machines could read the sessions, without encryption",
-            "use 127.0.0.1 and ssh -L, or add --i-know",
+            "use --tls-cert and --tls-key, or --ssh on the other machine, or add --i-know",
         )
-    with listening(host, port, "use another port, or 0 for a free one") as listener:
-        if host not in LOOPBACK:
+    with (
+        sessions_of_host(args, say),
+        listening(host, port, "use another port, or 0 for a free one") as listener,
+    ):
+        if host not in LOOPBACK and tls is None:
             say(f"warning: listening on {host}: who sees the traffic can read every session of the folder")
-        run_server(_serve(listener, host, args))
+        run_server(_serve(listener, host, args, tls, names))
     return 0
 
 
-async def _serve(listener: socket.socket, host: str, args: argparse.Namespace) -> None:
+async def _serve(
+    listener: socket.socket,
+    host: str,
+    args: argparse.Namespace,
+    tls: ssl.SSLContext | None,
+    names: list[str],
+) -> None:
     """Serve until a signal arrives."""
     from aiohttp import web
 
     from mcpspy.ui.web.access import Access
     from mcpspy.ui.web.server import WebServer
 
-    access = Access(() if host in LOOPBACK else (host,))
+    access = Access(names)
     server = WebServer(args.dir, access, allows_control=args.allow_control)
     runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     stopped = asyncio.Event()
     stop_on_signals(lambda _: stopped.set())
     try:
-        await web.SockSite(runner, listener).start()
-        url = f"{origin(host, listener)}/#{access.token}"
+        await web.SockSite(runner, listener, ssl_context=tls).start()
+        url = f"{origin(host, listener, 'http' if tls is None else 'https')}/#{access.token}"
         sys.stdout.write(f"{url}\n")
         sys.stdout.flush()
         with tempfile.TemporaryDirectory(prefix="mcpspy-web-") as folder:

@@ -58,7 +58,9 @@ class Access:
         if not hmac.compare_digest(await request.content.read(1000), self.token.encode()):
             return refusal(401, "wrong token: open the address that mcpspy web printed")
         response = web.Response(status=204)
-        response.set_cookie(_name(request), self._cookie, path=API, httponly=True, samesite="Strict")
+        response.set_cookie(
+            _name(request), self._cookie, path=API, httponly=True, secure=request.secure, samesite="Strict"
+        )
         return response
 
     def _foreign(self, request: web.Request) -> str | None:
@@ -68,7 +70,7 @@ class Access:
         address = request.get_extra_info("sockname")[0]
         if (why := rejection_reason(host, origin, (*self._names, address))) is not None:
             return why
-        if origin is not None and origin != f"http://{host}":
+        if origin is not None and origin != f"{request.scheme}://{host}":
             return f"Origin {origin} is not this server"
         site = request.headers.get("Sec-Fetch-Site", "same-origin")
         if request.path.startswith(API) and site not in ("same-origin", "none"):
