@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from mcpspy import __version__
@@ -25,8 +27,8 @@ from mcpspy.io.settings import sessions_folder
 POLL = 0.1
 """Seconds between two checks of live recordings."""
 
-LIST_EVERY = 0.5
-"""Seconds between two checks of the folder, of recordings that are not live, and of the sockets."""
+LIST_EVERY = 1.0
+"""Seconds between two checks of the folder and of the sockets."""
 
 
 class _File:
@@ -36,8 +38,9 @@ class _File:
         self.sent = 0
         self.inode = 0
         self.is_live = True
-        """The state that the other side has."""
-        self.modified = 0
+        """The state that the other side has, or True to look again."""
+        self.stamp = 0, 0
+        """Size and time of modification when the folder was last listed."""
 
 
 class RemoteServer:
@@ -110,12 +113,12 @@ class RemoteServer:
             await asyncio.sleep(0.01)
         loop, looked = asyncio.get_running_loop(), 0.0
         while True:
-            if is_due := loop.time() >= looked + LIST_EVERY:
+            if loop.time() >= looked + LIST_EVERY:
                 looked = loop.time()
                 await self._list()
             is_more = False
             for name, file in list(self._files.items()):
-                if file.is_live or is_due or not self._is_synced:
+                if file.is_live:
                     is_more |= await self._send_file(name, file)
             if not self._is_synced:
                 self._is_synced = True
@@ -125,16 +128,20 @@ class RemoteServer:
 
     async def _list(self) -> None:
         """Announce new files, report deleted ones, and send the list of sockets if it has changed."""
-        found = await asyncio.to_thread(_recordings, self._folder)
+        found = await asyncio.to_thread(_recordings, self._folder, self._files)
         for name in self._files.keys() - {name for name, *_ in found}:
             del self._files[name]
             await self._send({"event": "gone", "file": name})
         budget = self._limit
-        for name, size, is_open in found:  # Live ones first, then the newest.
-            budget -= size
-            if name in self._files or (budget < 0 and not is_open):
+        for name, stamp, is_open in found:  # Live ones first, then the newest.
+            budget -= stamp[0]
+            if (known := self._files.get(name)) is not None:
+                known.is_live |= known.stamp != stamp  # Read it again, at least once.
+                known.stamp = stamp
+            if known is not None or (budget < 0 and not is_open):
                 continue
             file = self._files[name] = _File()
+            file.stamp = stamp
             file.sent = await asyncio.to_thread(self._sent_before, name)
             await self._send({"event": "file", "file": name, "at": file.sent, "live": True})
         sockets = await asyncio.to_thread(_sockets)
@@ -175,16 +182,27 @@ class RemoteServer:
         return not is_complete
 
 
-def _recordings(folder: Path) -> list[tuple[str, int, bool]]:
-    """Return the files that may be recordings, with their size and whether they are live: those first, then the newest."""
+def _recordings(folder: Path, known: Mapping[str, _File]) -> list[tuple[str, tuple[int, int], bool]]:
+    """Return the files that may be recordings, with size and time of modification, and whether they are live.
+
+    Live ones come first, then the newest. Those that are known are not opened.
+    """
     found = []
     with suppress(OSError):
         for entry in os.scandir(folder):
-            if entry.name.endswith(".jsonl") and entry.is_file():
+            if not entry.name.endswith(".jsonl"):
+                continue
+            with suppress(OSError):
                 stat = entry.stat()
-                with suppress(OSError), open(entry.path, "rb") as file:
-                    found.append((not is_live(file.fileno()), -stat.st_mtime, entry.name, stat.st_size))
-    return [(name, size, not is_over) for is_over, _, name, size in sorted(found)]
+                if (file := known.get(entry.name)) is not None:
+                    is_open = file.is_live
+                elif S_ISREG(stat.st_mode):
+                    with open(entry.path, "rb") as opened:
+                        is_open = is_live(opened.fileno())
+                else:
+                    continue
+                found.append((not is_open, -stat.st_mtime_ns, entry.name, stat.st_size))
+    return [(name, (size, -modified), not is_over) for is_over, modified, name, size in sorted(found)]
 
 
 def _read(path: Path, at: int) -> tuple[bool, int, int, bytes]:
