@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,17 +35,24 @@ class RecordedRun(NamedTuple):
 
 def recorded_runs(folder: str | None) -> list[RecordedRun]:
     """Return the runs of a folder, the oldest first. Reads the recordings of `http` as a whole."""
-    summaries = {str(summary.path): summary for summary in sessions_of(Catalog(folder))}
+    return runs_among(sessions_of(Catalog(folder)))
+
+
+def runs_among(sessions: Iterable[Summary]) -> list[RecordedRun]:
+    """Return the runs of these sessions, the oldest first."""
+    summaries = {str(summary.path): summary for summary in sessions}
     runs = runs_of(_members(summaries))
     return [RecordedRun(run, [summaries[member.id] for member in run.members]) for run in runs]
 
 
 def find_run(name: str, folder: str | None) -> RecordedRun:
-    """Return the run that a name on the command line means: `run:` and the beginning of its id, or `run:last`.
+    """Return the run that a name on the command line means, as `named_run`."""
+    return named_run(name, recorded_runs(folder))
 
-    Raises UsageError.
-    """
-    wanted, runs = name.removeprefix(RUN), recorded_runs(folder)
+
+def named_run(name: str, runs: Sequence[RecordedRun]) -> RecordedRun:
+    """Return the run that a name means: `run:` and the beginning of its id, or `run:last`. Raises UsageError."""
+    wanted = name.removeprefix(RUN)
     found = (
         runs[-1:]
         if wanted == "last"
@@ -59,15 +67,17 @@ def find_run(name: str, folder: str | None) -> RecordedRun:
 def _members(summaries: dict[str, Summary]) -> Iterator[RunMember]:
     for key, summary in summaries.items():
         header = summary.header
-        began = datetime.fromisoformat(header.started).timestamp()
+        if (began := _time(header.started)) is None:
+            continue
         if header.parent is not None:
             yield RunMember(key, began, began + summary.last, (_host(header.parent),))
         else:
-            yield RunMember(key, began, began + summary.last, *_evidence(summary.path))
+            yield RunMember(key, began, began + summary.last, *_evidence(summary.path, summary.size))
 
 
-def _evidence(path: Path) -> tuple[tuple[HostProcess, ...], frozenset[str]]:
-    """Return the clients on this machine and the trace ids of a recording, from its text."""
+@lru_cache(4096)
+def _evidence(path: Path, size: int) -> tuple[tuple[HostProcess, ...], frozenset[str]]:
+    """Return the clients on this machine and the trace ids of a recording of this size, from its text."""
     hosts: dict[HostProcess, None] = {}
     traces: set[str] = set()
     try:
@@ -87,5 +97,13 @@ def _decoded(text: bytes) -> HostProcess:
 
 
 def _host(process: ProcessFields) -> HostProcess:
-    started = None if process.started is None else datetime.fromisoformat(process.started).timestamp()
+    started = None if process.started is None else _time(process.started)
     return HostProcess(process.pid, process.program, started)
+
+
+def _time(text: str) -> float | None:
+    """Return the seconds since the epoch; None for text that is not a time."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
