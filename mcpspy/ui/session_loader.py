@@ -228,6 +228,11 @@ class MergedLoader(SessionLoader):
         self.paths = [summary.path for summary in ordered]
 
     @property
+    def names(self) -> list[str]:
+        """The names of the sessions, in order of their start: the streams of the model begin with them."""
+        return [source.name for source in self._sources]
+
+    @property
     def state(self) -> RecordingState:
         states = {source.state for source in self._sources}
         return next(
@@ -268,6 +273,7 @@ class MergedLoader(SessionLoader):
             return
         if block.path != source.part:
             source.part = block.path
+            self.done += block.offset  # The header.
             source.file = self.lines.begin_part(block.path)
             self._owners.append(source)
         source.is_quiet = not block.lines
@@ -277,7 +283,6 @@ class MergedLoader(SessionLoader):
         for line in block.lines:
             source.pending.append((self._adopt(read_entry(line), source), offset, len(line)))
             offset += len(line) + 1
-        self.done += offset - block.offset
 
     async def _merge(self) -> None:
         """Add all entries that no unread entry can precede."""
@@ -292,6 +297,7 @@ class MergedLoader(SessionLoader):
                 part = source.file
                 self.model.begin_part(part)
             self.model.add(entry, offset, length)
+            self.done += length + 1  # With its LF.
             if isinstance(entry, Note) and entry.kind == "exit":
                 source.state = RecordingState.ENDED
                 self.model.index.end_session(source.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from itertools import product
 from pathlib import Path
@@ -14,11 +13,10 @@ from aiohttp import web
 
 from mcpspy.ui.web.access import Access
 from tests.analysis.export.html.chromium import Page, chromium
-from tests.ui.web.serving import Served, served
+from tests.ui.web.recordings import RECORDINGS, failure, request, response, write
+from tests.ui.web.serving import Served, served, wrong
 
 in_chromium = pytest.mark.asyncio(loop_scope="module")
-
-RECORDINGS = Path(__file__).resolve().parents[3] / "recordings"
 
 NASTY = (
     """</script><script>alert(1)</script><img src=x onerror=alert(2)> "'` javascript:alert(3) \u202e\u2028"""
@@ -26,32 +24,6 @@ NASTY = (
 
 MANY = 30_000
 """Exchanges of a long session."""
-
-
-def write(path: Path, entries: list[dict[str, object]], **header: object) -> Path:
-    """Write a recording."""
-    first = {"mcpspy": 1, "id": path.stem, "started": "2026-11-21T08:28:28.523Z", "transport": "stdio"}
-    lines = [{**first, "command": ["server"], "name": path.stem, "redacted": True, **header}, *entries]
-    path.write_text(
-        "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines), encoding="utf-8"
-    )
-    return path
-
-
-def request(at: float, number: int, name: str = "echo") -> dict[str, object]:
-    params = {"name": name, "arguments": {"text": f"hello {number}"}}
-    msg = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
-    return {"t": at, "from": "client", "msg": msg}
-
-
-def response(at: float, number: int, text: str = "done") -> dict[str, object]:
-    result = {"content": [{"type": "text", "text": text}]}
-    return {"t": at, "from": "server", "msg": {"jsonrpc": "2.0", "id": number, "result": result}}
-
-
-def failure(at: float, number: int) -> dict[str, object]:
-    error = {"code": -32000, "message": "no station"}
-    return {"t": at, "from": "server", "msg": {"jsonrpc": "2.0", "id": number, "error": error}}
 
 
 def hostile() -> list[dict[str, object]]:
@@ -125,13 +97,6 @@ async def opened(browser: Page, server: Served, path: str, ready: str = "#tall .
     await browser.open("about:blank")
     await browser.open(server.origin + path)
     await browser.until(f"document.querySelector({ready!r}) && !/^mcpspy$/.test(document.title)")
-
-
-def wrong(browser: Page) -> list[str]:
-    """Return problems of the page; requests that it ended itself are none."""
-    return [
-        each for each in browser.wrong() if "net::ERR_ABORTED" not in each and "MarkedSkippable" not in each
-    ]
 
 
 TEXT = "document.getElementById({!r}).textContent"

@@ -5,6 +5,7 @@
 const COLUMNS = [
   ["at", "time", (row) => row.at],
   ["way", "", null],
+  ["track", "server", null], // Of a run, whose rows are of several servers.
   ["method", "method", (row) => row.method],
   ["subject", "subject", (row) => row.subject],
   ["status", "status", (row) => row.status],
@@ -19,6 +20,11 @@ const PRINTED = 2000; // Rows that are printed.
 const TALLEST = 15_000_000; // Pixels: browsers draw no taller element. A longer list scrolls in larger steps.
 
 const WAYS = { client: "from the client", server: "from the server", "": "" };
+
+/** Return the name of the session that a row of a run belongs to: its stream begins with it. */
+function trackOf(row, names = []) {
+  return names.find((name) => row.stream === name || row.stream.startsWith(`${name}/`)) ?? "";
+}
 
 class Listing {
   constructor(element, { chosen, opened, sorted, sorts = () => true }) {
@@ -146,6 +152,7 @@ class Listing {
 
   cells(row) {
     const way = WAYS[row.side];
+    const track = trackOf(row, session.facts.tracks);
     const took = row.latency !== null ? duration(row.latency) : row.state === "pending" ? "…" : "";
     const sizes = row.kind === "request" ? `${size(row.size)} ${row.answer >= 0 ? size(row.answerSize) : "-"}` : size(row.size || "");
     const bar = make(`i.${row.tone}`);
@@ -157,7 +164,8 @@ class Listing {
       `div.row.${row.tone}`,
       { id: `row-${row.number}`, role: "option" },
       make("span.at", {}, moment(row.at)),
-      make("span.way", { title: way }, arrow(row.side)),
+      make("span.way", way ? { title: way, role: "img", ariaLabel: way } : {}, arrow(row.side)),
+      track ? make("span.track", { title: track }, ...visible(track)) : null,
       make("span.method", {}, ...visible(row.method)),
       make("span.subject", { title: row.subject }, ...visible(row.subject)),
       make("span.status", { title: row.status }, ...visible(row.status)),
@@ -165,8 +173,6 @@ class Listing {
       make("span.sizes", {}, sizes),
       make("span.fall", { "aria-hidden": "true" }, bar),
     );
-    const parts = [`${moment(row.at)} s`, way, row.method, row.subject, row.status, took];
-    line.setAttribute("aria-label", parts.filter(Boolean).join(", "));
     return line;
   }
 

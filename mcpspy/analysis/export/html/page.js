@@ -180,24 +180,8 @@ function setUpHead() {
   ending.classList.add(facts.endingTone);
   if (!facts.ending) ending.title = "The session was still running, or mcpspy stopped before the server.";
   const { counts } = facts;
-  const counted = [[counts.errors, "failed"], [counts.unanswered, "without a response"]];
-  const outcomes = counted.filter(([count]) => count).map(([count, words]) => `${count.toLocaleString("en")} ${words}`);
-  const requests = plural(counts.requests, "request") + (outcomes.length ? ` (${outcomes.join(", ")})` : "");
-  const pairs = [
-    ["server", facts.server],
-    ["client", facts.client],
-    ["protocol", facts.revision],
-    ["transport", facts.transport],
-    ["started", clock(facts.started, 0).replace(/\.\d+/, "") || facts.started],
-    ["duration", duration(facts.lasted)],
-    ["contents", `${plural(counts.messages, "message")}, ${requests}`],
-    ["context", facts.context],
-    ["directory", facts.cwd],
-    ["session", facts.id],
-  ];
-  for (const [name, value] of pairs) {
-    if (value) byId("facts").append(make(`div.${name}`, {}, make("dt", {}, name), make("dd", {}, ...visible(value))));
-  }
+  const requests = countedWords(plural(counts.requests, "request"), [[counts.errors, "failed"], [counts.unanswered, "without a response"]]);
+  fillFacts(facts, `${plural(counts.messages, "message")}, ${requests}`, [["context", facts.context], ["directory", facts.cwd], ["session", facts.id]]);
   const warning = byId("warning");
   const left = counts.all - session.rows.length - session.rows.filter((row) => row.answer >= 0).length;
   const words = [];

@@ -23,7 +23,7 @@ from mcpspy.core.sanitize import sanitize
 
 SHARED = (
     *("marks.js", "units.js", "search.js", "json.js", "text.js"),
-    *("message.js", "listing.js", "reading.js", "theme.js"),
+    *("message.js", "listing.js", "reading.js", "head.js", "theme.js"),
 )
 """Scripts of this page and of the live one (`ui/web`), in the order of their dependencies."""
 

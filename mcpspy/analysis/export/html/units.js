@@ -57,3 +57,16 @@ function clock(started, at) {
   const zone = off ? `UTC${off < 0 ? "-" : "+"}${pad(Math.floor(Math.abs(off) / 60))}:${pad(Math.abs(off) % 60)}` : "UTC";
   return `${date} ${time}.${pad(when.getMilliseconds(), 3)} ${zone}`;
 }
+
+/** Return the round number of seconds at or above one. */
+function stepOf(least) {
+  if (!(least > 0)) return 1;
+  for (const step of [60, 300, 600, 1800, 3600, 7200, 21600, 86400]) if (least > 30 && step >= least) return step;
+  const power = 10 ** Math.floor(Math.log10(least));
+  return [1, 2, 5, 10].map((digit) => digit * power).find((step) => step >= least * 0.999);
+}
+
+function axisWords(at, step) {
+  if (step < 1) return `${Number(at.toFixed(Math.max(0, -Math.floor(Math.log10(step)))))} s`;
+  return at < 60 || step < 10 ? `${Number(at.toFixed(0))} s` : duration(Math.round(at));
+}
