@@ -226,8 +226,9 @@ async def test_hostile_text_is_shown_and_never_interpreted(browser: Page, server
         await browser.open(server.origin)
         await browser.until("document.querySelectorAll('a.listed').length === 5")
         assert "alert(1)" in await browser.evaluate(TEXT.format("sessions"))
-        for view in ("", "?view=stats", "?view=capabilities", "?view=findings"):
-            await opened(browser, server, f"/s/hostile{view}", "#report :is(h2, details), #tall .method")
+        for view in ("", *(f"?view={name}" for name in ("stats", "capabilities", "findings", "timeline", "context"))):
+            ready = "#report :is(h2, details), #tall .method, .track svg"
+            await opened(browser, server, f"/s/hostile{view}", ready)
             if not view:
                 for _ in range(9):
                     await browser.press("j", "Enter")
@@ -252,7 +253,15 @@ ATTACK = """(async () => {
     element.src = address;
     document.body.append(element);
   });
-  await attempt("script", () => loads(document.createElement("script"), `${target}/api/sessions`));
+  for (const path of ["sessions", "runs", "s/run:last/rows"]) {
+    await attempt(`script ${path}`, () => loads(document.createElement("script"), `${target}/api/${path}`));
+  }
+  await attempt("websocket", () => new Promise((done) => {
+    const socket = new WebSocket(`${target.replace("http", "ws")}/api/events`);
+    socket.onmessage = (event) => done(event.data);
+    socket.onopen = () => done("opened");
+    socket.onerror = () => done("");
+  }));
   await attempt("events", () => new Promise((done) => {
     const source = new EventSource(`${target}/api/events`, { withCredentials: true });
     source.onmessage = (event) => done(event.data);
