@@ -232,7 +232,8 @@ class WebSession:
         index, row = self.model.index, change.number
         answer = index.answer(row) if isinstance(change.what, Request) else None
         sizes = index.size[row], None if answer is None else index.size[answer]
-        return row_members(change, (row, NONE if answer is None else answer), sizes, self._loader.now)
+        flaw = None if answer is None else index.flaws.get(answer)
+        return row_members(change, (row, NONE if answer is None else answer), sizes, self._loader.now, flaw)
 
     def _along(self, request: int) -> Iterable[int]:
         """Yield the notifications that belong to a request: its progress, and its cancellation."""

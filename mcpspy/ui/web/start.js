@@ -34,7 +34,7 @@ function setUp() {
     go({ key });
   });
   byId("main").addEventListener("click", (event) => {
-    if (event.target.closest(".more, .fold")) markHits(filterWords());
+    if (event.target.closest(".more, .fold")) markHits(wordsToMark(place.q));
     const number = Number(event.target.closest("a[data-number]")?.dataset.number);
     if (!number || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();

@@ -115,13 +115,6 @@ function queryText() {
   return [place.q.trim() && `(${place.q})`, `(${chosen.join(" or ")})`].filter(Boolean).join(" ");
 }
 
-/** Return the words of the filter that may occur in a message, to highlight them. */
-function filterWords() {
-  const words = place.q.match(/(?:[-!]?\w+:)?"[^"]*"|[^\s()]+/g) ?? [];
-  const plain = words.map((word) => word.replace(/^text:/, ""));
-  return wordsOf(plain.filter((word) => word.startsWith('"') || !/^[-!]|[:<>=]|^\/|^(and|or|not)$/i.test(word)).join(" "));
-}
-
 function filter() {
   const parameters = { q: queryText(), order: place.order, http: place.show.includes("HTTP") ? "1" : "" };
   rows = new RemoteRows(place.key, parameters, { loaded, failed });
@@ -135,7 +128,7 @@ async function loaded(from, answer) {
   const box = byId("rows");
   const isAtEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - listing.height / 2;
   const isLive = session.facts.state === "live";
-  if (listing.rows !== rows) listing.show(rows, filterWords(), [0, session.facts.lasted]);
+  if (listing.rows !== rows) listing.show(rows, wordsToMark(place.q), [0, session.facts.lasted]);
   else {
     listing.range = [0, session.facts.lasted];
     listing.measure();
@@ -194,7 +187,7 @@ function news(key, facts) {
   showFacts();
   if (isFirst) listing.measure(); // The rows of a run have one more column.
   control.show(facts.control);
-  if (isFirst && openRow) showMessage(byId("detail"), openRow, filterWords(), close); // Now with the time of day.
+  if (isFirst && openRow) showMessage(byId("detail"), openRow, wordsToMark(place.q), close); // Now with the time of day.
   if (place.view === "timeline") return refreshTracks();
   if (place.view !== "messages") return;
   rows?.refresh();
@@ -248,8 +241,8 @@ async function openNumber(number, isFirst = false) {
   openRow = row;
   byId("detail").hidden = false;
   document.body.classList.add("reading");
-  showMessage(byId("detail"), row, filterWords(), close);
-  markHits(filterWords());
+  showMessage(byId("detail"), row, wordsToMark(place.q), close);
+  markHits(wordsToMark(place.q));
   if (!wasClosed) return;
   listing.measure();
   if (listing.cursor < 0 && rows?.length) rows.wanted = number; // A link named it: the list goes there.
@@ -262,7 +255,7 @@ async function reload() {
   const row = await guard(() => session.load(number));
   if (!row || openRow?.number !== number || row.state === openRow.state) return;
   openRow = row;
-  showMessage(byId("detail"), row, filterWords(), close);
+  showMessage(byId("detail"), row, wordsToMark(place.q), close);
 }
 
 function close() {
@@ -276,7 +269,7 @@ function conceal() {
   byId("detail").hidden = true;
   byId("detail").replaceChildren();
   document.body.classList.remove("reading");
-  markHits(filterWords());
+  markHits(wordsToMark(place.q));
   listing.measure();
   listing.reveal();
 }

@@ -4,14 +4,15 @@
 const MEMBERS = [
   "number", "at", "kind", "side", "method", "subject", "id", "status", "tone", "state",
   "end", "body", "size", "answer", "answerSize", "exchange", "continues", "http", "stream", "flaws",
+  "latency", "code", "batch", "failed",
 ];
 
 /** Return a row from the values of its members; `now` is the end of what is pending, in seconds since the start. */
 function rowOf(values, now) {
   const row = {};
   for (let i = 0; i < MEMBERS.length; i++) row[MEMBERS[i]] = values[i];
-  row.latency = row.answer >= 0 ? Math.max(row.end - row.at, 0) : null;
-  row.last = row.end ?? (row.state && row.state !== "closed" ? now : row.at);
+  if (row.latency !== null) row.latency = Math.max(row.latency, 0);
+  row.last = row.end ?? (row.kind === "request" && row.state !== "closed" ? now : row.at);
   return row;
 }
 

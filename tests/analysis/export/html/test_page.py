@@ -350,7 +350,7 @@ async def test_the_page_handles_very_deep_and_very_long_messages(browser: Page, 
     await browser.evaluate("[...document.querySelectorAll('#detail [aria-expanded=false]')].pop().click()")
     assert 70 < await browser.evaluate(depth) < 200
     await browser.press("/")
-    await browser.write("needle")
+    await browser.write("text:needle")
     await rows(browser, 1, 2)
     await browser.press("Enter", "n")
     await browser.until("document.getElementById('announcement').textContent.startsWith('1 of ')")
@@ -367,26 +367,27 @@ SEARCHED = (
 BOTH = ["forecast", "report"]
 
 QUERIES = {
-    "OSLO": ["forecast"],
-    "snow": BOTH,
-    "snow -oslo": ["report"],
-    '"no snow"': ["report"],
-    "report bergen": ["report"],
-    "oslo bergen": [],
-    "märz": ["forecast"],
-    '"city": "Oslo"': ["forecast"],
-    '"Oslo", "day":"M': ["forecast"],
-    '"day": "Oslo"': [],
+    "oslo": [],
+    "text:OSLO": ["forecast"],
+    "text:snow": BOTH,
+    "text:snow -text:oslo": ["report"],
+    'text:"no snow"': ["report"],
+    "report text:bergen": ["report"],
+    "text:märz": ["forecast"],
+    "params.arguments.city=Oslo": ["forecast"],
     "tools/call": BOTH,
-    "-32602": ["report"],
-    ".*": [],
-    "-": ["report"],
+    "code:-32602": ["report"],
+    "/sno./": BOTH,
+    "tool:forecast or is:error": BOTH,
+    "tool:forecast is:error": [],
 }
 """Query → tools whose calls match."""
 
 
 @in_chromium
-async def test_a_search_finds_words_in_methods_subjects_and_bodies(browser: Page, tmp_path: Path) -> None:
+async def test_a_filter_finds_rows_by_fields_and_by_the_text_of_their_messages(
+    browser: Page, tmp_path: Path
+) -> None:
     await opened(browser, tmp_path, session_of(*(entry for pair in SEARCHED for entry in pair)))
     for query, found in QUERIES.items():
         await browser.press("Escape", "Escape", "/")
@@ -397,10 +398,24 @@ async def test_a_search_finds_words_in_methods_subjects_and_bodies(browser: Page
 
 
 @in_chromium
+async def test_an_invalid_filter_is_explained_and_keeps_the_rows(browser: Page, tmp_path: Path) -> None:
+    await opened(browser, tmp_path, session_of(*(entry for pair in SEARCHED for entry in pair)))
+    await browser.press("/")
+    await browser.write("kind:requests")
+    await browser.until("document.getElementById('query').ariaInvalid === 'true'")
+
+    found = await browser.evaluate("document.getElementById('found').textContent")
+    assert found.startswith('unknown kind "requests": use one of request, notification')
+    assert await browser.evaluate("document.querySelectorAll('#tall .method').length") == 2
+    await browser.press("Escape")
+    await rows(browser, 2)
+
+
+@in_chromium
 async def test_matches_are_highlighted_and_keys_move_between_them(browser: Page, tmp_path: Path) -> None:
     await opened(browser, tmp_path, session_of(*(entry for pair in SEARCHED for entry in pair)))
     await browser.press("/")
-    await browser.write("snow")
+    await browser.write("text:snow")
     await rows(browser, 2, 2)
     await browser.press("Enter", "Enter")
 
@@ -533,7 +548,7 @@ async def test_a_large_session_needs_few_elements(browser: Page, tmp_path: Path)
     await browser.press("Enter")
     assert "number 10000" in await browser.evaluate("document.getElementById('detail').textContent")
     await browser.press("/")
-    await browser.write('"number 7777"')
+    await browser.write('text:"number 7777"')
     (row,) = await rows(browser, 1, 10_000)
     assert row.startswith("7777.000")
 
@@ -571,6 +586,7 @@ async def test_screen_readers_find_the_landmarks(browser: Page, tmp_path: Path) 
     await browser.look(1600)
     await opened(browser, tmp_path, session_of(call(0, 1), result(1, 1), server(2, b"nonsense")))
     await browser.press("j", "Enter")
+    await browser.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     tree = (await browser.send("Accessibility.getFullAXTree"))["nodes"]
     named = [
         (node["role"]["value"], node.get("name", {}).get("value", "")) for node in tree if not node["ignored"]
