@@ -34,6 +34,7 @@ class Listing {
     this.cursor = -1;
     this.words = [];
     this.range = [0, 0];
+    this.lines = new Map(); // Place → row and element, of those that are drawn.
     this.longest = 6; // Characters of the methods that were drawn beside a subject: the subjects get the rest.
     this.offset = 0; // Pixels that the list is scrolled beyond the position of its scroll bar.
     this.chosen = chosen;
@@ -67,6 +68,7 @@ class Listing {
     this.height = parseFloat(getComputedStyle(this.element).getPropertyValue("--row")) || 28;
     this.tall.style.height = `${Math.min(this.rows.length * this.height, TALLEST)}px`;
     this.drawn = null;
+    this.lines.clear();
     this.draw();
   }
 
@@ -126,25 +128,42 @@ class Listing {
     const drawn = `${first} ${last} ${this.offset}`;
     if (drawn === this.drawn) return;
     this.drawn = drawn;
-    const elements = [];
+    const longest = this.longest;
+    const lines = new Map();
     for (let place = first; place < last; place++) {
       const row = this.rows.at(place);
-      elements.push(this.line(row, place));
+      const known = this.lines.get(place);
+      const element = known && known.row === row ? known.element : this.line(row, place);
+      element.style.top = `${place * this.height - this.offset}px`;
+      element.setAttribute("aria-selected", String(place === this.cursor));
+      lines.set(place, { row, element });
       if (row?.subject) this.longest = Math.max(this.longest, Math.min(row.method.length, LONGEST));
     }
-    this.element.parentElement.style.setProperty("--method", `${this.longest + 1}ch`);
-    this.tall.replaceChildren(...elements);
-    const current = elements[this.cursor - first];
+    this.lines = lines;
+    if (longest !== this.longest || !this.measured) this.element.parentElement.style.setProperty("--method", `${this.longest + 1}ch`);
+    this.measured = true;
+    const elements = [...lines.values()].map(({ element }) => element);
+    this.place(elements);
+    const current = lines.get(this.cursor)?.element;
     if (current) this.element.setAttribute("aria-activedescendant", current.id);
     else this.element.removeAttribute("aria-activedescendant");
     highlight("row-found", elements, this.words);
   }
 
+  /** Make the elements those of the list, in their order; those that are there already stay where they are. */
+  place(elements) {
+    const kept = new Set(elements);
+    for (const element of [...this.tall.children]) if (!kept.has(element)) element.remove();
+    let next = this.tall.firstChild;
+    for (const element of elements) {
+      if (element === next) next = next.nextSibling;
+      else this.tall.insertBefore(element, next);
+    }
+  }
+
   line(row, place) {
     const line = row ? this.cells(row) : make("div.row", { role: "option", ariaLabel: "loading" });
     line.dataset.place = place;
-    line.style.top = `${place * this.height - this.offset}px`;
-    line.setAttribute("aria-selected", String(place === this.cursor));
     line.setAttribute("aria-setsize", String(this.rows.length));
     line.setAttribute("aria-posinset", String(place + 1));
     return line;
