@@ -12,6 +12,7 @@ import pytest_asyncio
 from aiohttp import web
 
 from mcpspy.ui.web.access import Access
+from tests.analysis.export.html.axe import violations
 from tests.analysis.export.html.chromium import Page, chromium
 from tests.ui.web.recordings import RECORDINGS, failure, request, response, write
 from tests.ui.web.serving import Served, served, wrong
@@ -311,6 +312,7 @@ async def test_a_browser_without_the_cookie_asks_for_the_address(
     async with served(tmp_path) as other:
         await browser.open(f"{other.origin}/s/one/1")
         await browser.until("document.getElementById('login').open")
+        assert await violations(browser) == []
         await browser.evaluate(f"document.getElementById('token').value = '{other.origin}/#{other.token}'")
         await browser.evaluate("document.querySelector('#login button').click()")
         await browser.until("document.querySelector('#detail .body')")
