@@ -60,6 +60,9 @@ SCANNED = 1.0
 EVERY = 0.2
 """Seconds between two checks for news."""
 
+WHILE_READING = 1.0
+"""The same while a long file is read: each event makes the page load its rows again."""
+
 HEARTBEAT = 15.0
 """Seconds after which an event without news is sent: a broken connection is noticed."""
 
@@ -182,7 +185,8 @@ class WebServer:
                         await response.write(f"retry: 1000\ndata: {dumps(facts)}\n\n".encode())
                     except ConnectionError:
                         return response
-                await asyncio.sleep(EVERY)
+                is_reading = session is not None and session.is_behind
+                await asyncio.sleep(WHILE_READING if is_reading else EVERY)
         return response
 
     def _state(self, key: str | None) -> dict[str, Any] | None:

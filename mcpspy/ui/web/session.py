@@ -83,6 +83,11 @@ class WebSession:
         return self.is_live and self._run is None
 
     @property
+    def is_behind(self) -> bool:
+        """True while a long file is read."""
+        return self._loader.is_behind and not self._task.done()
+
+    @property
     def version(self) -> list[Any]:
         """A value that changes whenever the rows, their contents or the facts may have changed."""
         loader, model = self._loader, self.model
