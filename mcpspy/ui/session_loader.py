@@ -263,6 +263,11 @@ class MergedLoader(SessionLoader):
             self._add_source(summary, name)
 
     @property
+    def session_names(self) -> list[str]:
+        """The names of the sessions, in order of their start: the streams of the model begin with them."""
+        return [source.name for source in self._sources]
+
+    @property
     def state(self) -> RecordingState:
         states = {source.state for source in self._sources}
         return next(
@@ -349,6 +354,7 @@ class MergedLoader(SessionLoader):
             return
         if block.path != source.part:
             source.part = block.path
+            self.done += block.offset  # The header.
             source.file = self.lines.begin_part(block.path)
             self._owners.append(source)
         source.read = time.monotonic()
@@ -360,7 +366,6 @@ class MergedLoader(SessionLoader):
             offset += len(line) + 1
         if not source.lines:
             source.quiet = source.asked
-        self.done += offset - block.offset
 
     async def _merge(self) -> None:
         """Add all entries that no unread entry can precede."""
@@ -376,6 +381,7 @@ class MergedLoader(SessionLoader):
                 part = source.file
                 self.model.begin_part(part)
             self.model.add(entry, offset, length)
+            self.done += length + 1  # With its LF.
             if isinstance(entry, Note) and entry.kind == "exit":
                 source.state = RecordingState.ENDED
                 self.model.index.end_session(source.name)

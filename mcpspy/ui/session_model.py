@@ -236,7 +236,7 @@ class SessionModel:
     def _stand_in(self, row: int) -> Request | Result:
         """Return a message built from the index alone."""
         index = self.index
-        frame = Frame(index.at[row], index.side(row), b"")
+        frame = Frame(index.at[row], index.side(row), b"", index.texts[index.stream[row]] or None)
         id_text = index.id(row)
         if index.kind(row) is RowKind.RESULT:
             return Result(frame=frame, data=b"", id=id_text, raw_result=Raw(), body=Body())

@@ -15,6 +15,7 @@ from mcpspy.io.recording.runs import recorded_runs
 from mcpspy.ui.cli.main import main
 from recordings import make
 from tests.e2e.test_http import SERVERS, serving
+from tests.ui.web.serving import served
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Peers
@@ -71,3 +72,11 @@ async def test_sessions_of_two_agents_are_two_runs_on_stdio_and_http(
         assert {session["name"] for session in each["sessions"]} == {line.split()[1] for line in lines}
         times = [line.split()[0] for line in lines]
         assert times == sorted(times, key=float)
+
+    async with served(folder) as web:
+        for run in (await web.get("runs"))["runs"]:
+            rows = await web.get(f"s/run:{run['id']}/rows", q="method:tools/list", count=500)
+            names = {session["name"] for session in run["sessions"]}
+            assert {row[18].split("/")[0] for row in rows["rows"]} == names  # The stream of a row.
+            window = await web.get(f"s/run:{run['id']}/timeline", parts=50)
+            assert [sum(track["began"]) > 0 for track in window["tracks"]] == [True] * len(names)

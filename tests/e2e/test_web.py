@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recordings import make
+from tests.analysis.export.html.axe import violations
 from tests.analysis.export.html.chromium import chromium
 from tests.ui.web.serving import served
 
@@ -126,8 +127,10 @@ async def test_the_page_holds_edits_drops_answers_and_sends_again(tmp_path: Path
 
         call(2, "one")
         await browser.until(f"{HELD} === 1")
+        assert await violations(browser) == []
         await browser.evaluate(press("Edit"))
         await browser.until("document.querySelector('#editor textarea')?.value.includes('one')")
+        assert await violations(browser) == []
         field = "document.querySelector('#editor textarea')"
         await browser.evaluate(f"{field}.value = {field}.value.replace('one', 'two')")
         await browser.evaluate("document.querySelector('#editor button[type=submit]').click()")

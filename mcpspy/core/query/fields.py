@@ -47,7 +47,7 @@ STATUSES: dict[str, frozenset[str]] = {
 }
 """Values of `status:`, without blanks, and the states they match."""
 
-_SAME_STATUS = {
+SAME_STATUS = {
     "err": "error",
     "failed": "error",
     "toolerr": "toolerror",
@@ -72,9 +72,9 @@ KINDS = tuple(
 KIND_GROUPS = ("response", "note", "batch")
 """Values of `kind:` that match several kinds; `batch` matches the members of a batch (2025-03-26)."""
 
-_SAME_KIND = {"response": ("result", "error"), "answer": ("result", "error"), "failure": ("error",)}
+SAME_KIND = {"response": ("result", "error"), "answer": ("result", "error"), "failure": ("error",)}
 
-_SIDES = {
+SIDES = {
     CLIENT: ("client", "c", "c2s", "->", "→", "out"),
     SERVER: ("server", "s", "s2c", "<-", "←", "in"),
 }
@@ -127,12 +127,12 @@ def _id(atom: Atom) -> QueryPart:
 
 
 def _is_response(item: FilterItem) -> bool:
-    return item.kind in _SAME_KIND["response"] and bool(item.side)
+    return item.kind in SAME_KIND["response"] and bool(item.side)
 
 
 def _dir(atom: Atom) -> QueryPart:
     values.reject_order(atom)
-    wanted = next((side for side, names in _SIDES.items() if atom.value.lower() in names), None)
+    wanted = next((side for side, names in SIDES.items() if atom.value.lower() in names), None)
     if wanted is None:
         _unknown(atom, ("client", "server", "c2s", "s2c", "->", "<-"))
     return QueryPart(lambda item: item.side == wanted, False)
@@ -140,7 +140,7 @@ def _dir(atom: Atom) -> QueryPart:
 
 def _kind(atom: Atom) -> QueryPart:
     of_note, value = atom.field == "note", atom.value.lower()
-    same = _SAME_KIND.get(value)
+    same = SAME_KIND.get(value)
     if same and not of_note:
         return QueryPart(lambda item: item.kind in same and bool(item.side), False)
     if value == "note":
@@ -150,7 +150,7 @@ def _kind(atom: Atom) -> QueryPart:
     found = values.cached_text_test(atom)
     known = NOTES if of_note else (*KINDS, *KIND_GROUPS)
     if not atom.is_quoted and not any(map(found, known)):
-        _unknown(atom, known, () if of_note else _SAME_KIND)
+        _unknown(atom, known, () if of_note else SAME_KIND)
     if of_note:
         return QueryPart(lambda item: not item.side and found(item.kind), False)
     return QueryPart(lambda item: found(item.kind), False)
@@ -162,14 +162,14 @@ def _status(atom: Atom) -> QueryPart:
         return values.code_test(float(atom.value), operator.eq)
     test = _state(atom.value, exact=atom.op != ":")
     if test is None:
-        _unknown(atom, STATUSES, _SAME_STATUS)
+        _unknown(atom, STATUSES, SAME_STATUS)
     return QueryPart(test, False)
 
 
 def _state(value: str, *, exact: bool) -> Test | None:
     """Return the test for a status name; None if it is unknown."""
     name = re.sub(r"[\s_-]", "", value.lower())
-    name = _SAME_STATUS.get(name, name)
+    name = SAME_STATUS.get(name, name)
     if name in ("error", "rpcerror"):
         # An error may be late or unsolicited; then it has another status, or none.
         failed = FAILED if name == "error" and not exact else STATUSES["rpcerror"]
@@ -205,10 +205,10 @@ def _is(atom: Atom) -> QueryPart:
     test = _state(value, exact=False)
     if test is not None:
         return QueryPart(test, False)
-    if value in KINDS or value in _SAME_KIND or value in KIND_GROUPS:
-        return _kind(atom._replace(op=":" if value in _SAME_KIND else "="))
+    if value in KINDS or value in SAME_KIND or value in KIND_GROUPS:
+        return _kind(atom._replace(op=":" if value in SAME_KIND else "="))
     known = ("problem", "slow", "issue", "finding", *STATUSES, *KINDS, *KIND_GROUPS)
-    return _unknown(atom, known, (*_SAME_STATUS, *_SAME_KIND))
+    return _unknown(atom, known, (*SAME_STATUS, *SAME_KIND))
 
 
 def _is_slow(item: FilterItem) -> bool:

@@ -15,8 +15,8 @@ from mcpspy.core.query.item import FilterItem, QueryPart, SessionEnd
 from mcpspy.core.query.lexer import ORDER, Atom, QueryError
 from mcpspy.core.regex import AllowUnsafe, RegexError, UnsupportedRegexError, compile_regex, glob_regex
 
-_TIMES = {"us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-_SIZES = {"b": 1.0, "k": 1e3, "kb": 1e3, "m": 1e6, "mb": 1e6, "g": 1e9, "gb": 1e9}
+TIMES = {"us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+SIZES = {"b": 1.0, "k": 1e3, "kb": 1e3, "m": 1e6, "mb": 1e6, "g": 1e9, "gb": 1e9}
 
 JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _NUMBER = re.compile(r"(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))([^\W\d_]*)")
@@ -69,18 +69,18 @@ def number_bound(atom: Atom) -> tuple[str, float]:
             atom.fail(f"{atom.value} needs a unit (example: {_EXAMPLES[field]})")
         if unit == "m":
             atom.fail(f"{atom.value} is ambiguous: write {found[1]}min or {found[1]}mb")
-        field = "size" if unit in _SIZES else "latency"
+        field = "size" if unit in SIZES else "latency"
     if field == "code":
         if unit:
             atom.fail(f'code takes a number, not "{atom.value}"')
         return field, amount
     if field == "size":
-        return field, amount * _factor(atom, found[2], {"": 1.0, **_SIZES}, "bytes")
+        return field, amount * _factor(atom, found[2], {"": 1.0, **SIZES}, "bytes")
     if field == "time":
-        return field, amount * _factor(atom, found[2], {"": 1.0, **_TIMES}, "a time")
+        return field, amount * _factor(atom, found[2], {"": 1.0, **TIMES}, "a time")
     if atom.op in (":", "=", "!="):
         atom.fail(f"{atom.name} needs < or >: write {atom.name}>{atom.value}")
-    return field, amount * _factor(atom, found[2], _TIMES, "a time")
+    return field, amount * _factor(atom, found[2], TIMES, "a time")
 
 
 def _factor(atom: Atom, unit: str, units: Mapping[str, float], what: str) -> float:
@@ -89,7 +89,7 @@ def _factor(atom: Atom, unit: str, units: Mapping[str, float], what: str) -> flo
         return factor
     if not unit:
         atom.fail(f"{atom.value} needs a unit (example: {_EXAMPLES['latency']})")
-    if unit.lower() in {**_TIMES, **_SIZES}:
+    if unit.lower() in {**TIMES, **SIZES}:
         atom.fail(f'{atom.name} takes {what}, not "{unit}"')
     return atom.fail(f'unknown unit "{unit}": use µs, ms, s, min or h for times, b, kb, mb or gb for sizes')
 
@@ -122,7 +122,7 @@ def time_bound(atom: Atom, end: SessionEnd) -> QueryPart:
     found = _NUMBER.fullmatch(atom.value)
     if found is None:
         atom.fail(f"{atom.value} is not a time (example: {_EXAMPLES[atom.field]})")
-    bound = float(found[1]) * _factor(atom, found[2], {"": 1.0, **_TIMES}, "a time")
+    bound = float(found[1]) * _factor(atom, found[2], {"": 1.0, **TIMES}, "a time")
     compare = COMPARE[">=" if atom.field == "since" else "<="]
     if not atom.value.startswith("-"):
         return QueryPart(lambda item: compare(item.at, bound), False)

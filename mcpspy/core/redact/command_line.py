@@ -43,7 +43,7 @@ def command(
     redacted: list[str] = []
     expected = False
     for number, word in enumerate(words):
-        data = word.encode("utf-8", "surrogateescape")
+        data = _bytes(word)
         before = words[number - 1] if number else ""
         is_header = before in _HEADERS
         option = _HEADER.fullmatch(data) if is_header else _OPTION.fullmatch(data) or _SETTING.fullmatch(data)
@@ -68,6 +68,13 @@ def command(
             done = end
         redacted.append(b"".join([*pieces, data[done:]]).decode("utf-8", "surrogateescape"))
     return redacted
+
+
+def _bytes(word: str) -> bytes:
+    try:
+        return word.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # A surrogate that represents no byte: in a recording of another program.
+        return word.encode("utf-8", "surrogatepass")
 
 
 def _value(data: bytes, start: int) -> list[SecretSpan]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -36,23 +37,28 @@ class RecordedRun(NamedTuple):
 class Runs:
     """The runs of a folder, as its sessions appear and grow. Reads no line of a recording twice."""
 
-    def __init__(self, folder: str | None, *, entries: bool = False) -> None:
+    def __init__(self, folder: str | None = None, *, entries: bool = False) -> None:
         """With `entries`, the summaries have the number of their entries."""
-        self.catalog = Catalog(folder)
+        self._catalog = Catalog(folder)
         self._entries = entries
         self._evidence: dict[Path, _Evidence] = {}
 
     def look(self) -> list[RecordedRun]:
         """Return the current runs, the oldest first. Reads the recordings of `http` as a whole."""
-        found = sessions_of(self.catalog, entries=self._entries)
+        return self.among(sessions_of(self._catalog, entries=self._entries))
+
+    def among(self, sessions: Iterable[Summary]) -> list[RecordedRun]:
+        """Return the runs of these sessions, the oldest first."""
         # The name of the file is the same wherever the folder is, which keeps the id of a run.
-        summaries = {summary.path.name: summary for summary in found}
-        runs = runs_of(self._member(summary) for summary in summaries.values())
+        summaries = {summary.path.name: summary for summary in sessions}
+        members = (self._member(summary) for summary in summaries.values())
+        runs = runs_of(member for member in members if member is not None)
         return [RecordedRun(run, [summaries[member.id] for member in run.members]) for run in runs]
 
-    def _member(self, summary: Summary) -> RunMember:
+    def _member(self, summary: Summary) -> RunMember | None:
         header, path = summary.header, summary.path
-        began = datetime.fromisoformat(header.started).timestamp()
+        if (began := _time(header.started)) is None:
+            return None
         if header.parent is not None:
             return RunMember(path.name, began, began + summary.last, (_host(header.parent),))
         evidence = self._evidence.setdefault(path, _Evidence(path))
@@ -95,15 +101,17 @@ class FollowedRun:
 
 
 def find_run(name: str, folder: str | None, runs: Runs | None = None) -> RecordedRun:
-    """Return the run that a name on the command line means: `run:` and the beginning of its id, or `run:last`.
+    """Return the run that a name on the command line means, as `named_run`."""
+    return named_run(name, (runs or Runs(folder)).look())
 
-    Raises UsageError.
-    """
-    wanted, known = name.removeprefix(RUN), (runs or Runs(folder)).look()
+
+def named_run(name: str, runs: Sequence[RecordedRun]) -> RecordedRun:
+    """Return the run that a name means: `run:` and the beginning of its id, or `run:last`. Raises UsageError."""
+    wanted = name.removeprefix(RUN)
     found = (
-        known[-1:]
+        runs[-1:]
         if wanted == "last"
-        else [each for each in known if wanted and each.run.id.startswith(wanted)]
+        else [each for each in runs if wanted and each.run.id.startswith(wanted)]
     )
     if len(found) != 1:
         why = "no run has this id" if not found else f"{len(found)} runs have ids that begin so"
@@ -141,5 +149,13 @@ def _decoded(text: bytes) -> HostProcess:
 
 
 def _host(process: ProcessFields) -> HostProcess:
-    started = None if process.started is None else datetime.fromisoformat(process.started).timestamp()
+    started = None if process.started is None else _time(process.started)
     return HostProcess(process.pid, process.program, started)
+
+
+def _time(text: str) -> float | None:
+    """Return the seconds since the epoch; None for text that is not a time."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -12,9 +12,9 @@ import orjson
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
 from mcpspy.io.recording.catalog import Catalog
-from mcpspy.io.recording.reader import RecordingState
-from mcpspy.io.recording.runs import RecordedRun, recorded_runs
+from mcpspy.io.recording.runs import recorded_runs
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format
+from mcpspy.ui.report import run_json
 from mcpspy.ui.report.listed_session import ListedSession
 from mcpspy.ui.terminal import Output, columns
 
@@ -44,7 +44,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """List the runs, the newest last: next to the prompt."""
     catalog = Catalog(args.dir)
-    found = [_as_json(each, catalog) for each in recorded_runs(args.dir)]
+    found = [
+        run_json.members(each, lambda summary, name: ListedSession(summary, catalog).count(name))
+        for each in recorded_runs(args.dir)
+    ]
     if args.format == "json":
         for run in found:
             sys.stdout.buffer.write(orjson.dumps(run, option=orjson.OPT_APPEND_NEWLINE))
@@ -57,34 +60,6 @@ def main(args: argparse.Namespace) -> int:
     for run in found:
         output.line(columns(_cells(run), _WIDTHS), rows.BAD if run["errors"] else None)
     return 0
-
-
-def _as_json(found: RecordedRun, catalog: Catalog) -> dict[str, Any]:
-    """Return a run as `--format json` prints it."""
-    run = found.run
-    listed = [ListedSession(summary, catalog) for summary in found.sessions]
-    clients = dict.fromkeys(str(each.client) for each in found.sessions if each.client is not None)
-    return {
-        "id": run.id,
-        "host": run.host.program or None,
-        "pid": run.host.pid,
-        "clients": list(clients),
-        "started": datetime.fromtimestamp(run.began, UTC).isoformat(timespec="milliseconds"),
-        "seconds": round(run.ended - run.began, 3),
-        "live": any(each.state is RecordingState.LIVE for each in found.sessions),
-        "messages": sum(each.count("messages") or 0 for each in listed),
-        "errors": sum(each.count("errors") or 0 for each in listed),
-        "sessions": [
-            {
-                "id": each.header.id,
-                "name": each.header.name,
-                "server": str(each.server) if each.server is not None else None,
-                "transport": each.header.transport,
-                "path": str(each.path),
-            }
-            for each in found.sessions
-        ],
-    }
 
 
 def _cells(run: dict[str, Any]) -> list[str]:

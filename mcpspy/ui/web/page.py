@@ -10,7 +10,10 @@ from string import Template
 
 from mcpspy.analysis.export.html.page import SHARED, bundle, part, policy_for
 
-SCRIPTS = ("server.js", "sessions.js", "reports.js", "control.js", "web.js")
+SCRIPTS = (
+    *("server.js", "reports.js", "place.js", "sessions.js", "tracks.js"),
+    *("control.js", "web.js", "keys.js", "start.js"),
+)
 """Scripts of this page alone, in the order of their dependencies."""
 
 

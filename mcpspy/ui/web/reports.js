@@ -1,4 +1,4 @@
-// The reports on a session: statistics with charts, capabilities, lint findings, differences.
+// The reports on a session or a run: statistics with charts, context cost, capabilities, lint findings, differences.
 // Each takes the JSON of `reports.py` and returns elements. Charts are SVG, drawn here.
 
 /** Return an SVG element; attributes are numbers and words of this page, never text of a peer. */
@@ -43,16 +43,52 @@ function cell(content, name = "") {
   return make(`td${name && `.${name}`}`, {}, ...(Array.isArray(content) ? content : [content]));
 }
 
-function statsView(stats) {
+function statsView({ sessions }) {
+  return sessions.length === 1 && !place.key.startsWith(RUN) ? sessionStats(sessions[0]) : runStats(sessions);
+}
+
+const summed = (sides) => Object.values(sides).reduce((all, side) => all + side, 0);
+
+/** Return the numbers of the sessions of a run, one line each. */
+function runStats(sessions) {
+  const lines = sessions.map((stats) => {
+    const { client, server } = stats.requests;
+    const latency = client.latency;
+    const errors = client.errors + server.errors;
+    const times = ["p50", "p95", "max"].map((key) => cell(latency ? duration(latency[key]) : "", "figure"));
+    return make(
+      "tr",
+      {},
+      cell(linkToSession(stats.id, stats.name), "what"),
+      cell(summed(stats.messages).toLocaleString("en"), "figure"),
+      cell(size(summed(stats.bytes)), "figure"),
+      cell((client.count + server.count).toLocaleString("en"), "figure"),
+      cell(errors ? errors.toLocaleString("en") : "", "figure.bad"),
+      ...times,
+      cell(latency ? latencyBar(latency, `${stats.name}: p50 ${duration(latency.p50)}, p95 ${duration(latency.p95)}`) : "", "range"),
+      cell(String(stats.in_flight.most), "figure"),
+    );
+  });
+  return [make("h2", {}, "Sessions"), table(["session", "messages", "bytes", "requests", "errors", "p50", "p95", "max", "latency", "peak"], lines)];
+}
+
+/** Return a link to a session of the run that is shown. */
+function linkToSession(id, name) {
+  const key = session.facts.sessions?.find((each) => each.key === id || each.name === name)?.key ?? id;
+  const link = make("a", { href: addressOf({ ...START, key }) }, ...visible(name));
+  link.dataset.key = key;
+  return link;
+}
+
+function sessionStats(stats) {
   const both = [stats.requests.client, stats.requests.server];
   const sum = (of) => both.reduce((total, side) => total + (of(side) ?? 0), 0);
-  const total = (sides) => Object.values(sides).reduce((all, side) => all + side, 0);
   const unanswered = sum((side) => (side.states["no answer"] ?? 0) + (side.states.pending ?? 0));
   const errors = sum((side) => side.errors);
   const tiles = [
     tile("duration", duration(stats.seconds)),
-    tile("messages", total(stats.messages).toLocaleString("en")),
-    tile("bytes", size(total(stats.bytes))),
+    tile("messages", summed(stats.messages).toLocaleString("en")),
+    tile("bytes", size(summed(stats.bytes))),
     tile("requests", sum((side) => side.count).toLocaleString("en")),
     tile("errors", errors.toLocaleString("en"), errors ? "bad" : ""),
     tile("without response", unanswered.toLocaleString("en"), unanswered ? "open" : ""),
@@ -92,6 +128,43 @@ function statsView(stats) {
     make("h2", {}, "Largest messages"),
     table(["bytes", "message", "at"], largest),
   ];
+}
+
+/** Return the context cost as `mcpspy stats --context` prints it. */
+function contextView(found) {
+  const { window: room, start, tools } = found;
+  const share = (count) => (count ? `${count / room >= 0.001 ? ((count / room) * 100).toFixed(1) : "< 0.1"} %` : "0 %");
+  const sizes = (size) => (size ? [cell(size.bytes.toLocaleString("en"), "figure"), cell(size.tokens.toLocaleString("en"), "figure"), cell(share(size.tokens), "figure")] : [cell("", "figure"), cell("", "figure"), cell("", "figure")]);
+  const named = ({ server, name, tool }) => (found.servers.length > 1 ? `${server}: ${name ?? tool}` : (name ?? tool));
+  const count = (number) => cell(number.toLocaleString("en"), "figure");
+  const line = (name, ...cells) => make("tr", {}, cell([...visible(name)], "what"), ...cells);
+  const most = Math.max(...tools.map((tool) => tool.definition?.tokens ?? 0), 1);
+  const bar = (tokens) => {
+    const made = make("i.share");
+    made.style.width = `${(tokens / most) * 100}%`;
+    return cell(tokens ? [made] : "", "total");
+  };
+  const unused = tools.filter((tool) => tool.definition && !tool.calls);
+  const tiles = [
+    tile("before the first call", `${start.tokens.toLocaleString("en")} tokens`),
+    tile(`of ${room.toLocaleString("en")}`, share(start.tokens)),
+    tile("tools", (found.lists.tools?.count ?? 0).toLocaleString("en")),
+    tile("never called", unused.length.toLocaleString("en"), unused.length ? "open" : ""),
+  ];
+  const lists = Object.entries(found.lists).filter(([, list]) => list.count);
+  const results = [...tools.filter((tool) => tool.results).map((tool) => [named(tool), tool.results]), ...Object.entries(found.others)];
+  results.sort((one, other) => other[1].total.tokens - one[1].total.tokens);
+  const parts = [make("dl.tiles", {}, ...tiles), make("p.aside", {}, found.notes)];
+  const add = (title, heads, lines) => lines.length && parts.push(make("h2", {}, title), table(heads, lines));
+  add("Lists", ["list", "count", "bytes", "tokens", "share"], lists.map(([name, list]) => line(name, count(list.count), ...sizes(list.size))));
+  add("Tool definitions", ["tool", "calls", "bytes", "tokens", "share", "compared"], tools.map((tool) => line(named(tool), count(tool.calls), ...sizes(tool.definition), bar(tool.definition?.tokens ?? 0))));
+  add(
+    "Results",
+    ["tool or method", "count", "p50", "p95", "largest", "bytes", "tokens", "share", "media"],
+    results.map(([name, cost]) => line(name, count(cost.count), ...[cost.p50, cost.p95, cost.max].map((each) => count(each.tokens)), ...sizes(cost.total), cell(cost.media ? cost.media.toLocaleString("en") : "", "figure"))),
+  );
+  add("Same arguments in one session", ["call", "calls"], found.repeated.map((call) => line(`${named(call)} ${call.arguments}`, count(call.calls))));
+  return parts;
 }
 
 const LISTINGS = { tools: "Tools", prompts: "Prompts", resources: "Resources", resourceTemplates: "Resource templates" };

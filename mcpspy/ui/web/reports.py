@@ -1,4 +1,4 @@
-"""The reports on a session as JSON for the page: statistics, capabilities, lint findings, differences.
+"""The reports on a session or a run as JSON for the page: statistics, findings, differences …
 
 Each reads the recording in its current state, as the command of the same name does. They take a while: run them in a
 thread.
@@ -7,14 +7,14 @@ thread.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
 import orjson
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.context import definition, size_of
+from mcpspy.analysis.context import DEFAULT_WINDOW, ContextCollector, definition, size_of
 from mcpspy.analysis.diff import DiffOptions, SessionDiff, compare, compare_exchanges
 from mcpspy.analysis.lint import Severity
 from mcpspy.analysis.stats import StatsCollector
@@ -28,7 +28,7 @@ from mcpspy.io.recording.reader import Recording, RecordingState, Summary
 from mcpspy.io.recording.scan import RecordingScan
 from mcpspy.io.recording.session_counts import is_too_large
 from mcpspy.ui.lint_settings import LintSettings
-from mcpspy.ui.report import diff_json, stats_json
+from mcpspy.ui.report import diff_json, stats_context, stats_json
 from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan
 from mcpspy.ui.report.listed_session import FAILED, ListedSession
 from mcpspy.ui.report.stats_scan import counted_session
@@ -43,10 +43,13 @@ Query = Mapping[str, str]
 """The parameters of the request."""
 
 
-def stats(summary: Summary, query: Query) -> Any:
-    """Return the statistics (docs/stats.md) of the messages that match `q`."""
+def stats(summaries: Sequence[Summary], query: Query) -> Any:
+    """Return the statistics (docs/stats.md) of the messages that match `q`, one object per session."""
+    return {"sessions": [_stats(summary, query.get("q", "")) for summary in summaries]}
+
+
+def _stats(summary: Summary, text: str) -> dict[str, Any]:
     is_live = summary.state is RecordingState.LIVE
-    text = query.get("q", "")
     selected = parse(text) if text.strip() else None
     if selected is not None:
         selected.end = summary.last
@@ -55,8 +58,19 @@ def stats(summary: Summary, query: Query) -> Any:
         return stats_json.members(counted_session(summary.header.name, scan, collector, is_live=is_live))
 
 
-def findings(summary: Summary, _: Query) -> Any:
+def context(summaries: Sequence[Summary], _: Query) -> Any:
+    """Return the context cost (docs/stats.md#context-cost)."""
+    collector = ContextCollector()
+    for summary in summaries:
+        collector.add(_session(summary, "mcpspy stats --context"))
+    report = collector.report()
+    notes = f"{stats_context.NOTES[report.tokenizer]} {stats_context.CUTS}"
+    return {**orjson.loads(stats_context.document(report, DEFAULT_WINDOW)), "notes": notes}
+
+
+def findings(summaries: Sequence[Summary], _: Query) -> Any:
     """Return the lint findings by rule, the most severe first; `number` is the row of each."""
+    (summary,) = summaries
     rules = LintSettings().of(summary.header.name)[0]
     counts: Counter[str] = Counter()
     found: dict[str, list[dict[str, Any]]] = {}
@@ -89,9 +103,9 @@ def findings(summary: Summary, _: Query) -> Any:
     return {"rules": by_rule, "total": counts.total()}
 
 
-def capabilities(summary: Summary, _: Query) -> Any:
+def capabilities(summaries: Sequence[Summary], _: Query) -> Any:
     """Return what the server declared in the last handshake, and listed in the last listings, with token estimates."""
-    session = _session(summary)
+    session = _session(summaries[0], "mcpspy trust")
     found = interface_of(session)
     return {
         "server": found.server,
@@ -114,30 +128,31 @@ def capabilities(summary: Summary, _: Query) -> Any:
     }
 
 
-def diff(old: Summary, *rest: Any) -> Any:
+def diff(summaries: Sequence[Summary], query: Query) -> Any:
     """Return the differences of two sessions, or of two exchanges (`old` and `new` are their rows) of one session."""
-    query: Query = rest[-1]
-    options = DiffOptions()
-    if len(rest) > 1:
-        new: Summary = rest[0]
-        difference = compare(_session(old), _session(new), options)
-        titles = sanitize(old.header.name), sanitize(new.header.name)
+    options, old = DiffOptions(), _session(summaries[0], "mcpspy diff")
+    if len(summaries) > 1:
+        difference = compare(old, _session(summaries[1], "mcpspy diff"), options)
+        titles = sanitize(summaries[0].header.name), sanitize(summaries[1].header.name)
     else:
-        session = _session(old)
         numbers = int(query.get("old", 0)), int(query.get("new", 0))
-        one, other = (_exchange(session, number) for number in numbers)
+        one, other = (_exchange(old, number) for number in numbers)
         difference = SessionDiff((compare_exchanges(one, other, options),))
         titles = f"row {numbers[0]}", f"row {numbers[1]}"
     return orjson.loads(diff_json.document(difference, titles))
 
 
-REPORTS: dict[str, Callable[..., Any]] = {
+REPORTS: dict[str, Callable[[Sequence[Summary], Query], Any]] = {
     "stats": stats,
+    "context": context,
     "findings": findings,
     "capabilities": capabilities,
     "diff": diff,
 }
-"""Name in the address → function of the session, for `diff` also the other session, and the parameters."""
+"""Name in the address → function of a session, and for `diff` another one."""
+
+RUN_REPORTS = ("stats", "context")
+"""Reports that can be of all sessions of a run."""
 
 
 def state_tone(listed: ListedSession) -> str:
@@ -148,13 +163,11 @@ def state_tone(listed: ListedSession) -> str:
     return rows.OK if listed.state == "live" else rows.QUIET
 
 
-def _session(summary: Summary) -> Session:
+def _session(summary: Summary, command: str) -> Session:
     """Return a whole session in memory. Raise CannotStart for one that is too large for a page."""
     if is_too_large(summary):
-        raise CannotStart(
-            f"{summary.path.name}: {rows.size(summary.size)}B, too large to compare in the browser",
-            "use mcpspy diff or mcpspy trust",
-        )
+        why = f"{summary.path.name}: {rows.size(summary.size)}B, too large for this view"
+        raise CannotStart(why, f"use {command}")
     return Recording(summary.path).session()
 
 

@@ -1,16 +1,19 @@
 """The web server for the sessions of a folder: one page, a JSON API, and a stream of events.
 
-    /  /s/ID  /s/ID/NUMBER       the page
+    /  /runs  /s/ID  /r/ID       the page; also /s/ID/NUMBER and /r/ID/NUMBER, a row
     POST /api/login              the token → the cookie
     /api/sessions?q=             the sessions that match a filter of `ls`
+    /api/runs                    the runs of hosts
     /api/events?session=         server-sent events: the list or the session has changed
     /api/s/ID/rows               a window of rows: q, order, http, first, count
     /api/s/ID/rows/NUMBER        a row with its bodies
     /api/s/ID/place              the place of a row (number), or of the next error (from, step)
+    /api/s/ID/timeline           a window of the requests over time: begin, end, parts, q
     /api/s/ID/held/TICKET        the text of a held message, and its differences from the lockfile
     POST /api/s/ID/control       an order of `control.SessionControl`, only with `--allow-control`
-    /api/s/ID/REPORT             a report of `reports.REPORTS`: stats, findings, capabilities, diff
+    /api/s/ID/REPORT             a report of `reports.REPORTS`: stats, context, findings …
 
+ID in `/api/s/ID` is a session, or `run:` and the id of a run: its sessions as one, in order of time.
 Every error is `{"error": TEXT}`, an invalid filter also has `start` and `end`, its characters.
 """
 
@@ -35,12 +38,14 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import Summary
+from mcpspy.io.recording.runs import RUN, RecordedRun, named_run
 from mcpspy.io.recording.session_counts import CountCache, is_too_large
 from mcpspy.ui.bug import keep_traceback, summary_of
 from mcpspy.ui.report.listed_session import ListedSession, read_time
-from mcpspy.ui.web import page, reports
+from mcpspy.ui.web import page, reports, runs
 from mcpspy.ui.web.access import HEADERS, LOGIN, Access
 from mcpspy.ui.web.control import SessionControl
+from mcpspy.ui.web.runs import FoundRuns, described
 from mcpspy.ui.web.session import WebSession
 
 OPEN = 4
@@ -54,6 +59,9 @@ SCANNED = 1.0
 
 EVERY = 0.2
 """Seconds between two checks for news."""
+
+WHILE_READING = 1.0
+"""The same while a long file is read: each event makes the page load its rows again."""
 
 HEARTBEAT = 15.0
 """Seconds after which an event without news is sent: a broken connection is noticed."""
@@ -69,6 +77,7 @@ class WebServer:
         self._by_key: dict[str, Summary] = {}
         self._scanned = 0.0
         self._scanning = asyncio.Lock()
+        self._runs = FoundRuns()
         self._open: OrderedDict[str, WebSession] = OrderedDict()
         self._is_ending = False
         self._page, self._policy = page.document()
@@ -76,14 +85,16 @@ class WebServer:
     def application(self) -> web.Application:
         application = web.Application(middlewares=[self._access.check, self._errors])
         get = application.router.add_get
-        for path in ("/", "/s/{id}", "/s/{id}/{number}"):
+        for path in ("/", "/runs", "/s/{id}", "/s/{id}/{number}", "/r/{id}", "/r/{id}/{number}"):
             get(path, self._document)
         application.router.add_post(LOGIN, self._access.login)
         get("/api/sessions", self._list)
+        get("/api/runs", self._list_runs)
         get("/api/events", self._events)
         get("/api/s/{id}/rows", self._rows)
         get("/api/s/{id}/rows/{number}", self._row)
         get("/api/s/{id}/place", self._place)
+        get("/api/s/{id}/timeline", self._timeline)
         get("/api/s/{id}/held/{ticket}", self._held)
         application.router.add_post("/api/s/{id}/control", self._order)
         get("/api/s/{id}/{report}", self._report)
@@ -130,6 +141,19 @@ class WebServer:
         listed = [self._listed(ListedSession(summary, self._catalog)) for summary in found[:LISTED]]
         return _json({"sessions": listed, "total": len(found), "trouble": self._catalog.trouble})
 
+    async def _list_runs(self, _: web.Request) -> web.Response:
+        found = await self._found_runs()
+        latest = [described(each, self._count, self._key) for each in reversed(found[-LISTED:])]
+        return _json({"runs": latest, "total": len(found)})
+
+    async def _found_runs(self) -> list[RecordedRun]:
+        await self._scan()
+        return await self._runs.among(self._sessions)
+
+    def _count(self, summary: Summary, name: str) -> int | None:
+        counts = self._counts.of(summary)
+        return None if counts is None else getattr(counts, name)
+
     def _matching(self, text: str) -> list[Summary]:
         test = parse_sessions(text, time.time(), read_time)
         return [each for each in self._sessions if test(ListedSession(each, self._catalog).item())]
@@ -146,9 +170,11 @@ class WebServer:
         sent_at = 0.0
         async with AsyncExitStack() as stack:
             stack.enter_context(_reading(session))
-            if self._control is not None and session is not None and key is not None and session.is_live:
-                await stack.enter_async_context(self._control.attached(key, session))
+            if self._control is not None and session is not None and session.is_controllable:
+                await stack.enter_async_context(self._control.attached(str(key), session))
             while not self._is_ending:
+                if key is not None and session is not await self._session(key):
+                    return response  # The run has another session: the page connects again.
                 version = (
                     await self._list_version() if session is None else [session.version, self._state(key)]
                 )
@@ -159,7 +185,8 @@ class WebServer:
                         await response.write(f"retry: 1000\ndata: {dumps(facts)}\n\n".encode())
                     except ConnectionError:
                         return response
-                await asyncio.sleep(EVERY)
+                is_reading = session is not None and session.is_behind
+                await asyncio.sleep(WHILE_READING if is_reading else EVERY)
         return response
 
     def _state(self, key: str | None) -> dict[str, Any] | None:
@@ -221,14 +248,23 @@ class WebServer:
         number = None if place is None else view.rows[place] + 1
         return _json({"place": place, "number": number})
 
+    async def _timeline(self, request: web.Request) -> web.Response:
+        session = await self._session(request.match_info["id"])
+        await session.reach(sys.maxsize)
+        view = await self._view(session, request)
+        return _json(await session.timeline(view, request.query))
+
     async def _report(self, request: web.Request) -> web.Response:
-        make = reports.REPORTS.get(request.match_info["report"])
-        if make is None:
+        key, name, other = request.match_info["id"], request.match_info["report"], request.query.get("with")
+        is_run = key.startswith(RUN)
+        make = reports.REPORTS.get(name)
+        if make is None or (is_run and name not in reports.RUN_REPORTS):
             raise web.HTTPNotFound(text="no such report")
-        summary = await self._summary(request.match_info["id"])
-        other = request.query.get("with")
-        arguments = [summary] if other is None else [summary, await self._summary(other)]
-        return _json(await asyncio.to_thread(make, *arguments, dict(request.query)))
+        if is_run:
+            summaries = named_run(key, await self._found_runs()).sessions
+        else:
+            summaries = [await self._summary(each) for each in (key, other) if each is not None]
+        return _json(await asyncio.to_thread(make, summaries, dict(request.query)))
 
     async def _view(self, session: WebSession, request: web.Request) -> Any:
         query = parse(request.query.get("q", ""))
@@ -238,10 +274,12 @@ class WebServer:
 
     async def _session(self, key: str) -> WebSession:
         """Return an open session, and close those that no page has shown lately."""
-        if key not in self._open:
+        if key.startswith(RUN):
+            await self._open_run(key)
+        elif key not in self._open:
             summary = await self._summary(key)
             if key not in self._open:  # Another request may have opened it meanwhile.
-                self._open[key] = WebSession(summary)
+                self._open[key] = WebSession([summary])
         session = self._open.pop(key)
         self._open[key] = session
         for old, unused in list(self._open.items())[:-OPEN]:
@@ -249,6 +287,17 @@ class WebServer:
                 del self._open[old]
                 await unused.close()
         return session
+
+    async def _open_run(self, key: str) -> None:
+        """Open a run, also again if sessions were added to it."""
+        found = named_run(key, await self._found_runs())
+        old = self._open.get(key)
+        if old is not None and old.paths == [summary.path for summary in found.sessions]:
+            return
+        listed = described(found, self._count, self._key)
+        self._open[key] = WebSession(found.sessions, runs.facts(found, listed))
+        if old is not None:
+            await old.close()
 
     async def _summary(self, key: str) -> Summary:
         """Return a session of the folder by the key that its page has; no path is read from a request."""
@@ -278,9 +327,8 @@ class WebServer:
     def _listed(self, listed: ListedSession) -> dict[str, Any]:
         summary, counts = listed.summary, self._counts.of(listed.summary)
         header = summary.header
-        key = header.id if self._by_key.get(header.id) is summary else summary.path.stem
         return {
-            "key": key,
+            "key": self._key(summary),
             "name": sanitize(header.name) or "session",
             "state": listed.state,
             "ending": rows.ending(summary.exit),
@@ -295,6 +343,11 @@ class WebServer:
             "counts": None if counts is None else counts._asdict(),
             "uncounted": counts is None and is_too_large(summary),
         }
+
+    def _key(self, summary: Summary) -> str:
+        """Return the key of a session in addresses: its id if that is unique, else the name of its file."""
+        found = self._by_key.get(summary.header.id)
+        return summary.header.id if found is not None and found.path == summary.path else summary.path.stem
 
 
 @contextmanager

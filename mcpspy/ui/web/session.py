@@ -1,4 +1,4 @@
-"""A session that the web server shows: its rows by filter, in windows, while its file grows.
+"""A session or a run that the web server shows: its rows by filter, in windows, while its file grows.
 
 The server keeps the index of the session and the row numbers of the latest filters, and a browser only the rows in
 view. Rows are filtered in slices, between which other requests are answered and the file is read.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -23,8 +23,9 @@ from mcpspy.core.session.session import Change
 from mcpspy.io.recording.reader import RecordingState, Summary
 from mcpspy.ui.filter_items import RowItem
 from mcpspy.ui.row_filter import FilteredView, SortOrder, ViewOptions
-from mcpspy.ui.session_loader import SessionLoader
+from mcpspy.ui.session_loader import MergedLoader, SessionLoader
 from mcpspy.ui.trust_notes import trust_differences, trust_note
+from mcpspy.ui.web.timeline import PARTS, Timeline
 
 WINDOW = 500
 """Maximum rows of one response."""
@@ -44,17 +45,26 @@ LONG = 1000
 ALONG = 100
 """Maximum notifications shown with their request, and rows around it in which they are looked for, in thousands."""
 
+SHORTEST = 2e-5
+"""Seconds of the shortest window of a timeline."""
+
 ERROR = parse("is:error or is:unanswered or note:exit is:problem")
 
 
 class WebSession:
-    def __init__(self, summary: Summary) -> None:
-        self.path = summary.path
-        self._loader = SessionLoader(summary)
-        self._loader.uses_cache = True
+    def __init__(self, summaries: Sequence[Summary], run: dict[str, Any] | None = None) -> None:
+        """`run` has the facts of a run (`runs.facts`), whose sessions are shown as one; None for a session."""
+        self.path = summaries[0].path
+        self.paths = [summary.path for summary in summaries]
+        self._run = run
+        self._loader = SessionLoader(summaries[0]) if run is None else MergedLoader(summaries)
+        self._loader.uses_cache = run is None
+        self.tracks = self._loader.session_names if isinstance(self._loader, MergedLoader) else []
+        """The names of the sessions of a run: the stream of each row begins with one."""
         self.model = self._loader.model
         self.readers = 0
         """Event streams that are open: a session that a page shows is not closed."""
+        self._timeline: Timeline | None = None
         self._views: OrderedDict[tuple[str, str, bool], FilteredView] = OrderedDict()
         self._task = asyncio.create_task(self._loader.read())
 
@@ -66,6 +76,16 @@ class WebSession:
     @property
     def is_live(self) -> bool:
         return self._loader.state is RecordingState.LIVE
+
+    @property
+    def is_controllable(self) -> bool:
+        """True for a live session; the sessions of a run are controlled one by one."""
+        return self.is_live and self._run is None
+
+    @property
+    def is_behind(self) -> bool:
+        """True while a long file is read."""
+        return self._loader.is_behind and not self._task.done()
 
     @property
     def version(self) -> list[Any]:
@@ -96,6 +116,8 @@ class WebSession:
             "issues": index.issues,
             "pending": index.pending,
             "unanswered": index.unanswered,
+            "tracks": list(map(sanitize, self.tracks)),
+            **(self._run or {}),
         }
 
     async def view(self, query: Query, order: str = "time", *, http: bool = False) -> FilteredView:
@@ -168,6 +190,25 @@ class WebSession:
             "related": {name: None if each is None else self.row(each) for name, each in related.items()},
         }
 
+    async def timeline(self, view: FilteredView, query: Mapping[str, str]) -> dict[str, Any]:
+        """Return a window of the timeline: `begin` and `end` in seconds, in a number of `parts`."""
+        if self._timeline is None:
+            self._timeline = Timeline(self.model, self.tracks)
+        timeline, is_early = self._timeline, _for_seconds(PATIENCE)
+        while timeline.is_behind and is_early():
+            timeline.advance(_for_seconds(SLICE))
+            await asyncio.sleep(0)
+        whole = max(self._loader.now, SHORTEST)
+        begin = min(max(float(query.get("begin", 0)), 0.0), whole - SHORTEST)
+        end = min(max(float(query.get("end", whole)), begin + SHORTEST), whole)
+        parts = min(max(int(query.get("parts", 200)), 1), PARTS)
+        found = await asyncio.to_thread(timeline.window, view.rows, begin, end, parts, whole)
+        return {
+            **found,
+            "whole": whole,
+            "behind": timeline.is_behind or view.is_behind or self._loader.is_behind,
+        }
+
     async def differences(self, ticket: int) -> list[str]:
         """Return the differences of a held message from the lockfile, when the note about it was read."""
         is_early = _for_seconds(PATIENCE)
@@ -196,7 +237,8 @@ class WebSession:
         index, row = self.model.index, change.number
         answer = index.answer(row) if isinstance(change.what, Request) else None
         sizes = index.size[row], None if answer is None else index.size[answer]
-        return row_members(change, (row, NONE if answer is None else answer), sizes, self._loader.now)
+        flaw = None if answer is None else index.flaws.get(answer)
+        return row_members(change, (row, NONE if answer is None else answer), sizes, self._loader.now, flaw)
 
     def _along(self, request: int) -> Iterable[int]:
         """Yield the notifications that belong to a request: its progress, and its cancellation."""

@@ -1,9 +1,10 @@
-// The list of sessions, live ones first.
-// Owns the cursor of this list, and the session that is chosen for a comparison.
+// The lists of sessions and of runs, live ones first.
+// Owns the cursor of a list, and the session that is chosen for a comparison.
 
-class SessionTable {
-  constructor(element, { opened, compared }) {
-    Object.assign(this, { element, opened, compared, sessions: [], cursor: 0, chosen: null });
+/** A list of links with one cursor. A subclass has the `heads` of the columns, and the `line` of an item. */
+class LinkList {
+  constructor(element, opened) {
+    Object.assign(this, { element, opened, items: [], cursor: 0 });
     element.addEventListener("click", (event) => {
       const line = event.target.closest("a.listed");
       if (!line || event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -16,17 +17,44 @@ class SessionTable {
     });
   }
 
-  show({ sessions, total, trouble }) {
-    const key = this.sessions[this.cursor]?.key;
+  /** Show items, and words for none; the cursor stays on its item. */
+  show(items, total, none) {
+    const key = this.items[this.cursor]?.key;
     const hadFocus = this.element.contains(document.activeElement);
-    this.sessions = sessions;
-    this.cursor = Math.max(sessions.findIndex((each) => each.key === key), 0);
-    const lines = sessions.map((each) => this.line(each));
-    const rest = total > sessions.length ? [make("p.aside", {}, `and ${(total - sessions.length).toLocaleString("en")} older ones: use the filter`)] : [];
-    const none = lines.length ? [] : [make("p.aside", {}, trouble || (byId("query").value ? "No matching sessions." : "No sessions yet. Record one with mcpspy run -- COMMAND, or mcpspy demo."))];
-    const head = make("div.listed.heads", { ariaHidden: "true" }, ...["name", "server", "client", "started", "duration", "messages", "errors", "issues", "state"].map((name) => make(`span.${name}`, {}, name)));
-    this.element.replaceChildren(head, ...lines, ...rest, ...none);
+    this.items = items;
+    this.cursor = Math.max(items.findIndex((each) => each.key === key), 0);
+    const head = make(`div.listed.heads.${this.kind}`, { ariaHidden: "true" }, ...this.heads.map((name) => make(`span.${name}`, {}, name)));
+    const lines = items.map((each) => {
+      const line = make(`a.listed.${this.kind}`, { href: addressOf({ ...START, key: each.key }) }, ...this.line(each));
+      line.dataset.key = each.key;
+      line.classList.toggle("chosen", each.key === this.chosen);
+      return line;
+    });
+    const rest = total > items.length ? [make("p.aside", {}, `and ${(total - items.length).toLocaleString("en")} older ones`)] : [];
+    this.element.replaceChildren(head, ...lines, ...rest, ...(lines.length ? [] : [make("p.aside", {}, none)]));
     if (hadFocus) this.focus();
+  }
+
+  focus(by = 0) {
+    const lines = this.element.querySelectorAll("a.listed");
+    this.cursor = Math.min(Math.max(this.cursor + by, 0), lines.length - 1);
+    lines[this.cursor]?.focus();
+  }
+}
+
+/** Return a cell with the start of an item. */
+function startCell(started) {
+  return make("span.started", { title: started }, clock(started, 0).replace(/\.\d+.*/, ""));
+}
+
+class SessionTable extends LinkList {
+  constructor(element, { opened, compared }) {
+    super(element, opened);
+    Object.assign(this, { compared, chosen: null, kind: "session", heads: ["name", "server", "client", "started", "duration", "messages", "errors", "issues", "state"] });
+  }
+
+  showFound({ sessions, total, trouble }) {
+    this.show(sessions, total, trouble || (byId("query").value ? "No matching sessions." : "No sessions yet. Record one with mcpspy run -- COMMAND, or mcpspy demo."));
   }
 
   line(each) {
@@ -36,39 +64,53 @@ class SessionTable {
       return make(`span.${name}${count ? `.${tone}` : ""}`, {}, count === null ? (each.uncounted ? "?" : "…") : count.toLocaleString("en"));
     };
     const ending = each.ending && each.ending !== "exit 0" ? each.ending : each.state;
-    const line = make(
-      "a.listed",
-      { href: `/s/${encodeURIComponent(each.key)}` },
+    return [
       make("span.name", {}, ...visible(each.name)),
       make("span.server", {}, ...visible(each.server)),
       make("span.client", {}, ...visible(each.client)),
-      make("span.started", { title: each.started }, clock(each.started, 0).replace(/\.\d+.*/, "")),
+      startCell(each.started),
       make("span.duration", {}, duration(each.lasted)),
       number("messages", "quiet"),
       number("errors", "bad"),
       number("issues", "issue"),
       make(`span.state.${each.tone}`, {}, make("i.dot"), ending),
-    );
-    line.dataset.key = each.key;
-    line.classList.toggle("chosen", each.key === this.chosen);
-    return line;
-  }
-
-  focus(by = 0) {
-    const lines = this.element.querySelectorAll("a.listed");
-    this.cursor = Math.min(Math.max(this.cursor + by, 0), lines.length - 1);
-    lines[this.cursor]?.focus();
+    ];
   }
 
   /** Choose a session for a comparison, or compare it with the chosen one. */
   choose() {
-    const key = this.sessions[this.cursor]?.key;
+    const key = this.items[this.cursor]?.key;
     if (key === undefined) return;
     const other = this.chosen;
     this.chosen = other === null ? key : null;
     if (other !== null && other !== key) return this.compared(other, key);
     announce(this.chosen === null ? "no session chosen" : "compare with: press d on another session");
-    this.show({ sessions: this.sessions, total: this.sessions.length });
+    this.show(this.items, this.items.length, "");
     this.focus();
+  }
+}
+
+/** The runs of hosts; each opens as one list of the rows of all its sessions. */
+class RunTable extends LinkList {
+  constructor(element, opened) {
+    super(element, opened);
+    Object.assign(this, { kind: "run", heads: ["name", "server", "client", "started", "duration", "messages", "errors", "state"] });
+  }
+
+  showFound({ runs, total }) {
+    this.show(runs.map((run) => ({ ...run, key: `run:${run.id}` })), total, "No runs yet: no session names the process of its host (docs/runs.md).");
+  }
+
+  line(run) {
+    return [
+      make("span.name", {}, ...visible(run.host)),
+      make("span.server", {}, ...visible(`${plural(run.sessions.length, "session")}: ${run.sessions.map((each) => each.name).join(", ")}`)),
+      make("span.client", {}, ...visible(run.clients.join(", "))),
+      startCell(run.started),
+      make("span.duration", {}, duration(run.seconds)),
+      make("span.messages", {}, run.messages.toLocaleString("en")),
+      make(`span.errors${run.errors ? ".bad" : ""}`, {}, run.errors.toLocaleString("en")),
+      make(`span.state.${run.live ? "ok" : "quiet"}`, {}, make("i.dot"), run.live ? "live" : "ended"),
+    ];
   }
 }

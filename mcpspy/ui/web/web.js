@@ -1,33 +1,26 @@
-// The page: sessions, the rows of a session, reports, and keys.
-// Owns the place that the address names: session, row, filter and view.
-
-const CHIPS = [
-  ["errors", "is:error or is:unanswered", "bad"],
-  ["slow", "is:slow", "open"],
-  ["pending", "is:pending", "open"],
-  ["protocol issues", "is:issue", "issue"],
-  ["notifications", "is:notification", "quiet"],
-  ["stderr", "is:stderr", "quiet"],
-  ["HTTP", "note:http or note:http-end or note:sse", "quiet"],
-];
-
-const VIEWS = {
-  messages: { title: "Messages", key: "1" },
-  stats: { title: "Statistics", key: "2", show: statsView },
-  capabilities: { title: "Capabilities", key: "3", show: capabilitiesView },
-  findings: { title: "Findings", key: "4", show: findingsView },
-  diff: { title: "Differences", key: "5", show: diffView },
-};
+// The page: shows the place that the address names, and goes to others.
+// Owns the place, the rows, and the row that is open.
 
 const ORDERS = { at: "time", took: "latency", sizes: "size" };
 
-let place = { key: null, number: null, q: "", show: [], view: "messages", order: "time", other: "", old: "", now: "" };
+let place = START;
 let rows = null;
 let openRow = null;
 let chosenRow = null;
 
 const events = new Events(news, (isConnected) => (byId("connection").hidden = isConnected));
-const sessionTable = new SessionTable(byId("sessions"), { opened: (key) => go({ key }), compared: (key, other) => go({ key, view: "diff", other }) });
+const lists = {
+  sessions: new SessionTable(byId("sessions"), { opened: (key) => go({ key }), compared: (key, other) => go({ key, view: "diff", other }) }),
+  runs: new RunTable(byId("runs"), (key) => go({ key })),
+};
+const tracks = new TimelineView(byId("overtime"), {
+  opened: (number) => go({ view: "messages", number, span: "" }),
+  moved: (ends) => go({ span: ends === null ? "" : ends.map((at) => String(Number(at.toPrecision(9)))).join("_") }, true),
+  load: (parts) => {
+    const [begin, end] = place.span.split("_");
+    return guard(() => fetchJson(`s/${encodeURIComponent(place.key)}/timeline`, { begin, end, parts, q: queryText() }));
+  },
+});
 const listing = new Listing(byId("rows"), {
   chosen: (row, at) => choose(row, at),
   opened: (row, at) => choose(row, at, true),
@@ -35,63 +28,53 @@ const listing = new Listing(byId("rows"), {
   sorts: (name) => name in ORDERS,
 });
 
-/** Return the address of a place. */
-function addressOf({ key, number, q, show, view, order, other, old, now }) {
-  const path = key === null ? "/" : `/s/${encodeURIComponent(key)}${number === null ? "" : `/${number}`}`;
-  const named = { q, show: show.join(","), view: view === "messages" ? "" : view, order: order === "time" ? "" : order, with: other, old, new: now };
-  const text = new URLSearchParams(Object.entries(named).filter(([, value]) => value !== "")).toString();
-  return text ? `${path}?${text}` : path;
-}
-
-function placeOf(location) {
-  const [, , key, number] = location.pathname.split("/");
-  const given = new URLSearchParams(location.search);
-  const view = given.get("view");
-  return {
-    key: key ? decodeURIComponent(key) : null,
-    number: Number(number) || null,
-    q: given.get("q") ?? "",
-    show: (given.get("show") ?? "").split(",").filter((name) => CHIPS.some((chip) => chip[0] === name)),
-    view: view in VIEWS ? view : "messages",
-    order: given.get("order") ?? "time",
-    other: given.get("with") ?? "",
-    old: given.get("old") ?? "",
-    now: given.get("new") ?? "",
-  };
-}
-
 /** Go to another place: of its own history entry, unless only the row or the filter differs. */
 function go(changes, isSmall = false) {
   const before = place;
-  const from = "key" in changes ? { ...place, number: null, q: "", show: [], view: "messages", order: "time", other: "", old: "", now: "" } : place;
+  const from = "key" in changes ? { ...START, home: homeOf(place) } : place;
   place = { ...from, ...changes };
   if (isSmall) history.replaceState(null, "", addressOf(place));
   else if (addressOf(place) !== addressOf(before)) history.pushState(null, "", addressOf(place));
   render(before);
 }
 
+/** Return the list to which a place belongs. */
+function homeOf({ home, key }) {
+  return key === null ? home : key.startsWith(RUN) ? "runs" : "sessions";
+}
+
+function list() {
+  return lists[place.home];
+}
+
 /** Show the place. */
 function render(before = null) {
   const { key, view } = place;
-  const isSession = key !== null;
-  const isReport = isSession && view !== "messages";
-  byId("sessions").hidden = isSession;
-  byId("panes").hidden = !isSession || isReport;
+  const isList = key === null;
+  const isRun = !isList && key.startsWith(RUN);
+  const isReport = !isList && view in VIEWS && VIEWS[view].show !== undefined;
+  for (const [name, { element }] of Object.entries(lists)) element.hidden = !isList || name !== place.home;
+  byId("panes").hidden = isList || view !== "messages";
+  byId("overtime").hidden = isList || view !== "timeline";
   byId("report").hidden = !isReport;
-  byId("tabs").hidden = byId("home").hidden = byId("ending").hidden = !isSession;
-  byId("find").hidden = isReport && view !== "stats";
-  byId("chips").hidden = !isSession || isReport;
-  byId("query").placeholder = isSession ? "Filter: tool:echo, is:error, >200ms, text:words" : "Filter: words, server:weather, errors>0, since:2h";
+  byId("home").hidden = byId("ending").hidden = isList;
+  byId("home").textContent = isRun ? "Runs" : "Sessions";
+  byId("home").href = addressOf({ ...START, home: homeOf(place) });
+  byId("find").hidden = isList ? place.home === "runs" : isReport && (view !== "stats" || isRun);
+  byId("chips").hidden = isList || isReport;
+  byId("query").placeholder = isList ? "Filter: words, server:weather, errors>0, since:2h" : "Filter: tool:echo, is:error, >200ms, text:words";
   if (byId("query").value !== place.q) byId("query").value = place.q;
   for (const chip of byId("chips").children) chip.setAttribute("aria-pressed", String(place.show.includes(chip.dataset.name)));
   for (const tab of byId("tabs").children) {
-    tab.hidden = tab.dataset.view === "diff" && view !== "diff";
-    tab.setAttribute("aria-current", tab.dataset.view === view ? "page" : "false");
+    const { home, view: shown } = tab.dataset;
+    tab.hidden = isList ? !home : Boolean(home) || (isRun && !VIEWS[shown].ofRuns) || (shown === "diff" && view !== "diff");
+    tab.setAttribute("aria-current", (isList ? home === place.home : shown === view) ? "page" : "false");
   }
-  if (before === null || before.key !== key) begin();
+  if (before === null || before.key !== key || before.home !== place.home) begin();
   events.listen(key);
-  if (!isSession) return showSessions();
+  if (isList) return showList();
   if (isReport) return showReport();
+  if (view === "timeline") return tracks.refresh();
   const isSame = before !== null && ["key", "q", "order", "view"].every((name) => before[name] === place[name]) && before.show.join() === place.show.join();
   if (!isSame || rows === null) filter();
   if (place.number !== null && place.number !== openRow?.number) openNumber(place.number, before === null || before.key !== key);
@@ -111,15 +94,17 @@ function begin() {
   byId("ending").textContent = "";
   document.title = "mcpspy";
   listing.show([], [], [0, 0]);
+  tracks.clear();
 }
 
-async function showSessions() {
+async function showList() {
+  const { home, q } = place;
   await guard(async () => {
-    const found = await fetchJson("sessions", { q: place.q });
-    if (place.key !== null) return;
-    sessionTable.show(found);
-    byId("found").textContent = plural(found.total, "session");
-    if (document.activeElement === document.body) sessionTable.focus();
+    const found = await fetchJson(home, { q });
+    if (place.key !== null || place.home !== home) return;
+    list().showFound(found);
+    byId("found").textContent = plural(found.total, home.slice(0, -1));
+    if (document.activeElement === document.body) list().focus();
   });
 }
 
@@ -128,13 +113,6 @@ function queryText() {
   const chosen = CHIPS.filter(([name]) => place.show.includes(name)).map(([, text]) => text);
   if (!chosen.length) return place.q;
   return [place.q.trim() && `(${place.q})`, `(${chosen.join(" or ")})`].filter(Boolean).join(" ");
-}
-
-/** Return the words of the filter that may occur in a message, to highlight them. */
-function filterWords() {
-  const words = place.q.match(/(?:[-!]?\w+:)?"[^"]*"|[^\s()]+/g) ?? [];
-  const plain = words.map((word) => word.replace(/^text:/, ""));
-  return wordsOf(plain.filter((word) => word.startsWith('"') || !/^[-!]|[:<>=]|^\/|^(and|or|not)$/i.test(word)).join(" "));
 }
 
 function filter() {
@@ -150,7 +128,7 @@ async function loaded(from, answer) {
   const box = byId("rows");
   const isAtEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - listing.height / 2;
   const isLive = session.facts.state === "live";
-  if (listing.rows !== rows) listing.show(rows, filterWords(), [0, session.facts.lasted]);
+  if (listing.rows !== rows) listing.show(rows, wordsToMark(place.q), [0, session.facts.lasted]);
   else {
     listing.range = [0, session.facts.lasted];
     listing.measure();
@@ -203,19 +181,32 @@ async function guard(work) {
 /** Take an event of the server: the list, or the facts of the session. */
 function news(key, facts) {
   if (key !== place.key) return;
-  if (key === null) return showSessions();
+  if (key === null) return showList();
   const isFirst = !session.facts.name;
   session.facts = facts;
   showFacts();
+  if (isFirst) listing.measure(); // The rows of a run have one more column.
   control.show(facts.control);
-  if (isFirst && openRow) showMessage(byId("detail"), openRow, filterWords(), close); // Now with the time of day.
+  if (isFirst && openRow) showMessage(byId("detail"), openRow, wordsToMark(place.q), close); // Now with the time of day.
+  if (place.view === "timeline") return refreshTracks();
   if (place.view !== "messages") return;
   rows?.refresh();
   if (openRow?.state === "pending" || (openRow && session.open.along.length)) reload();
 }
 
+let tracksWait = 0;
+
+/** Load the timeline again, at most once per second: a live session has news more often. */
+function refreshTracks() {
+  tracksWait ||= setTimeout(() => {
+    tracksWait = 0;
+    if (place.view === "timeline") tracks.refresh();
+  }, 1000);
+}
+
 function showFacts() {
   const { facts } = session;
+  byId("list").classList.toggle("merged", facts.tracks.length > 0);
   byId("name").textContent = facts.name;
   document.title = `${facts.name} - mcpspy`;
   byId("target").textContent = facts.target;
@@ -223,19 +214,10 @@ function showFacts() {
   const hasFailed = facts.state === "died" || (facts.ending && facts.ending !== "exit 0");
   ending.className = `badge ${hasFailed ? "bad" : facts.state === "live" ? "ok" : "quiet"}`;
   ending.textContent = facts.ending || facts.state;
-  const counted = [[facts.errors, "failed"], [facts.issues, "protocol issues"], [facts.state === "live" ? facts.pending : facts.unanswered, facts.state === "live" ? "pending" : "without a response"]];
-  const outcomes = counted.filter(([count]) => count).map(([count, words]) => `${count.toLocaleString("en")} ${words}`);
-  const pairs = [
-    ["server", facts.server],
-    ["client", facts.client],
-    ["protocol", facts.revision],
-    ["transport", facts.transport],
-    ["started", clock(facts.started, 0).replace(/\.\d+/, "") || facts.started],
-    ["duration", duration(facts.lasted)],
-    ["contents", plural(facts.messages, "message") + (outcomes.length ? ` (${outcomes.join(", ")})` : "")],
-    ["session", facts.id],
-  ];
-  byId("facts").replaceChildren(...pairs.filter(([, value]) => value).map(([name, value]) => make(`div.${name}`, {}, make("dt", {}, name), make("dd", {}, ...visible(value)))));
+  const isLive = facts.state === "live";
+  const contents = countedWords(plural(facts.messages, "message"), [[facts.errors, "failed"], [facts.issues, "protocol issues"], [isLive ? facts.pending : facts.unanswered, isLive ? "pending" : "without a response"]]);
+  const sessions = facts.sessions?.flatMap((each, i) => [i ? ", " : "", linkToSession(each.key, each.name)]);
+  fillFacts(facts, contents, [sessions ? ["sessions", sessions] : ["session", facts.id]]);
   const words = [];
   if (facts.read < 1) words.push(`Reading the file: ${Math.floor(facts.read * 100)} %.`);
   if (facts.trouble) words.push(facts.trouble);
@@ -259,8 +241,8 @@ async function openNumber(number, isFirst = false) {
   openRow = row;
   byId("detail").hidden = false;
   document.body.classList.add("reading");
-  showMessage(byId("detail"), row, filterWords(), close);
-  markHits(filterWords());
+  showMessage(byId("detail"), row, wordsToMark(place.q), close);
+  markHits(wordsToMark(place.q));
   if (!wasClosed) return;
   listing.measure();
   if (listing.cursor < 0 && rows?.length) rows.wanted = number; // A link named it: the list goes there.
@@ -273,7 +255,7 @@ async function reload() {
   const row = await guard(() => session.load(number));
   if (!row || openRow?.number !== number || row.state === openRow.state) return;
   openRow = row;
-  showMessage(byId("detail"), row, filterWords(), close);
+  showMessage(byId("detail"), row, wordsToMark(place.q), close);
 }
 
 function close() {
@@ -287,7 +269,7 @@ function conceal() {
   byId("detail").hidden = true;
   byId("detail").replaceChildren();
   document.body.classList.remove("reading");
-  markHits(filterWords());
+  markHits(wordsToMark(place.q));
   listing.measure();
   listing.reveal();
 }
@@ -331,8 +313,10 @@ function compareRow() {
   go({ view: "diff", old, now: String(row.number), number: null, other: "" });
 }
 
-function show(view) {
-  if (place.key !== null) go({ view, other: "", old: "", now: "", number: null });
+/** Show a view of the session; in a list, the other list of this name if there is one. */
+function show(view, home = place.home) {
+  if (place.key === null) go({ home });
+  else if (VIEWS[view].ofRuns || !place.key.startsWith(RUN)) go({ view, other: "", old: "", now: "", span: "", number: null });
 }
 
 /** Ask for the token: this browser has no cookie, or that of an earlier run of the server. */
@@ -354,132 +338,7 @@ function askToken() {
   dialog.showModal();
 }
 
-const KEYS = [
-  ["/", "filter: the language of the terminal UI (docs/filter.md)", () => byId("query").select()],
-  ["j", "next row or session; arrows, Page Down and End work in the list", () => move(1)],
-  ["k", "previous row or session", () => move(-1)],
-  ["Enter", "open; in the filter, go to the first match", null],
-  ["Esc", "close the message or the report; in the filter, clear it", null],
-  ["g", "first row", () => move(-Infinity)],
-  ["G", "last row; the list of a live session then follows", () => move(Infinity)],
-  ["e", "next error", () => rows && seek(1)],
-  ["E", "previous error", () => rows && seek(-1)],
-  ["n", "next word of the filter in the message", () => nextHit(1)],
-  ["N", "previous word of the filter", () => nextHit(-1)],
-  ["i", "hold the messages that match the filter, or stop (--allow-control)", () => control.toggle()],
-  ["r", "send the open request again, with changes (--allow-control)", () => control.resend()],
-  ["d", "compare: press d on one session or request, then on another", () => (place.key === null ? sessionTable.choose() : compareRow())],
-  ["1", "messages", () => show("messages")],
-  ["2", "statistics", () => show("stats")],
-  ["3", "capabilities", () => show("capabilities")],
-  ["4", "lint findings", () => show("findings")],
-  ["q", "all sessions", () => go({ key: null })],
-  ["y", "copy the request, or the message", () => openRow && copyText(session.body(openRow.body))],
-  ["Y", "copy the response", () => openRow?.answer >= 0 && copyText(session.body(openRow.answer))],
-  ["t", "theme", () => byId("theme").click()],
-  ["?", "show these keys", () => showKeys(KEYS)],
-];
-
-function move(by) {
-  if (place.key === null) sessionTable.focus(by);
-  else if (place.view === "messages") listing.move(by);
-}
-
-function pressed(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || document.querySelector("dialog[open]")) return;
-  const { key, target } = event;
-  if (target === byId("query")) {
-    if (key === "Escape") {
-      event.preventDefault();
-      if (target.value) {
-        target.value = "";
-        search();
-      } else leaveQuery();
-    } else if (key === "Enter" || key === "ArrowDown") {
-      event.preventDefault();
-      search();
-      leaveQuery();
-    }
-    return;
-  }
-  const inList = target === byId("rows") || target === document.body || byId("sessions").contains(target);
-  const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: listing.inView, PageUp: -listing.inView, Home: -Infinity, End: Infinity };
-  const act = KEYS.find(([name, , does]) => does && name === key)?.[2];
-  if (key === "Escape") {
-    if (place.view !== "messages") show("messages");
-    else if (openRow) close();
-    else if (place.key !== null) go({ key: null });
-  } else if (key === "Enter" && place.key !== null && inList && rows?.at(listing.cursor)) {
-    openNumber(rows.at(listing.cursor).number).then(() => byId("detail").focus());
-  } else if (inList && key in moves) move(moves[key]);
-  else if (act) act();
-  else return;
-  event.preventDefault();
-}
-
-function leaveQuery() {
-  if (place.key === null) return sessionTable.focus();
-  byId("rows").focus();
-  if (listing.cursor < 0) listing.move(1);
-}
-
 function search() {
   const q = byId("query").value;
   if (q !== place.q) go({ q }, true);
 }
-
-function setUp() {
-  setUpTheme(() => {});
-  for (const [name, , tone] of CHIPS) {
-    const chip = make(`button.chip.${tone}`, { type: "button", "aria-pressed": "false" }, make("i.dot"), name);
-    chip.dataset.name = name;
-    chip.addEventListener("click", () => go({ show: place.show.includes(name) ? place.show.filter((each) => each !== name) : [...place.show, name] }, true));
-    byId("chips").append(chip);
-  }
-  for (const [view, { title, key }] of Object.entries(VIEWS)) {
-    const tab = make("button", { type: "button", title: `Key ${key}` }, title);
-    tab.dataset.view = view;
-    tab.addEventListener("click", () => show(view));
-    byId("tabs").append(tab);
-  }
-  let wait = 0;
-  byId("query").addEventListener("input", () => {
-    clearTimeout(wait);
-    wait = setTimeout(search, 150);
-  });
-  byId("help").addEventListener("click", () => showKeys(KEYS));
-  byId("home").addEventListener("click", (event) => {
-    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-    event.preventDefault();
-    go({ key: null });
-  });
-  byId("main").addEventListener("click", (event) => {
-    if (event.target.closest(".more, .fold")) markHits(filterWords());
-    const number = Number(event.target.closest("a[data-number]")?.dataset.number);
-    if (!number || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    event.preventDefault();
-    if (place.view === "messages") rows.wanted = number;
-    go({ view: "messages", number, other: "", old: "", now: "" });
-    rows?.refresh();
-  });
-  document.addEventListener("keydown", pressed);
-  addEventListener("popstate", () => {
-    const before = place;
-    place = placeOf(location);
-    render(before);
-  });
-  start();
-}
-
-/** Exchange the token of the address, which then disappears from it, and show the place. */
-async function start() {
-  const token = location.hash.slice(1);
-  if (token) {
-    history.replaceState(null, "", location.pathname + location.search);
-    await guard(() => signIn(token));
-  }
-  place = placeOf(location);
-  render();
-}
-
-setUp();

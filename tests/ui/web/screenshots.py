@@ -6,6 +6,7 @@ python tests/ui/web/screenshots.py
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 import tempfile
 from base64 import b64decode
@@ -15,11 +16,13 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
 from tests.analysis.export.html.chromium import chromium  # noqa: E402 - It is in this folder.
+from tests.ui.web.recordings import write_run  # noqa: E402
 from tests.ui.web.serving import served  # noqa: E402
 
 SHOTS = {
     "web": ("light", "/s/b5d36025/31", "#detail .body"),
     "web-stats": ("dark", "/s/b5d36025?view=stats", "#report h2"),
+    "web-run": ("light", "/r/last?view=timeline", "figure.track svg"),
 }
 """Name → colour scheme, place in the page, and the element that shows that it is ready."""
 
@@ -27,14 +30,17 @@ SHOTS = {
 async def main() -> None:
     folder = ROOT / "docs" / "screenshots"
     with tempfile.TemporaryDirectory() as profile:
-        async with served(ROOT / "recordings") as server, chromium(Path(profile)) as browser:
+        copied = Path(profile) / "sessions"
+        shutil.copytree(ROOT / "recordings", copied, ignore=shutil.ignore_patterns("*.py", "*.md"))
+        write_run(copied)
+        async with served(copied) as server, chromium(Path(profile) / "profile") as browser:
             await browser.open(f"{server.origin}/#{server.token}")
             await browser.until("document.querySelector('a.listed')")
             for name, (scheme, place, ready) in SHOTS.items():
                 await browser.look(1280, 720, scheme)
                 await browser.open(server.origin + place)
                 await browser.until(
-                    f"document.querySelector({ready!r}) && /84 messages/.test(document.body.innerText)"
+                    f"document.querySelector({ready!r}) && /(84|140) messages/.test(document.body.innerText)"
                     " && (document.querySelector('[aria-selected=true]') || location.search)"
                 )
                 shot = await browser.send("Page.captureScreenshot", format="png")

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from mcpspy.ui.web.access import Access
 from mcpspy.ui.web.server import WebServer
+from tests.analysis.export.html.chromium import Page
 
 
 class Served:
@@ -37,7 +38,7 @@ class Served:
             assert response.status == 204
             return response
 
-    async def get(self, path: str, **parameters: str | int) -> Any:
+    async def get(self, path: str, **parameters: str | float) -> Any:
         """Return the JSON of an address below /api/."""
         async with self._client.get(f"{self.origin}/api/{path}", params=parameters) as response:
             return await response.json()
@@ -71,3 +72,10 @@ async def served(
             yield running
     finally:
         await runner.cleanup()
+
+
+def wrong(browser: Page) -> list[str]:
+    """Return problems of the page; requests that it ended itself are none."""
+    return [
+        each for each in browser.wrong() if "net::ERR_ABORTED" not in each and "MarkedSkippable" not in each
+    ]

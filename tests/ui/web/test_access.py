@@ -11,11 +11,15 @@ from tests.ui.web.serving import Served, served
 
 DATA = (
     "/api/sessions",
+    "/api/runs",
     "/api/events",
     "/api/s/x/rows",
     "/api/s/x/rows/1",
     "/api/s/x/place",
     "/api/s/x/stats",
+    "/api/s/x/timeline",
+    "/api/s/run:last/rows",
+    "/api/s/run:last/timeline",
 )
 
 
@@ -73,7 +77,7 @@ async def test_a_foreign_request_is_refused_with_and_without_the_cookie(
     headers: dict[str, str], known: Served
 ) -> None:
     assert await known.status("/api/sessions") == 200
-    assert await known.status("/api/sessions", headers=headers) == 403
+    assert [await known.status(path, headers=headers) for path in DATA] == [403] * len(DATA)
     assert await known.status("/api/login", "POST", headers, known.token) == 403
 
 

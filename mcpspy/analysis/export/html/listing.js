@@ -5,6 +5,7 @@
 const COLUMNS = [
   ["at", "time", (row) => row.at],
   ["way", "", null],
+  ["track", "server", null], // Of a run, whose rows are of several servers.
   ["method", "method", (row) => row.method],
   ["subject", "subject", (row) => row.subject],
   ["status", "status", (row) => row.status],
@@ -20,6 +21,11 @@ const TALLEST = 15_000_000; // Pixels: browsers draw no taller element. A longer
 
 const WAYS = { client: "from the client", server: "from the server", "": "" };
 
+/** Return the name of the session that a row of a run belongs to: its stream begins with it. */
+function trackOf(row, names = []) {
+  return names.find((name) => row.stream === name || row.stream.startsWith(`${name}/`)) ?? "";
+}
+
 class Listing {
   constructor(element, { chosen, opened, sorted, sorts = () => true }) {
     this.element = element;
@@ -28,6 +34,7 @@ class Listing {
     this.cursor = -1;
     this.words = [];
     this.range = [0, 0];
+    this.lines = new Map(); // Place → row and element, of those that are drawn.
     this.longest = 6; // Characters of the methods that were drawn beside a subject: the subjects get the rest.
     this.offset = 0; // Pixels that the list is scrolled beyond the position of its scroll bar.
     this.chosen = chosen;
@@ -61,6 +68,7 @@ class Listing {
     this.height = parseFloat(getComputedStyle(this.element).getPropertyValue("--row")) || 28;
     this.tall.style.height = `${Math.min(this.rows.length * this.height, TALLEST)}px`;
     this.drawn = null;
+    this.lines.clear();
     this.draw();
   }
 
@@ -120,25 +128,42 @@ class Listing {
     const drawn = `${first} ${last} ${this.offset}`;
     if (drawn === this.drawn) return;
     this.drawn = drawn;
-    const elements = [];
+    const longest = this.longest;
+    const lines = new Map();
     for (let place = first; place < last; place++) {
       const row = this.rows.at(place);
-      elements.push(this.line(row, place));
+      const known = this.lines.get(place);
+      const element = known && known.row === row ? known.element : this.line(row, place);
+      element.style.top = `${place * this.height - this.offset}px`;
+      element.setAttribute("aria-selected", String(place === this.cursor));
+      lines.set(place, { row, element });
       if (row?.subject) this.longest = Math.max(this.longest, Math.min(row.method.length, LONGEST));
     }
-    this.element.parentElement.style.setProperty("--method", `${this.longest + 1}ch`);
-    this.tall.replaceChildren(...elements);
-    const current = elements[this.cursor - first];
+    this.lines = lines;
+    if (longest !== this.longest || !this.measured) this.element.parentElement.style.setProperty("--method", `${this.longest + 1}ch`);
+    this.measured = true;
+    const elements = [...lines.values()].map(({ element }) => element);
+    this.place(elements);
+    const current = lines.get(this.cursor)?.element;
     if (current) this.element.setAttribute("aria-activedescendant", current.id);
     else this.element.removeAttribute("aria-activedescendant");
     highlight("row-found", elements, this.words);
   }
 
+  /** Make the elements those of the list, in their order; those that are there already stay where they are. */
+  place(elements) {
+    const kept = new Set(elements);
+    for (const element of [...this.tall.children]) if (!kept.has(element)) element.remove();
+    let next = this.tall.firstChild;
+    for (const element of elements) {
+      if (element === next) next = next.nextSibling;
+      else this.tall.insertBefore(element, next);
+    }
+  }
+
   line(row, place) {
     const line = row ? this.cells(row) : make("div.row", { role: "option", ariaLabel: "loading" });
     line.dataset.place = place;
-    line.style.top = `${place * this.height - this.offset}px`;
-    line.setAttribute("aria-selected", String(place === this.cursor));
     line.setAttribute("aria-setsize", String(this.rows.length));
     line.setAttribute("aria-posinset", String(place + 1));
     return line;
@@ -146,6 +171,7 @@ class Listing {
 
   cells(row) {
     const way = WAYS[row.side];
+    const track = trackOf(row, session.facts.tracks);
     const took = row.latency !== null ? duration(row.latency) : row.state === "pending" ? "…" : "";
     const sizes = row.kind === "request" ? `${size(row.size)} ${row.answer >= 0 ? size(row.answerSize) : "-"}` : size(row.size || "");
     const bar = make(`i.${row.tone}`);
@@ -157,7 +183,8 @@ class Listing {
       `div.row.${row.tone}`,
       { id: `row-${row.number}`, role: "option" },
       make("span.at", {}, moment(row.at)),
-      make("span.way", { title: way }, arrow(row.side)),
+      make("span.way", way ? { title: way, role: "img", ariaLabel: way } : {}, arrow(row.side)),
+      track ? make("span.track", { title: track }, ...visible(track)) : null,
       make("span.method", {}, ...visible(row.method)),
       make("span.subject", { title: row.subject }, ...visible(row.subject)),
       make("span.status", { title: row.status }, ...visible(row.status)),
@@ -165,8 +192,6 @@ class Listing {
       make("span.sizes", {}, sizes),
       make("span.fall", { "aria-hidden": "true" }, bar),
     );
-    const parts = [`${moment(row.at)} s`, way, row.method, row.subject, row.status, took];
-    line.setAttribute("aria-label", parts.filter(Boolean).join(", "));
     return line;
   }
 

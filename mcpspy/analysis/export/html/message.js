@@ -59,7 +59,7 @@ function linksOf(row) {
 function sidesOf(row, words) {
   const isNote = !row.side;
   const other = row.side === "client" ? "server" : "client";
-  const name = { request: "Request", notification: "Notification", answer: "Response" }[row.kind] ?? "Raw text";
+  const name = { request: "Request", notification: "Notification", result: "Response", error: "Response" }[row.kind] ?? "Raw text";
   const sides = [side(name, row.body, row.size, isNote ? "" : row.side, words)];
   if (row.answer >= 0) sides.push(side("Response", row.answer, row.answerSize, other, words));
   else if (row.kind === "request") sides.push(make("article.side", {}, make("h3", {}, "Response"), make("p.aside", {}, missing(row))));

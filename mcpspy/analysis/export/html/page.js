@@ -1,5 +1,5 @@
-// The page: selection, search, filters and keys.
-// Owns the state that its parts share: the query, the chips, the time range, the order, and the open row.
+// The page: selection, filters and keys.
+// Owns the state that its parts share: the filter, the chips, the time range, the order, and the open row.
 
 const SLOW = [1, 0.3, 0.1, 0.03]; // Seconds; `slow` is the highest of these that some response reached.
 const slow = SLOW.find((least) => session.rows.some((row) => row.latency >= least)) ?? SLOW[0];
@@ -18,9 +18,10 @@ const CHIPS = [
 /** Return whether a row is shown without a chip; HTTP headers are shown only for errors. */
 const isUsual = (row) => row.kind !== "http" || row.tone === "bad";
 
+const SLICE = 10; // Milliseconds of filtering between two chances to type.
 const PAPER = "670px"; // Width between the margins of A4 and Letter.
 
-const state = { text: "", words: [], done: null, chips: new Set(), range: null, sort: null, run: 0 };
+const state = { typed: "", text: "", test: () => true, words: [], done: null, chips: new Set(), range: null, sort: null, run: 0 };
 let openRow = null;
 let isPushed = false;
 
@@ -37,7 +38,7 @@ async function apply() {
   for (const row of session.rows) {
     if (chosen.length ? !chosen.some((test) => test(row)) : !isUsual(row)) continue;
     if (state.range && (row.at > end || row.last < begin)) continue;
-    if (!fits(row, state.words)) continue;
+    if (state.text && !state.test(itemOf(row))) continue;
     fitting.push(row);
     if (performance.now() < stop) continue;
     byId("found").textContent = `${fitting.length.toLocaleString("en")} found …`;
@@ -55,11 +56,11 @@ async function apply() {
   const usual = session.rows.filter(isUsual).length;
   byId("found").textContent = isFiltered() ? `${fitting.length.toLocaleString("en")} of ${plural(usual, "row")}` : plural(usual, "row");
   byId("nothing").hidden = fitting.length > 0;
-  byId("nothing").textContent = session.rows.length ? "No matching rows. Press Esc in the search to clear it, or press an active chip again." : "Nothing was recorded.";
+  byId("nothing").textContent = session.rows.length ? "No matching rows. Words look at methods and subjects; text:WORD looks into the messages. Press Esc in the filter to clear it." : "Nothing was recorded.";
 }
 
 function isFiltered() {
-  return state.words.length > 0 || state.chips.size > 0 || state.range !== null;
+  return state.text !== "" || state.chips.size > 0 || state.range !== null;
 }
 
 /** Make a row the current one, and show it in full if `opens`, or if another is open. */
@@ -120,12 +121,26 @@ function followAddress() {
   else if (openRow) conceal();
 }
 
-/** Search for the text in the box; resolve when the rows are ready. */
+/** Filter by the text in the box; resolve when the rows are ready. An invalid filter is explained, and changes nothing. */
 function search() {
-  const text = byId("query").value;
-  if (text === state.text) return state.done;
+  const text = byId("query").value.trim();
+  if (text === state.typed) return state.done;
+  state.typed = text;
+  let problem = "";
+  try {
+    state.test = compileFilter(text, session.tables, session.facts.lasted);
+  } catch (error) {
+    if (!(error instanceof FilterError)) throw error;
+    problem = error.message;
+  }
+  byId("query").setAttribute("aria-invalid", String(problem !== ""));
+  byId("found").classList.toggle("bad", problem !== "");
+  if (problem) {
+    byId("found").textContent = problem;
+    return state.done;
+  }
   state.text = text;
-  state.words = wordsOf(text);
+  state.words = wordsToMark(text);
   state.done = apply();
   if (openRow) show(openRow);
   return state.done;
@@ -180,24 +195,8 @@ function setUpHead() {
   ending.classList.add(facts.endingTone);
   if (!facts.ending) ending.title = "The session was still running, or mcpspy stopped before the server.";
   const { counts } = facts;
-  const counted = [[counts.errors, "failed"], [counts.unanswered, "without a response"]];
-  const outcomes = counted.filter(([count]) => count).map(([count, words]) => `${count.toLocaleString("en")} ${words}`);
-  const requests = plural(counts.requests, "request") + (outcomes.length ? ` (${outcomes.join(", ")})` : "");
-  const pairs = [
-    ["server", facts.server],
-    ["client", facts.client],
-    ["protocol", facts.revision],
-    ["transport", facts.transport],
-    ["started", clock(facts.started, 0).replace(/\.\d+/, "") || facts.started],
-    ["duration", duration(facts.lasted)],
-    ["contents", `${plural(counts.messages, "message")}, ${requests}`],
-    ["context", facts.context],
-    ["directory", facts.cwd],
-    ["session", facts.id],
-  ];
-  for (const [name, value] of pairs) {
-    if (value) byId("facts").append(make(`div.${name}`, {}, make("dt", {}, name), make("dd", {}, ...visible(value))));
-  }
+  const requests = countedWords(plural(counts.requests, "request"), [[counts.errors, "failed"], [counts.unanswered, "without a response"]]);
+  fillFacts(facts, `${plural(counts.messages, "message")}, ${requests}`, [["context", facts.context], ["directory", facts.cwd], ["session", facts.id]]);
   const warning = byId("warning");
   const left = counts.all - session.rows.length - session.rows.filter((row) => row.answer >= 0).length;
   const words = [];
@@ -208,15 +207,15 @@ function setUpHead() {
 }
 
 const KEYS = [
-  ["/", "search: all words must occur, \"in quotes\" literally, -word must not; JSON fragments work too", () => byId("query").select()],
+  ["/", "filter: the language of mcpspy show -q (docs/filter.md); text:word looks into the messages", () => byId("query").select()],
   ["j", "next row; arrows, Page Down and End work in the list", () => listing.move(1)],
   ["k", "previous row", () => listing.move(-1)],
-  ["Enter", "open the row; in the search, go to the first match", null],
-  ["Esc", "close the message; in the search, clear it", null],
+  ["Enter", "open the row; in the filter, go to the first match", null],
+  ["Esc", "close the message; in the filter, clear it", null],
   ["e", "next error", () => listing.seek(isBad, 1)],
   ["E", "previous error", () => listing.seek(isBad, -1)],
-  ["n", "next search hit in the message", () => nextHit(1)],
-  ["N", "previous search hit", () => nextHit(-1)],
+  ["n", "next word of the filter in the message", () => nextHit(1)],
+  ["N", "previous word of the filter", () => nextHit(-1)],
   ["g", "first row", () => listing.move(-Infinity)],
   ["G", "last row", () => listing.move(Infinity)],
   ["y", "copy the request, or the message", () => openRow && copyText(session.body(openRow.body))],

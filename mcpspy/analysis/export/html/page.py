@@ -18,12 +18,13 @@ import orjson
 
 from mcpspy import __version__
 from mcpspy.analysis.export.base import RecordedSession
+from mcpspy.analysis.export.html.filter_tables import filter_tables
 from mcpspy.analysis.export.html.rows import HtmlRows, target
 from mcpspy.core.sanitize import sanitize
 
 SHARED = (
-    *("marks.js", "units.js", "search.js", "json.js", "text.js"),
-    *("message.js", "listing.js", "reading.js", "theme.js"),
+    *("marks.js", "units.js", "search.js", "filter.js", "json.js", "text.js"),
+    *("message.js", "listing.js", "reading.js", "head.js", "theme.js"),
 )
 """Scripts of this page and of the live one (`ui/web`), in the order of their dependencies."""
 
@@ -54,7 +55,7 @@ def export(session: RecordedSession) -> Iterator[str]:
     entries = HtmlRows(session)
     for bodies in entries.blocks():
         yield _block("bodies", bodies)
-    facts = {"version": __version__, "facts": entries.facts()}
+    facts = {"version": __version__, "facts": entries.facts(), "tables": filter_tables()}
     yield _block("session", {**facts, "starts": entries.starts, "rows": entries.rows})
     yield Template(after).substitute(script=script)
 

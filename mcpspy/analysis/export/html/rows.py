@@ -16,8 +16,9 @@ import orjson
 from mcpspy.analysis import rows
 from mcpspy.analysis.context import ContextCollector, summary
 from mcpspy.analysis.export.base import CARRIERS, RecordedSession, http_number
-from mcpspy.core.protocol.message import Malformed, Notification, Request
+from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result
 from mcpspy.core.protocol.peers import Peers
+from mcpspy.core.query.item import is_near_failure, reports_failure
 from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize
@@ -33,6 +34,8 @@ NONE = -1
 _KINDS: dict[type, str] = {
     Request: "request",
     Notification: "notification",
+    Result: "result",
+    Failure: "error",
     Malformed: "malformed",
     Damaged: "damaged",
 }
@@ -44,6 +47,8 @@ class HtmlRows:
         self._bodies: list[str] = []
         self._pending = 0
         self._exit: Note | None = None
+        self._changes: list[Change] = []
+        self._answer_flaws: dict[int, str] = {}
         self._peers = Peers()
         self._last_at = 0.0
         self._context = ""
@@ -54,7 +59,10 @@ class HtmlRows:
 
     def blocks(self) -> Iterator[list[str]]:
         """Yield the bodies in blocks; rows and facts are complete afterwards."""
-        changes = list(self._session.changes)
+        changes = self._changes = list(self._session.changes)
+        for change in changes:
+            if change.flaw and change.exchange is not None and _is_in_request_row(change):
+                self._answer_flaws[change.exchange.number] = change.flaw
         self._last_at = max((change.what.at for change in changes), default=0.0)
         context = ContextCollector()
         context.add_exchanges(
@@ -117,7 +125,25 @@ class HtmlRows:
         sizes = _size(what), _size(answer) if answer is not None else None
         body = self._add(body_text(what))
         answer_body = self._add(body_text(answer)) if answer is not None else NONE
-        return row_members(change, (body, answer_body), sizes, self._last_at)
+        flaw = (
+            self._answer_flaws.get(exchange.number) if answer is not None and exchange is not None else None
+        )
+        members = row_members(change, (body, answer_body), sizes, self._last_at, flaw)
+        return [*members, self._is_failed_event(change)]
+
+    def _is_failed_event(self, change: Change) -> bool:
+        """Return whether `is:problem` finds an event: a crash, lost entries, stderr next to a failure."""
+        if not isinstance(change.what, Note):
+            return False
+        if change.what.kind == "stderr":
+            return is_near_failure(change.number, len(self._changes), self._failed)
+        return reports_failure(change.what)
+
+    def _failed(self, number: int) -> bool | None:
+        change = self._changes[number]
+        if isinstance(change.what, Note):
+            return reports_failure(change.what) or None
+        return isinstance(change.what, Result | Failure) and change.is_error
 
     def _add(self, text: str) -> int:
         self._bodies.append(text)
@@ -131,11 +157,16 @@ class HtmlRows:
 
 
 def row_members(
-    change: Change, bodies: tuple[int, int], sizes: tuple[int, int | None], now: float
+    change: Change,
+    bodies: tuple[int, int],
+    sizes: tuple[int, int | None],
+    now: float,
+    answer_flaw: str | None = None,
 ) -> list[Any]:
     """Return a row as JSON: of a request with its response, or of any other message or note.
 
-    `bodies` are the numbers of the bodies of both, `sizes` their bytes; `now` is seconds since the start.
+    `bodies` are the numbers of the bodies of both, `sizes` their bytes; `now` is seconds since the start. `answer_flaw`
+    is a protocol issue of the response that is not in its message.
     """
     what, exchange = change.what, change.exchange
     request = exchange if isinstance(what, Request) else None
@@ -150,7 +181,7 @@ def row_members(
         row.id,
         row.status,
         row.tone,
-        str(request.state) if request is not None else "",
+        str(change.status or "") if request is None else str(request.state),
         _end(request),
         bodies[0],
         sizes[0],
@@ -160,7 +191,10 @@ def row_members(
         None if request is None or request.continues is None else request.continues.number,
         _http(what),
         sanitize(_stream(what)),
-        _flaws(change),
+        _flaws(change, answer_flaw),
+        _latency(change),
+        _code(change),
+        not isinstance(what, Note | Damaged) and what.index is not None,
     ]
 
 
@@ -179,7 +213,7 @@ def _is_in_request_row(change: Change) -> bool:
 def _kind(what: object) -> str:
     if isinstance(what, Note):
         return "http" if what.kind in CARRIERS else "stderr" if what.kind == "stderr" else "note"
-    return _KINDS.get(type(what), "answer")
+    return _KINDS[type(what)]
 
 
 def _size(what: Any) -> int:
@@ -203,6 +237,20 @@ def _end(exchange: Exchange | None) -> float | None:
     return None if last is None else round(last.at, 6)
 
 
+def _latency(change: Change) -> float | None:
+    what, exchange = change.what, change.exchange
+    if exchange is None or not isinstance(what, Request | Result | Failure):
+        return None
+    return exchange.latency if isinstance(what, Request) else exchange.latency_at(what.at)
+
+
+def _code(change: Change) -> int | None:
+    """Return the code of the error of a row, or of the response in it."""
+    what, exchange = change.what, change.exchange
+    answer = exchange.answer if isinstance(what, Request) and exchange is not None else what
+    return answer.code if isinstance(answer, Failure) else None
+
+
 def _http(what: Any) -> int | None:
     """Return the number of the HTTP exchange if JavaScript can represent it."""
     number = http_number(what)
@@ -215,7 +263,7 @@ def _stream(what: Any) -> str:
     return "" if isinstance(what, Damaged) else what.frame.stream or ""
 
 
-def _flaws(change: Change) -> list[str]:
+def _flaws(change: Change, answer_flaw: str | None) -> list[str]:
     what, exchange = change.what, change.exchange
     if isinstance(what, Note):
         return []
@@ -226,4 +274,5 @@ def _flaws(change: Change) -> list[str]:
         found.append(change.flaw)
     if isinstance(what, Request) and exchange is not None:
         found += [*exchange.flaws, *(exchange.answer.flaws if exchange.answer is not None else ())]
+        found += [answer_flaw] if answer_flaw else []
     return [sanitize(flaw) for flaw in dict.fromkeys(found)]

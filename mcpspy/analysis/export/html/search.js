@@ -1,8 +1,7 @@
-// Search: a row must contain all words; "quoted words" match literally, and -word excludes rows.
+// Highlighted words: those of the filter that may occur in a message.
 // Owns the matching of words in JSON: blanks between tokens are ignored, and so is the escaping of characters.
 
 const MARKED = 2000; // Maximum number of marked hits: more do not help, and take seconds.
-const SLICE = 10; // Milliseconds of searching between two chances to type.
 
 /** Return the words of a query as patterns, each with a flag if it must be absent. A JSON fragment is one word. */
 function wordsOf(query) {
@@ -37,14 +36,6 @@ function flexible(text) {
 function occurs(pattern, text) {
   pattern.lastIndex = 0;
   return pattern.test(text);
-}
-
-/** Return whether a row contains all words. */
-function fits(row, words) {
-  if (!words.length) return true;
-  const texts = [`${row.method} ${row.subject} ${row.id} ${row.status}`, session.body(row.body)];
-  if (row.answer >= 0) texts.push(session.body(row.answer));
-  return words.every(({ without, pattern }) => texts.some((text) => occurs(pattern, text)) !== without);
 }
 
 /** Yield start and end of each word found in a text. */

@@ -3,7 +3,7 @@
 
 const session = (() => {
   const embedded = (name) => [...document.querySelectorAll(`script.${name}`)];
-  const { facts, rows: cells, starts, version } = JSON.parse(embedded("session")[0].textContent);
+  const { facts, rows: cells, starts, version, tables } = JSON.parse(embedded("session")[0].textContent);
   const blocks = embedded("bodies");
   const read = new Map();
 
@@ -42,6 +42,7 @@ const session = (() => {
   return {
     facts,
     version,
+    tables,
     rows,
     begin,
     end,

@@ -21,6 +21,8 @@ class Timeline {
     canvas.style.height = `${this.height}px`;
     this.bars = document.createElement("canvas");
     new ResizeObserver(() => this.paint()).observe(canvas);
+    canvas.setAttribute("aria-valuenow", "0");
+    canvas.setAttribute("aria-valuetext", "none selected");
     canvas.setAttribute("aria-valuemax", String(Math.max(session.rows.length - 1, 0)));
     canvas.addEventListener("pointerdown", (event) => {
       this.drag = [event.offsetX, event.offsetX];
@@ -197,17 +199,4 @@ class Timeline {
 function inkOf(element) {
   const style = getComputedStyle(element);
   return (name) => style.getPropertyValue(`--${name}`).trim();
-}
-
-/** Return the round number of seconds at or above one. */
-function stepOf(least) {
-  if (!(least > 0)) return 1;
-  for (const step of [60, 300, 600, 1800, 3600, 7200, 21600, 86400]) if (least > 30 && step >= least) return step;
-  const power = 10 ** Math.floor(Math.log10(least));
-  return [1, 2, 5, 10].map((digit) => digit * power).find((step) => step >= least * 0.999);
-}
-
-function axisWords(at, step) {
-  if (step < 1) return `${Number(at.toFixed(Math.max(0, -Math.floor(Math.log10(step)))))} s`;
-  return at < 60 || step < 10 ? `${Number(at.toFixed(0))} s` : duration(Math.round(at));
 }

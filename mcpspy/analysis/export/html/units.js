@@ -4,14 +4,15 @@
 const MEMBERS = [
   "number", "at", "kind", "side", "method", "subject", "id", "status", "tone", "state",
   "end", "body", "size", "answer", "answerSize", "exchange", "continues", "http", "stream", "flaws",
+  "latency", "code", "batch", "failed",
 ];
 
 /** Return a row from the values of its members; `now` is the end of what is pending, in seconds since the start. */
 function rowOf(values, now) {
   const row = {};
   for (let i = 0; i < MEMBERS.length; i++) row[MEMBERS[i]] = values[i];
-  row.latency = row.answer >= 0 ? Math.max(row.end - row.at, 0) : null;
-  row.last = row.end ?? (row.state && row.state !== "closed" ? now : row.at);
+  if (row.latency !== null) row.latency = Math.max(row.latency, 0);
+  row.last = row.end ?? (row.kind === "request" && row.state !== "closed" ? now : row.at);
   return row;
 }
 
@@ -56,4 +57,17 @@ function clock(started, at) {
   const off = -when.getTimezoneOffset();
   const zone = off ? `UTC${off < 0 ? "-" : "+"}${pad(Math.floor(Math.abs(off) / 60))}:${pad(Math.abs(off) % 60)}` : "UTC";
   return `${date} ${time}.${pad(when.getMilliseconds(), 3)} ${zone}`;
+}
+
+/** Return the round number of seconds at or above one. */
+function stepOf(least) {
+  if (!(least > 0)) return 1;
+  for (const step of [60, 300, 600, 1800, 3600, 7200, 21600, 86400]) if (least > 30 && step >= least) return step;
+  const power = 10 ** Math.floor(Math.log10(least));
+  return [1, 2, 5, 10].map((digit) => digit * power).find((step) => step >= least * 0.999);
+}
+
+function axisWords(at, step) {
+  if (step < 1) return `${Number(at.toFixed(Math.max(0, -Math.floor(Math.log10(step)))))} s`;
+  return at < 60 || step < 10 ? `${Number(at.toFixed(0))} s` : duration(Math.round(at));
 }

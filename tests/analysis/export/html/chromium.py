@@ -37,7 +37,7 @@ OPTIONS = (
     "--remote-debugging-port=0",
 )
 
-KEYS = {"Enter": (13, "\r"), "Escape": (27, "")}
+KEYS = {"Enter": (13, "\r"), "Escape": (27, ""), "Tab": (9, "")}
 
 
 class Page:

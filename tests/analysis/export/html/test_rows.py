@@ -93,7 +93,7 @@ def test_bytes_that_are_not_text_are_shown_as_escapes() -> None:
             '{"http": 1180591620717411303424, "status": 200}',
         ),
         (Damaged(b"\xffnone", "not JSON: x"), "damaged", "\\xffnone"),
-        (server(0, b'{"jsonrpc":"2.0","id":9,"result":{}}'), "answer", None),
+        (server(0, b'{"jsonrpc":"2.0","id":9,"result":{}}'), "result", None),
         (client(0, b'{"jsonrpc":"2.0","method":"notifications/initialized"}'), "notification", None),
     ],
     ids=["stderr", "exit", "http", "damaged", "answer", "notification"],

@@ -1,0 +1,100 @@
+"""Windows of the timeline: what was in flight, how slow, and what failed, by a count of every message."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpspy.ui.web import timeline
+from tests.ui.web.recordings import failure, request, response, write
+from tests.ui.web.serving import Served, served
+
+CALLS = 3000
+SECONDS = 100.0
+PARTS = 50
+
+
+def calls() -> list[tuple[float, float, bool]]:
+    """Return the start and the end of each call, and whether it failed; the last one is never answered."""
+    chance = random.Random(5)
+    begun = sorted(chance.uniform(0, SECONDS) for _ in range(CALLS))
+    made = [(at, at + chance.choice((0.001, 0.05, 0.7, 30.0)), chance.random() < 0.1) for at in begun]
+    return [*made, (SECONDS + 1, float("inf"), False)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("sessions")
+    entries = []
+    for number, (begin, end, failed) in enumerate(calls()):
+        entries.append(request(begin, number, ("echo", "forecast")[number % 2]))
+        if end < float("inf"):
+            entries.append((failure if failed else response)(end, number))
+    entries.sort(key=lambda entry: float(str(entry["t"])))
+    write(made / "calls.jsonl", [*entries, {"t": 200.0, "note": "exit", "code": 0, "signal": None}])
+    return made
+
+
+@pytest.fixture
+async def server(folder: Path) -> AsyncIterator[Served]:
+    async with served(folder) as running:
+        yield running
+
+
+def expected(begin: float, end: float, made: list[tuple[float, float, bool]]) -> dict[str, list[Any]]:
+    """Count each part of a window from the calls alone."""
+    long = (end - begin) / PARTS
+    edges = [begin + part * long for part in range(PARTS + 1)]
+    parts = list(pairwise(edges))
+    counted: dict[str, list[Any]] = {"began": [], "failed": [], "slowest": [], "peak": []}
+    for left, right in parts:
+        inside = [(at, min(till, 200.0), bad) for at, till, bad in made if left <= at < right]
+        counted["began"].append(len(inside))
+        counted["failed"].append(sum(bad for _, _, bad in inside))
+        counted["slowest"].append(round(max((till - at for at, till, _ in inside), default=0.0), 6))
+        moments = [left, *(at for at, _, _ in inside)]
+        counted["peak"].append(max(sum(at <= now < till for at, till, _ in made) for now in moments))
+    return counted
+
+
+@pytest.mark.parametrize(("begin", "end"), [(0.0, 200.0), (20.0, 120.0), (99.9, 101.5)])
+async def test_each_part_of_a_window_is_counted_exactly(server: Served, begin: float, end: float) -> None:
+    found = await server.get("s/calls/timeline", begin=begin, end=end, parts=PARTS)
+
+    (track,) = found["tracks"]
+    assert (found["begin"], found["end"], found["whole"]) == (begin, end, 200.0)
+    wanted = expected(begin, end, calls())
+    assert {name: track[name] for name in wanted} == wanted
+
+
+async def test_few_requests_are_returned_one_by_one_and_many_are_not(server: Served) -> None:
+    whole = await server.get("s/calls/timeline", parts=PARTS)
+    part = await server.get("s/calls/timeline", begin=50, end=51, parts=PARTS)
+
+    assert whole["bars"] is None
+    in_flight = [(at, till) for at, till, _ in calls() if at <= 51 and till >= 50]
+    assert sorted((bar[1], bar[2]) for bar in part["bars"]) == sorted(in_flight)
+    row = (await server.get(f"s/calls/rows/{part['bars'][0][0]}"))["row"]
+    assert row[4:6] == part["bars"][0][5:7]
+
+
+async def test_the_filter_selects_the_requests(server: Served) -> None:
+    found = await server.get("s/calls/timeline", q="tool:echo is:error", parts=PARTS)
+
+    failed = sum(bad for number, (_, _, bad) in enumerate(calls()) if number % 2 == 0)
+    assert {bar[6] for bar in found["bars"]} == {"echo"}
+    assert sum(found["tracks"][0]["began"]) == sum(found["tracks"][0]["failed"]) == failed
+
+
+async def test_a_window_has_a_bounded_size_and_stays_in_the_session(server: Served) -> None:
+    found = await server.get("s/calls/timeline", begin=-5, end=9000, parts=10**9)
+
+    assert (found["begin"], found["end"]) == (0.0, 200.0)
+    assert len(found["tracks"][0]["peak"]) == timeline.PARTS
+    assert await server.status("/api/s/calls/timeline?begin=x") == 400
+    assert await server.status("/api/s/calls/timeline?begin=nan") == 400
