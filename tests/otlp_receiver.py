@@ -65,9 +65,13 @@ class Receiver:
         self.port = self._http.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self._grpc = grpc.server(ThreadPoolExecutor(4), options=[("grpc.so_reuseport", 0)])
-        traces_grpc.add_TraceServiceServicer_to_server(_Service(self, "traces"), self._grpc)
-        metrics_grpc.add_MetricsServiceServicer_to_server(_Service(self, "metrics"), self._grpc)
-        logs_grpc.add_LogsServiceServicer_to_server(_Service(self, "logs"), self._grpc)
+        add: Any
+        for signal, add in (
+            ("traces", traces_grpc.add_TraceServiceServicer_to_server),
+            ("metrics", metrics_grpc.add_MetricsServiceServicer_to_server),
+            ("logs", logs_grpc.add_LogsServiceServicer_to_server),
+        ):
+            add(_Service(self, signal), self._grpc)
         self.grpc_url = f"http://127.0.0.1:{self._grpc.add_insecure_port(f'127.0.0.1:{grpc_port}')}"
         self._grpc.start()
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)

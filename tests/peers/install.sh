@@ -18,17 +18,17 @@ stop() {
 }
 
 # The terminal that the terminal UI is tested in, and the shells that completion is tested in. No package of Python or
-# Node contains them.
+# Node contains them. Prometheus reads what `mcpspy metrics` serves.
 programs() {
     missing=
-    for program in tmux bash zsh fish; do
+    for program in tmux bash zsh fish prometheus; do
         command -v $program >/dev/null || missing="$missing $program"
     done
     [ -n "$missing" ] || return 0
     if command -v brew >/dev/null; then
         brew install --quiet $missing
     elif [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        apt-get update -qq && apt-get install -y -qq $missing >/dev/null
+        apt-get update -qq && apt-get install -y -qq --no-install-recommends $missing >/dev/null
     fi
     for program in $missing; do
         command -v $program >/dev/null ||
@@ -38,7 +38,7 @@ programs() {
 
 current() {
     [ -e "$stamp" ] && [ -x "$peers/venv/bin/python" ] || return 1
-    for input in requirements.txt constraints.txt mcp1.txt package.json .npmrc chromium.mjs install.sh; do
+    for input in requirements.txt constraints.txt mcp1.txt phoenix.txt package.json .npmrc chromium.mjs install.sh; do
         [ -z "$(find "$here/$input" -newer "$stamp")" ] || return 1
     done
     [ -z "$(find "$root/pyproject.toml" "$root/constraints.txt" -newer "$stamp")" ]
@@ -88,6 +88,13 @@ python_peers() {
     layer mcp1 mcp2 --requirement "$here/mcp1.txt"
 }
 
+# Arize Phoenix, to which the tests send spans.
+phoenix() {
+    "$python" -m venv --clear --without-pip "$peers/phoenix"
+    "$python" -m pip --python "$peers/phoenix/bin/python" install --quiet --disable-pip-version-check \
+        --requirement "$here/phoenix.txt" || stop "pip could not install Phoenix"
+}
+
 node_peers() {
     cp "$here/package.json" "$here/.npmrc" "$peers/"
     # Scripts are not needed: the only one (the Inspector's) does nothing outside its own checkout. npm also
@@ -108,14 +115,17 @@ node_peers() {
         stop "npm could not install Node.js 24"
 }
 
-# Both at once: each waits for its registry, or uses one core.
+# All at once: each waits for its registry, or uses one core.
 python_peers &
 python_job=$!
 node_peers &
 node_job=$!
+phoenix &
+phoenix_job=$!
 failed=
 wait "$python_job" || failed=yes
 wait "$node_job" || failed=yes
+wait "$phoenix_job" || failed=yes
 [ -z "$failed" ] || exit 1
 
 touch "$stamp"

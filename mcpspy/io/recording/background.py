@@ -1,4 +1,4 @@
-"""Start of commands in the background when a session starts: `mcpspy prune`, and the exporter of telemetry."""
+"""Start of commands in the background when a session starts: `prune`, and the exporter of telemetry."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Telemetry of sessions for OpenTelemetry: the settings, the sender, cursors, and the exporter that follows sessions."""
+"""Telemetry for OpenTelemetry: the settings, the sender, cursors, and the exporter that follows sessions."""

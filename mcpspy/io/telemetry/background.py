@@ -1,4 +1,4 @@
-"""The exporter in the background: its lock, and the sessions that proxies register (`io.recording.background`)."""
+"""The exporter in the background: its lock, and the sessions that proxies register."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ def lock_background(folder: Path) -> int | None:
     (folder / "new").mkdir(mode=0o700, parents=True, exist_ok=True)
     fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     if try_lock(fd):
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, b"%d\n" % os.getpid(), 0)  # For the user; only the lock counts.
         return fd
     os.close(fd)
     return None

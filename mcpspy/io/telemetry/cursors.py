@@ -1,6 +1,6 @@
-"""Cursors: how much of each recording a collector has acknowledged. One file for each session that is not complete.
+"""Cursors: how much of each recording a collector has acknowledged.
 
-A file is locked while a process follows the session, so that two processes never send the same. It is deleted when the
+There is one file for each session that is not complete. It is locked while a process follows the session, so that two processes never send the same. It is deleted when the
 collector has everything. Without it, or if it is damaged, the session is sent again, with the same ids.
 """
 

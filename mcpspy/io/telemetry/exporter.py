@@ -1,4 +1,4 @@
-"""Follows the files of sessions and sends their telemetry, each from the place that the collector has acknowledged.
+"""Follows recordings and sends their telemetry, from the place that the collector has acknowledged.
 
 The files are the queue: while the collector does not answer, nothing more is read, so memory is bounded and nothing is
 lost. A cursor moves after an acknowledgement, so telemetry is sent at least once, with ids that are always the same.
