@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -85,7 +86,9 @@ def running(command: list[str], environment: dict[str, str], log: Path) -> Itera
 
 def play(environment: dict[str, str], folder: Path, name: str) -> None:
     """Run the SDK's client with its server behind mcpspy."""
-    server = [*MCPSPY, "run", "--dir", str(folder), "--name", name, "--", CLIENT[0], SERVER]
+    # The client passes only a few variables to its server, as hosts do.
+    passed = [f"{key}={value}" for key, value in environment.items() if key.startswith(("XDG_", "MCPSPY_"))]
+    server = ["env", *passed, *MCPSPY, "run", "--dir", str(folder), "--name", name, "--", CLIENT[0], SERVER]
     command = [*CLIENT, "--script", "sdk", "--mode", "legacy", "--", *server]
     subprocess.run(command, env=environment, check=True, timeout=SECONDS, capture_output=True)
 
@@ -96,7 +99,8 @@ def test_the_setting_starts_one_exporter_that_sends_the_sessions_of_all_proxies(
     receiver = Receiver()
     environment["MCPSPY_TELEMETRY"] = receiver.url
     play(environment, tmp_path / "one", "first")
-    first_pid = int((tmp_path / "state" / "mcpspy" / "telemetry" / "lock").read_text())
+    lock = tmp_path / "state" / "mcpspy" / "telemetry" / "lock"
+    first_pid = eventually(lambda: lock.exists() and lock.read_text())
     play(environment, tmp_path / "two", "second")
 
     def roots() -> set[str]:
@@ -104,7 +108,7 @@ def test_the_setting_starts_one_exporter_that_sends_the_sessions_of_all_proxies(
 
     receiver.until(lambda: roots() == {"session first", "session second"}, SECONDS)
     receiver.until(lambda: receiver.items["logs"] and receiver.items["metrics"], SECONDS)
-    assert int((tmp_path / "state" / "mcpspy" / "telemetry" / "lock").read_text()) == first_pid
+    assert lock.read_text() == first_pid
     assert len({span.span_id for span in receiver.spans}) == len(receiver.spans)
     exported = subprocess.run(
         [*MCPSPY, "export", str(tmp_path / "one"), str(tmp_path / "two"), "--format", "otlp"],
@@ -122,6 +126,7 @@ def test_the_setting_starts_one_exporter_that_sends_the_sessions_of_all_proxies(
     receiver.close()
 
 
+@pytest.mark.timeout(240)  # It takes half a minute to start.
 def test_phoenix_shows_the_calls_of_a_session_below_its_root_over_http_and_grpc(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
@@ -196,15 +201,15 @@ async def test_prometheus_answers_the_queries_of_the_dashboard(
 
             await asyncio.to_thread(eventually, lambda: value("up == 1"))
             for number in range(2):  # A rate needs the value before and after.
-                await asyncio.to_thread(play, environment, sessions, f"files{number % 1}")
+                await asyncio.to_thread(play, environment, sessions, "files")
                 count = f"sum(mcp_client_session_duration_seconds_count) > {number}"
-                await asyncio.to_thread(eventually, lambda count=count: value(count))
+                await asyncio.to_thread(eventually, partial(value, count))
             board = json.loads(DASHBOARD.read_text(encoding="utf-8"))
             for panel in board["panels"]:
                 for each in panel["targets"]:
                     query = each["expr"].replace("$server", ".*").replace("$__rate_interval", "1m")
                     query = query.replace("$__range", "1m").replace("${server}", ".*")
-                    assert await asyncio.to_thread(eventually, lambda query=query: value(query)), query
+                    assert await asyncio.to_thread(eventually, partial(value, query)), query
     finally:
         metrics.terminate()
         await metrics.wait()
