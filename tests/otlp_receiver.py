@@ -41,7 +41,7 @@ Item = tuple[dict[str, Any], Any]
 
 
 class Answer:
-    """What the receiver answers instead of an acknowledgement."""
+    """A response of the receiver, instead of an acknowledgement."""
 
     def __init__(
         self, status: int = 200, code: grpc.StatusCode | None = None, body: bytes = b"", seconds: float = 0

@@ -1,1 +1,1 @@
-"""Telemetry for OpenTelemetry: the settings, the sender, cursors, and the exporter that follows sessions."""
+"""Telemetry for OpenTelemetry: settings, sender, cursors, and the exporter that follows sessions."""

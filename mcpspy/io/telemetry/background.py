@@ -14,7 +14,8 @@ def lock_background(folder: Path) -> int | None:
     fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     if try_lock(fd):
         os.ftruncate(fd, 0)
-        os.pwrite(fd, b"%d\n" % os.getpid(), 0)  # For the user; only the lock counts.
+        os.lseek(fd, 0, os.SEEK_SET)
+        os.write(fd, b"%d\n" % os.getpid())  # For the user; only the lock counts.
         return fd
     os.close(fd)
     return None

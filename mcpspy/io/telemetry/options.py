@@ -1,4 +1,4 @@
-"""Where telemetry is sent: the options of `mcpspy export`, or the table `telemetry` of the settings."""
+"""Destination of telemetry: the options of `mcpspy export`, or the table `telemetry` of the settings."""
 
 from __future__ import annotations
 

@@ -193,13 +193,13 @@ async def test_a_rejected_span_is_reported_and_all_others_arrive(
     def answer(signal: str, items: list[tuple[dict[str, object], object]]) -> Answer | None:
         spans = [span.span_id for _, span in items] if signal == TRACES else []  # type: ignore[attr-defined]
         bad.extend(spans[3:4] if not bad else [])
-        return Answer(400, body=b"odd") if {*bad} & {*spans} else None
+        return Answer(400, body=b"too old") if {*bad} & {*spans} else None
 
     receiver.answer = answer
     await followed(receiver, state, lines, session.path)
 
     assert len(ids(receiver)) == len(receiver.spans) == 9
-    assert lines == [f"{receiver.url}: rejected 1 item of traces: HTTP 400: odd"]
+    assert lines == [f"{receiver.url}: rejected 1 item of traces: HTTP 400: too old"]
 
 
 async def test_a_signal_that_the_collector_does_not_have_is_reported_once_and_not_waited_for(
@@ -275,7 +275,7 @@ async def test_the_exporter_in_the_background_follows_registered_sessions_and_en
     assert len(ids(receiver)) == 4
 
 
-async def test_what_a_collector_never_got_is_continued_by_the_next_exporter(
+async def test_the_next_exporter_continues_with_the_telemetry_that_was_not_acknowledged(
     receiver: Receiver, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "GIVE_UP", 0.1)

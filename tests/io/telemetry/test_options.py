@@ -1,4 +1,4 @@
-"""Where telemetry is sent: endpoints, the settings, and the environment."""
+"""The destination of telemetry: endpoints, the settings, and the environment."""
 
 from __future__ import annotations
 
