@@ -126,6 +126,15 @@ def test_the_setting_starts_one_exporter_that_sends_the_sessions_of_all_proxies(
     receiver.close()
 
 
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_nothing_is_missing_after_a_collector_was_killed_and_slowed_under_load(protocol: str) -> None:
+    command = [sys.executable, "bench/telemetry.py", "--seconds", "4", "--protocol", protocol, "--no-latency"]
+    done = subprocess.run(command, cwd=make.ROOT, capture_output=True, timeout=SECONDS, text=True)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "nothing missing" in done.stdout
+
+
 @pytest.mark.timeout(240)  # It takes half a minute to start.
 def test_phoenix_shows_the_calls_of_a_session_below_its_root_over_http_and_grpc(
     environment: dict[str, str], tmp_path: Path
