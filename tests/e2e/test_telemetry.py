@@ -1,4 +1,4 @@
-"""Telemetry of real clients and servers at real backends: Arize Phoenix and Prometheus, and a receiver of OTLP."""
+"""Telemetry of real clients and servers at real backends: Arize Phoenix, Prometheus, and a collector."""
 
 from __future__ import annotations
 
@@ -133,6 +133,43 @@ def test_nothing_is_missing_after_a_collector_was_killed_and_slowed_under_load(p
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "nothing missing" in done.stdout
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_a_collector_forwards_spans_metrics_and_logs_of_a_session(
+    environment: dict[str, str], tmp_path: Path, protocol: str
+) -> None:
+    ports = {"http": free_port(), "grpc": free_port()}
+    receiver = Receiver()
+    (agent,) = (PEERS / "venv" / "lib").glob("python*/site-packages/rotel/rotel-agent")
+    rotel = {
+        **environment,
+        **{f"ROTEL_OTLP_{name.upper()}_ENDPOINT": f"127.0.0.1:{port}" for name, port in ports.items()},
+        "ROTEL_EXPORTER": "otlp",
+        "ROTEL_OTLP_EXPORTER_ENDPOINT": receiver.grpc_url,
+        "ROTEL_BATCH_TIMEOUT": "100ms",
+        "ROTEL_PID_FILE": str(tmp_path / "pid"),
+        "ROTEL_LOG_FILE": str(tmp_path / "log"),
+    }
+    play(environment, tmp_path / "sessions", "collected")
+    with running([str(agent), "start"], rotel, tmp_path / "rotel.log") as process:
+        endpoint = f"http://127.0.0.1:{ports[protocol]}"
+        command = [*MCPSPY, "export", "--follow", str(tmp_path / "sessions"), "--endpoint", endpoint]
+        done = subprocess.run(
+            [*command, "--protocol", protocol], env=environment, timeout=SECONDS, capture_output=True
+        )
+        assert done.returncode == 0, done.stderr
+        sent = re.search(rb"sent (\d+) traces, (\d+) metrics, (\d+) logs", done.stdout)
+        assert sent is not None
+        receiver.until(lambda: len({span.span_id for span in receiver.spans}) == int(sent[1]), SECONDS)
+        receiver.until(lambda: len(receiver.items["logs"]) == int(sent[3]) > 0, SECONDS)
+
+        def points() -> int:
+            return sum(len(metric.histogram.data_points) for _, metric in receiver.items["metrics"])
+
+        receiver.until(lambda: points() == int(sent[2]), SECONDS)
+        process.kill()  # After a signal, it would wait for ten seconds.
+    receiver.close()
 
 
 @pytest.mark.timeout(240)  # It takes half a minute to start.
