@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo setup environment test check lint types wheel peers recordings docs site bench conformance hostlab alarms fuzz keys soak release clean
+.PHONY: help demo setup environment test check lint types wheel peers recordings docs site bench conformance hostlab alarms fuzz keys soak telemetry release clean
 
 help:
 	@echo "make demo        set up, record a sample session and print it"
@@ -18,6 +18,7 @@ help:
 	@echo "make soak        run half an hour of load, kills, full disks and faults; SOAK_MINUTES=2: two minutes"
 	@echo "make hostlab     measure what real hosts show their models (Linux; about 15 minutes); HOSTS=codex: one host"
 	@echo "make alarms      compare unchanged real servers with their lockfile, about ten minutes (docs/trust.md)"
+	@echo "make telemetry   kill and slow a collector for five minutes under load; SECONDS=60: one minute"
 	@echo "make conformance run MCP's conformance suite direct, through mcpspy http, and on mcpspy mcp, about ten minutes"
 	@echo "make release     make all artefacts of a release in dist/; URL=…: the folder they will be downloaded from"
 	@echo "make bench       run the benchmarks beside other tools, about half an hour (docs/benchmarks.md)"
@@ -102,6 +103,12 @@ keys: $(INSTALLED)
 SOAK_MINUTES ?= 30
 soak: $(INSTALLED) peers
 	$(BIN)/python bench/soak.py --minutes $(SOAK_MINUTES)
+
+# Linux only, like the soak test.
+SECONDS ?= 300
+telemetry: $(INSTALLED)
+	$(BIN)/python bench/telemetry.py --seconds $(SECONDS)
+	$(BIN)/python bench/telemetry.py --seconds $(SECONDS) --protocol grpc
 
 docs: $(INSTALLED)
 	$(BIN)/python docs/make.py

@@ -40,7 +40,7 @@ IO_LEVELS = (
     ("interception", "control", "hosts", "importing", "lake"),
     ("asyncio_interception", "stdio", "remote"),
     ("client",),
-    ("bridge_interception", "http", "replay", "otlp_sender"),
+    ("bridge_interception", "http", "replay", "telemetry"),
     ("bridge", "mock", "forward", "listing"),
 )
 """The packages and lone modules of `io`, lowest first: each imports only from rows before its row."""

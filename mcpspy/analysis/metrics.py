@@ -16,18 +16,13 @@ from prometheus_client import (
     generate_latest,
 )
 
-from mcpspy.analysis.export.otlp.spans import error_attributes
+from mcpspy.analysis.export.otlp.live import BUCKETS, OTHER, LimitedNames
+from mcpspy.analysis.export.otlp.spans import EXIT_CODE, error_attributes
 from mcpspy.analysis.lint.streaming import StreamingSession
 from mcpspy.core.protocol.message import Message, Request
 from mcpspy.core.protocol.spec import METHODS
 from mcpspy.core.recording.decode import Entry, Header, Note
 from mcpspy.core.session.exchange import Exchange
-
-BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
-"""Upper bounds in seconds, which the conventions advise."""
-
-OTHER = "_OTHER"
-"""Value of a label for all names beyond the limit, as the conventions write it."""
 
 MOST_SERVERS = 200
 MOST_TOOLS = 200
@@ -68,9 +63,9 @@ class PrometheusMetrics:
         self.live = Gauge(
             "mcpspy_sessions_live", "Sessions that are being recorded", ["server"], registry=self.registry
         )
-        self._servers = _Names(MOST_SERVERS)
-        self._tools: dict[str, _Names] = {}
-        self._errors: dict[str, _Names] = {}
+        self._servers = LimitedNames(MOST_SERVERS)
+        self._tools: dict[str, LimitedNames] = {}
+        self._errors: dict[str, LimitedNames] = {}
 
     def text(self) -> bytes:
         """Return the metrics in the text format of Prometheus."""
@@ -80,26 +75,10 @@ class PrometheusMetrics:
         return self._servers.limited(header.name or OTHER)
 
     def tool(self, server: str, name: str) -> str:
-        return self._tools.setdefault(server, _Names(MOST_TOOLS)).limited(name)
+        return self._tools.setdefault(server, LimitedNames(MOST_TOOLS)).limited(name)
 
     def error(self, server: str, code: str) -> str:
-        return self._errors.setdefault(server, _Names(MOST_ERRORS)).limited(code)
-
-
-class _Names(set[str]):
-    """Names that were seen, up to a number."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__()
-        self._most = most
-
-    def limited(self, name: str) -> str:
-        """Return the name, or `OTHER` if there are too many. An empty name means that there is none."""
-        if name and name not in self:
-            if len(self) >= self._most:
-                return OTHER
-            self.add(name)
-        return name
+        return self._errors.setdefault(server, LimitedNames(MOST_ERRORS)).limited(code)
 
 
 class SessionMetrics:
@@ -143,7 +122,7 @@ class SessionMetrics:
                 self._observe(exchange)
         self._open.clear()
         code = None if self._exit is None else self._exit.fields.get("code")
-        failed = "" if self._exit is None or code in (0, None) else "exit_code"
+        failed = "" if self._exit is None or code in (0, None) else EXIT_CODE
         self._metrics.sessions.labels(self._server, self._transport, failed).observe(self._last)
 
     def _observe(self, exchange: Exchange) -> None:

@@ -54,6 +54,11 @@ def sessions_folder(chosen: str | None = None) -> str:
     return os.path.join(_user_folder("XDG_DATA_HOME", "~/.local/share"), "mcpspy", "sessions")
 
 
+def state_folder(name: str) -> str:
+    """Return a folder for what mcpspy keeps between runs, which is neither a setting nor a recording."""
+    return os.path.join(_user_folder("XDG_STATE_HOME", "~/.local/state"), "mcpspy", name)
+
+
 def slug(name: str) -> str:
     """Return the name in a form that fits into a file name."""
     safe = "".join(c if c.isascii() and (c.isalnum() or c in "._") else "-" for c in name)

@@ -22,11 +22,11 @@ has() {
     PATH="$PATH:/usr/sbin" command -v "$1" >/dev/null
 }
 
-# The terminal that the terminal UI is tested in, the shells that completion is tested in, and the server of --ssh. No
-# package of Python or Node contains them.
+# The terminal that the terminal UI is tested in, the shells that completion is tested in, and the server of --ssh.
+# Prometheus reads what `mcpspy metrics` serves. No package of Python or Node contains them.
 programs() {
     missing=
-    for program in tmux bash zsh fish; do
+    for program in tmux bash zsh fish prometheus; do
         has $program || missing="$missing $program"
     done
     has ssh || missing="$missing openssh-client"
@@ -35,7 +35,7 @@ programs() {
     if command -v brew >/dev/null; then
         brew install --quiet $missing
     elif [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        apt-get update -qq && apt-get install -y -qq $missing >/dev/null
+        apt-get update -qq && apt-get install -y -qq --no-install-recommends $missing >/dev/null
     fi
     for program in $missing; do
         case $program in
@@ -49,7 +49,7 @@ programs() {
 
 current() {
     [ -e "$stamp" ] && [ -x "$peers/venv/bin/python" ] || return 1
-    for input in requirements.txt constraints.txt mcp1.txt package.json .npmrc chromium.mjs install.sh; do
+    for input in requirements.txt constraints.txt mcp1.txt phoenix.txt package.json .npmrc chromium.mjs install.sh; do
         [ -z "$(find "$here/$input" -newer "$stamp")" ] || return 1
     done
     [ -z "$(find "$root/pyproject.toml" "$root/constraints.txt" -newer "$stamp")" ]
@@ -99,6 +99,13 @@ python_peers() {
     layer mcp1 mcp2 --requirement "$here/mcp1.txt"
 }
 
+# Arize Phoenix, to which the tests send spans.
+phoenix() {
+    "$python" -m venv --clear --without-pip "$peers/phoenix"
+    "$python" -m pip --python "$peers/phoenix/bin/python" install --quiet --disable-pip-version-check \
+        --requirement "$here/phoenix.txt" || stop "pip could not install Phoenix"
+}
+
 node_peers() {
     cp "$here/package.json" "$here/.npmrc" "$peers/"
     # Scripts are not needed: the only one (the Inspector's) does nothing outside its own checkout. npm also
@@ -119,14 +126,17 @@ node_peers() {
         stop "npm could not install Node.js 24"
 }
 
-# Both at once: each waits for its registry, or uses one core.
+# All at once: each waits for its registry, or uses one core.
 python_peers &
 python_job=$!
 node_peers &
 node_job=$!
+phoenix &
+phoenix_job=$!
 failed=
 wait "$python_job" || failed=yes
 wait "$node_job" || failed=yes
+wait "$phoenix_job" || failed=yes
 [ -z "$failed" ] || exit 1
 
 touch "$stamp"

@@ -24,6 +24,8 @@ class RecordedSession(NamedTuple):
     """All changes in the order of the file; each exchange is in its final state."""
     keep: Callable[[Change], bool]
     """Returns whether a change is selected; the same for a request and its response."""
+    is_live: bool = False
+    """True if it is still being recorded."""
 
     def selected(self) -> Iterator[Change]:
         return filter(self.keep, self.changes)

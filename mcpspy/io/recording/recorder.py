@@ -57,8 +57,8 @@ class Recorder:
                 say(f"cannot record: {error}; traffic continues unrecorded")
             except Exception as error:
                 self.broke(error)
-        if self.writer is not None and target.record is None:
-            _prune(target)
+        if self.writer is not None:
+            _start_background(target, self.writer)
 
     @property
     def folder(self) -> str:
@@ -136,22 +136,33 @@ def _open(target: RecordingTarget, fields: Mapping[str, Value]) -> Writer:
     return Writer(target.folder, target.record, header, redacting, say=say, max_size=target.max_size)
 
 
-def _prune(target: RecordingTarget) -> None:
-    """Delete old sessions in the background if the settings have a table `prune`."""
-    path = target.redaction.config or config_file()
+def _start_background(target: RecordingTarget, writer: Writer) -> None:
+    """Delete old sessions, and export this one, in the background, if the settings have tables for that."""
+    config = target.redaction.config
+    what = "read the settings"
     try:
-        if not os.path.isfile(path):
-            return
-        with open(path, "rb") as file:
-            if b"[prune]" not in file.read():
-                return
-        from mcpspy.io.recording.pruning import start
+        path = config or config_file()
+        settings = b""
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                settings = file.read()
+        if target.record is None and b"[prune]" in settings:
+            from mcpspy.io.recording import background
 
-        start(sessions_folder(target.folder), target.redaction.config)
+            what = "delete old sessions"
+            background.start(["prune", "--dir", sessions_folder(target.folder)], config)
+        endpoint = os.environ.get("MCPSPY_TELEMETRY") or (
+            "" if b"[telemetry]" not in settings else "settings"
+        )
+        if endpoint not in ("", "off"):
+            from mcpspy.io.recording import background
+
+            what = "export telemetry"
+            background.export(writer.path, writer.id, config)
     except OSError as error:
-        say(f"cannot delete old sessions: {error.strerror}")
+        say(f"cannot {what}: {error.strerror}")
     except Exception as error:
-        say(f"cannot delete old sessions: a bug in mcpspy: {type(error).__name__}: {error}")
+        say(f"cannot {what}: a bug in mcpspy: {type(error).__name__}: {error}")
 
 
 def _working_folder() -> str:

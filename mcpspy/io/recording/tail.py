@@ -10,10 +10,15 @@ from pathlib import Path
 import aiofiles
 
 from mcpspy.core.recording.decode import Damaged, Entry, Note, read_entry
+from mcpspy.io.recording.catalog import Catalog
+from mcpspy.io.recording.reader import RecordingState
 from mcpspy.io.recording.scan import FileStatus, LineBlock, RecordingScan
 
 POLL = 0.1
 """Seconds between two checks of a file that may grow. This takes 0.13 % of a core and needs no watcher."""
+
+SCANNED = 1.0
+"""Seconds between two scans of a folder for new sessions."""
 
 CHUNK = 1 << 20
 """Bytes per read. A switch to a thread and back takes as long as twelve smaller reads."""
@@ -68,3 +73,17 @@ async def follow_lines(
                 continue
             yield LineBlock(scan.path, scan.offset, [])
             await asyncio.sleep(poll)
+
+
+async def new_sessions(catalog: Catalog) -> AsyncIterator[Path]:
+    """Yield every session that is live, or begins later, even if it has ended before the next scan."""
+    known: set[Path] = set()
+    is_first = True
+    while True:
+        for summary in await asyncio.to_thread(catalog.look):
+            if summary.path not in known:
+                known.add(summary.path)
+                if summary.state is RecordingState.LIVE or not is_first:
+                    yield summary.path
+        is_first = False
+        await asyncio.sleep(SCANNED)

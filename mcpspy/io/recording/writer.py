@@ -363,6 +363,22 @@ def is_live(fd: int) -> bool:
     return False
 
 
+def try_lock(fd: int) -> bool:
+    """Lock a file until the process closes it or ends. Return False if another process has locked it."""
+    for _ in range(20):
+        try:
+            if sys.platform == "win32":
+                os.lseek(fd, _LOCKED_BYTE, os.SEEK_SET)
+                msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+            else:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # Possibly `is_live`, which holds the lock for a microsecond.
+            time.sleep(0.005)
+        else:
+            return True
+    return False
+
+
 def _mark_live(fd: int) -> None:
     """Lock the file until the process ends: the only mark that `kill -9` also removes."""
     if not stat.S_ISREG(os.fstat(fd).st_mode):  # Two processes may both record to /dev/null.

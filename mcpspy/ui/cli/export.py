@@ -16,7 +16,8 @@ from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.atomic import save
 from mcpspy.io.recording.reader import Recording, RecordingState, read_header_of
-from mcpspy.ui.cli.arguments import counted_back, query_of, read_headers_of, recordings, title_of
+from mcpspy.io.telemetry.options import PROTOCOLS, SIGNALS
+from mcpspy.ui.cli.arguments import counted_back, query_of, recordings, title_of
 from mcpspy.ui.cli.options import CACERT, FOLDER, UNSAFE_REGEX, describe, describe_headers, read_unsafe_regex
 from mcpspy.ui.filter_items import exchange_filter
 from mcpspy.ui.terminal import Output, scanned
@@ -28,6 +29,7 @@ examples:
   mcpspy export last -q 'tool:forecast' -o bug.md   a document for a bug report
   mcpspy export before.jsonl after.jsonl --format csv | mlr --icsv --opprint sort -nr latency_ms
   mcpspy export last --endpoint http://localhost:4318 --header 'x-token: ${TOKEN}'
+  mcpspy export --follow --endpoint http://localhost:4317 --protocol grpc
 
 formats:
 """
@@ -37,6 +39,9 @@ SESSION is a file, a folder of recordings, `last`, a session name, or the beginn
 session id (default: last). QUERY selects exchanges by their request or response, and
 messages outside exchanges: tool:NAME, status:error, >200ms, … (see docs/filter.md).
 docs/export.md describes the content of each format.
+
+--endpoint and --follow need the OpenTelemetry SDK: pip install 'mcpspy[otel]'. With --follow,
+the default are all sessions that are live or begin later (docs/telemetry.md).
 
 exit codes: 0; 2 usage error, not a recording, or invalid filter; 3 not readable, not
 writable, or not sent
@@ -59,14 +64,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-q --filter": ("QUERY", "export only matching exchanges, e.g. 'tool:x >200ms'"),
         **UNSAFE_REGEX,
         "--endpoint": ("URL", "send spans to this OpenTelemetry collector"),
+        "--follow": (None, "send spans, metrics and logs while sessions are recorded"),
     }
     describe(parser, options)
+    parser.add_argument("--protocol", choices=PROTOCOLS, help="--endpoint: protocol of OTLP (default: http)")
     describe_headers(parser, "--endpoint:")
-    describe(parser, {**CACERT, **FOLDER})
+    more = {
+        "--signals": ("LIST", f"--follow: send only these (default: {','.join(SIGNALS)})"),
+        "--background": (None, "--follow: be the exporter that the setting `telemetry` starts, one per user"),
+        "--config": ("FILE", "--follow: settings file (default: mcpspy.toml in the user's config folder)"),
+    }
+    describe(parser, {**CACERT, **more, **FOLDER})
 
 
 def main(args: argparse.Namespace) -> int:
     form = _format(args)
+    if args.follow:
+        from mcpspy.ui.cli.export_telemetry import follow
+
+        return follow(args)
     query = query_of(args.filter, allow_unsafe=read_unsafe_regex(args))
     paths = list(recordings(args.sessions, args.dir))
     if len(paths) > 1 and not form.several:
@@ -77,7 +93,10 @@ def main(args: argparse.Namespace) -> int:
         )
     sessions = _Sessions(paths, query)
     if args.endpoint is not None:
-        _send(args, sessions)
+        from mcpspy.ui.cli.export_telemetry import send_spans
+
+        shown, sent = send_spans(args, sessions)
+        Output().line(sanitize(f"{shown}: {sent} spans sent, {sessions.summary}"))
         return 0
     pieces = form.exporter()(sessions)
     if args.output in (None, STDOUT):
@@ -95,11 +114,22 @@ def main(args: argparse.Namespace) -> int:
 def _format(args: argparse.Namespace) -> ExportFormat:
     """Return the format; raise UsageError if it is unknown, or an option does not apply to it."""
     is_file = args.output not in (None, STDOUT)
-    if args.endpoint is not None:
+    if args.follow and args.filter is not None:
+        raise UsageError("--follow excludes --filter")
+    follows = {"--signals": args.signals, "--config": args.config, "--background": args.background or None}
+    for option in (option for option, value in follows.items() if value is not None and not args.follow):
+        raise UsageError(f"{option} requires --follow")
+    if args.endpoint is not None or args.follow:
         if args.output is not None or args.format not in (None, "otlp"):
-            raise UsageError("--endpoint excludes --output and any --format but otlp")
+            option = "--endpoint" if args.endpoint is not None else "--follow"
+            raise UsageError(f"{option} excludes --output and any --format but otlp")
         return FORMATS["otlp"]
-    used = {"--header": args.header, "--header-env": args.header_env, "--cacert": args.cacert}
+    used = {
+        "--protocol": args.protocol,
+        "--header": args.header,
+        "--header-env": args.header_env,
+        "--cacert": args.cacert,
+    }
     for option in (option for option, value in used.items() if value not in (None, [])):
         raise UsageError(f"{option} requires --endpoint URL")
     if args.force and not is_file:
@@ -149,7 +179,7 @@ def _read(name: str, path: Path, query: Query | None) -> RecordedSession:
     if not is_live:
         session.end()
     return RecordedSession(
-        recording.header, title_of(name), session.changes, exchange_filter(query, session.changes)
+        recording.header, title_of(name), session.changes, exchange_filter(query, session.changes), is_live
     )
 
 
@@ -171,21 +201,3 @@ def _print(pieces: Iterable[str]) -> None:
     for piece in pieces:
         sys.stdout.buffer.write(piece.encode("utf-8", "backslashreplace"))
     sys.stdout.buffer.flush()
-
-
-def _send(args: argparse.Namespace, sessions: _Sessions) -> None:
-    from mcpspy.analysis.export.otlp import batches
-    from mcpspy.io.client.base import ServerAddress
-    from mcpspy.io.otlp_sender import send, traces_url
-
-    headers = read_headers_of(args.header, args.header_env)
-    address = ServerAddress(traces_url(args.endpoint), headers, args.cacert, typed=args.endpoint)
-    sent = send(address, batches(sessions))
-    if sent.rejected:
-        why = f": {sent.why}" if sent.why else ""
-        raise CannotStart(
-            sanitize(
-                f"{address.shown}: {sent.rejected} of {sent.spans + sent.rejected} spans were rejected{why}"
-            )
-        )
-    Output().line(sanitize(f"{address.shown}: {sent.spans} spans sent, {sessions.summary}"))

@@ -15,9 +15,9 @@ from mcpspy.core.recording.decode import read_entry
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.http.listener import listening, origin, run_server, stop_on_signals
 from mcpspy.io.recording.catalog import Catalog
-from mcpspy.io.recording.reader import Recording, RecordingState
+from mcpspy.io.recording.reader import Recording
 from mcpspy.io.recording.recorder import say
-from mcpspy.io.recording.tail import follow_lines
+from mcpspy.io.recording.tail import follow_lines, new_sessions
 from mcpspy.ui.cli.arguments import listen_address
 from mcpspy.ui.cli.options import FOLDER, describe
 
@@ -40,9 +40,6 @@ exit codes: 0; 2 usage error; 3 cannot listen, or prometheus-client is not insta
 
 DEFAULT = "127.0.0.1:9464"
 """The usual address of OpenTelemetry's exporters for Prometheus."""
-
-SCANNED = 1.0
-"""Seconds between two scans of the folder for new sessions."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -105,19 +102,9 @@ async def _serve(listener: socket.socket, host: str, catalog: Catalog, metrics: 
 
 
 async def _follow_all(catalog: Catalog, metrics: PrometheusMetrics) -> None:
-    """Follow every session that is live, or begins later, even if it has ended before the next scan."""
-    known: set[Path] = set()
-    is_first = True
     async with asyncio.TaskGroup() as followers:
-        while True:
-            for summary in await asyncio.to_thread(catalog.look):
-                if summary.path in known:
-                    continue
-                known.add(summary.path)
-                if summary.state is RecordingState.LIVE or not is_first:
-                    followers.create_task(_follow(summary.path, metrics))
-            is_first = False
-            await asyncio.sleep(SCANNED)
+        async for path in new_sessions(catalog):
+            followers.create_task(_follow(path, metrics))
 
 
 async def _follow(path: Path, metrics: PrometheusMetrics) -> None:

@@ -27,7 +27,7 @@ import pty
 import resource
 import termios
 
-from mcpspy.io.recording.writer import is_live
+from mcpspy.io.recording.writer import is_live, try_lock
 from mcpspy.io.stdio.run import HOST_PATH
 
 if TYPE_CHECKING:
@@ -1145,6 +1145,28 @@ def test_a_file_continues_in_parts(
 
 
 # Imports of `run`.
+
+
+def test_telemetry_imports_only_its_own_start_and_only_if_it_is_wanted(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    # A lock of an exporter, so that none is started.
+    folder = tmp_path / "state" / "mcpspy" / "telemetry"
+    folder.mkdir(parents=True)
+    with open(folder / "lock", "wb") as lock:
+        assert try_lock(lock.fileno())
+        imported: dict[str, set[str]] = {}
+        for endpoint in ("off", "http://127.0.0.1:9"):
+            monkeypatch.setenv("MCPSPY_TELEMETRY", endpoint)
+            options = ["--record", str(tmp_path / f"{endpoint[:3]}.jsonl")]
+            spy = start("echo.py", options=options, interpreter=["-X", "importtime", "-m", "mcpspy"])
+            _, err = spy.finish(b'{"id":1}\n')
+            imported[endpoint] = {line.rpartition("|")[2].strip() for line in err.decode().splitlines()}
+
+    assert imported["http://127.0.0.1:9"] ^ imported["off"] == {"mcpspy.io.recording.background"}
+    assert [path.read_text() for path in (folder / "new").iterdir()] == [str(tmp_path / "htt.jsonl")]
 
 
 @pytest.mark.parametrize("options", [[], ["--no-record"], ["--max-size", "1k"]])

@@ -11,13 +11,16 @@ from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 
+import grpc
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceResponse,
+)
 
 from mcpspy.analysis.export import FORMATS
-from mcpspy.io import otlp_sender
-from mcpspy.io.client.base import ServerAddress
-from mcpspy.io.otlp_sender import OtlpResult
 from mcpspy.ui.cli.main import main
+from tests.otlp_receiver import Answer, Receiver
 from tests.ui.conftest import CONVERSATION
 
 Make = Callable[..., Path]
@@ -157,6 +160,12 @@ def test_a_terminal_gets_nothing_that_it_acts_on(
             "--endpoint excludes --output and any --format but otlp",
         ),
         (["--endpoint", "h:4318"], "--endpoint h:4318: "),
+        (["--format", "otlp", "--protocol", "grpc"], "--protocol requires --endpoint URL"),
+        (["--endpoint", "http://h", "--signals", "logs"], "--signals requires --follow"),
+        (["--format", "har", "--background"], "--background requires --follow"),
+        (["--follow", "--format", "har"], "--follow excludes --output and any --format but otlp"),
+        (["--follow", "-q", "x"], "--follow excludes --filter"),
+        (["--follow", "--endpoint", "http://h", "--signals", "spans"], "--signals spans: unknown signal"),
         (["--endpoint", "http://h", "--header", "nothing"], "--header: not a valid header"),
         (["--format", "csv", "absent"], "absent: no such file or session"),
     ],
@@ -184,35 +193,76 @@ def test_a_file_that_cannot_be_written_is_one_line(
     assert "No such file or directory" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_spans_are_sent_to_a_collector(
+    make_recording: Make, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    receiver = Receiver()
+    url = receiver.url if protocol == "http" else receiver.grpc_url
+    monkeypatch.setenv("TOKEN", "s3")
+    asked = ["export", str(make_recording()), "--endpoint", url, "--protocol", protocol]
+
+    assert main([*asked, "--header", "x-token: ${TOKEN}"]) == 0
+    assert capsys.readouterr().out == f"{url}: 3 spans sent, 2 requests in 1 session\n"
+    assert len(receiver.spans) == 3
+    assert receiver.headers[0]["x-token"] == "s3"
+    receiver.answer = lambda _, __: Answer(503, grpc.StatusCode.PERMISSION_DENIED, b"no")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.5")
+    assert main(asked) == 3
+    why = "HTTP 503: no" if protocol == "http" else "PERMISSION_DENIED: no"
+    assert capsys.readouterr().err == (
+        f"mcpspy: cannot send to {url}: {why} (is it a collector that accepts OTLP?)\n"
+    )
+    receiver.close()
+
+
+def test_spans_that_the_collector_rejected_are_exit_code_3(
+    make_recording: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    receiver = Receiver()
+    partial = ExportTracePartialSuccess(rejected_spans=1, error_message="too old")
+    body = ExportTraceServiceResponse(partial_success=partial).SerializeToString()
+    receiver.answer = lambda _, __: Answer(body=body)
+
+    assert main(["export", str(make_recording()), "--endpoint", receiver.url]) == 3
+    assert f"{receiver.url}: 1 of 3 spans were rejected: too old" in capsys.readouterr().err
+    receiver.close()
+
+
+def test_without_the_sdk_the_extra_is_named(
     make_recording: Make, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = str(make_recording())
-    taken: list[tuple[ServerAddress, int]] = []
-    rejected = 0
+    monkeypatch.delitem(sys.modules, "mcpspy.io.telemetry.sender", raising=False)
+    monkeypatch.setitem(sys.modules, "opentelemetry._logs", None)
 
-    def send(address: ServerAddress, batches: list[tuple[int, bytes]]) -> OtlpResult:
-        count = sum(count for count, _ in batches)
-        taken.append((address, count))
-        return OtlpResult(count - rejected, rejected, "too old" if rejected else "")
+    assert main(["export", str(make_recording()), "--endpoint", "http://127.0.0.1:9"]) == 3
+    assert "the OpenTelemetry SDK is not installed (pip install 'mcpspy[otel]')" in capsys.readouterr().err
 
-    monkeypatch.setattr(otlp_sender, "send", send)
+
+def test_an_ended_session_is_followed_to_its_end(
+    make_recording: Make, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "config" / "mcpspy").mkdir(parents=True)
+    receiver = Receiver()
+    text = f'[telemetry]\nendpoint = "{receiver.url}"\nsignals = ["traces"]\nheaders = {{ x-token = "${{TOKEN}}" }}\n'
+    (tmp_path / "config" / "mcpspy" / "mcpspy.toml").write_text(text, encoding="utf-8")
     monkeypatch.setenv("TOKEN", "s3")
-    asked = ["export", path, "--endpoint", "http://h:4318", "--header", "x-token: ${TOKEN}"]
 
-    assert main(asked) == 0
-    assert taken == [
-        (ServerAddress("http://h:4318/v1/traces", (("x-token", "s3"),), typed="http://h:4318"), 2)
-    ]
-    assert capsys.readouterr().out == "http://h:4318: 2 spans sent, 2 requests in 1 session\n"
-    rejected = 1
-    assert main(asked) == 3
-    assert "http://h:4318: 1 of 2 spans were rejected: too old" in capsys.readouterr().err
+    assert main(["export", "--follow", str(make_recording())]) == 0
+    assert capsys.readouterr().out == f"{receiver.url}: sent 3 traces\n"
+    assert receiver.headers[0]["x-token"] == "s3"
+    receiver.close()
 
 
 def test_a_collector_that_is_not_there_is_one_line(
-    make_recording: Make, capsys: pytest.CaptureFixture[str], unused_tcp_port: int
+    make_recording: Make,
+    capsys: pytest.CaptureFixture[str],
+    unused_tcp_port: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.5")
     assert main(["export", str(make_recording()), "--endpoint", f"http://127.0.0.1:{unused_tcp_port}"]) == 3
     printed = capsys.readouterr().err
     assert printed.startswith("mcpspy: cannot send to http://127.0.0.1:")

@@ -1,16 +1,13 @@
-"""OpenTelemetry spans as OTLP/JSON: one span per exchange, and per notification."""
+"""OpenTelemetry spans: of a session as OTLP/JSON, and of a session that is being recorded (`live`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
 
 from mcpspy.analysis.export.base import RecordedSession, dumps
-from mcpspy.analysis.export.otlp.spans import SessionSpans, resource, scope
+from mcpspy.analysis.export.otlp.spans import SessionSpans, SpanData, as_json, attributes, resource, scope
+from mcpspy.core.protocol.message import Notification, Request
 from mcpspy.core.protocol.spec import CLIENT, SERVER
-
-BATCH = 512
-"""Spans per request, as in OpenTelemetry's own exporters: some collectors accept 4 MB at most."""
 
 
 def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
@@ -18,31 +15,36 @@ def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
     yield '{"resourceSpans":['
     before = ""
     for session in sessions:
-        for begin, spans in _sides(session):
-            yield f"{before}\n{begin}"
-            yield from (f"{',' if number else ''}\n{span}" for number, span in enumerate(spans))
-            yield "]}]}"
-            before = ","
+        # They wait as text, since any message may name a side.
+        written: dict[str, list[str]] = {CLIENT: [], SERVER: []}
+        spans = SessionSpans(session.header)
+        for span in spans_of(session, spans):
+            written[span.side].append(dumps(as_json(span)))
+        for side in (CLIENT, SERVER):
+            if written[side]:
+                of_side = dumps({"attributes": attributes(resource(session.header, spans.peer(side), side))})
+                yield f'{before}\n{{"resource":{of_side},"scopeSpans":[{{"scope":{dumps(scope())},"spans":['
+                yield from (f"{',' if number else ''}\n{each}" for number, each in enumerate(written[side]))
+                yield "]}]}"
+                before = ","
     yield "\n]}\n"
 
 
-def batches(sessions: Iterable[RecordedSession], most: int = BATCH) -> Iterator[tuple[int, bytes]]:
-    """Yield requests with at most `most` spans, each with its number of spans."""
-    for session in sessions:
-        for begin, spans in _sides(session):
-            rest = iter(spans)
-            while batch := list(islice(rest, most)):
-                body = f'{{"resourceSpans":[{begin}{",".join(batch)}]}}]}}]}}'
-                yield len(batch), body.encode()
-
-
-def _sides(session: RecordedSession) -> Iterator[tuple[str, list[str]]]:
-    """Yield JSON of each side's resource and spans; spans wait as text, since any message may name a side."""
-    spans = SessionSpans(session)
-    written: dict[str, list[str]] = {CLIENT: [], SERVER: []}
-    for side, span in spans:
-        written[side].append(dumps(span))
-    for side in (CLIENT, SERVER):
-        if written[side]:
-            service = dumps(resource(session.header, spans.peer(side), side))
-            yield f'{{"resource":{service},"scopeSpans":[{{"scope":{dumps(scope())},"spans":[', written[side]
+def spans_of(session: RecordedSession, spans: SessionSpans) -> Iterator[SpanData]:
+    """Yield the selected spans of a session, then its root if it is over and anything was selected."""
+    changes = list(session.changes)
+    for change in changes:
+        spans.look(change)
+    is_empty = True
+    for change in filter(session.keep, changes):
+        what, exchange = change.what, change.exchange
+        if isinstance(what, Notification):
+            found = spans.of_notification(change, what)
+        elif isinstance(what, Request) and exchange is not None and not exchange.is_open:
+            found = spans.of_exchange(exchange)
+        else:
+            continue
+        is_empty = False
+        yield from found
+    if not is_empty and not session.is_live:
+        yield spans.root()

@@ -1,10 +1,10 @@
-"""The OpenTelemetry spans of a session, in OTLP/JSON: trace context and attributes.
+"""The OpenTelemetry spans of a session: trace context and attributes.
 
-The parent of a span is the peer's own (`_meta.traceparent`: W3C Trace Context, MCP SEP-414), or the request
-to which its progress or HTTP stream belongs. Other ids derive from the recording's id, so they are equal in
-every export. Attributes follow semantic-conventions-genai (docs/gen-ai/mcp.md, status Development), without
-opt-in ones. Every span is of kind CLIENT, as its sender would have reported it. Pending requests have no span
-yet.
+A session is one trace: its root is the session, and each request of a peer is a span of kind CLIENT, as its sender would
+have reported it. If a peer sent its trace context (`_meta.traceparent`: W3C Trace Context, MCP SEP-414), its message is
+also a span of kind SERVER in the peer's trace, as its receiver would have reported it. Ids derive from the recording's
+id, so they are equal in every export. Attributes follow semantic-conventions-genai (docs/gen-ai/mcp.md, status
+Development), without opt-in ones. Pending requests have no span yet.
 """
 
 from __future__ import annotations
@@ -16,21 +16,23 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from mcpspy import __version__
-from mcpspy.analysis.export.base import RecordedSession, WallClock
+from mcpspy.analysis.export.base import WallClock
 from mcpspy.core.protocol.message import Failure, Notification, Request, Result, decoded, loads, meta_raw
 from mcpspy.core.protocol.peers import Peer, Peers
-from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.recording.decode import Header, Note
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Change
 
-Span = dict[str, Any]
-
-KIND_CLIENT = 3
+KIND_INTERNAL, KIND_SERVER, KIND_CLIENT = 1, 2, 3
 STATUS_ERROR = 2
 """Numbers of trace.proto: OTLP/JSON has no names for them."""
 
 SESSION_ID = "mcp-session-id"
+CANCELLED = "notifications/cancelled"
+
+EXIT_CODE = "exit_code"
+"""`error.type` of a session whose server failed."""
 
 Value = str | int | bool | list[str]
 
@@ -54,12 +56,16 @@ _RESOURCES = (
 _ERRORS = {
     State.TOOL_ERROR: "tool_error",
     State.CANCELLED: "cancelled",
+    State.LATE: "cancelled",
     State.UNANSWERED: "no_answer",
     State.REFUSED: "refused",
     State.DROPPED: "dropped",
     State.ABANDONED: "abandoned",
 }
 """`error.type` of errors without a code. The convention defines the first and allows custom ones."""
+
+_CANCELLED = (State.CANCELLED, State.LATE)
+"""States of requests whose sender no longer waits; a late response changes nothing for it."""
 
 
 class SpanContext(NamedTuple):
@@ -75,56 +81,86 @@ class StreamAttributes(NamedTuple):
     session: str | None
 
 
-class SessionSpans:
-    """The spans of a session, each with the side that reports it."""
+class SpanData(NamedTuple):
+    side: str
+    """The peer that would have reported it."""
+    name: str
+    kind: int
+    id: str
+    context: SpanContext
+    start: int
+    end: int
+    """Nanoseconds since 1970."""
+    attributes: dict[str, Value]
+    error: str | None = None
+    """Message of its error, possibly empty; None for a success."""
+    links: tuple[tuple[str, str], ...] = ()
+    """Trace and span ids."""
 
-    def __init__(self, session: RecordedSession) -> None:
-        self._session = session
-        self._header = session.header
-        self._clock = WallClock(session.header.started)
-        self._changes = list(session.changes)
+
+class SessionSpans:
+    """Makes the spans of a session from its changes, in the order of the file."""
+
+    def __init__(self, header: Header) -> None:
+        self.clock = WallClock(header.started)
+        self.trace = default_trace_id(header)
+        self.root_id = span_id(header, "session", 0)
+        self.last = 0.0
+        """Time of the last change."""
+        self._header = header
         self._peers: dict[str | None, Peers] = {}
         self._sessions: dict[str | None, str] = {}
-        self._posted: dict[int, Exchange | None] = {}
+        self._posted: dict[int, str | None] = {}
+        """The span of the request of each POST; None for a batch, in which it may be any."""
         self._closed: dict[int, float] = {}
-        self._last = 0.0
-        for change in self._changes:
-            self._look(change)
+        self._exit: Note | None = None
 
     def peer(self, side: str) -> Peer | None:
         """Return the first peer that introduced itself on a side."""
         peers = (each.client if side == CLIENT else each.server for each in self._peers.values())
         return next(filter(None, peers), None)
 
-    def __iter__(self) -> Iterator[tuple[str, Span]]:
-        for change in filter(self._session.keep, self._changes):
-            what, exchange = change.what, change.exchange
-            if isinstance(what, Notification):
-                number = span_id(self._header, "change", change.number)
-                context = self._context(what, exchange)
-                yield what.side, self._span(what, number, context, what.at, {})
-            elif isinstance(what, Request) and exchange is not None and not exchange.is_open:
-                yield what.side, self._of_exchange(exchange)
+    @property
+    def revision(self) -> str | None:
+        return next((peers.revision for peers in self._peers.values() if peers.revision is not None), None)
 
-    def _look(self, change: Change) -> None:
+    @property
+    def exit_code(self) -> int | None:
+        """Return the exit code of the server; None if it is not known, or a signal ended the server."""
+        code = None if self._exit is None else self._exit.fields.get("code")
+        return code if isinstance(code, int) else None
+
+    def look(self, change: Change) -> None:
+        """Take what later spans need from a change."""
         what, exchange = change.what, change.exchange
-        self._last = max(self._last, what.at)
+        self.last = max(self.last, what.at)
         if isinstance(what, Note):
             if what.kind == "http":
                 self._take_session_id(what)
+            elif what.kind == "exit":
+                self._exit = what
             if exchange is not None:
                 self._closed[exchange.number] = what.at
             return
+        if isinstance(what, Notification) and what.method == CANCELLED and exchange is not None:
+            self._closed.setdefault(exchange.number, what.at)
         if not isinstance(what, Request | Result | Failure):
             return
         peers = self._peers.setdefault(what.frame.stream, Peers())
         if isinstance(what, Request):
             peers.add_request(what)
-            if what.side == CLIENT and (number := what.frame.http) is not None:
+            if what.side == CLIENT and (number := what.frame.http) is not None and exchange is not None:
                 # In a batch, the request of a response stream is unknown.
-                self._posted[number] = None if number in self._posted else exchange
+                self._posted[number] = None if number in self._posted else self._id_of(exchange)
         elif exchange is not None:
             peers.add_response(what, exchange.request.method)
+
+    def forget(self, exchange: Exchange | None = None, http: int | None = None) -> None:
+        """Forget an exchange that has its spans, or an HTTP exchange that has ended."""
+        if exchange is not None:
+            self._closed.pop(exchange.number, None)
+        if http is not None:
+            self._posted.pop(http, None)
 
     def _take_session_id(self, note: Note) -> None:
         for side in ("request", "response"):
@@ -133,67 +169,95 @@ class SessionSpans:
             if isinstance(found, str):
                 self._sessions.setdefault(note.fields.get("stream"), found)
 
-    def _of_exchange(self, exchange: Exchange) -> Span:
-        request, answer = exchange.request, exchange.answer
-        if answer is not None:
-            end = answer.at
-        elif exchange.state is State.CANCELLED and exchange.cancel is not None:
-            end = exchange.cancel.at
-        else:
-            end = self._closed.get(exchange.number, self._last)
-        error, message = error_attributes(exchange)
-        span = self._span(request, self._id_of(exchange), self._context(request, None), end, error)
-        if message is not None:
-            span["status"] = {"code": STATUS_ERROR, **({"message": message} if message else {})}
-        if exchange.continues is not None:
-            before = exchange.continues
-            trace = self._context(before.request, None).trace
-            span["links"] = [{"traceId": trace, "spanId": self._id_of(before)}]
-        return span
+    def root(self) -> SpanData:
+        """Return the span of the whole session."""
+        values: dict[str, Value | None] = {
+            "mcp.protocol.version": self.revision,
+            "mcp.session.id": next(iter(self._sessions.values()), None),
+            **transport_attributes(self._header, CLIENT),
+        }
+        if self.exit_code:
+            values["error.type"] = EXIT_CODE
+        return SpanData(
+            CLIENT,
+            f"session {self._header.name}".rstrip(),
+            KIND_INTERNAL,
+            self.root_id,
+            SpanContext(self.trace),
+            self.clock.nanoseconds(0),
+            self.clock.nanoseconds(self.last),
+            _present(values),
+            f"the server exited with {self.exit_code}" if self.exit_code else None,
+        )
+
+    def of_notification(self, change: Change, message: Notification) -> Iterator[SpanData]:
+        number = span_id(self._header, "change", change.number)
+        yield from self._spans(message, number, message.at, about=change.exchange)
+
+    def of_exchange(self, exchange: Exchange) -> Iterator[SpanData]:
+        before = exchange.continues
+        links = () if before is None else ((self.trace, self._id_of(before)),)
+        number, end = self._id_of(exchange), self.end_of(exchange)
+        yield from self._spans(exchange.request, number, end, error=error_attributes(exchange), links=links)
+
+    def end_of(self, exchange: Exchange) -> float:
+        """Return the time of a request's outcome."""
+        if exchange.cancel is not None and exchange.state in _CANCELLED:
+            return exchange.cancel.at
+        if exchange.answer is not None:
+            return exchange.answer.at
+        return self._closed.get(exchange.number, self.last)
 
     def _id_of(self, exchange: Exchange) -> str:
         return span_id(self._header, "exchange", exchange.number)
 
-    def _context(self, message: Request | Notification, about: Exchange | None) -> SpanContext:
-        """Return the trace context of a message; `about` is the request that a notification reports on."""
-        context = trace_context(message)
-        if context is not None:
-            return context
-        if about is None and message.side != CLIENT and message.frame.http is not None:
+    def _parent(self, message: Request | Notification, about: Exchange | None) -> str:
+        """Return the parent in the session's trace; `about` is the request that a notification reports on."""
+        if about is not None:
+            return self._id_of(about)
+        if message.side != CLIENT and message.frame.http is not None:
             # Messages in the response stream of a POST belong to its request (2025-11-25, transports).
-            about = self._posted.get(message.frame.http)
-        if about is None:
-            return SpanContext(default_trace_id(self._header))
-        above = self._context(about.request, None)
-        return above._replace(parent=self._id_of(about))
+            return self._posted.get(message.frame.http) or self.root_id
+        return self.root_id
 
-    def _span(
+    def _spans(
         self,
         message: Request | Notification,
         number: str,
-        context: SpanContext,
         end: float,
-        error: dict[str, Any],
-    ) -> Span:
+        *,
+        about: Exchange | None = None,
+        error: tuple[dict[str, Value | None], str | None] = ({}, None),
+        links: tuple[tuple[str, str], ...] = (),
+    ) -> Iterator[SpanData]:
         stream = message.frame.stream
         peers = self._peers.get(stream)
         of = StreamAttributes(peers.revision if peers is not None else None, self._sessions.get(stream))
-        transport = transport_attributes(self._header, message.side)
-        span = {
-            "traceId": context.trace,
-            "spanId": number,
-            "flags": context.flags,
-            "name": span_name(message),
-            "kind": KIND_CLIENT,
-            "startTimeUnixNano": str(self._clock.nanoseconds(message.at)),
-            "endTimeUnixNano": str(self._clock.nanoseconds(max(end, message.at))),
-            "attributes": attributes({**message_attributes(message, of), **transport, **error}),
-        }
-        if context.parent:
-            span["parentSpanId"] = context.parent
-        if context.state:
-            span["traceState"] = context.state
-        return span
+        theirs = trace_context(message)
+        values = {**message_attributes(message, of), **error[0]}
+        start, finish = self.clock.nanoseconds(message.at), self.clock.nanoseconds(max(end, message.at))
+        span = SpanData(
+            message.side,
+            span_name(message),
+            KIND_CLIENT,
+            number,
+            SpanContext(self.trace, self._parent(message, about)),
+            start,
+            finish,
+            _present({**values, **transport_attributes(self._header, message.side)}),
+            error[1],
+            links if theirs is None else (*links, (theirs.trace, theirs.parent)),
+        )
+        yield span
+        if theirs is not None and theirs.flags & SAMPLED:
+            yield span._replace(
+                side=other(message.side),
+                kind=KIND_SERVER,
+                id=span_id(self._header, "received", int(number, 16)),
+                context=theirs,
+                attributes=_present({**values, **transport_attributes(self._header, SERVER)}),
+                links=((self.trace, number),),
+            )
 
 
 def default_trace_id(header: Header) -> str:
@@ -223,22 +287,51 @@ def _digits(header: Header, what: str, size: int) -> str:
     return blake2b(text, digest_size=size, person=b"mcpspy otlp").hexdigest()
 
 
-def attributes(values: dict[str, Value | None]) -> list[dict[str, Any]]:
-    """Return attributes in OTLP/JSON, without those that are None."""
-    return [{"key": key, "value": _value(value)} for key, value in values.items() if value is not None]
+def attributes(values: dict[str, Value]) -> list[dict[str, Any]]:
+    """Return attributes in OTLP/JSON."""
+    return [{"key": key, "value": _value(value)} for key, value in values.items()]
 
 
-def resource(header: Header, peer: Peer | None, side: str) -> dict[str, Any]:
-    """Return the resource of one side (semantic conventions, resource/service)."""
+def as_json(span: SpanData) -> dict[str, Any]:
+    """Return a span in OTLP/JSON."""
+    context = span.context
+    return {
+        "traceId": context.trace,
+        "spanId": span.id,
+        "flags": context.flags,
+        "name": span.name,
+        "kind": span.kind,
+        "startTimeUnixNano": str(span.start),
+        "endTimeUnixNano": str(span.end),
+        "attributes": attributes(span.attributes),
+        **({"parentSpanId": context.parent} if context.parent else {}),
+        **({"traceState": context.state} if context.state else {}),
+        **({"status": _status(span.error)} if span.error is not None else {}),
+        **({"links": [{"traceId": trace, "spanId": of} for trace, of in span.links]} if span.links else {}),
+    }
+
+
+def _status(message: str) -> dict[str, Any]:
+    return {"code": STATUS_ERROR, **({"message": message} if message else {})}
+
+
+def resource(header: Header, peer: Peer | None, side: str) -> dict[str, Value]:
+    """Return the attributes of one side's resource (semantic conventions, resource/service)."""
     name = peer.name if peer is not None else side if side == CLIENT else header.name or side
     version = peer.version if peer is not None else None
-    values: dict[str, Value | None] = {
-        "service.name": name,
-        "service.version": version or None,
-        "mcpspy.recording.id": header.id,
-        "mcpspy.recording.name": header.name or None,
-    }
-    return {"attributes": attributes(values)}
+    return _present(
+        {
+            "service.name": name,
+            "service.version": version or None,
+            "service.instance.id": header.id,
+            "mcpspy.recording.id": header.id,
+            "mcpspy.recording.name": header.name or None,
+        }
+    )
+
+
+def _present(values: dict[str, Value | None]) -> dict[str, Value]:
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def scope() -> dict[str, str]:
@@ -300,7 +393,7 @@ def transport_attributes(header: Header, side: str) -> dict[str, Value | None]:
 def error_attributes(exchange: Exchange) -> tuple[dict[str, Value | None], str | None]:
     """Return the attributes of an error and its message; ({}, None) if there is none."""
     answer = exchange.answer
-    if isinstance(answer, Failure):
+    if isinstance(answer, Failure) and exchange.state is not State.LATE:
         code = answer.code_text
         return {"error.type": code or "_OTHER", "rpc.response.status_code": code}, answer.text
     kind = _ERRORS.get(exchange.state)

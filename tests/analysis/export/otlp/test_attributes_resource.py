@@ -12,7 +12,7 @@ from tests.analysis.export.sessions import HEADER
 
 
 def test_every_type_of_value_is_read_back() -> None:
-    values = attributes({"s": "é", "i": 1 << 40, "big": 1 << 64, "b": True, "l": ["a", "b"], "n": None})
+    values = attributes({"s": "é", "i": 1 << 40, "big": 1 << 64, "b": True, "l": ["a", "b"]})
     found = read(json_format.ParseDict({"attributes": values}, Resource()).attributes)
     array = found.pop("l")
     assert values[1] == {"key": "i", "value": {"intValue": str(1 << 40)}}, "64 bits are text in proto3's JSON"
@@ -23,11 +23,16 @@ def test_every_type_of_value_is_read_back() -> None:
 
 def test_the_service_name_is_the_declared_name_of_a_side() -> None:
     def named(peer: Peer | None, side: str) -> dict[str, object]:
-        return read(json_format.ParseDict(resource(HEADER, peer, side), Resource()).attributes)
+        return read(
+            json_format.ParseDict(
+                {"attributes": attributes({**resource(HEADER, peer, side)})}, Resource()
+            ).attributes
+        )
 
     assert named(Peer("host", "2"), "client") == {
         "service.name": "host",
         "service.version": "2",
+        "service.instance.id": "ab12cd34",
         "mcpspy.recording.id": "ab12cd34",
         "mcpspy.recording.name": "weather",
     }

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from mcpspy.analysis.export.otlp import batches, export
+from mcpspy.analysis.export.otlp import export
 from mcpspy.core.protocol.message import Notification, Request
 from mcpspy.core.recording.decode import Entry
 from mcpspy.core.session.exchange import State
@@ -41,13 +41,17 @@ GOOD = (State.OK, State.INPUT_REQUIRED, State.CLOSED)
 
 
 def made(*entries: Entry, **more: Any) -> list[Span]:
-    return [span for _, span in spans("".join(export([session_of(*entries, **more)])))]
+    """Return the spans of messages."""
+    found = spans("".join(export([session_of(*entries, **more)])))
+    return [span for _, span in found if span.kind != Span.SPAN_KIND_INTERNAL]
 
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
 def test_every_exchange_and_notification_of_a_recording_is_a_span(path: Path) -> None:
     session = recorded(path)
-    found = spans("".join(export([session])))
+    *found, (_, root) = sorted(
+        spans("".join(export([session]))), key=lambda each: each[1].kind == Span.SPAN_KIND_INTERNAL
+    )
     messages = [change.what for change in session.changes if isinstance(change.what, Request | Notification)]
 
     assert sorted(attributes(span.attributes)["mcp.method.name"] for _, span in found) == sorted(
@@ -56,7 +60,12 @@ def test_every_exchange_and_notification_of_a_recording_is_a_span(path: Path) ->
     assert {span.kind for _, span in found} == {Span.SPAN_KIND_CLIENT}
     assert all(span.start_time_unix_nano <= span.end_time_unix_nano for _, span in found)
     assert len({span.span_id for _, span in found}) == len(found)
-    assert len({span.trace_id for _, span in found}) == 1
+    assert {span.trace_id for _, span in found} == {root.trace_id}
+    ids = {span.span_id for _, span in found}
+    assert {span.parent_span_id for _, span in found} <= {root.span_id, *ids}
+    assert (root.parent_span_id, root.name) == (b"", f"session {session.header.name}".rstrip())
+    assert root.start_time_unix_nano <= min(span.start_time_unix_nano for _, span in found)
+    assert root.end_time_unix_nano >= max(span.end_time_unix_nano for _, span in found)
     failed = sum(exchange.state not in GOOD for exchange in session.exchanges())
     assert sum(span.status.code == Status.STATUS_CODE_ERROR for _, span in found) == failed
     assert "".join(export([session])) == "".join(export([recorded(path)])), "the same each time"
@@ -69,7 +78,6 @@ def test_a_span_lasts_from_the_request_to_its_answer() -> None:
     assert span.start_time_unix_nano == (BEGAN + 250) * 10**6
     assert span.end_time_unix_nano == (BEGAN + 750) * 10**6
     assert span.status.code == Status.STATUS_CODE_UNSET
-    assert not span.parent_span_id
     assert span.flags == 1
     assert attributes(span.attributes) == {
         "mcp.method.name": "tools/call",
@@ -122,12 +130,47 @@ def test_a_pending_request_has_no_span() -> None:
     assert made(call(0.1, 1), is_over=False) == []
 
 
-def test_the_parent_is_the_span_that_the_peer_names() -> None:
-    (span,) = made(call(0.1, more=THEIRS), result(0.2))
+def test_a_call_with_the_trace_of_its_client_is_also_a_span_of_the_server_in_that_trace() -> None:
+    (sent, received) = made(call(0.1, more=THEIRS), failure(0.2))
 
-    assert (span.trace_id.hex(), span.parent_span_id.hex()) == (TRACE, PARENT)
-    assert span.trace_state == "rojo=00f067aa0ba902b7"
-    assert span.flags == 0x301
+    assert (sent.kind, received.kind) == (Span.SPAN_KIND_CLIENT, Span.SPAN_KIND_SERVER)
+    assert (received.trace_id.hex(), received.parent_span_id.hex()) == (TRACE, PARENT)
+    assert received.trace_state == "rojo=00f067aa0ba902b7"
+    assert received.flags == 0x301
+    assert sent.trace_id != received.trace_id
+    assert [link.span_id.hex() for link in sent.links] == [PARENT]
+    assert [(link.trace_id, link.span_id) for link in received.links] == [(sent.trace_id, sent.span_id)]
+    assert received.status.message == sent.status.message == "no"
+    services = dict(spans("".join(export([session_of(call(0.1, more=THEIRS), result(0.2))]))))
+    assert services["weather"].kind == Span.SPAN_KIND_SERVER
+
+
+def test_a_trace_that_is_not_sampled_gets_no_span() -> None:
+    (sent,) = made(call(0.1, more=THEIRS.replace(b'-01"', b'-00"')), result(0.2))
+
+    assert sent.kind == Span.SPAN_KIND_CLIENT
+
+
+def test_a_session_whose_server_failed_has_an_error_and_a_live_one_has_no_span() -> None:
+    def roots(*entries: Entry, **more: Any) -> list[Span]:
+        session = session_of(call(0.1), result(0.2), *entries)._replace(**more)
+        found = spans("".join(export([session])))
+        return [span for _, span in found if span.kind == Span.SPAN_KIND_INTERNAL]
+
+    (failed,) = roots(note(0.9, "exit", code=3, signal=None))
+    (killed,) = roots(note(0.9, "exit", code=None, signal="SIGTERM"))
+
+    assert failed.status.message == "the server exited with 3"
+    assert attributes(failed.attributes)["error.type"] == "exit_code"
+    assert killed.status.code == Status.STATUS_CODE_UNSET, "hosts end servers by signals"
+    assert roots(is_live=True) == []
+
+
+def test_a_late_response_changes_nothing_for_a_cancelled_call() -> None:
+    first, *_ = made(call(0.1), CANCEL, failure(0.6))
+
+    assert attributes(first.attributes)["error.type"] == "cancelled"
+    assert first.end_time_unix_nano == (BEGAN + 400) * 10**6
 
 
 def test_the_parent_of_progress_is_its_request() -> None:
@@ -135,7 +178,7 @@ def test_the_parent_of_progress_is_its_request() -> None:
         b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}'
     )
     token = b',"_meta":{"progressToken":1,"traceparent":"00-%b-%b-01"}' % (TRACE.encode(), PARENT.encode())
-    request, reported = made(call(0.1, more=token), server(0.2, progress), result(0.3))
+    request, _, reported = made(call(0.1, more=token), server(0.2, progress), result(0.3))
 
     assert reported.name == "notifications/progress"
     assert reported.parent_span_id == request.span_id
@@ -154,7 +197,7 @@ def test_the_parent_of_messages_in_a_post_stream_is_its_request() -> None:
     of_batch = made(replace(call(0.1, http=1), data=batch), server(0.2, ask, 1), header=header)
 
     assert by_name["roots/list"].parent_span_id == by_name["tools/call forecast"].span_id
-    assert not of_batch[-1].parent_span_id, "of a batch it may be any"
+    assert of_batch[-1].parent_span_id == of_batch[0].parent_span_id, "of a batch it may be any"
 
 
 def test_a_continued_call_links_to_the_one_before() -> None:
@@ -189,20 +232,10 @@ def test_both_sides_are_services_and_report_their_own_requests() -> None:
     assert [(service, span.name) for service, span in spans(text)] == [
         ("ours", "initialize"),
         ("ours", "tools/call forecast"),
+        ("ours", "session weather"),
         ("theirs", "ping"),
     ]
     assert {attributes(span.attributes)["mcp.protocol.version"] for _, span in spans(text)} == {"2025-11-25"}
-
-
-def test_batches_are_separate_requests_and_contain_all_spans() -> None:
-    sessions = [session_of(*(each for n in range(1, 8) for each in (call(n, n), result(n + 0.5, n))))]
-    found = list(batches(sessions, 3))
-
-    assert [count for count, _ in found] == [3, 3, 1]
-    assert [len(spans(body)) for _, body in found] == [3, 3, 1]
-    assert [span for _, body in found for _, span in spans(body)] == made(
-        *(each for n in range(1, 8) for each in (call(n, n), result(n + 0.5, n)))
-    )
 
 
 def test_nothing_and_several_sessions_are_one_request() -> None:

@@ -1,4 +1,4 @@
-"""Old sessions are deleted in the background when a session starts, if the settings say so."""
+"""Old sessions are deleted, and new ones exported, in the background when a session starts, if the settings say so."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.io.recording import pruning
+from mcpspy.io.recording import background
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
 from tests.io.conftest import Processes
 from tests.io.files import BOUND, EXIT, POSIX, write
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str | None]]:
+def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], str | None]]:
     """The folders, and settings, for which it was started."""
-    found: list[tuple[str, str | None]] = []
-    monkeypatch.setattr(pruning, "start", lambda *arguments: found.append(arguments))
+    found: list[tuple[list[str], str | None]] = []
+    monkeypatch.setattr(background, "start", lambda *arguments: found.append(arguments))
     return found
 
 
@@ -47,7 +47,7 @@ def record(target: RecordingTarget) -> None:
 
 
 def test_without_settings_nothing_is_started(
-    target: RecordingTarget, started: list[tuple[str, str | None]], tmp_path: Path
+    target: RecordingTarget, started: list[tuple[list[str], str | None]], tmp_path: Path
 ) -> None:
     record(target)
     settings(tmp_path, "[redact]\nkeys = ['x']\n")
@@ -57,23 +57,47 @@ def test_without_settings_nothing_is_started(
 
 @POSIX
 def test_with_a_table_it_is_started_for_the_sessions_folder(
-    target: RecordingTarget, started: list[tuple[str, str | None]], tmp_path: Path
+    target: RecordingTarget, started: list[tuple[list[str], str | None]], tmp_path: Path
 ) -> None:
     path = settings(tmp_path, "[prune]\nkeep = 3\n")
     record(target)
     target.redaction.config = str(path)
     record(target)
-    assert started == [(target.folder, None), (target.folder, str(path))]
+    prune = ["prune", "--dir", target.folder]
+    assert started == [(prune, None), (prune, str(path))]
 
 
 @POSIX
 def test_a_recording_at_a_chosen_path_starts_nothing(
-    target: RecordingTarget, started: list[tuple[str, str | None]], tmp_path: Path
+    target: RecordingTarget, started: list[tuple[list[str], str | None]], tmp_path: Path
 ) -> None:
     settings(tmp_path, "[prune]\nkeep = 0\n")
     target.record = str(tmp_path / "own.jsonl")
     record(target)
     assert started == []
+
+
+@pytest.mark.parametrize(("environment", "count"), [(None, 1), ("off", 0), ("http://127.0.0.1:9", 2)])
+def test_a_recording_registers_for_telemetry_by_the_settings_or_the_environment(
+    target: RecordingTarget,
+    started: list[tuple[list[str], str | None]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    environment: str | None,
+    count: int,
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("MCPSPY_TELEMETRY", raising=False)
+    if environment is not None:
+        monkeypatch.setenv("MCPSPY_TELEMETRY", environment)
+    target.record = str(tmp_path / "own.jsonl")
+    record(target)
+    settings(tmp_path, '[telemetry]\nendpoint = "http://127.0.0.1:9"\n')
+    target.record = str(tmp_path / "second.jsonl")
+    record(target)
+    assert started == [(["export", "--follow", "--background"], None)] * count
+    assert sum(1 for _ in (tmp_path / "state").rglob("new/*")) == count
 
 
 @POSIX
@@ -88,7 +112,7 @@ def test_a_failure_does_not_stop_the_recording(
     def refuse(*_: object) -> None:
         raise OSError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(pruning, "start", refuse)
+    monkeypatch.setattr(background, "start", refuse)
     record(target)
     assert "cannot delete old sessions: Resource temporarily unavailable" in capfd.readouterr().err
 

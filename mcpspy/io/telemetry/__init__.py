@@ -1,0 +1,1 @@
+"""Telemetry for OpenTelemetry: settings, sender, cursors, and the exporter that follows sessions."""
