@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo setup environment test check lint types wheel peers recordings docs site bench conformance hostlab alarms fuzz keys soak release clean
+.PHONY: help demo setup environment test coverage check lint types wheel peers recordings docs site bench conformance hostlab alarms fuzz keys soak release clean
 
 help:
 	@echo "make demo        set up, record a sample session and print it"
 	@echo "make test        set up, including the peers, and run all tests"
 	@echo "make check       everything that CI runs: test, lint, types, site, wheel"
+	@echo "make coverage    run all tests, and list the lines of mcpspy that none of them runs"
 	@echo "make recordings  record the sessions in recordings/ again"
 	@echo "make docs        generate the help in docs/ and the manual page"
 	@echo "make site        build the documentation site in build/site; dead links are errors"
@@ -39,6 +40,11 @@ endif
 
 test: setup
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+# All tests once more, slower; the tests of imports fail, because coverage imports more than mcpspy does.
+coverage: setup
+	-$(BIN)/python tests/line_coverage.py
+	$(BIN)/python tests/line_coverage.py --report
 
 # The fast checks come first.
 check: setup lint types test site wheel
