@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo setup environment test coverage check lint types wheel peers recordings docs site bench conformance hostlab alarms fuzz keys soak release clean
+.PHONY: help demo setup environment test coverage check lint types wheel peers recordings docs site bench conformance hostlab hosts alarms fuzz keys soak release clean
 
 help:
 	@echo "make demo        set up, record a sample session and print it"
@@ -18,6 +18,7 @@ help:
 	@echo "make keys        send 20,000 random keys, clicks and resizes to the terminal UI"
 	@echo "make soak        run half an hour of load, kills, full disks and faults; SOAK_MINUTES=2: two minutes"
 	@echo "make hostlab     measure what real hosts show their models (Linux; about 15 minutes); HOSTS=codex: one host"
+	@echo "make hosts       run real hosts with and without mcpspy, and compare (Linux; three minutes); HOSTS=codex: one host"
 	@echo "make alarms      compare unchanged real servers with their lockfile, about ten minutes (docs/trust.md)"
 	@echo "make conformance run MCP's conformance suite direct, through mcpspy http, and on mcpspy mcp, about ten minutes"
 	@echo "make release     make all artefacts of a release in dist/; URL=…: the folder they will be downloaded from"
@@ -82,12 +83,19 @@ conformance: $(INSTALLED) peers
 # Real hosts from npm, offline, with a scripted model: what they do with a server's tools and results. A new version of a
 # host: change it in hostlab/package.json. The install scripts put programs in place, and nothing else.
 HOSTS ?=
-hostlab: $(INSTALLED)
+hostlab: .hosts/installed
+	$(BIN)/python -m hostlab.run $(HOSTS)
+
+# The same hosts, with and without mcpspy: the table of docs/hosts.md. Once for each release.
+hosts: .hosts/installed peers
+	$(BIN)/python -m hostlab.wrapped $(HOSTS)
+
+.hosts/installed: $(INSTALLED) hostlab/package.json
 	mkdir -p .hosts
 	cp hostlab/package.json .hosts/
 	cd .hosts && npm install --silent --no-audit --no-fund --no-package-lock
 	node .hosts/node_modules/@anthropic-ai/claude-code/install.cjs
-	$(BIN)/python -m hostlab.run $(HOSTS)
+	@touch $@
 
 # Real servers that have not changed, compared with their lockfile: the table of docs/trust.md.
 alarms: $(INSTALLED) peers
