@@ -45,6 +45,9 @@ OPTIONS = [
 ]
 REDACT = ["--redact-pattern", "Resource [0-9]+"]
 
+ATTEMPTS = 3
+"""Number of attempts for a way that differs: server-everything adds tools a moment after the handshake."""
+
 ADD: dict[str, tuple[list[str], list[str]]] = {
     "claude-code": (
         ["mcp", "add", "--scope", "user", SERVER, "--"],
@@ -227,6 +230,7 @@ def proxied(url: str, folder: Path) -> Iterator[str]:
 def check(host: Host, folder: Path) -> dict[str, list[str]]:
     """Return the differences of each way by which mcpspy is put between this host and the server."""
     found = {}
+    folder.mkdir()
     with serving("everything", f"{EVERYTHING} streamableHttp", "/mcp", folder) as url:
         for way, target in (("run", [EVERYTHING, "stdio"]), ("bridge", [url])):
             home = Laboratory(host, folder / way, target, is_url=way == "bridge")
@@ -267,7 +271,13 @@ def main() -> None:
         if host.id not in wanted:
             continue
         with tempfile.TemporaryDirectory(prefix="hosts-", ignore_cleanup_errors=True) as folder:
-            for way, problems in check(host, Path(folder)).items():
+            found = check(host, Path(folder) / "1")
+            for attempt in range(2, ATTEMPTS + 1):  # The server adds tools while the host lists them.
+                if not any(found.values()):
+                    break
+                again = check(host, Path(folder) / str(attempt))
+                found = {way: problems and again[way] for way, problems in found.items()}
+            for way, problems in found.items():
                 failed |= bool(problems)
                 print(
                     f"| {host.title} | {host.version} | `{way}` | {'; '.join(problems) or 'equal'} |",
