@@ -125,7 +125,7 @@ def tables(data: bytes) -> None:
             assert len(row) == len(columns), (table, row)
             for value in row:
                 assert not isinstance(value, int) or -(1 << 63) <= value < 1 << 63, (table, row)
-                assert not isinstance(value, str) or value.encode(), (table, row)
+                assert not isinstance(value, str) or value.encode() is not None, (table, row)
 
 
 def lake_filter(data: bytes) -> None:
