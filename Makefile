@@ -4,19 +4,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo setup environment test check lint types wheel peers recordings docs site bench conformance hostlab alarms fuzz keys soak telemetry release clean
+.PHONY: help demo setup environment test coverage check lint types wheel peers recordings docs site bench conformance hostlab hosts alarms fuzz keys soak telemetry release clean
 
 help:
 	@echo "make demo        set up, record a sample session and print it"
 	@echo "make test        set up, including the peers, and run all tests"
 	@echo "make check       everything that CI runs: test, lint, types, site, wheel"
+	@echo "make coverage    run all tests, and list the lines of mcpspy that none of them runs"
 	@echo "make recordings  record the sessions in recordings/ again"
 	@echo "make docs        generate the help in docs/ and the manual page"
 	@echo "make site        build the documentation site in build/site; dead links are errors"
-	@echo "make fuzz        run atheris for eight minutes; FUZZ_SECONDS=3600: one hour per target"
+	@echo "make fuzz        run atheris for eleven minutes; FUZZ_SECONDS=3600: one hour per target"
 	@echo "make keys        send 20,000 random keys, clicks and resizes to the terminal UI"
 	@echo "make soak        run half an hour of load, kills, full disks and faults; SOAK_MINUTES=2: two minutes"
 	@echo "make hostlab     measure what real hosts show their models (Linux; about 15 minutes); HOSTS=codex: one host"
+	@echo "make hosts       run real hosts with and without mcpspy, and compare (Linux; three minutes); HOSTS=codex: one host"
 	@echo "make alarms      compare unchanged real servers with their lockfile, about ten minutes (docs/trust.md)"
 	@echo "make telemetry   kill and slow a collector for five minutes under load; SECONDS=60: one minute"
 	@echo "make conformance run MCP's conformance suite direct, through mcpspy http, and on mcpspy mcp, about ten minutes"
@@ -40,6 +42,11 @@ endif
 
 test: setup
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+# All tests once more, slower; the tests of imports fail, because coverage imports more than mcpspy does.
+coverage: setup
+	-$(BIN)/python tests/line_coverage.py
+	$(BIN)/python tests/line_coverage.py --report
 
 # The fast checks come first.
 check: setup lint types test site wheel
@@ -77,12 +84,19 @@ conformance: $(INSTALLED) peers
 # Real hosts from npm, offline, with a scripted model: what they do with a server's tools and results. A new version of a
 # host: change it in hostlab/package.json. The install scripts put programs in place, and nothing else.
 HOSTS ?=
-hostlab: $(INSTALLED)
+hostlab: .hosts/installed
+	$(BIN)/python -m hostlab.run $(HOSTS)
+
+# The same hosts, with and without mcpspy: the table of docs/hosts.md. Once for each release.
+hosts: .hosts/installed peers
+	$(BIN)/python -m hostlab.wrapped $(HOSTS)
+
+.hosts/installed: $(INSTALLED) hostlab/package.json
 	mkdir -p .hosts
 	cp hostlab/package.json .hosts/
 	cd .hosts && npm install --silent --no-audit --no-fund --no-package-lock
 	node .hosts/node_modules/@anthropic-ai/claude-code/install.cjs
-	$(BIN)/python -m hostlab.run $(HOSTS)
+	@touch $@
 
 # Real servers that have not changed, compared with their lockfile: the table of docs/trust.md.
 alarms: $(INSTALLED) peers
@@ -90,7 +104,7 @@ alarms: $(INSTALLED) peers
 
 # Linux only: atheris has no wheels for others.
 FUZZ_SECONDS ?= 60
-TARGETS ?= framing recording reading filtering requests responses redaction lockfile
+TARGETS ?= framing recording reading filtering requests responses redaction lockfile orders tables lake_filter
 fuzz: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt '.[fuzz]'
 	for target in $(TARGETS); do $(BIN)/python -m fuzz.run $$target $(FUZZ_SECONDS) || exit; done

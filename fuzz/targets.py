@@ -5,12 +5,20 @@ Each takes bytes and raises AssertionError, or an error of the tested code, if t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import pairwise
 
+import duckdb
+
 from fuzz.http_messages import requests, responses
+from mcpspy.analysis.lake.filter import lake_filters
+from mcpspy.analysis.lake.schema import TABLES, StoredRecording
+from mcpspy.analysis.lake.tables import SessionTables
 from mcpspy.core.framing import LineFramer, SseFramer
+from mcpspy.core.intercept.actions import CommandError
+from mcpspy.core.intercept.commands import parse_command
 from mcpspy.core.query import parser
 from mcpspy.core.recording.decode import Damaged, Frame, read_entry, read_header
 from mcpspy.core.recording.encode import FrameEncoder, SseEncoder
@@ -93,6 +101,45 @@ def lockfile(data: bytes) -> None:
         read_lock(data.decode("utf-8", "replace"), "mcp.lock")
 
 
+def orders(data: bytes) -> None:
+    """An order of a viewer or of the process of scripts is read, or refused with one line."""
+    try:
+        fields = json.loads(data)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(fields, dict):
+        with suppress(CommandError):
+            parse_command(fields)
+
+
+def tables(data: bytes) -> None:
+    """Any recording becomes rows that Parquet can store, with a value for each column."""
+    session = Session(HEADER)
+    for line in data.split(b"\n"):
+        session.add(read_entry(line))
+    session.end()
+    found = SessionTables(session, (), STORED)
+    assert found.server
+    for table, columns in TABLES.items():
+        for row in found.rows(table):
+            assert len(row) == len(columns), (table, row)
+            for value in row:
+                assert not isinstance(value, int) or -(1 << 63) <= value < 1 << 63, (table, row)
+                assert not isinstance(value, str) or value.encode() is not None, (table, row)
+
+
+def lake_filter(data: bytes) -> None:
+    """A filter becomes one condition of SQL, whatever its text, or is rejected."""
+    try:
+        filters = lake_filters(data.decode("utf-8", "replace"))
+    except (parser.QueryError, UsageError):
+        return
+    for each in filters:
+        for condition in filter(None, (each.sure, each.undecided)):
+            query = f"SELECT {each.columns} FROM t WHERE {condition}"  # noqa: S608
+            assert len(SQL.extract_statements(query)) == 1, condition
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "framing": framing,
     "recording": recording,
@@ -102,6 +149,9 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "responses": lambda data: responses(_cut(data)[0]),
     "redaction": redaction,
     "lockfile": lockfile,
+    "orders": orders,
+    "tables": tables,
+    "lake_filter": lake_filter,
 }
 
 
@@ -141,3 +191,6 @@ def _items() -> list[ChangeItem]:
 
 
 _ITEMS = _items()
+HEADER = read_header(b'{"mcpspy":1,"id":"0","started":"2026-11-26T00:00:00.000Z","name":"s","command":["s"]}')
+STORED = StoredRecording(key="k", digest="d", uri="file:///r", size=1, state="ended", is_redacted=True)
+SQL = duckdb.connect()

@@ -65,11 +65,9 @@ class Host(NamedTuple):
         ]
         return found
 
-    def start(self, run: Run) -> str:
-        """Run it to its end, at most `LONGEST` seconds; return what it printed."""
-        run.home.mkdir(parents=True)
-        self.configure(run)
-        variables = {
+    def variables(self, run: Run) -> dict[str, str]:
+        """Return all of its environment variables."""
+        return {
             "HOME": str(run.home),
             "PATH": os.environ["PATH"],
             "NO_PROXY": "127.0.0.1,localhost",
@@ -77,10 +75,15 @@ class Host(NamedTuple):
             "HTTPS_PROXY": "http://127.0.0.1:9",
             **self.environment(run),
         }
+
+    def start(self, run: Run) -> str:
+        """Run it to its end, at most `LONGEST` seconds; return what it printed."""
+        run.home.mkdir(parents=True)
+        self.configure(run)
         process = subprocess.Popen(
             [str(BIN / self.program), *self.command(run)],
             cwd=run.home,
-            env=variables,
+            env=self.variables(run),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

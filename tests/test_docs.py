@@ -10,6 +10,7 @@ from pathlib import Path
 from docs import make
 from mcpspy.errors import UsageError
 from mcpspy.ui.cli.main import COMMANDS, parse
+from tests.examples import PAGES, command_lines
 
 
 def test_every_page_and_the_manual_have_the_current_help() -> None:
@@ -51,23 +52,9 @@ def test_no_page_has_the_marks_of_a_merge_conflict() -> None:
     assert marked == []
 
 
-def command_lines(page: Path) -> list[str]:
-    """Return the command lines of mcpspy in the fenced blocks of a page; continued lines are joined."""
-    blocks = re.findall(
-        r"^( *)```(?:sh|console)\n(.*?)^\1```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
-    )
-    lines = "\n".join(text.replace("\\\n", " ") for _, text in blocks).splitlines()
-    return [
-        line.strip().removeprefix("$ ")
-        for line in lines
-        if line.strip().removeprefix("$ ").startswith("mcpspy ")
-    ]
-
-
 def test_every_command_line_in_the_pages_is_valid() -> None:
     invalid = []
-    pages = [make.DOCS.parent / "README.md", make.DOCS.parent / "SECURITY.md", *make.DOCS.rglob("*.md")]
-    for page in pages:
+    for page in PAGES:
         for line in command_lines(page):
             lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
             lexer.whitespace_split = True

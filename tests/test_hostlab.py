@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import tomllib
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hostlab import compare, profiles
+from hostlab import compare, profiles, wrapped
 from hostlab.compare import Outcome, Status
 from hostlab.models import (
     ANTHROPIC,
@@ -313,3 +314,23 @@ def test_the_profiles_of_measured_hosts_are_current() -> None:
     assert {host.title for host in chosen("claude-code,codex,gemini-cli")} == {
         measured["title"] for measured in profiles.measurements()
     }
+
+
+def test_a_run_with_mcpspy_is_compared_with_a_direct_one(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text(
+        '{"msg":{"method":"tools/call","result":"[redacted:key#1] Resource"}}\n', encoding="utf-8"
+    )
+    direct = wrapped.Seen(True, ["a", "b"], ["took 0.5 seconds", "links", "done"])
+    same = wrapped.Seen(True, ["a", "b"], ["took 0.7 seconds", "links", f"error {wrapped.ANSWERED}"])
+
+    def compared(seen: wrapped.Seen) -> list[str]:
+        return [text.partition(":")[0] for text in wrapped.differences(direct, seen, [path], has_rules=True)]
+
+    assert compared(same) == []
+    assert compared(same._replace(listed=False)) == ["mcp list"]
+    assert compared(same._replace(tools=["a"])) == ["tools"]
+    assert compared(same._replace(results=["took 1 seconds", "LINKS", wrapped.ANSWERED])) == ["results"]
+    assert compared(same._replace(results=direct.results)) == ["the configured error did not reach the model"]
+    path.write_text('{"msg":{"text":"Resource 1"}}\n', encoding="utf-8")
+    assert compared(same) == ["the calls are not recorded", "the recording is not redacted"]

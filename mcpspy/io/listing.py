@@ -23,6 +23,7 @@ from mcpspy.io.client import (
     connect,
 )
 from mcpspy.io.client.base import INITIALIZED
+from mcpspy.io.client.http_exchange import excerpt
 from mcpspy.io.recording.recorder import RecordingTarget
 from mcpspy.io.replay import RecordingObserver
 from mcpspy.io.session_name import session_name
@@ -96,11 +97,16 @@ class _Lister:
                 break
             if isinstance(event, ExchangeRefused | ExchangeLost) and event.request == number:
                 raise CannotStart(f"{self._connection.name}: {method}: {event.why}")
-            for message in (
-                read_frame(Frame(0.0, "server", event.data)) if isinstance(event, ReceivedMessage) else ()
-            ):
+            if not isinstance(event, ReceivedMessage):
+                continue
+            for message in read_frame(Frame(0.0, "server", event.data)):
                 if isinstance(message, Result | Failure) and message.id == number:
                     found = loads(message.raw_result) if isinstance(message, Result) else None
                     return found if isinstance(found, dict) else None
+            if event.request == number and event.status >= 400:  # It answers the request, whatever its id.
+                raise CannotStart(
+                    f"{self._connection.name}: {method}: HTTP {event.status}: {excerpt(event.data)}",
+                    "check the path of the URL; it is often /mcp" if event.status == 404 else "",
+                )
         words = "; ".join(self._connection.last_words)
         raise CannotStart(f"{self._connection.name}: the server ended before it answered {method}", words)

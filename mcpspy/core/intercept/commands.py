@@ -253,14 +253,23 @@ def _decision(fields: Fields) -> ScriptDecision:
         is_dropped=fields.get("drop") is True,
         delay=delay,
         is_held=fields.get("hold") is True,
-        tags=tuple(map(str, fields.get("tags", ()))),
-        notes=tuple(map(str, fields.get("notes", ()))),
-        failures=tuple(map(str, fields.get("failures", ()))),
+        tags=_texts(fields, "tags"),
+        notes=_texts(fields, "notes"),
+        failures=_texts(fields, "failures"),
         headers=_headers(fields["headers"]) if "headers" in fields else None,
     )
 
 
-def _headers(pairs: list[tuple[str, str]]) -> Headers:
+def _texts(fields: Fields, key: str) -> tuple[str, ...]:
+    found = fields.get(key, [])
+    if not isinstance(found, list):
+        raise CommandError(f"decide: {key} must be a list of texts")
+    return tuple(map(str, found))
+
+
+def _headers(pairs: object) -> Headers:
+    if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        raise CommandError("decide: headers must be a list of pairs of name and value")
     headers = [(str(name), str(value)) for name, value in pairs]
     for pair in headers:
         if why := header_flaw(*pair):

@@ -52,7 +52,9 @@ class Recorder:
                 self.id, self.path = self.writer.id, self.writer.path
             except OSError as error:
                 path = target.record or error.filename or "the default folder"
-                say(f"cannot record to {path}: {error.strerror}; traffic continues unrecorded")
+                say(
+                    f"cannot record to {path}: {error.strerror}; traffic continues unrecorded (use --dir FOLDER)"
+                )
             except McpspyError as error:
                 say(f"cannot record: {error}; traffic continues unrecorded")
             except Exception as error:

@@ -125,7 +125,9 @@ def explain(error: OSError, program: str) -> tuple[int, str]:
     """Return the exit code and the error message for a server that did not start."""
     if error.errno in (ENOENT, ENOTDIR):
         where = "no such file" if os.sep in program else "not found on PATH"
-        if " " in program:
+        if program.startswith(("http://", "https://")):
+            where = "a URL (use mcpspy http --upstream URL, or mcpspy bridge --upstream URL as the command)"
+        elif " " in program:
             where += " (the name contains spaces: do not quote the command and its arguments together)"
         return NOT_FOUND, f"cannot start {program}: {where}"
     if error.errno == EACCES and os.path.isdir(program):

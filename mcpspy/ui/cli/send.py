@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -15,6 +17,7 @@ from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.control.client import ControlClient
 from mcpspy.io.control.discovery import LiveSession, find, missing, sessions
 from mcpspy.io.control.protocol import CommandRefused, dumped
+from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.catalog import find as find_recording
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.settings import sessions_folder
@@ -46,6 +49,9 @@ reachable, or no response in time
 """
 
 TIMEOUT = 30.0
+
+OPENING = 2.0
+"""Seconds after the start of a session in which its control socket may not be open yet."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -125,6 +131,20 @@ def _print_progress(message: dict[str, Any]) -> None:
 
 
 def _socket(name: str, folder: str | None) -> str:
+    """Return the control socket of a session like `_open_socket`; wait for that of a session that has just begun."""
+    while True:
+        begun = time.time() - OPENING
+        try:
+            return _open_socket(name, folder)
+        except CannotStart:
+            newest = Catalog(folder).newest(entries=False)[:1]
+            live = [each.header for each in newest if each.state is RecordingState.LIVE]
+            if not any(datetime.fromisoformat(header.started).timestamp() > begun for header in live):
+                raise
+        time.sleep(0.05)
+
+
+def _open_socket(name: str, folder: str | None) -> str:
     """Return the control socket of a session, by its name, id or file. Raises UsageError or CannotStart.
 
     A name or an id is that of a session in the folder; a file may be anywhere.

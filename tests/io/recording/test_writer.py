@@ -623,3 +623,48 @@ def test_the_parser_of_the_tests_reads_what_the_writer_writes(
     created.write([b'{"t":0.000001,"from":"client","msg":', b"{}", b"}\n"])
     with open(created.path, "rb") as file:
         assert read_entries(file.read())[1].payload == b"{}\n"
+
+
+class FakeLocks:
+    """`msvcrt.locking`: locks of one byte by position; a byte that another file object has locked is refused."""
+
+    LK_NBLCK, LK_UNLCK = 2, 0
+
+    def __init__(self) -> None:
+        self.locked: dict[int, int] = {}
+
+    def locking(self, fd: int, mode: int, count: int) -> None:
+        position = os.lseek(fd, 0, os.SEEK_CUR)
+        assert count == 1
+        if mode == self.LK_UNLCK:
+            assert self.locked.pop(position) == fd
+        elif position in self.locked:
+            raise PermissionError(errno.EACCES, "locked")
+        else:
+            self.locked[position] = fd
+
+
+@posix_only
+def test_on_windows_a_locked_byte_beyond_the_end_marks_a_live_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(b"0123456789")
+    locks = FakeLocks()
+    monkeypatch.setattr(writer, "msvcrt", locks, raising=False)
+    monkeypatch.setattr(writer, "_LOCKED_BYTE", 1 << 40)  # No file system of Linux has an offset of 2^62.
+    writing, reading = os.open(path, os.O_RDWR), os.open(path, os.O_RDONLY)
+    os.lseek(reading, 4, os.SEEK_SET)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "platform", "win32")
+        assert not writer.is_live(reading)
+        writer._mark_live(writing)
+        is_live = writer.is_live(reading)
+        is_live_again = writer.is_live(reading)
+
+    assert (is_live, is_live_again, list(locks.locked)) == (True, True, [1 << 40])
+    assert os.lseek(writing, 0, os.SEEK_CUR) == 10, "the next entry is appended"
+    assert os.lseek(reading, 0, os.SEEK_CUR) == 4, "the reader continues where it was"
+    assert path.stat().st_size == 10
+    os.close(writing)
+    os.close(reading)

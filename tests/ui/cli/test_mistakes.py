@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -89,3 +91,112 @@ def test_a_demo_without_a_recording_reports_it(
         f"mcpspy: demo: no session was recorded in {tmp_path} "
         "(name a folder that can be written with --dir FOLDER)\n"
     )
+
+
+ANY = r"[^\n]+"
+
+IN_A_SHELL = {
+    "a URL in place of a command": (
+        "mcpspy run -- http://localhost:3001/mcp",
+        127,
+        r"cannot start http://localhost:3001/mcp: a URL \(use mcpspy http --upstream URL, or mcpspy bridge .+\)",
+    ),
+    "a program that is not on the host's PATH": (
+        "mcpspy run -- no-such-program",
+        127,
+        r"cannot start no-such-program: not found on PATH \(a host often has another PATH .+ absolute path .+\)",
+    ),
+    "a program without permission": (
+        "touch server; mcpspy run -- ./server",
+        126,
+        r"cannot start ./server: not executable \(chmod \+x, or run its interpreter\)",
+    ),
+    "a folder that cannot be made": (
+        "mcpspy run --dir /dev/null/sessions -- true",
+        0,
+        r"cannot record to /dev/null/sessions: Not a directory; traffic continues unrecorded \(use --dir FOLDER\)",
+    ),
+    "a home that is a file": (
+        "HOME=/dev/null mcpspy run -- true",
+        0,
+        rf"cannot record to /dev/null/{ANY}: Not a directory; traffic continues unrecorded \(use --dir FOLDER\)",
+    ),
+    "a full disk": (
+        "mcpspy lint --explain LIFE302 > /dev/full",
+        3,
+        "cannot write to stdout: No space left on device",
+    ),
+    "no terminal": ("mcpspy tui", 3, r"tui needs a terminal \(use mcpspy show to print a session\)"),
+    "a session that has ended": (
+        "mcpspy run -- true; mcpspy send last tools/list",
+        3,
+        rf"send: no live session in {ANY} \(start one with mcpspy run -- COMMAND\)",
+    ),
+    "an empty file": ("touch a.jsonl; mcpspy show a.jsonl", 2, r"a\.jsonl: empty, so not a recording \(.+\)"),
+    "a server that does not run": (
+        "mcpspy trust --url http://127.0.0.1:9/mcp",
+        3,
+        r"cannot reach http://127.0.0.1:9/mcp: Connection refused \(is the server running\?\)",
+    ),
+    "a second unwrap": (
+        'echo \'{"mcpServers":{"m":{"command":"x"}}}\' > c.json; mcpspy unwrap c.json',
+        0,
+        r"m: not wrapped\nc\.json: unchanged",
+    ),
+    "a second wrap": (
+        'echo \'{"mcpServers":{"m":{"command":"x"}}}\' > c.json; mcpspy wrap c.json >/dev/null 2>&1; mcpspy wrap c.json',
+        0,
+        r"m: already wrapped\nc\.json: unchanged",
+    ),
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="lines of a POSIX shell")
+@pytest.mark.parametrize("mistake", IN_A_SHELL)
+def test_a_mistake_in_an_empty_home_gets_one_line_with_the_next_step(mistake: str, tmp_path: Path) -> None:
+    line, code, message = IN_A_SHELL[mistake]
+    if "/dev/full" in line and not Path("/dev/full").exists():
+        pytest.skip("no /dev/full on this system")
+    (tmp_path / "home").mkdir()
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    done = subprocess.run(
+        ["sh", "-c", line],
+        cwd=tmp_path,
+        env={"PATH": path, "HOME": str(tmp_path / "home"), "TERM": "dumb", "MCPSPY_RUNTIME": str(tmp_path)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=30,
+    )
+
+    lines = [each.removeprefix("mcpspy: ") for each in (done.stdout + done.stderr).splitlines()]
+    shown = [each for each in lines if not each.startswith("viewers cannot connect")]
+    assert done.returncode == code, shown
+    assert re.fullmatch(message, "\n".join(each.replace(f"{tmp_path}/c.json", "c.json") for each in shown)), (
+        shown
+    )
+
+
+def test_a_wrong_path_of_a_url_is_reported_at_once(runtime: Path, tmp_path: Path) -> None:
+    recording = Path(__file__).parents[3] / "recordings" / "peer-sdk-legacy.jsonl"
+    command = [sys.executable, "-m", "mcpspy"]
+    with subprocess.Popen(
+        [*command, "mock", str(recording), "--http", "0"], stderr=subprocess.PIPE, encoding="utf-8"
+    ) as mock:
+        try:
+            assert mock.stderr is not None
+            url = mock.stderr.readline().split()[1].removesuffix("/mcp")
+            done = subprocess.run(
+                [*command, "trust", "--lock", str(tmp_path / "mcp.lock"), "--url", f"{url}/wrong"],
+                capture_output=True,
+                encoding="utf-8",
+                timeout=15,
+            )
+        finally:
+            mock.terminate()
+
+    assert done.returncode == 3
+    assert re.fullmatch(
+        rf"mcpspy: {url}/wrong: initialize: HTTP 404: .+ \(check the path of the URL; it is often /mcp\)\n",
+        done.stderr,
+    ), done.stderr
