@@ -45,7 +45,7 @@ def connection(whole: Path) -> LakeConnection:
 
 
 def answer(connection: LakeConnection, sql: str) -> list[tuple[Any, ...]]:
-    return [tuple(row.values()) for batch in connection.query(sql).batches for row in batch.to_pylist()]
+    return [*connection.query(sql).rows]
 
 
 def calls(lines: list[Line]) -> list[Line]:
@@ -241,6 +241,25 @@ def test_a_damaged_file_is_one_line(lake: Lake, data: bytes) -> None:
     with pytest.raises(CannotStart, match=r"mcpspy lake verify checks the files") as error:
         answer(LakeConnection(lake), "SELECT count(*) FROM notes")
     assert "\n" not in str(error.value)
+
+
+def test_a_question_opens_only_the_tables_that_it_names(lake: Lake) -> None:
+    for path in paths(lake, "notes"):
+        path.write_bytes(b"")
+
+    assert answer(LakeConnection(lake), "SELECT count(*) FROM main.Sessions JOIN tools USING (session)")[0][0]
+    with pytest.raises(CannotStart, match="mcpspy lake verify checks the files"):
+        answer(LakeConnection(lake), "SELECT 1 FROM sessions WHERE session IN (SELECT session FROM notes)")
+
+
+@pytest.mark.parametrize("sql", ["SHOW TABLES", "SELECT view_name FROM duckdb_views() WHERE NOT internal"])
+def test_all_tables_are_listed(whole: Path, sql: str) -> None:
+    assert {row[0] for row in answer(LakeConnection(Lake(whole)), sql)} == {*TABLES}
+
+
+def test_an_error_in_a_value_is_not_an_error_in_sql(connection: LakeConnection) -> None:
+    with pytest.raises(CannotStart, match="Could not convert string 'weather'"):
+        answer(connection, "SELECT server::INT FROM sessions WHERE server = 'weather'")
 
 
 def test_a_lake_may_have_any_path(whole: Path, tmp_path: Path) -> None:
