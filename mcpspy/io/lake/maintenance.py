@@ -25,7 +25,7 @@ TARGET = 256 << 20
 GROUP_ROWS, GROUP_BYTES = 4 * ROWS, 64 << 20
 """Maximum rows and uncompressed bytes of a row group with several sessions.
 
-Each row group costs a reader about as much as 10,000 rows: those of single sessions are too small.
+Readers need as much time for a row group as for 10,000 rows: those of single sessions are too small.
 """
 
 

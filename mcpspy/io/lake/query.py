@@ -110,7 +110,7 @@ class LakeConnection:
             self._execute(f"SET {setting}")
 
     def _create_views(self, sql: str) -> None:
-        """Create the views that a statement may name, or all: each one opens a file, and may test its rows."""
+        """Create the views that a statement may name, or all. For each one DuckDB opens a file."""
         words = {*re.findall(r"\w+", sql.lower())}
         for table in TABLES.keys() & words or TABLES.keys():
             if table not in self._views:
