@@ -138,7 +138,9 @@ class LakeConnection:
 
     def _selected(self, lake_filter: LakeFilter) -> str:
         """Return the condition of the matching rows; the filter itself decides on those that SQL cannot decide."""
-        if lake_filter.undecided is None:
+        if lake_filter.undecided is None or (
+            lake_filter.is_decided_in_utf8 and not self._has_rows(lake_filter.table, lake_filter.has_raw)
+        ):
             return lake_filter.sure
         import pyarrow as pa
 
@@ -156,6 +158,9 @@ class LakeConnection:
         schema = pa.schema([reader.schema.field(name) for name in key])
         self._connection.register(f"selected_{lake_filter.table}", pa.Table.from_batches(kept, schema))
         return f"({lake_filter.sure}) OR ({', '.join(key)}) IN (FROM selected_{lake_filter.table})"
+
+    def _has_rows(self, table: str, condition: str) -> bool:
+        return bool(self._execute(f"SELECT 1 FROM {table} WHERE {condition} LIMIT 1").fetchall())
 
     def run(self, sql: str, parameters: object = None) -> Any:
         """Return the results of a statement of mcpspy's own."""

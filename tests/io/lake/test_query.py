@@ -13,6 +13,7 @@ import pytest
 
 from mcpspy.analysis.export import RecordedSession
 from mcpspy.analysis.export.jsonl import export
+from mcpspy.analysis.lake.filter import lake_filters
 from mcpspy.analysis.lake.queries import QUERIES
 from mcpspy.analysis.lake.schema import PARTITIONS, TABLES
 from mcpspy.errors import CannotStart, UsageError
@@ -260,6 +261,22 @@ def test_all_tables_are_listed(whole: Path, sql: str) -> None:
 def test_an_error_in_a_value_is_not_an_error_in_sql(connection: LakeConnection) -> None:
     with pytest.raises(CannotStart, match="Could not convert string 'weather'"):
         answer(connection, "SELECT server::INT FROM sessions WHERE server = 'weather'")
+
+
+@pytest.mark.parametrize("text", ["text:LIMIT", 'text:"is Required"', "not text:ok", "text:[]"])
+def test_a_search_of_text_finds_the_same_rows_if_all_messages_are_text(
+    whole: Path, lines: list[Line], text: str
+) -> None:
+    needle = text.split(":")[1].strip('"').lower()
+    found = [
+        needle in (json.dumps(line["request"]) + "\n" + json.dumps(line.get("response"))).lower()
+        for line in lines
+    ]
+    connection = LakeConnection(Lake(whole), lake_filters(text))
+
+    assert answer(connection, "SELECT count(*) FROM exchanges") == [
+        (found.count(not text.startswith("not")),)
+    ]
 
 
 def test_a_lake_may_have_any_path(whole: Path, tmp_path: Path) -> None:
