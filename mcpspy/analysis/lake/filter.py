@@ -98,7 +98,10 @@ class LakeFilter:
         self._table = _TABLES[table]
         self._query = parse(text, linted=True)  # It reports errors; the compiler refuses findings.
         node = parse_tree(text)
-        bounds = _exact("true") if node is None else _Compiler(self._table).bounds(node)
+        bounds, utf8 = (
+            _exact("true") if node is None else _Compiler(self._table, has_raw).bounds(node)
+            for has_raw in (True, False)
+        )
         self.key = self._table.key
         """The column that identifies a row in its session."""
         self.sure = f"({self._table.rows}) AND ({bounds.sure})"
@@ -107,6 +110,10 @@ class LakeFilter:
         """Condition of the rows on which `matches` decides; None if SQL decides on all."""
         if bounds.sure != bounds.possible:
             self.undecided = f"({self._table.rows}) AND ({bounds.possible}) AND NOT ({bounds.sure})"
+        self.is_decided_in_utf8 = utf8.sure == utf8.possible
+        """True if SQL decides on all rows for which `has_raw` is false."""
+        self.has_raw = " OR ".join(f"{raw} IS NOT NULL" for raw in self._table.texts.values())
+        """Condition of the rows with a message that is not UTF-8."""
         first, *others = (
             f"coalesce(encode({text}), {raw}, ''::BLOB)" for text, raw in self._table.texts.items()
         )
@@ -130,8 +137,8 @@ def lake_filters(text: str) -> list[LakeFilter]:
 
 
 class _Compiler:
-    def __init__(self, table: _Table) -> None:
-        self._table = table
+    def __init__(self, table: _Table, has_raw: bool) -> None:
+        self._table, self._has_raw = table, has_raw
 
     def bounds(self, node: Node) -> Bounds:
         if isinstance(node, Atom):
@@ -204,14 +211,13 @@ class _Compiler:
         return _exact(f"({columns}) IN ({', '.join(f'({row})' for row in sorted(rows))})")
 
     def _search(self, atom: Atom) -> Bounds:
-        needle = atom.value.casefold()
         if atom.op != ":" or not atom.value.isascii() or len(values.text_forms(atom.value)) > 1:
             return _UNDECIDED
         found = []
         for text, raw in self._table.texts.items():
-            contains = f"coalesce(contains(lower({text}), {quoted(needle)}), false)"
-            is_plain = " AND ".join(f"NOT contains({text}, {quoted(each)})" for each in _LOWERED_TO_ASCII)
-            found.append(Bounds(f"{contains} AND {is_plain}", f"{contains} OR {raw} IS NOT NULL"))
+            # Three times as fast as lower(), and (?i) would match two letters outside ASCII.
+            matches = f"coalesce(regexp_matches({text}, {quoted(_pattern(atom.value))}), false)"
+            found.append(Bounds(matches, f"{matches} OR {raw} IS NOT NULL" if self._has_raw else matches))
         return _any(found)
 
     def _path(self, atom: Atom) -> Bounds:
@@ -245,9 +251,6 @@ _OUTCOME = (
 )
 """The same values in SQL."""
 
-_LOWERED_TO_ASCII = ("\u0130", "\u212a")
-"""The characters outside ASCII whose lower case in DuckDB is in ASCII. Bytes in Python keep them."""
-
 
 def _sample(kind: str, outcome: tuple[str, str, bool, bool, bool]) -> ExchangeItem:
     """Return an item with this outcome and nothing else."""
@@ -265,6 +268,13 @@ def _sample(kind: str, outcome: tuple[str, str, bool, bool, bool]) -> ExchangeIt
         status=status,
         latency=2 * SLOW if is_slow else None,
         error_code=0 if has_code else None,
+    )
+
+
+def _pattern(needle: str) -> str:
+    """Return a regular expression of ASCII text in upper and lower case."""
+    return "".join(
+        f"[{each.lower()}{each.upper()}]" if each.isalpha() else rf"\x{ord(each):02x}" for each in needle
     )
 
 

@@ -29,7 +29,7 @@ from mcpspy.io.lake.files import Lake, partition
 from mcpspy.io.recording.cache_file import FileStamp, replace_own
 from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of
 from mcpspy.io.recording.recorder import say
-from mcpspy.io.recording.redaction import RedactionOptions, redactor
+from mcpspy.io.recording.redaction import RedactionOptions, prepared, redactor
 from mcpspy.io.recording.scan import RecordingScan, no_collection, opened
 from mcpspy.io.settings import config_file, slug
 
@@ -84,7 +84,7 @@ def add(
 
     The executor gets one task per session. A session that cannot be read is a failure; the others are added.
     """
-    redactor(redaction, say)  # Report invalid options once, before the first session.
+    redaction = prepared(redaction, say)
     ended = [summary for summary in found if summary.state is not RecordingState.LIVE]
     failures: list[str] = []
     added = rows = 0

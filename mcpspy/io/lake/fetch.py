@@ -42,8 +42,7 @@ def sessions_where(location: str | None, condition: str) -> list[StoredSession]:
     """Return the sessions of a lake for which an SQL condition is true, by time. Raise UsageError or CannotStart."""
     lake = _opened(location, "--where: in which lake?")
     sql = f"SELECT session, day::VARCHAR, uri FROM sessions WHERE ({condition}\n) ORDER BY started, session"
-    rows = (row for batch in LakeConnection(lake).query(sql).batches for row in batch.to_pylist())
-    return [StoredSession(lake.storage.location, *row.values()) for row in rows]
+    return [StoredSession(lake.storage.location, *row) for row in LakeConnection(lake).query(sql).rows]
 
 
 def copied(stored: StoredSession, folder: Path) -> Path:
@@ -67,7 +66,7 @@ def copied(stored: StoredSession, folder: Path) -> Path:
 def _opened(location: str | None, missing: str) -> Lake:
     if location is None:
         raise UsageError(missing, "use --lake LAKE, or set MCPSPY_LAKE")
-    for package in ("pyarrow", "duckdb"):
+    for package in ("pyarrow", "duckdb", "pytz"):
         require(package, "lake:")
     return Lake.opened(location)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import msgspec
 
 from mcpspy.analysis.lake.schema import DETAILS, TABLES
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
-from mcpspy.io.lake.files import COMPACTED, JOURNAL, CompactionJournal, Lake, parquet_writer
+from mcpspy.io.lake.files import COMPACTED, JOURNAL, ROWS, CompactionJournal, Lake, parquet_writer
 from mcpspy.io.lake.recordings import RECORDINGS, content, recordings
 from mcpspy.io.lake.storage import TEMPORARY, StoredFile
 
@@ -21,6 +21,12 @@ CHUNK = 1 << 20
 
 TARGET = 256 << 20
 """Bytes of a compacted file. Files of half this size and more are left alone."""
+
+GROUP_ROWS, GROUP_BYTES = 4 * ROWS, 64 << 20
+"""Maximum rows and uncompressed bytes of a row group with several sessions.
+
+Readers need as much time for a row group as for 10,000 rows: those of single sessions are too small.
+"""
 
 
 class LakeCheck(NamedTuple):
@@ -117,14 +123,29 @@ def _merge(lake: Lake, table: str, group: list[StoredFile]) -> None:
     journal = CompactionJournal(f"{TEMPORARY}/{name}", f"{folder}/{name}", [file.name for file in group])
     try:
         with lake.storage.writing(journal.merged) as path, parquet_writer(path, table) as writer:
-            for file in group:
-                writer.write_table(lake.checked(file.name, table))
+            for rows in _row_groups(lake.checked(file.name, table) for file in group):
+                writer.write_table(rows, row_group_size=len(rows))
         lake.storage.replace(JOURNAL, msgspec.json.encode(journal))
         lake.finish_compaction()
     except (OSError, ValueError) as error:
         raise CannotStart(
             sanitize(f"{lake.shown}/{folder}: {error}"), "mcpspy lake verify checks the files"
         ) from None
+
+
+def _row_groups(tables: Iterable[Any]) -> Iterator[Any]:
+    """Yield the rows of the tables, in their order, as tables for one row group each."""
+    import pyarrow as pa
+
+    waiting, rows, size = list[Any](), 0, 0
+    for batch in (batch for table in tables for batch in table.to_batches(max_chunksize=ROWS)):
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if waiting and (rows > GROUP_ROWS or size > GROUP_BYTES):
+            yield pa.Table.from_batches(waiting)
+            waiting, rows, size = [], batch.num_rows, batch.nbytes
+        waiting.append(batch)
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
 def remove_before(lake: Lake, day: str) -> int:

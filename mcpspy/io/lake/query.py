@@ -5,28 +5,31 @@ Without a lake, the sessions of a folder are converted into a lake in that folde
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from glob import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpspy.analysis.lake.filter import LakeFilter, check_utf8, quoted
 from mcpspy.analysis.lake.schema import BYTES, PARTITIONS, TABLES, TEXTS, TIME
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.lake.add import AddResult, add
 from mcpspy.io.lake.files import Lake
 from mcpspy.io.lake.storage import ObjectStore, is_url
-from mcpspy.io.recording.catalog import sessions
-from mcpspy.io.recording.reader import LAKE_CACHE
-from mcpspy.io.recording.redaction import RedactionOptions
 from mcpspy.io.settings import sessions_folder
+
+if TYPE_CHECKING:
+    from mcpspy.io.lake.add import AddResult
 
 _TYPES = {"text": "VARCHAR", "int64": "BIGINT", "double": "DOUBLE", "bool": "BOOLEAN", "date": "DATE"}
 _TYPES |= {TIME: "TIMESTAMPTZ", TEXTS: "VARCHAR[]", BYTES: "BLOB"}
 
 _READS = ("SELECT", "EXPLAIN")
 """Types of statements that only read; DESCRIBE, SHOW and SUMMARIZE are SELECT statements."""
+
+ROWS = 10_000
+"""Rows per read of results."""
 
 
 def lake_of(path: str | None) -> tuple[Lake, AddResult | None]:
@@ -42,6 +45,12 @@ def lake_of(path: str | None) -> tuple[Lake, AddResult | None]:
 
 def _cached(folder: Path) -> tuple[Lake, AddResult]:
     """Return a lake with the ended sessions of a folder, and no others."""
+    # A query of a lake needs none of them: 30 ms.
+    from mcpspy.io.lake.add import add
+    from mcpspy.io.recording.catalog import sessions
+    from mcpspy.io.recording.reader import LAKE_CACHE
+    from mcpspy.io.recording.redaction import RedactionOptions
+
     found = sessions(str(folder), entries=False)
     if not found:
         raise UsageError(
@@ -63,53 +72,75 @@ def _cached(folder: Path) -> tuple[Lake, AddResult]:
 
 
 class Results(NamedTuple):
-    batches: Iterator[Any]
-    """pyarrow record batches."""
-    schema: Any
+    names: list[str]
+    rows: Iterator[tuple[Any, ...]]
 
 
 class LakeConnection:
+    """The tables of a lake as views. Raises CannotStart.
+
+    Values are Python's: pyarrow, which takes 130 ms to import, is needed only for Parquet and for filters that SQL
+    cannot decide.
+    """
+
     def __init__(self, lake: Lake, filters: Iterable[LakeFilter] = ()) -> None:
-        """The view of a filtered table has only the rows that match. Raise CannotStart."""
+        """The view of a filtered table has only the rows that match."""
         import duckdb
 
-        self._duckdb = duckdb
+        self._duckdb, self._lake, self._filters = duckdb, lake, [*filters]
+        self._views: set[str] = set()
         self._connection = duckdb.connect(
             ":memory:", config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
         )
         storage = lake.storage
         if isinstance(storage, ObjectStore):
-            root = storage.location
+            self._root = storage.location
             self._connection.register_filesystem(storage.filesystem())
         else:
-            root = Path(storage.location).absolute().as_posix()
+            self._root = Path(storage.location).absolute().as_posix()
         # DuckDB checks the pattern of a view, then each file that it finds.
-        self.run(f"SET allowed_directories = [{quoted(root + '/')}, {quoted(escape(root) + '/')}]")
-        self.run("SET enable_external_access = false")
-        self.run("SET TimeZone = 'UTC'")
-        self.run("SET parquet_metadata_cache = true")
-        for table, columns in TABLES.items():
-            names = ", ".join(f'"{column.name}"' for column in (*PARTITIONS, *columns))
-            if files := lake.files(table):
-                pattern = quoted(f"{escape(root)}/{table}/*/*/*.parquet")
-                if isinstance(storage, ObjectStore):
-                    pattern = f"[{', '.join(quoted(f'{root}/{file.name}') for file in files)}]"
-                source = (
-                    f"FROM read_parquet({pattern}, hive_partitioning = true,"
-                    " hive_types = {'day': DATE, 'server': VARCHAR})"
-                )
-            else:
-                nulls = (f'NULL::{_TYPES[each.type]} AS "{each.name}"' for each in (*PARTITIONS, *columns))
-                source = f"FROM (SELECT {', '.join(nulls)} WHERE false)"
-            self.run(f"CREATE VIEW {table} AS SELECT {names} {source}")
-            for lake_filter in (each for each in filters if each.table == table):
-                selected = self._selected(lake_filter)
-                self.run(f"CREATE OR REPLACE VIEW {table} AS SELECT {names} {source} WHERE {selected}")
-        self.run("SET lock_configuration = true")
+        folders = f"[{quoted(self._root + '/')}, {quoted(escape(self._root) + '/')}]"
+        for setting in (
+            f"allowed_directories = {folders}",
+            "enable_external_access = false",
+            "TimeZone = 'UTC'",
+            "parquet_metadata_cache = true",
+            "lock_configuration = true",
+        ):
+            self._execute(f"SET {setting}")
+
+    def _create_views(self, sql: str) -> None:
+        """Create the views that a statement may name, or all. For each one DuckDB opens a file."""
+        words = {*re.findall(r"\w+", sql.lower())}
+        for table in TABLES.keys() & words or TABLES.keys():
+            if table not in self._views:
+                self._create_view(table)
+                self._views.add(table)
+
+    def _create_view(self, table: str) -> None:
+        columns = (*PARTITIONS, *TABLES[table])
+        names = ", ".join(f'"{column.name}"' for column in columns)
+        if files := self._lake.files(table):
+            pattern = quoted(f"{escape(self._root)}/{table}/*/*/*.parquet")
+            if isinstance(self._lake.storage, ObjectStore):
+                pattern = f"[{', '.join(quoted(f'{self._root}/{file.name}') for file in files)}]"
+            source = (
+                f"FROM read_parquet({pattern}, hive_partitioning = true,"
+                " hive_types = {'day': DATE, 'server': VARCHAR})"
+            )
+        else:
+            nulls = (f'NULL::{_TYPES[each.type]} AS "{each.name}"' for each in columns)
+            source = f"FROM (SELECT {', '.join(nulls)} WHERE false)"
+        self._execute(f"CREATE VIEW {table} AS SELECT {names} {source}")
+        for lake_filter in (each for each in self._filters if each.table == table):
+            selected = self._selected(lake_filter)
+            self._execute(f"CREATE OR REPLACE VIEW {table} AS SELECT {names} {source} WHERE {selected}")
 
     def _selected(self, lake_filter: LakeFilter) -> str:
         """Return the condition of the matching rows; the filter itself decides on those that SQL cannot decide."""
-        if lake_filter.undecided is None:
+        if lake_filter.undecided is None or (
+            lake_filter.is_decided_in_utf8 and not self._has_rows(lake_filter.table, lake_filter.has_raw)
+        ):
             return lake_filter.sure
         import pyarrow as pa
 
@@ -128,7 +159,15 @@ class LakeConnection:
         self._connection.register(f"selected_{lake_filter.table}", pa.Table.from_batches(kept, schema))
         return f"({lake_filter.sure}) OR ({', '.join(key)}) IN (FROM selected_{lake_filter.table})"
 
+    def _has_rows(self, table: str, condition: str) -> bool:
+        return bool(self._execute(f"SELECT 1 FROM {table} WHERE {condition} LIMIT 1").fetchall())
+
     def run(self, sql: str, parameters: object = None) -> Any:
+        """Return the results of a statement of mcpspy's own."""
+        self._create_views(sql)
+        return self._execute(sql, parameters)
+
+    def _execute(self, sql: str, parameters: object = None) -> Any:
         try:
             return self._connection.execute(sql, parameters)
         except self._duckdb.Error as error:
@@ -136,27 +175,66 @@ class LakeConnection:
 
     def query(self, sql: str) -> Results:
         """Return the results of one statement that only reads. Raise UsageError with DuckDB's reason."""
+        self._check(sql)
+        try:
+            found = self._connection.execute(sql)
+        except self._duckdb.Error as error:
+            self._bind(sql)
+            raise _unreadable(error) from None
+        return Results(_distinct([column[0] for column in found.description or ()]), self._fetched(found))
+
+    def arrow(self, sql: str) -> tuple[Any, Iterator[Any]]:
+        """Return the results as a schema and record batches of pyarrow."""
+        self._check(sql)
+        reader = self._bind(sql).to_arrow_reader(ROWS)
+        schema = reader.schema
+        for place, name in enumerate(_distinct(schema.names)):
+            schema = schema.set(place, schema.field(place).with_name(name))
+        return schema, (batch.rename_columns(schema.names) for batch in self._read(reader))
+
+    def _check(self, sql: str) -> None:
+        """Raise UsageError for anything but one statement that only reads; create its views."""
         check_utf8(sql)
         try:
             statements = self._connection.extract_statements(sql)
-            if len(statements) != 1 or statements[0].type.name not in _READS:
-                raise UsageError(
-                    "query: not one SELECT statement", "mcpspy query reads the lake and changes nothing"
-                )
-            reader = self._connection.sql(sql).to_arrow_reader(10_000)
         except self._duckdb.Error as error:
-            raise UsageError(f"query: {sanitize(_reason(str(error)))}", "see mcpspy query --schema") from None
-        schema = reader.schema
-        for place, name in enumerate(schema.names):  # Two columns may have the same name.
-            if name in schema.names[:place]:
-                schema = schema.set(place, schema.field(place).with_name(f"{name}_{place + 1}"))
-        return Results((batch.rename_columns(schema.names) for batch in self._read(reader)), schema)
+            raise _refused(error) from None
+        if len(statements) != 1 or statements[0].type.name not in _READS:
+            raise UsageError(
+                "query: not one SELECT statement", "mcpspy query reads the lake and changes nothing"
+            )
+        self._create_views(sql)
+
+    def _bind(self, sql: str) -> Any:
+        """Return a relation; raise UsageError for an error that needs no row to be found."""
+        try:
+            return self._connection.sql(sql)
+        except self._duckdb.Error as error:
+            raise _refused(error) from None
+
+    def _fetched(self, found: Any) -> Iterator[tuple[Any, ...]]:
+        try:
+            while rows := found.fetchmany(ROWS):
+                yield from rows
+        except (self._duckdb.Error, OSError) as error:
+            raise _unreadable(error) from None
 
     def _read(self, reader: Any) -> Iterator[Any]:
         try:
             yield from reader
         except (self._duckdb.Error, OSError) as error:
             raise _unreadable(error) from None
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Return the names of columns: two may have the same."""
+    return [
+        f"{name}_{place}" if name in names[: place - 1] else name for place, name in enumerate(names, start=1)
+    ]
+
+
+def _refused(error: Exception) -> UsageError:
+    return UsageError(f"query: {sanitize(_reason(str(error)))}", "see mcpspy query --schema")
 
 
 def _unreadable(error: Exception) -> CannotStart:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from copy import copy
 
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.settings import UnsafeRegex, config_file
@@ -45,6 +46,8 @@ class RedactionOptions:
         self.unsafe_regex = UnsafeRegex()
         self.config: str | None = None
         """Path of the settings; None selects the user's `mcpspy.toml`, if it exists."""
+        self.read: tuple[RedactionRules | None] | None = None
+        """The rules, if `prepared` has read them."""
 
 
 def redactor(
@@ -66,6 +69,17 @@ def redactor(
     return Redactor(key or os.urandom(32), rules, found)
 
 
+def prepared(options: RedactionOptions, say: Callable[[str], None]) -> RedactionOptions:
+    """Return the options with the rules of this machine's settings, files and environment, for other machines.
+
+    They can be pickled. Raises UsageError or CannotStart.
+    """
+    result = copy(options)
+    if not options.off:
+        result.read = (_rules(options, say),)
+    return result
+
+
 def display_rules(options: RedactionOptions) -> RedactionRules | None:
     """Return the rules for what mcpspy prints: those of the recording, also if it is not redacted.
 
@@ -79,6 +93,8 @@ def display_rules(options: RedactionOptions) -> RedactionRules | None:
 
 def _rules(options: RedactionOptions, say: Callable[[str], None]) -> RedactionRules | None:
     """Return the rules, or None for the built-in ones only, which are imported later."""
+    if options.read is not None:
+        return options.read[0]
     wanted = {name: list(getattr(options, name)) for name in LISTS}
     entropy = options.entropy
     if options.config is not None or os.path.exists(config_file()):

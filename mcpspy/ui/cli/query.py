@@ -7,7 +7,7 @@ import csv
 import io
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from pathlib import PurePath
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from mcpspy.analysis.export.csv import cell
 from mcpspy.analysis.lake.filter import LakeFilter, lake_filters
 from mcpspy.analysis.lake.queries import QUERIES
 from mcpspy.analysis.lake.schema import PARTITIONS, TABLES
@@ -105,15 +104,16 @@ def main(args: argparse.Namespace) -> int:
     with filter_errors():
         selected = () if args.filter is None else lake_filters(args.filter)
     lake = args.lake or (os.environ.get("MCPSPY_LAKE") if args.dir is None else args.dir)
-    results = connected("query", lake, selected).query((args.sql or MATCHING) if saved is None else saved.sql)
+    connection = connected("query", lake, selected)
+    sql = (args.sql or MATCHING) if saved is None else saved.sql
     if args.format == "parquet":
-        return _write(args, _parquet(results))
-    found = (row for batch in results.batches for row in batch.to_pylist())
+        return _write(args, _parquet(*connection.arrow(sql)))
+    results = connection.query(sql)
     if args.plot:
         return _plot(args, results, suffix)
     if args.format == "text":
-        return _write(args, _text(results.schema.names, found))
-    return _write(args, (_json if args.format == "json" else _csv)(results.schema.names, found))
+        return _write(args, _text(*results))
+    return _write(args, (_json if args.format == "json" else _csv)(*results))
 
 
 def connected(command: str, path: str | None, selected: Iterable[LakeFilter] = ()) -> LakeConnection:
@@ -121,7 +121,7 @@ def connected(command: str, path: str | None, selected: Iterable[LakeFilter] = (
 
     Its views have the selected rows.
     """
-    for package in ("pyarrow", "duckdb"):
+    for package in ("pyarrow", "duckdb", "pytz"):
         require(package, command)
     from mcpspy.io.lake.query import LakeConnection, lake_of
 
@@ -151,8 +151,7 @@ def _write(args: argparse.Namespace, pieces: Iterator[str] | Iterator[bytes]) ->
 def _plot(args: argparse.Namespace, results: Results, suffix: str) -> int:
     from mcpspy.ui.report.chart import html, read_chart, svg, terminal
 
-    found = [[*row.values()] for batch in results.batches for row in batch.to_pylist()]
-    chart = read_chart(results.schema.names, found)
+    chart = read_chart(results.names, [[*row] for row in results.rows])
     if suffix:
         return _write(args, iter([(svg if suffix == ".svg" else html)(chart).encode()]))
     output = Output()
@@ -161,29 +160,45 @@ def _plot(args: argparse.Namespace, results: Results, suffix: str) -> int:
     return 0
 
 
-def _json(_: list[str], found: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+def _json(names: list[str], found: Iterable[Sequence[Any]]) -> Iterator[bytes]:
+    option = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
     for row in found:
-        yield orjson.dumps(row, default=_plain, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z)
+        line = dict(zip(names, row, strict=True))
+        try:
+            yield orjson.dumps(line, default=_plain, option=option)
+        except orjson.JSONEncodeError:  # An integer of more than 64 bits, as in a sum.
+            yield orjson.dumps(_bounded(line), default=_plain, option=option)
 
 
-def _csv(names: list[str], found: Iterable[dict[str, Any]]) -> Iterator[bytes]:
-    for row in (names, *(row.values() for row in found)):
+def _bounded(value: Any) -> Any:
+    """Return a value with text in place of the integers that orjson cannot write."""
+    if isinstance(value, dict):
+        return {_bounded(key): _bounded(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_bounded(each) for each in value]
+    return str(value) if isinstance(value, int) and abs(value) >= 1 << 63 else value
+
+
+def _csv(names: list[str], found: Iterable[Sequence[Any]]) -> Iterator[bytes]:
+    from mcpspy.analysis.export.csv import cell
+
+    for row in (names, *found):
         line = io.StringIO()
         csv.writer(line).writerow(cell(_text_of(value)) for value in row)
         yield line.getvalue().encode()
 
 
-def _parquet(results: Results) -> Iterator[bytes]:
+def _parquet(schema: Any, batches: Iterable[Any]) -> Iterator[bytes]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     buffer = io.BytesIO()
-    pq.write_table(pa.Table.from_batches(results.batches, results.schema), buffer, compression="zstd")
+    pq.write_table(pa.Table.from_batches(batches, schema), buffer, compression="zstd")
     yield buffer.getvalue()
 
 
-def _text(names: list[str], found: Iterable[dict[str, Any]]) -> Iterator[str]:
-    values = [[*row.values()] for row in found]
+def _text(names: list[str], found: Iterable[Sequence[Any]]) -> Iterator[str]:
+    values = [*found]
     table = [[sanitize(_text_of(value)) for value in row] for row in (names, *values)]
     widths = [min(max(map(cells, column)), LONGEST) for column in zip(*table, strict=True)]
     for place in range(len(names)):

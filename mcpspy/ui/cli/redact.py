@@ -1,22 +1,29 @@
-"""`mcpspy redact`: redact secrets from a recording."""
+"""`mcpspy redact`: redact secrets from a recording, or from those of a folder."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from collections import Counter
 from contextlib import redirect_stdout
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
 
 import orjson
 
 from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
-from mcpspy.errors import FINDINGS, UsageError
-from mcpspy.io.recording.catalog import find
+from mcpspy.errors import FINDINGS, CannotStart, McpspyError, UsageError
+from mcpspy.io.recording.catalog import find, sessions
+from mcpspy.io.recording.reader import RecordingState
 from mcpspy.io.recording.recorder import say
-from mcpspy.io.recording.redaction import STDOUT, clean, redactor
+from mcpspy.io.recording.redaction import STDOUT, RedactionOptions, clean, prepared, redactor
+from mcpspy.ui.cli.arguments import is_folder
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format, describe_redaction, read_redaction
+from mcpspy.ui.cli.workers import describe_workers, results
 from mcpspy.ui.terminal import Output, columns
 
 EPILOG = """\
@@ -24,31 +31,34 @@ examples:
   mcpspy redact old.jsonl -o clean.jsonl
   mcpspy redact last -o shared.jsonl --redact-key pin --redact-env MY_TOKEN
   mcpspy redact --check recorded.jsonl    search for secrets, and write nothing
+  mcpspy redact recordings/ -o clean/ --workers 4    each file that clean/ does not have yet
 
-SESSION is a file, `last`, a session name, or the beginning of a session id. The report
-lists each secret by rule and location, never by value; docs/redact.md lists the rules.
-Each part of a session in several parts is a file: redact the files one by one.
+SESSION is a file, a folder of recordings, `last`, a session name, or the beginning of a
+session id. The report lists each secret by rule and location, never by value;
+docs/redact.md lists the rules. Each part of a session in several parts is a file: redact
+the files one by one, or their folder.
 
 exit codes: 0; 1 --check found a secret, or an entry could not be redacted and was
-skipped; 2 usage error; 3 file not readable or not writable
+skipped; 2 usage error; 3 file not readable or not writable, or a worker was killed
 """
 
 _INDEX = re.compile(r"/\d+(?=/|$)")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", metavar="SESSION", help="the recording to redact")
+    parser.add_argument("session", metavar="SESSION", help="the recording to redact, or a folder")
     parser.add_argument("old_output", nargs="?", help=argparse.SUPPRESS)  # The old spelling of --output.
     options = {
         "-o --output": (
             "FILE",
-            "write the redacted recording to this new file; -: stdout, and the report to stderr",
+            "write to this new file, or those of a folder to this one; -: stdout, and the report to stderr",
         ),
         "--check": (None, "report what would be redacted, and write nothing"),
     }
     describe(parser, options)
     describe_format(parser, "json: one object")
     describe(parser, FOLDER)
+    describe_workers(parser, "of a folder: ")
     describe_redaction(parser, can_be_off=False)
 
 
@@ -62,6 +72,10 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError("redact: missing --output or --check", "use mcpspy redact SESSION -o FILE")
     if out is not None and args.check:
         raise UsageError("redact: --output and --check exclude each other")
+    if is_folder(args.session, args.dir):
+        return _redact_folder(Path(args.session), None if out is None else Path(out), args)
+    if args.workers > 1 or args.on is not None:
+        raise UsageError("--workers and --on: only possible with a folder", "leave them out")
     source = str(find(args.session, args.dir))
     counts: Counter[tuple[str, str]] = Counter()
     redacting = redactor(
@@ -77,23 +91,122 @@ def main(args: argparse.Namespace) -> int:
     return FINDINGS if redacting.lost or (args.check and counts) else 0
 
 
-def _print_json(source: str, out: str | None, counts: Counter[tuple[str, str]], lost: int, torn: int) -> None:
+class _Redacted(NamedTuple):
+    """The result of one file. Can be pickled."""
+
+    counts: Counter[tuple[str, str]]
+    lost: int
+    torn: int
+    failure: str | None = None
+
+
+def _redact_folder(folder: Path, out: Path | None, args: argparse.Namespace) -> int:
+    """Redact the recordings of a folder that have ended; those that the other folder has already are left alone."""
+    options = prepared(read_redaction(args), say)
+    found = [*reversed(sessions(str(folder), entries=False))]
+    if not found:
+        raise UsageError(sanitize(f"{folder}: this folder contains no recordings"), "name another folder")
+    ended = [summary for summary in found if summary.state is not RecordingState.LIVE]
+    files = [folder / name for summary in ended for name in (summary.path.name, *summary.parts)]
+    if out is not None:
+        _create(out, folder)
+    left = [file for file in files if out is None or not (out / file.name).exists()]
+    counts: Counter[tuple[str, str]] = Counter()
+    lost = torn = failed = 0
+    output = Output()
+    # One key: a secret has the same placeholder in all files of a run.
+    redact = partial(_redacted, out=out, options=options, key=os.urandom(32))
+    with results(args, redact, left, is_shown=True) as redacted:
+        for file, one in zip(left, redacted, strict=True):
+            counts, lost, torn = counts + one.counts, lost + one.lost, torn + bool(one.torn)
+            if one.failure is not None:
+                failed += 1
+                say(one.failure)
+            elif out is None and one.counts and args.format == "text":
+                output.line(sanitize(f"{file}: {counted(one.counts.total(), 'secret')}"))
+    numbers = {
+        "files": len(left) - failed,
+        "present": len(files) - len(left),
+        "live": len(found) - len(ended),
+    }
+    if args.format == "json":
+        document = {"in": str(folder), "out": None if out is None else str(out), **numbers, "failed": failed}
+        _print_document({**document, **_found(counts), "lost": lost, "torn": torn})
+    else:
+        text = f"{folder if out is None else out}: {counted(numbers['files'], 'file')}"
+        text += f", {counted(counts.total(), 'secret')}{'' if out is None else ' redacted'}"
+        text += f", {numbers['present']} present" if numbers["present"] else ""
+        text += f", {numbers['live']} live and left out" if numbers["live"] else ""
+        _print_counts(output, text, counts, lost)
+        if torn:
+            output.line(f"{counted(torn, 'file')} with an incomplete last line, which was skipped")
+    if failed:
+        return CannotStart.exit_code
+    return FINDINGS if lost or (args.check and counts) else 0
+
+
+def _create(out: Path, folder: Path) -> None:
+    try:
+        out.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError:
+        raise UsageError(sanitize(f"{out}: a file"), "recordings of a folder need a folder") from None
+    except OSError as error:
+        raise CannotStart(sanitize(f"{out}: {error.strerror}"), "use another folder") from None
+    if out.samefile(folder):
+        raise UsageError(sanitize(f"{out}: the folder of the recordings"), "use another folder")
+
+
+def _redacted(file: Path, out: Path | None, options: RedactionOptions, key: bytes) -> _Redacted:
+    """Redact one file. It gets its name when it is complete: a run that was interrupted can be continued."""
+    counts: Counter[tuple[str, str]] = Counter()
+    redacting = redactor(
+        options, say, lambda rule, pointer: counts.update([(rule, _INDEX.sub("/*", pointer))]), key=key
+    )
+    assert redacting is not None
+    aside = None if out is None else out / f".{file.name}.tmp"
+    try:
+        if out is None or aside is None:
+            return _Redacted(counts, torn=clean(str(file), None, redacting), lost=redacting.lost)
+        aside.unlink(missing_ok=True)  # Of a process that was killed.
+        torn = clean(str(file), str(aside), redacting)
+        aside.replace(out / file.name)
+    except McpspyError as error:
+        return _Redacted(Counter(), 0, 0, sanitize(str(error)))
+    except OSError as error:
+        return _Redacted(Counter(), 0, 0, sanitize(f"{error.filename}: {error.strerror}"))
+    return _Redacted(counts, redacting.lost, torn)
+
+
+def _print_document(document: dict[str, object]) -> None:
+    sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE))
+    sys.stdout.buffer.flush()
+
+
+def _found(counts: Counter[tuple[str, str]]) -> dict[str, object]:
     found = [
         {"rule": rule, "pointer": pointer, "count": count} for (rule, pointer), count in counts.most_common()
     ]
-    document = {"in": source, "out": out, "secrets": counts.total(), "found": found}
-    sys.stdout.buffer.write(orjson.dumps({**document, "lost": lost, "torn": torn}) + b"\n")
+    return {"secrets": counts.total(), "found": found}
+
+
+def _print_json(source: str, out: str | None, counts: Counter[tuple[str, str]], lost: int, torn: int) -> None:
+    _print_document({"in": source, "out": out, **_found(counts), "lost": lost, "torn": torn})
 
 
 def _print(source: str, out: str | None, counts: Counter[tuple[str, str]], lost: int, torn: int) -> None:
     output = Output()
     secrets = counted(counts.total(), "secret")
-    output.line(sanitize(f"{source}: {secrets}" if out is None else f"{out}: {secrets} redacted"))
-    for (rule, pointer), count in counts.most_common():
-        output.line(columns((str(count), sanitize(rule), sanitize(pointer) or "(not JSON)"), (-7, 20, 0)))
-    if lost:
-        output.line(f"{lost} could not be redacted and were skipped; the file contains a note for each")
+    text = f"{source}: {secrets}" if out is None else f"{out}: {secrets} redacted"
+    _print_counts(output, text, counts, lost)
     if torn:
         output.line(
             f"the last line is incomplete ({torn} bytes skipped): mcpspy was stopped while writing it"
         )
+
+
+def _print_counts(output: Output, text: str, counts: Counter[tuple[str, str]], lost: int) -> None:
+    output.line(sanitize(text))
+    for (rule, pointer), count in counts.most_common():
+        output.line(columns((str(count), sanitize(rule), sanitize(pointer) or "(not JSON)"), (-7, 20, 0)))
+    if lost:
+        output.line(f"{lost} could not be redacted and were skipped; the file contains a note for each")

@@ -28,17 +28,24 @@ def describe_workers(parser: argparse.ArgumentParser, prefix: str = "") -> None:
 
 @contextmanager
 def results(
-    args: argparse.Namespace, function: Callable[[Item], Result], sessions: Sequence[Item]
+    args: argparse.Namespace,
+    function: Callable[[Item], Result],
+    sessions: Sequence[Item],
+    *,
+    is_shown: bool = False,
 ) -> Iterator[Iterator[Result]]:
     """Return a context manager: the results of a function for each session, in their order.
 
     The function and its results can be pickled, unless this process does the work. Its messages on stderr are those
-    of one process. Raises its errors, or CannotStart for a lost worker.
+    of one process. `is_shown` shows the progress of one process too. Raises the errors of the function, or CannotStart
+    for a lost worker.
     """
     from mcpspy.io.lake.executors import executor_of, mapped
 
     with executor_of(args.workers, args.on) as executor, ProgressBar("sessions") as progress:
-        if executor is None:
+        if executor is None and is_shown:
+            yield _shown(((function(each), "") for each in sessions), len(sessions), progress)
+        elif executor is None:
             yield map(function, sessions)
         else:
             yield _shown(mapped(executor, partial(_captured, function), sessions), len(sessions), progress)

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mcpspy.errors import CannotStart
+from mcpspy.io.lake import maintenance
 from mcpspy.io.lake.files import JOURNAL, Lake
 from mcpspy.io.lake.maintenance import compact, remove_before, verify
 from tests.io.lake.lakes import content, filled, folder_of, paths, summaries
@@ -49,6 +50,24 @@ def test_compaction_changes_no_row_and_no_answer_of_add(same_day: list[Summary],
     assert verify(lake).problems == []
     assert filled(folder_of(lake), same_day)[1][:2] == (0, 4)
     assert compact(lake) == (6, 6)
+
+
+def test_compaction_makes_large_row_groups_up_to_their_limits(
+    same_day: list[Summary], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def groups(name: str) -> list[int]:
+        lake, _ = filled(tmp_path / name, same_day)
+        compact(lake)
+        (path,) = paths(lake, "exchanges")
+        metadata = pq.read_metadata(path)
+        return [metadata.row_group(each).num_rows for each in range(metadata.num_row_groups)]
+
+    (all_rows,) = groups("one")
+    rows = all_rows // 4
+    monkeypatch.setattr(maintenance, "GROUP_ROWS", 2 * rows)
+    assert groups("rows") == [2 * rows, 2 * rows]
+    monkeypatch.setattr(maintenance, "GROUP_BYTES", 1)
+    assert groups("bytes") == [rows] * 4
 
 
 def test_a_session_that_was_added_twice_is_found(lake: Lake) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from mcpspy.analysis.export import RecordedSession
 from mcpspy.analysis.export.jsonl import export
+from mcpspy.analysis.lake.filter import lake_filters
 from mcpspy.analysis.lake.queries import QUERIES
 from mcpspy.analysis.lake.schema import PARTITIONS, TABLES
 from mcpspy.errors import CannotStart, UsageError
@@ -45,7 +46,7 @@ def connection(whole: Path) -> LakeConnection:
 
 
 def answer(connection: LakeConnection, sql: str) -> list[tuple[Any, ...]]:
-    return [tuple(row.values()) for batch in connection.query(sql).batches for row in batch.to_pylist()]
+    return [*connection.query(sql).rows]
 
 
 def calls(lines: list[Line]) -> list[Line]:
@@ -241,6 +242,41 @@ def test_a_damaged_file_is_one_line(lake: Lake, data: bytes) -> None:
     with pytest.raises(CannotStart, match=r"mcpspy lake verify checks the files") as error:
         answer(LakeConnection(lake), "SELECT count(*) FROM notes")
     assert "\n" not in str(error.value)
+
+
+def test_a_question_opens_only_the_tables_that_it_names(lake: Lake) -> None:
+    for path in paths(lake, "notes"):
+        path.write_bytes(b"")
+
+    assert answer(LakeConnection(lake), "SELECT count(*) FROM main.Sessions JOIN tools USING (session)")[0][0]
+    with pytest.raises(CannotStart, match="mcpspy lake verify checks the files"):
+        answer(LakeConnection(lake), "SELECT 1 FROM sessions WHERE session IN (SELECT session FROM notes)")
+
+
+@pytest.mark.parametrize("sql", ["SHOW TABLES", "SELECT view_name FROM duckdb_views() WHERE NOT internal"])
+def test_all_tables_are_listed(whole: Path, sql: str) -> None:
+    assert {row[0] for row in answer(LakeConnection(Lake(whole)), sql)} == {*TABLES}
+
+
+def test_an_error_in_a_value_is_not_an_error_in_sql(connection: LakeConnection) -> None:
+    with pytest.raises(CannotStart, match="Could not convert string 'weather'"):
+        answer(connection, "SELECT server::INT FROM sessions WHERE server = 'weather'")
+
+
+@pytest.mark.parametrize("text", ["text:LIMIT", 'text:"is Required"', "not text:ok", "text:[]"])
+def test_a_search_of_text_finds_the_same_rows_if_all_messages_are_text(
+    whole: Path, lines: list[Line], text: str
+) -> None:
+    needle = text.split(":")[1].strip('"').lower()
+    found = [
+        needle in (json.dumps(line["request"]) + "\n" + json.dumps(line.get("response"))).lower()
+        for line in lines
+    ]
+    connection = LakeConnection(Lake(whole), lake_filters(text))
+
+    assert answer(connection, "SELECT count(*) FROM exchanges") == [
+        (found.count(not text.startswith("not")),)
+    ]
 
 
 def test_a_lake_may_have_any_path(whole: Path, tmp_path: Path) -> None:

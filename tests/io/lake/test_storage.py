@@ -61,9 +61,7 @@ def rows(lake: Lake) -> dict[str, list[str]]:
 
 
 def answer(lake: Lake, sql: str) -> list[tuple[Any, ...]]:
-    return [
-        tuple(row.values()) for batch in LakeConnection(lake).query(sql).batches for row in batch.to_pylist()
-    ]
+    return [*LakeConnection(lake).query(sql).rows]
 
 
 COUNTS = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import stat
 import sys
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ import pytest
 from mcpspy.core.redact.redactor import Redactor
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
-from mcpspy.io.recording.redaction import RedactionOptions, clean, redactor
+from mcpspy.io.recording.redaction import RedactionOptions, clean, prepared, redactor
 from mcpspy.io.settings import UnsafeRegex
 
 if TYPE_CHECKING:
@@ -245,3 +246,21 @@ def test_a_pattern_of_the_settings_needs_their_permission(tmp_path: Path) -> Non
     assert redacting is not None
     assert b"id-42" not in redacting.lines(b'{"t":0.1,"from":"client","msg":{"a":"id-42"}}\n')
     assert said == ["warning: /(?<=id-)[0-9]+/: look-behind (?<= runs on Python's re, which may never end"]
+
+
+def test_prepared_options_redact_the_same_on_another_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tmp_path / "mcpspy.toml"
+    settings.write_text('[redact]\nkeys = ["pin"]\npatterns = ["trout-[0-9]+"]\n', encoding="utf-8")
+    monkeypatch.setenv("WORD", "swordfish")
+    options = RedactionOptions()
+    options.config, options.env = str(settings), ["WORD"]
+    sent = pickle.dumps(prepared(options, pytest.fail))
+
+    settings.unlink()
+    monkeypatch.delenv("WORD")
+    redacting = redactor(pickle.loads(sent), pytest.fail)
+    assert redacting is not None
+    line = redacting.lines(b'{"t":0.1,"from":"client","msg":{"pin":"1234","a":"a swordfish, trout-1"}}\n')
+    assert not any(secret in line for secret in (b"1234", b"swordfish", b"trout-1"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -344,6 +345,39 @@ def test_a_filter_that_the_tables_cannot_answer_is_one_line(
         "mcpspy: query: --filter, character 14: a time in a session: compare the column time in SQL,"
         " as in time >= '2026-11-01' (see docs/filter.md)\n"
     )
+
+
+VALUES = """\
+SELECT TIMESTAMPTZ '2026-11-21 08:28:06.5+01' AS at, DATE '2026-11-21' AS day, sum(range) AS small,
+  sum(9000000000000000000::HUGEINT) AS large, 1.5::DECIMAL(4, 1) AS share, [1::HUGEINT << 70] AS list, MAP {2: 'b'} AS map,
+  'x'::BLOB AS bytes, INTERVAL 3 DAY AS age, NULL AS none FROM range(3)"""
+"""A row with values of many types."""
+
+
+def test_values_of_all_types_are_printed(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    query = ("query", VALUES, "--lake", made / "lake", "--format")
+    assert json.loads(run(capsys, *query, "json")[1]) == {
+        "at": "2026-11-21T07:28:06.500000Z",
+        "day": "2026-11-21",
+        "small": 3,
+        "large": "27000000000000000000",
+        "share": 1.5,
+        "list": ["1180591620717411303424"],
+        "map": {"2": "b"},
+        "bytes": "x",
+        "age": "3 days, 0:00:00",
+        "none": None,
+    }
+    (row,) = csv.DictReader(run(capsys, *query, "csv")[1].splitlines())
+    assert (row["at"], row["large"], row["none"]) == ("2026-11-21 07:28:06.500", "27000000000000000000", "")
+
+
+def test_a_query_of_a_lake_does_not_import_pyarrow(made: Path) -> None:
+    code = "import sys; from mcpspy.ui.cli.main import main; main(sys.argv[1:]); print(*{'pyarrow', 'numpy', 'textual'} & {*sys.modules})"
+    command = [sys.executable, "-c", code, "query", "agents", "--lake", str(made / "lake")]
+    found = subprocess.run(command, capture_output=True, timeout=60, check=True)
+
+    assert found.stdout.decode().splitlines()[-2:] == ["(3 rows)", ""]
 
 
 def test_a_query_draws_a_chart(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

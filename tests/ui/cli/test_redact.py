@@ -123,3 +123,71 @@ def test_a_damaged_line_is_left_out_since_its_secret_may_have_lost_its_name(
     _, *lines = out.read_bytes().splitlines()
     assert [orjson.loads(line).get("note") for line in lines] == ["lost", "lost", None]
     assert b"swordfish" not in out.read_bytes()
+
+
+def test_a_folder_is_redacted_file_by_file(
+    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "new" / "clean"
+    assert main(["redact", str(recorded.parent), "-o", str(out), "--redact-key", "pin"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{out}: 1 file, 4 secrets redacted",
+        "      2  key                   /a/*/password",
+        "      1  key                   /pin",
+        "      1  assigned              /text",
+        "1 file with an incomplete last line, which was skipped",
+    ]
+    assert [path.name for path in out.iterdir()] == ["in.jsonl"]
+    assert b"swordfish" not in (out / "in.jsonl").read_bytes()
+    assert out.stat().st_mode & 0o77 == (out / "in.jsonl").stat().st_mode & 0o77 == 0
+
+    assert main(["redact", str(recorded.parent), "-o", str(out)]) == 0
+    assert capsys.readouterr().out == f"{out}: 0 files, 0 secrets redacted, 1 present\n"
+
+
+def test_a_check_of_a_folder_names_the_files(
+    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "other.jsonl").write_bytes(HEADER.replace(b"00000000", b"00000001"))
+    assert main(["redact", "--check", str(tmp_path)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [f"{recorded}: 3 secrets", f"{tmp_path}: 2 files, 3 secrets"]
+
+
+def test_a_file_that_cannot_be_written_is_reported_and_the_others_are_redacted(
+    recorded: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "other.jsonl").write_bytes(HEADER.replace(b"00000000", b"00000001"))
+    (tmp_path / "out" / ".other.jsonl.tmp").mkdir(parents=True)
+
+    assert main(["redact", str(tmp_path), "-o", str(tmp_path / "out")]) == 3
+    printed = capfd.readouterr()
+    assert printed.out.startswith(f"{tmp_path / 'out'}: 1 file, 3 secrets redacted\n")
+    assert "other.jsonl.tmp: " in printed.err
+    assert (tmp_path / "out" / "in.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["FOLDER", "-o", "FOLDER"], "FOLDER: the folder of the recordings (use another folder)"),
+        (
+            ["FOLDER", "-o", "FOLDER/in.jsonl"],
+            "FOLDER/in.jsonl: a file (recordings of a folder need a folder)",
+        ),
+        (
+            ["FOLDER/empty", "--check"],
+            "FOLDER/empty: this folder contains no recordings (name another folder)",
+        ),
+        (["FOLDER/in.jsonl", "--check", "--workers", "2"], "--workers and --on: only possible with a folder"),
+    ],
+)
+def test_a_wrong_folder_is_one_line(
+    recorded: Path, tmp_path: Path, arguments: list[str], error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (recorded.parent / "empty").mkdir()
+    assert main(["redact", *(each.replace("FOLDER", str(tmp_path)) for each in arguments)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert error.replace("FOLDER", str(tmp_path)) in printed.err
+    assert printed.err.count("\n") == 1

@@ -115,6 +115,40 @@ def test_workers_print_what_one_process_prints(
     assert "incomplete last line" in one[2]
 
 
+@pytest.mark.usefixtures("_pickling")
+@pytest.mark.parametrize("command", ["redact --check", "redact --check --format json --redact-key text"])
+def test_workers_find_the_same_secrets(folder: Path, command: str, capfd: pytest.CaptureFixture[str]) -> None:
+    one = output(capfd, *command.split(), folder)
+
+    assert output(capfd, *command.split(), folder, "--workers", 2) == one
+    assert ("secret" in one[1], one[2]) == (True, "")
+
+
+def test_workers_redact_a_folder_and_continue_an_interrupted_run(
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.urandom", lambda size: b"k" * size)
+    options = ("--redact-key", "text")
+    assert output(capfd, "redact", folder, "-o", tmp_path / "one", *options)[0] == 0
+    one = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
+    assert one.keys() == {path.name for path in folder.glob("*.jsonl")}
+    assert b"[redacted:" in one["peer-sdk-auto.jsonl"]
+
+    missing = sorted(one)[::2]
+    (tmp_path / "two").mkdir()
+    for name in one.keys() - {*missing}:
+        (tmp_path / "two" / name).write_bytes(one[name])
+    (tmp_path / "two" / f".{missing[0]}.tmp").write_bytes(b"half a file of a killed process")
+    code, out, err = output(
+        capfd, "redact", folder, "-o", tmp_path / "two", *options, "--workers", 2, "--format", "json"
+    )
+    document = json.loads(out)
+
+    assert (code, err) == (0, "")
+    assert (document["files"], document["present"]) == (len(missing), len(one) - len(missing))
+    assert {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()} == one
+
+
 @POSIX
 def test_a_cluster_checks_every_session_if_a_worker_is_killed(
     folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
