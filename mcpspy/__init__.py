@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 
 _MODULES = {
     "CannotStart": "mcpspy.errors",
+    "Content": "mcpspy.ui.views.content",
     "Exchange": "mcpspy.ui.api.session",
     "LiveExchange": "mcpspy.ui.api.live",
     "LiveHead": "mcpspy.ui.api.live",

@@ -17,11 +17,13 @@ from mcpspy.ui.api.session import follow as follow
 from mcpspy.ui.api.session import read as read
 from mcpspy.ui.api.session import sessions as sessions
 from mcpspy.ui.api.write import RecordingFile as Recording
+from mcpspy.ui.views.content import Content as Content
 
 __version__: str
 
 __all__ = [
     "CannotStart",
+    "Content",
     "Exchange",
     "LiveExchange",
     "LiveHead",

@@ -156,7 +156,7 @@ class BridgeInterception(AsyncioInterception):
         self._release_all()
         self._settle()
         self.is_on = False
-        self._set_alarm(None)
+        self._cancel_alarm()
 
     def _check_deliverable(self, interceptor: Interceptor, order: dict[str, Any]) -> None:
         if order.get("to", SERVER) == SERVER and not self._is_connected():

@@ -53,8 +53,31 @@ class Output:
             text = f"\x1b[{_TONES[tone]}m{text}\x1b[0m"
         sys.stdout.write(text + "\n")
 
+    def pieces(self, line: Sequence[tuple[str, str | None]]) -> None:
+        """Print a line of texts, each with a tone or with colours as `#rrggbb on #rrggbb`."""
+        left = self.width or sys.maxsize
+        made = ""
+        for text, style in line:
+            shown = cut(text, left) if left > 0 else ""
+            left -= cells(shown)
+            made += f"\x1b[{_codes(style)}m{shown}\x1b[0m" if style and self.colour and shown else shown
+        if self._plain:
+            encoding = sys.stdout.encoding or "ascii"
+            made = made.translate(_PLAIN).encode(encoding, "backslashreplace").decode("ascii")
+        sys.stdout.write(made + "\n")
+
     def flush(self) -> None:
         sys.stdout.flush()
+
+
+def _codes(style: str) -> str:
+    """Return the parameters of SGR for a tone or for colours."""
+    if not style.startswith("#"):
+        return {"title": "1", "key": "36", "string": "32", "number": "33"}.get(style) or _TONES.get(
+            style, "0"
+        )
+    colours = [bytes.fromhex(colour.strip().lstrip("#")) for colour in style.split("on")]
+    return ";".join(f"{ground};2;{r};{g};{b}" for ground, (r, g, b) in zip((38, 48), colours, strict=False))
 
 
 class LastLine:

@@ -45,7 +45,7 @@ def actions(read: Read) -> list[tuple[Any, ...]]:
 
 
 def test_the_page_has_these_examples() -> None:
-    assert set(EXAMPLES) == {"guard.py", "shout.py", "inventory.py"}
+    assert set(EXAMPLES) == {"guard.py", "shout.py", "inventory.py", "sales.py"}
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])

@@ -77,6 +77,10 @@ class EndpointProbe(McpEndpoint):
         self.is_mcp = False
         self.streams = _ObservedScopes(upstream.path, lambda: decided(self))
 
+    def record_at_once(self, _lines: Iterable[bytes | bytearray], _size: int) -> bool:
+        """Return False: all lines go through `record`."""
+        return False
+
     async def record(self, lines: Iterable[bytes | bytearray], size: int) -> None:
         """Record or hold lines. The first lines are those of the event that decides."""
         await super().record(lines, size)

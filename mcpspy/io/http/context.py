@@ -191,18 +191,23 @@ class ExchangeContext:
     def next_number(self) -> int:
         return next(self._numbers)
 
+    def record_at_once(self, lines: Iterable[bytes | bytearray], size: int) -> bool:
+        """Write lines to the recording, unless that would block other exchanges. Return whether they are written."""
+        if size > THREAD_WRITE_SIZE or self._writing.locked():
+            return False
+        self.recorder.write(b"".join(lines) if size <= JOIN_LIMIT else lines)
+        return True
+
     async def record(self, lines: Iterable[bytes | bytearray], size: int) -> None:
         """Write lines to the recording. A long write does not block other exchanges."""
+        if self.record_at_once(lines, size):
+            return
         if size > THREAD_WRITE_SIZE:
             # A thread cannot be cancelled, so the lock is held even if the client hangs up in the meantime.
             await asyncio.shield(self._record_in_thread(lines))
             return
-        joined = b"".join(lines) if size <= JOIN_LIMIT else lines
-        if self._writing.locked():
-            async with self._writing:
-                self.recorder.write(joined)
-        else:
-            self.recorder.write(joined)
+        async with self._writing:
+            self.recorder.write(lines)
 
     async def _record_in_thread(self, lines: Iterable[bytes | bytearray]) -> None:
         async with self._writing:

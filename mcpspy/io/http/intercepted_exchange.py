@@ -21,6 +21,7 @@ from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT, SERVER, SseEncoder
 from mcpspy.io.client.network import in_turns
+from mcpspy.io.http.inline_task import Wakeup
 from mcpspy.io.http.upstream_connection import UpstreamError
 from mcpspy.io.interception import is_message
 
@@ -72,6 +73,8 @@ class InterceptedExchange:
         self._head = head
         self._body = body
         self._steps: asyncio.Queue[actions.Step | _Raw | _End] = asyncio.Queue()
+        self._wakeup: Wakeup | None = None
+        """Set with the next step, while this exchange waits for one."""
         self._deferred: list[actions.Step] = []
         """Steps that arrived inside an event above the limit, which nothing may interrupt."""
         self._is_in_event = False
@@ -103,8 +106,7 @@ class InterceptedExchange:
 
     def deliver(self, step: actions.Step) -> None:
         """Queue a step. Ignored if the client has disconnected."""
-        if self._is_open:
-            self._steps.put_nowait(step)
+        self._enqueue(step)
 
     def release_all(self) -> None:
         """Forward all held messages unchanged."""
@@ -133,6 +135,8 @@ class InterceptedExchange:
 
     async def send_request(self, sent: bytes) -> UpstreamResponse:
         """Return the server's response, unless one is injected first. Raises ClientAnswered or ClientDisconnected."""
+        if not self._interception.has_watchdog:  # Only the watchdog answers a forwarded request.
+            return await self._send(sent)
         sending = asyncio.ensure_future(self._send(sent))
         try:
             return await self._or_injected(sending)
@@ -152,18 +156,14 @@ class InterceptedExchange:
         messages of this exchange that follow must be forwarded.
         Raises ClientAnswered, ClientDisconnected, or the error that ended the server's body.
         """
-        reading = asyncio.ensure_future(_read_into(pieces, body, response))
         try:
-            await self._or_injected(reading)
-        except ClientAnswered:
-            self._drain(self._drain_body(reading, body, response))
-            raise
+            if self._interception.has_watchdog:
+                await self._read_or_injected(response, body, pieces)
+            else:
+                await _read_into(pieces, body, response)
         except (UpstreamError, asyncio.CancelledError):
             await self._record_body(body, torn=True)
             raise
-        finally:
-            if not self.is_draining:
-                reading.cancel()
         if body.is_over:
             self.close()
             return b"", True
@@ -175,6 +175,17 @@ class InterceptedExchange:
         await self._take(SERVER, data, data, None, self.fields)
         decided = await self._decided_body(data)
         return (received, True) if decided is data else (decided, False)
+
+    async def _read_or_injected(self, response: UpstreamResponse, body: CappedBody, pieces: Pieces) -> None:
+        reading = asyncio.ensure_future(_read_into(pieces, body, response))
+        try:
+            await self._or_injected(reading)
+        except ClientAnswered:
+            self._drain(self._drain_body(reading, body, response))
+            raise
+        finally:
+            if not self.is_draining:
+                reading.cancel()
 
     async def events(
         self,
@@ -210,7 +221,7 @@ class InterceptedExchange:
             deferred = self._deferred.pop(0)
             await proxied.write(self._stream_bytes(deferred))
             return deferred
-        step = await self._steps.get()
+        step = await self._get()
         try:
             if isinstance(step, _End):
                 self._is_in_event = False
@@ -263,14 +274,25 @@ class InterceptedExchange:
             self._apply(await self._next())
 
     async def _next(self) -> actions.Step | _Raw | _End:
-        step = await self._steps.get()
+        step = await self._get()
         self._steps.task_done()
         return step
 
+    async def _get(self) -> actions.Step | _Raw | _End:
+        while self._steps.empty():
+            self._wakeup = Wakeup()
+            await self._wakeup
+        return self._steps.get_nowait()
+
+    def _enqueue(self, step: actions.Step | _Raw | _End) -> None:
+        if self._is_open:
+            self._steps.put_nowait(step)
+            if self._wakeup is not None:
+                self._interception.wake_later(self._wakeup)
+                self._wakeup = None
+
     async def _or_injected(self, work: asyncio.Future[T]) -> T:
         """Await `work`, unless a response is injected first. Raises ClientAnswered or ClientDisconnected."""
-        if not self._interception.has_watchdog:  # Only the watchdog answers a forwarded request.
-            return await work
         while not work.done():
             injected = asyncio.ensure_future(self._next())
             try:
@@ -334,10 +356,9 @@ class InterceptedExchange:
             if torn is not None and torn.event is not None:
                 await self._record_event(torn.event)
         if torn is not None:
-            self._enqueue_raw(_Raw(torn.raw))
-        if self._is_open:
-            self._steps.put_nowait(_End(error))
-        elif error is not None and not isinstance(error, UpstreamError):
+            self._enqueue(_Raw(torn.raw))
+        self._enqueue(_End(error))
+        if not self._is_open and error is not None and not isinstance(error, UpstreamError):
             raise error
 
     async def _take_unit(self, unit: SseUnit, *, may_name_endpoint: bool) -> bool:
@@ -353,16 +374,12 @@ class InterceptedExchange:
             await self._record_event(event)
             if may_name_endpoint and event.event == "endpoint":
                 raw = self._head.redirect(raw, b"".join(event.data or ()))
-        self._enqueue_raw(_Part(raw) if unit.is_part else _Raw(raw))
+        self._enqueue(_Part(raw) if unit.is_part else _Raw(raw))
         return may_name_endpoint and event is None
 
     async def _record_event(self, event: SseEvent) -> None:
         lines = SseEncoder(SERVER, self.fields).line(self._interception.now(), event)
         await self._interception.record_lines(lines)
-
-    def _enqueue_raw(self, raw: _Raw) -> None:
-        if self._is_open:
-            self._steps.put_nowait(raw)
 
     def _drain(self, draining: Coroutine[Any, Any, None]) -> None:
         """Read the rest of the server's response: before 2026-07-28, closing a request does not cancel it."""

@@ -31,6 +31,7 @@ from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import MCPSPY, frame_prefix, note, splice
 from mcpspy.io.asyncio_interception import AsyncioInterception
 from mcpspy.io.control.server_asyncio import AsyncioServer
+from mcpspy.io.http.inline_task import Wakeup
 from mcpspy.io.http.routes import ExchangeRoute, Route, RouteTable
 from mcpspy.io.interception import is_message
 from mcpspy.io.recording.recorder import say
@@ -93,6 +94,8 @@ class HttpInterception(AsyncioInterception):
         """Short tasks that are awaited at the end."""
         self._only_check: TrustGuard | None = None
         """The check of trust while nothing else may concern a message."""
+        self._wakeups: list[Wakeup] = []
+        """Exchanges that continue once nothing else of this module is in progress."""
         self._next_free_ticket = 0
         """Next ticket without an interceptor. Counts down, because an interceptor assigns positive ones."""
         self.routes = RouteTable()
@@ -195,6 +198,26 @@ class HttpInterception(AsyncioInterception):
             if self._interceptor is not None and self._interceptor.scripts is not None:
                 self._interceptor.scripts.forget(head)
 
+    def wake_later(self, wakeup: Wakeup) -> None:
+        """Wake an exchange after the command or the message that is being processed."""
+        if not self._wakeups:
+            self._waking = asyncio.get_running_loop().call_soon(self._wake_exchanges)
+        self._wakeups.append(wakeup)
+
+    def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
+        """Execute a viewer's command and continue the exchanges on which it decides. Raise CommandError."""
+        try:
+            return super().order(viewer, order)
+        finally:
+            self._wake_exchanges()
+
+    def _wake_exchanges(self) -> None:
+        if self._wakeups:
+            self._waking.cancel()
+            wakeups, self._wakeups = self._wakeups, []
+            for wakeup in wakeups:
+                wakeup.set()
+
     def add_exchange(self, exchange: ExchangeRoute) -> None:
         self._exchanges.add(exchange)
 
@@ -215,7 +238,7 @@ class HttpInterception(AsyncioInterception):
         self.is_on = False
 
     async def _finish(self) -> None:
-        self._set_alarm(None)
+        self._cancel_alarm()
         while self._tasks or self._critical_tasks:
             for task in self._tasks:
                 task.cancel()
@@ -242,8 +265,16 @@ class HttpInterception(AsyncioInterception):
         _start(work, self._tasks)
 
     def _carry_out(self, at: float, steps: list[Step]) -> None:
-        if steps:
-            _start(self._perform(at, steps), self._critical_tasks)
+        if not steps:
+            return
+        lines, actions = self._plan(at, steps)
+        # Without a task if nothing waits for its turn to be recorded.
+        if not self._critical_tasks and (
+            not lines or self._context.record_at_once(lines, sum(map(len, lines)))
+        ):
+            self._execute(actions)
+        else:
+            _start(self._perform(lines, actions), self._critical_tasks)
 
     def _decide(
         self, at: float, exchange: ExchangeRoute, side: str, data: bytes
@@ -261,12 +292,7 @@ class HttpInterception(AsyncioInterception):
         step = Forward(side, data, exchange, self._next_free_ticket)
         return Decision(self._next_free_ticket, False, [step], False), [], [(exchange, step)]
 
-    async def _perform(self, at: float, steps: Iterable[Step]) -> None:
-        try:
-            lines, actions = self._plan(at, steps)
-        except Exception as error:
-            self._give_up(error)
-            return
+    async def _perform(self, lines: Lines, actions: Actions) -> None:
         await self.record_lines(lines)
         self._execute(actions)
 

@@ -101,6 +101,10 @@ REDACTION: Options = {
     "--config": ("FILE", "settings file (default: mcpspy.toml in the user's config folder)"),
 }
 
+VIEW_SCRIPT: Options = {
+    "--script": ("FILE", "Python file with columns and views (docs/scripting.md); repeatable"),
+}
+
 _SCRIPT_LISTS = ("--script", "--script-option", "--script-timeout")
 
 # Option: attribute of InterceptionOptions or RedactionOptions.

@@ -28,8 +28,17 @@ from mcpspy.io.recording.reader import Recording, RecordingState, summarize
 from mcpspy.io.recording.runs import RUN, find_run
 from mcpspy.io.recording.scan import part_after
 from mcpspy.io.recording.tail import follow
+from mcpspy.io.settings import table
 from mcpspy.ui.cli.arguments import counted_back, is_folder, query_of, recordings, session_path
-from mcpspy.ui.cli.options import FOLDER, LAKE, UNSAFE_REGEX, describe, describe_format, read_unsafe_regex
+from mcpspy.ui.cli.options import (
+    FOLDER,
+    LAKE,
+    UNSAFE_REGEX,
+    VIEW_SCRIPT,
+    describe,
+    describe_format,
+    read_unsafe_regex,
+)
 from mcpspy.ui.cli.show_format import JsonFormatter, TextFormatter
 from mcpspy.ui.filter_items import ChangeItem
 from mcpspy.ui.shorten import elide, shorten_subject
@@ -110,7 +119,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     width = f"columns of the output, at least {NARROWEST}; 0: do not cut lines (default: the terminal's)"
     parser.add_argument("--width", metavar="N", type=read_width, help=width)
-    describe(parser, {**FOLDER, **LAKE})
+    describe(parser, {**VIEW_SCRIPT, **FOLDER, **LAKE}, repeated=VIEW_SCRIPT)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -124,6 +133,12 @@ def main(args: argparse.Namespace) -> int:
             args,
         )
         return 0
+    if args.script or args.verbose or table("views"):
+        from mcpspy.ui.views.extension import Extension
+
+        args.extension = Extension(args.script, table("views"))
+    else:
+        args.extension = None
     query = query_of(args.filter, linted=args.lint, allow_unsafe=read_unsafe_regex(args))
     if args.session.startswith(RUN):
         _print_run(query, args)
@@ -252,7 +267,9 @@ class _SessionPrinter:
             rules, _ = LintSettings().of(recording.header.name or recording.path.stem)
             self._live = LiveLinter(recording.header, rules)
         self.formatter = (
-            JsonFormatter(recording.header, args.verbose) if args.format == "json" else self._text(args)
+            JsonFormatter(recording.header, args.verbose, args.extension)
+            if args.format == "json"
+            else self._text(args)
         )
 
     def _text(self, args: argparse.Namespace) -> TextFormatter:
@@ -269,6 +286,7 @@ class _SessionPrinter:
             or args.verbose
             or any(word in (args.filter or "") for word in ("http", "note", "sse")),
             is_filtered=self._query is not None,
+            extension=args.extension,
         )
 
     def read(self) -> None:

@@ -6,7 +6,7 @@ Prints the lines, the counts and the summary. `show` decides what is printed, an
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.analysis import rows
@@ -25,6 +25,7 @@ from mcpspy.ui.terminal import Output, cells, warn_incomplete
 
 if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding
+    from mcpspy.ui.views.extension import Extension
 
 _KINDS = {
     Request: "request",
@@ -35,6 +36,14 @@ _KINDS = {
 }
 
 _BETWEEN = " · "
+
+OWN_SAMPLE = 50
+"""Number of changes that determine the widths of the user's columns, whose functions may be slow."""
+
+OWN_WIDEST = 40
+
+RENDER_WAIT = 6.0
+"""Seconds to wait for a function of the user, longer than its time limit."""
 
 
 def stream(change: Change) -> str:
@@ -78,6 +87,7 @@ class TextFormatter:
         verbose: bool = False,
         shows_http: bool = False,
         is_filtered: bool = False,
+        extension: Extension | None = None,
     ) -> None:
         self._session = session
         self.prefix = ""
@@ -94,13 +104,24 @@ class TextFormatter:
         assert session.header is not None
         self._has_streams = session.header.transport == "http"
         self._columns = columns.SessionColumns(session.header)
+        self._extension = extension
+        self._own: dict[str, int] = {}
+        """Headings of the user's columns, with their widths."""
         self._widths = self._fitted(list(sample), last)
 
     def _fitted(self, sample: Sequence[Change], last: float) -> Widths:
         for change in sample:
             self._columns.add(change)
         streams = ["1", *map(self._stream, sample)] if self._has_streams else []
-        return widths(self._output.width, needs(map(rows.row, sample), streams, rows.moment(last)))
+        for name, cell in (item for change in sample[:OWN_SAMPLE] for item in self._own_cells(change)):
+            self._own[name] = min(max(self._own.get(name, cells(name)), cells(cell)), OWN_WIDEST)
+        taken = sum(self._own.values()) + 2 * len(self._own)
+        width = max(self._output.width - taken, 1) if self._output.width else 0
+        return widths(width, needs(map(rows.row, sample), streams, rows.moment(last)))
+
+    def _own_cells(self, change: Change) -> list[tuple[str, str]]:
+        """Return the heading and the cell of each of the user's columns."""
+        return [] if self._extension is None else list(own_cells(self._extension, change))
 
     def _stream(self, change: Change) -> str:
         """Return the name of the client of an HTTP stream, else the stream; empty on stdio."""
@@ -113,7 +134,7 @@ class TextFormatter:
         command = rows.server(header)
         unredacted = "not redacted (--no-redact)" if header.redacted is False else ""
         self._wrapped(header.name, header.id, header.started, command, unredacted)
-        self._output.line(heads(self._widths), rows.QUIET)
+        self._output.line(heads(self._widths, self._own.items()), rows.QUIET)
 
     def change(self, change: Change, *, shown: bool, findings: Sequence[Finding] = ()) -> None:
         """Count a change; print it and its findings if `shown`."""
@@ -149,14 +170,33 @@ class TextFormatter:
             return
         self._shown += 1
         is_text = isinstance(change.what, Note | Damaged | Malformed)
-        make_line = note_line if is_text else message_line
-        line = make_line(row, self._stream(change), self._widths)
+        if is_text:
+            line = note_line(row, self._stream(change), self._widths)
+        else:
+            cells_of = dict(self._own_cells(change)) if self._own else {}
+            own = [(cells_of.get(name, ""), width) for name, width in self._own.items()]
+            line = message_line(row, self._stream(change), self._widths, own)
         self._output.line(self.prefix + line, None if row.tone == rows.OK else row.tone)
         for finding in findings:
             self._print_finding(finding)
         if self._verbose and not isinstance(change.what, Note | Damaged):
             for line in pretty(change.what.data):
                 self._output.line("          " + line)
+            if self._extension is not None:
+                self._print_views(self._extension, change.what.data)
+
+    def _print_views(self, extension: Extension, data: bytes) -> None:
+        """Print the views of the contents of a message."""
+        from mcpspy.ui.tui.detail.content_view import blocks
+
+        for block in blocks(data):
+            lines = None if block.content is None else extension.lines(block.content, wait=RENDER_WAIT)
+            needs_colours = any((style or "").startswith("#") for line in lines or () for _, style in line)
+            if lines is not None and (self._output.colour or not needs_colours):
+                label = "".join(text for text, _ in block.label).strip(" ·") or "content"
+                self._output.line(f"          {sanitize(block.pointer)}: {label}", rows.QUIET)
+                for line in lines:
+                    self._output.pieces([("          ", None), *line])
 
     def _wrapped(self, *parts: str) -> None:
         """Print parts with dots between them, in as many lines as the terminal needs."""
@@ -214,11 +254,24 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def own_cells(extension: Extension, change: Change) -> Iterator[tuple[str, str]]:
+    """Yield the heading and the cell of each of the user's columns, if this change ends an exchange."""
+    what, exchange = change.what, change.exchange
+    if exchange is None or not (
+        what is exchange.answer or (what is exchange.request and not exchange.answer)
+    ):
+        return
+    key = exchange.number, exchange.state, exchange.answer is None
+    for name in extension.columns:
+        yield name, extension.cell(name, key, lambda: exchange, wait=RENDER_WAIT)[0]
+
+
 class JsonFormatter:
     """Prints JSON objects for programs, as docs/show.schema.json describes them."""
 
-    def __init__(self, header: Header, verbose: bool) -> None:
+    def __init__(self, header: Header, verbose: bool, extension: Extension | None = None) -> None:
         self._verbose = verbose
+        self._extension = extension
         self._columns = columns.SessionColumns(header)
         self._responses: dict[int, int] = {}
         """Number of an exchange → `n` of its response."""
@@ -241,6 +294,8 @@ class JsonFormatter:
     def line(self, change: Change, findings: Sequence[Finding] = ()) -> None:
         """Print a change in its current state."""
         document = self._as_json(change)
+        if self._extension is not None and (own := dict(own_cells(self._extension, change))):
+            document["columns"] = own
         if findings:
             document["findings"] = [_finding(finding) for finding in findings]
         self._write(document)

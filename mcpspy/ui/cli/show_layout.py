@@ -112,8 +112,8 @@ def widths(terminal: int, needed: Widths) -> Widths:
     return Widths(time=needed.time, stream=stream, gap=gap, **given)
 
 
-def message_line(row: Row, stream: str, widths: Widths) -> str:
-    """Return the line of a message."""
+def message_line(row: Row, stream: str, widths: Widths, own: Iterable[tuple[str, int]] = ()) -> str:
+    """Return the line of a message; `own` are cells of the user's columns, with their widths."""
     parts = [_start(row.time, stream, row.arrow, widths)]
     # A notification has no id: its text may use that column too.
     beside = widths.gap + widths.id if widths.id and not row.id else 0
@@ -132,6 +132,7 @@ def message_line(row: Row, stream: str, widths: Widths) -> str:
         parts.append(pad(row.latency, -widths.latency))
     if widths.size:
         parts.append(pad(row.size, -widths.size))
+    parts += [pad(cut(text, width), width) for text, width in own]
     parts.append(_status(row, widths))
     return (" " * widths.gap).join(parts).rstrip()
 
@@ -143,11 +144,11 @@ def note_line(row: Row, stream: str, widths: Widths) -> str:
     return (" " * widths.gap).join(parts).rstrip()
 
 
-def heads(widths: Widths) -> str:
-    """Return the line of the column names."""
+def heads(widths: Widths, own: Iterable[tuple[str, int]] = ()) -> str:
+    """Return the line of the column names; `own` are those of the user, with their widths."""
     row = Row("time", "", "method", "target", "id", "latency", "size", "status", "")
     stream = "client" if widths.stream >= len("client") else ""
-    return message_line(row._replace(latency="latency" if widths.latency else ""), stream, widths)
+    return message_line(row._replace(latency="latency" if widths.latency else ""), stream, widths, own)
 
 
 def _start(time: str, stream: str, arrow: str, widths: Widths) -> str:

@@ -16,7 +16,7 @@ from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.runs import RUN, FollowedRun, Runs, find_run
 from mcpspy.io.settings import flag, sessions_folder, table
 from mcpspy.ui.cli.arguments import is_folder, sessions_of_host
-from mcpspy.ui.cli.options import FOLDER, SSH, UNSAFE_REGEX, describe
+from mcpspy.ui.cli.options import FOLDER, SSH, UNSAFE_REGEX, VIEW_SCRIPT, describe
 
 EPILOG = """\
 examples:
@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--ascii": (None, "draw ASCII only, as in locales without UTF-8"),
         "--no-cache": (None, "neither read nor write the index of a large session in its folder"),
     }
-    describe(parser, {**own, **FOLDER, **SSH, **UNSAFE_REGEX})
+    describe(parser, {**own, **VIEW_SCRIPT, **FOLDER, **SSH, **UNSAFE_REGEX}, repeated=VIEW_SCRIPT)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -78,6 +78,9 @@ def _open(args: argparse.Namespace, reports: list[Callable[[str], None]]) -> int
         or os.environ.get("TERM") == "dumb"
     ):
         raise CannotStart("tui needs a terminal", "use mcpspy show to print a session")
+    from mcpspy.ui.views.extension import Extension
+
+    extension = Extension(args.script, table("views"))
     # Imported modules and a million rows are not garbage: each collection would scan all of them.
     gc.set_threshold(100_000, 50, 100)
     from mcpspy.ui.tui.app import McpspyApp
@@ -90,6 +93,7 @@ def _open(args: argparse.Namespace, reports: list[Callable[[str], None]]) -> int
         args.unsafe_regex or flag("unsafe_regex"),
         ascii_only=args.ascii or flag("ascii") or needs_ascii(),
         uses_cache=not args.no_cache,
+        extension=extension,
     )
     if args.ssh is not None:
         app.is_remote = True

@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from inspect import isawaitable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from mcpspy.core.framing import LineFramer
 from mcpspy.core.protocol.message import AnyMessage, Notification, Request, Result, loads, read_frame
@@ -24,21 +24,26 @@ from mcpspy.core.protocol.spec import other
 from mcpspy.core.recording.decode import Frame
 from mcpspy.errors import McpspyError
 from mcpspy.io.control.protocol import connected, dumped, ended, greeted
+from mcpspy.io.http.listener import run_server
 from mcpspy.ui.api.live import LiveExchange, LiveHead, LiveMessage, ScriptSession
 from mcpspy.ui.scripts.script import MESSAGE_HOOKS, Script, ScriptError
 
 Waiting: TypeAlias = LiveMessage | LiveHead
 
+BUFFER = 1 << 16
+"""Size of the buffer in bytes, which is used again: asyncio allocates 256 kB for each message without one."""
+
 RELOAD_INTERVAL = 0.5
 """Seconds between two checks of the files."""
 
 
-class ScriptHost(asyncio.Protocol):
+class ScriptHost(asyncio.BufferedProtocol):
     """The scripts and their connection to the session."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         self._config = config
         self._framer = LineFramer()
+        self._buffer = memoryview(bytearray(BUFFER))
         self._greeting: asyncio.Future[ScriptSession] = asyncio.get_running_loop().create_future()
         self._ended = asyncio.Event()
         self._scripts: list[Script] = []
@@ -80,8 +85,7 @@ class ScriptHost(asyncio.Protocol):
     # The connection.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # Those of uvloop are of another class.
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._ended.set()
@@ -89,9 +93,12 @@ class ScriptHost(asyncio.Protocol):
             if not pending.done():
                 pending.set_exception(ended(None))
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, _sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, size: int) -> None:
         self._is_receiving = True
-        for line in self._framer.feed(data):
+        for line in self._framer.feed(bytes(self._buffer[:size])):
             self._take(line)
         self._is_receiving = False
         self._send()
@@ -351,7 +358,7 @@ def main() -> None:
     config = loads(sys.stdin.buffer.read())
     try:
         with suppress(asyncio.CancelledError):
-            asyncio.run(_run(config))
+            run_server(_run(config))
     except McpspyError as error:
         print(f"mcpspy: scripts: {error}", file=sys.stderr)
     sys.stdout.flush()

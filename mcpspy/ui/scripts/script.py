@@ -48,23 +48,11 @@ class Script:
         return True
 
     def failure(self, hook: str, error: BaseException) -> str:
-        """Return the line about an exception: hook, type, text, and the line of the script."""
-        lines = [
-            frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == self.path
-        ]
-        place = f" (line {lines[-1]})" if lines else ""
-        text = " ".join(str(error).split())
-        return f"{hook}: {type(error).__name__}{': ' if text else ''}{text}{place}"
+        """Return the line about an exception of a hook."""
+        return failure(self.path, hook, error)
 
     def _load(self) -> tuple[ModuleType, dict[str, Callable[..., Any]]]:
-        module = ModuleType(f"mcpspy_script_{os.path.basename(self.path).removesuffix('.py')}")
-        module.__file__ = self.path
-        try:
-            with open(self.path, "rb") as file:
-                code = SourceFileLoader(module.__name__, self.path).source_to_code(file.read(), self.path)
-            exec(code, module.__dict__)  # noqa: S102 - The user names the file.
-        except (Exception, SystemExit) as error:
-            raise ScriptError(self.failure("not loaded", error)) from None
+        module = load(self.path)
         owners = [getattr(module, "script", None), module]
         hooks = {
             hook: next(getattr(owner, hook) for owner in owners if callable(getattr(owner, hook, None)))
@@ -74,6 +62,27 @@ class Script:
         if not hooks:
             raise ScriptError(f"not loaded: defines none of the hooks {', '.join(HOOKS)}")
         return module, hooks
+
+
+def load(path: str) -> ModuleType:
+    """Return the module of a file that the user has named. Raise ScriptError."""
+    module = ModuleType(f"mcpspy_script_{os.path.basename(path).removesuffix('.py')}")
+    module.__file__ = path
+    try:
+        with open(path, "rb") as file:
+            code = SourceFileLoader(module.__name__, path).source_to_code(file.read(), path)
+        exec(code, module.__dict__)  # noqa: S102 - The user names the file.
+    except (Exception, SystemExit) as error:
+        raise ScriptError(failure(path, "not loaded", error)) from None
+    return module
+
+
+def failure(path: str, name: str, error: BaseException) -> str:
+    """Return the line about an exception of a function: its name, type, text, and the line of the script."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    place = f" (line {lines[-1]})" if lines else ""
+    text = " ".join(str(error).split())
+    return f"{name}: {type(error).__name__}{': ' if text else ''}{text}{place}"
 
 
 def _modified(path: str) -> int | None:

@@ -39,6 +39,7 @@ from mcpspy.ui.tui.bindings import INTERCEPT_KEYS, MOVED, SYNONYMS, checked, in_
 from mcpspy.ui.tui.help import name
 from mcpspy.ui.tui.theme import COMPONENTS, CSS, DARK, LIGHT, PLAIN, SIXTEEN, chosen_theme, wants_colour
 from mcpspy.ui.tui.widgets.base import DismissibleScreen
+from mcpspy.ui.views.extension import Extension
 
 KEYS = 9
 """Columns of the keys in the palette."""
@@ -48,6 +49,9 @@ SEPARATORS = str.maketrans(":.-,;()", " " * 7)
 EXACT = 1000.0
 """Score of an action of which a word, or a synonym, begins as typed."""
 
+
+SLOW_CHECK = 1.0
+"""Seconds between two looks at whether a function of the user takes too long."""
 
 HANGUP_CHECK = 1.0
 """Seconds between two checks whether the terminal was closed."""
@@ -172,6 +176,7 @@ class McpspyApp(App[None]):
         *,
         ascii_only: bool = False,
         uses_cache: bool = False,
+        extension: Extension | None = None,
     ) -> None:
         """Raise UsageError if `keys` is invalid."""
         super().__init__(ansi_color=None if wants_colour() else True)
@@ -187,6 +192,8 @@ class McpspyApp(App[None]):
         self._chosen = checked(keys, names(node.BINDINGS for node in keyed())) if keys else {}
         self.unsafe_regex = unsafe_regex
         """True if filters and searches may use regular expressions that RE2 cannot run."""
+        self.extension = extension or Extension()
+        """Columns and views of contents."""
         self.uses_cache = uses_cache
         """True if the index of a large session is read from a cache, and kept there."""
         self._moved = {(owner, key): which for owner, keys in MOVED.items() for key, which in keys.items()}
@@ -220,12 +227,28 @@ class McpspyApp(App[None]):
 
     def on_mount(self) -> None:
         self.set_keymap(self._chosen)
+        loop = asyncio.get_running_loop()
+
+        def notify() -> None:
+            with suppress(RuntimeError):  # The application has ended.
+                loop.call_soon_threadsafe(self._show_results)
+
+        self.extension.notify(notify)
+        self.set_interval(SLOW_CHECK, self.extension.stop_slow_call)
         if sys.platform != "win32" and os.isatty(0):
             self.set_interval(HANGUP_CHECK, self._exit_after_hangup)
         if self._summaries:
             from mcpspy.ui.tui.session.screen import SessionScreen
 
             self.push_screen(SessionScreen(*self._summaries, run=self._run))
+
+    def _show_results(self) -> None:
+        """Show the cells and views that were computed in a thread."""
+        from mcpspy.ui.tui.session.panes import Panes
+
+        for panes in self.screen.query(Panes):
+            panes.listing.refresh()
+            panes.detail.complete()
 
     def _exit_after_hangup(self) -> None:
         """Exit if the terminal was closed without a SIGHUP, as under `setsid` and `nohup`: Textual would read forever."""

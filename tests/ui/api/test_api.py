@@ -35,6 +35,7 @@ SIGNATURES = {
     "stats": "(session: 'ReadSession') -> 'dict[str, Any]'",
 }
 MEMBERS = {
+    "Content": "count data index media_type text",
     "Exchange": "arguments at error id latency method number params request_data response_data result side status"
     " subject tool",
     "LiveExchange": "answer arguments at delay drop error hold id latency matches message method note params replace request result"

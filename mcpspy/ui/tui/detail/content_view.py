@@ -23,6 +23,7 @@ from mcpspy.core.protocol.spec import error_name
 from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.tui.detail.json_view import StyledSpan, string
 from mcpspy.ui.tui.widgets.columns import Piece
+from mcpspy.ui.views.content import MAX_CONTENT, Content
 
 _FENCE = re.compile(rb"^[ ]{0,3}(?:```|~~~)[^\n]*\n?", re.MULTILINE)
 
@@ -150,6 +151,8 @@ class ContentBlock(NamedTuple):
     pointer: str = ""
     is_nested: bool = False
     """True if the text comes from a string that holds JSON."""
+    content: Content | None = None
+    """The content for views by its media type."""
 
 
 def blocks(data: bytes) -> list[ContentBlock]:
@@ -215,15 +218,14 @@ def _content(data: bytes, at: str) -> Iterator[ContentBlock]:
         yield ContentBlock([(" · ".join(word for word in words if word), "key")], pointer=at)
     elif "data" in fields and kind in ("image", "audio"):
         encoded = bytes(fields["data"]).strip(b'"').replace(b"\\/", b"/")
-        yield ContentBlock([(f"{kind} · {describe_binary(media, encoded)}", "key")], pointer=f"{at}/data")
+        label = f"{kind} · {describe_binary(media, encoded)}"
+        yield ContentBlock([(label, "key")], pointer=f"{at}/data", content=_binary(media, encoded))
     elif "blob" in fields:
         encoded = bytes(fields["blob"]).strip(b'"').replace(b"\\/", b"/")
-        yield ContentBlock(
-            [(f"{get.get('uri', 'resource')} · {describe_binary(media, encoded)}", "key")],
-            pointer=f"{at}/blob",
-        )
+        label = f"{get.get('uri', 'resource')} · {describe_binary(media, encoded)}"
+        yield ContentBlock([(label, "key")], pointer=f"{at}/blob", content=_binary(media, encoded))
     elif "text" in fields and kind in ("text", "") and (text := string(bytes(fields["text"]))) is not None:
-        yield _text(text, " · ".join(w for w in (kind, get.get("uri", ""), media) if w), f"{at}/text")
+        yield _text(text, " · ".join(w for w in (kind, get.get("uri", ""), media) if w), f"{at}/text", media)
     else:
         yield ContentBlock([(kind or "item", "quiet")], data, JSON, at)
 
@@ -252,13 +254,27 @@ def _value(name: str, data: bytes, at: str) -> ContentBlock:
     return ContentBlock([(label + sanitize(text if text is not None else data.decode()), None)], pointer=at)
 
 
-def _text(text: str, label: str, at: str) -> ContentBlock:
+def _text(text: str, label: str, at: str, media: str = "") -> ContentBlock:
     """Return a text; one that is JSON is formatted."""
     data = text.encode("utf-8", "backslashreplace")
+    content = Content(_media_type(media), data)
     words = f"{label} · {byte_size(len(data))}" if len(data) > 1000 else label
     if re.match(r"\s*[\[{]", text) and _is_json(data):
-        return ContentBlock([(f"{words} · JSON", QUIET)], data, JSON, at, is_nested=True)
-    return ContentBlock([(words, QUIET)], data, TEXT, at)
+        return ContentBlock([(f"{words} · JSON", QUIET)], data, JSON, at, is_nested=True, content=content)
+    return ContentBlock([(words, QUIET)], data, TEXT, at, content=content)
+
+
+def _media_type(text: str) -> str:
+    return text.partition(";")[0].strip().lower()
+
+
+def _binary(media: str, encoded: bytes) -> Content | None:
+    if len(encoded) > MAX_CONTENT * 4 // 3:
+        return None
+    try:
+        return Content(_media_type(media), base64.b64decode(encoded, validate=True))
+    except binascii.Error:
+        return None
 
 
 def _fields(data: bytes) -> _Fields | None:

@@ -6,6 +6,7 @@ It handles the keys, and keeps the current view, search and opened string.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import events
@@ -21,9 +22,10 @@ from mcpspy.ui.tui.detail import views
 from mcpspy.ui.tui.detail.document import Document, DocumentPart, Section
 from mcpspy.ui.tui.detail.search import FilterSearch, HitPosition, SearchBox, SearchQuery, SearchState
 from mcpspy.ui.tui.detail.viewer import Viewer
-from mcpspy.ui.tui.detail.views import PRETTY, VIEWS, renewed, sections, stacked, tabs
+from mcpspy.ui.tui.detail.views import PRETTY, TEXT, VIEWS, renewed, sections, stacked, tabs
 from mcpspy.ui.tui.widgets.base import SplitLine, allows_unsafe
 from mcpspy.ui.tui.widgets.columns import Piece
+from mcpspy.ui.views.content import PENDING, Content, Line
 
 CLIPBOARD = 256_000
 """Maximum bytes to copy, which terminals are known to accept: tmux took 500 kB but not 900."""
@@ -33,6 +35,9 @@ BESIDE = 100
 
 SETTLE = 0.05
 """Seconds that the cursor rests before its path is computed, which is slow in a large message."""
+
+RENDER_WAIT = 0.02
+"""Seconds to wait for the view of a content, so that a fast one does not flicker."""
 
 FLASH = 2.5
 
@@ -65,6 +70,8 @@ class DetailPane(Widget, can_focus=True):
         self._search = SearchState()
         self._filter: FilterSearch | None = None
         """The search for matches of the filter, in use unless the user searches for something else."""
+        self._is_incomplete = False
+        """True if a view of a content was not ready when it was needed."""
         self._flash, self._flash_until = "", 0.0
         self._settling: Timer | None = None
 
@@ -83,7 +90,9 @@ class DetailPane(Widget, can_focus=True):
             self._show(None)
             return
         self._sections = {
-            view: renewed(made, before, document, view) for view, made in self._sections.items() if made
+            view: renewed(made, before, document, view, self._view_of)
+            for view, made in self._sections.items()
+            if made
         }
         if self._string is None:
             self._viewer.renew(self._columns())
@@ -254,11 +263,26 @@ class DetailPane(Widget, can_focus=True):
         if self._string is not None:
             return [[self._string]]
         if not self._sections.get(self._view):
-            self._sections[self._view] = sections(self._document, self._view)
+            self._is_incomplete = False
+            self._sections[self._view] = sections(self._document, self._view, self._view_of)
         made = self._sections[self._view]
         if self._is_beside and len(made) > 1 and self.size.width >= BESIDE:
             return made
         return [stacked(made)]
+
+    def _view_of(self, content: Content) -> Sequence[Line] | None:
+        """Return the view of a content. A slow one is shown later."""
+        extension = getattr(self.app, "extension", None)
+        lines = None if extension is None else extension.lines(content, wait=RENDER_WAIT)
+        self._is_incomplete |= lines is PENDING
+        return lines
+
+    def complete(self) -> None:
+        """Show the views that were not ready."""
+        if self._is_incomplete and self._view == TEXT and self._string is None:
+            place = self._viewer.where()
+            self._sections.pop(TEXT, None)
+            self._show(place)
 
     def _rearrange(self) -> None:
         column, section, offset = self._viewer.where()

@@ -248,7 +248,9 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         return self.paint(drawn, width, ground)
 
     def look(self, role: str) -> Style:
-        """Return the style of a role; a hit is reversed."""
+        """Return the style of a role, or of colours; a hit is reversed."""
+        if role.startswith("#"):
+            return Style.parse(role)
         return Style(reverse=True) if role == HIT else super().look(role)
 
     def on_click(self, event: events.Click) -> None:

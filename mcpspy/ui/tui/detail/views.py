@@ -6,6 +6,8 @@ JSON is copied as it was sent; other text is sanitized, as a shell might execute
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+from typing import TypeAlias
 
 from mcpspy.ui.body import BodyLines
 from mcpspy.ui.tui.detail.content_view import (
@@ -21,6 +23,10 @@ from mcpspy.ui.tui.detail.document import Document, DocumentPart, Section
 from mcpspy.ui.tui.detail.json_view import Folds, StyledSpan, pointer, sanitize_lines, spans, string, value
 from mcpspy.ui.tui.detail.layout import LineSplit
 from mcpspy.ui.tui.widgets.columns import Piece
+from mcpspy.ui.views.content import Content, Line
+
+Render: TypeAlias = Callable[[Content], Sequence[Line] | None]
+"""Returns the view of a content, or None if no view knows it."""
 
 PRETTY, TEXT, RAW, HEADERS = "pretty", "text", "raw", "headers"
 VIEWS = (PRETTY, TEXT, RAW, HEADERS)
@@ -47,13 +53,18 @@ def tabs(current: str) -> list[Piece]:
     ]
 
 
-def sections(document: Document, view: str) -> list[list[Section]]:
+def _no_view(_: Content) -> None: ...
+
+
+def sections(document: Document, view: str, render: Render = _no_view) -> list[list[Section]]:
     if view == HEADERS:
         return [[Section(document.headers or NO_HTTP, LineSplit(b""))]]
-    return [_BUILDERS[view](part) for part in document.parts]
+    return [_BUILDERS[view](part, render) for part in document.parts]
 
 
-def renewed(shown: list[list[Section]], before: Document, now: Document, view: str) -> list[list[Section]]:
+def renewed(
+    shown: list[list[Section]], before: Document, now: Document, view: str, render: Render = _no_view
+) -> list[list[Section]]:
     """Return the sections of a document whose headers changed or that got another part."""
     if view == HEADERS:
         return sections(now, view)
@@ -62,7 +73,7 @@ def renewed(shown: list[list[Section]], before: Document, now: Document, view: s
         for old, was, part in zip(shown, before.parts, now.parts, strict=False)
         if was.data == part.data and was.name == part.name
     ]
-    return [*kept, *(_BUILDERS[view](part) for part in now.parts[len(kept) :])]
+    return [*kept, *(_BUILDERS[view](part, render) for part in now.parts[len(kept) :])]
 
 
 def stacked(parts: list[list[Section]]) -> list[Section]:
@@ -83,23 +94,44 @@ def text_section(head: Sequence[Piece], data: bytes, pointer: str = "") -> Secti
     return Section(head, LineSplit(data, marks=Markdown(data)), None, pointer)
 
 
-def _text(part: DocumentPart) -> list[Section]:
+def _rendered(head: Sequence[Piece], lines: Sequence[Line], pointer: str) -> Section:
+    """Return a section with the lines of a view, which are sanitized."""
+    texts = ["".join(text for text, _ in line) for line in lines]
+    starts = accumulate((len(text.encode()) + 1 for text in texts), initial=0)
+    by_start = dict(zip(starts, lines, strict=False))
+
+    def marks(start: int, _: str) -> list[StyledSpan]:
+        ends = [*accumulate((len(text) for text, _ in by_start.get(start, ())), initial=0)]
+        styled = zip(pairwise(ends), by_start.get(start, ()), strict=True)
+        return [
+            StyledSpan(first, last, style) for (first, last), (_, style) in styled if style and last > first
+        ]
+
+    return Section(head, LineSplit("\n".join(texts).encode(), marks=marks), None, pointer)
+
+
+def _text(part: DocumentPart, render: Render) -> list[Section]:
     if part.name == "note":
         return [json_section(part.head, part.data)]
     found = [Section(part.head, LineSplit(b""))]
     had_text = False
     for block in blocks(part.data):
         label = [_BLANK, *block.label] if had_text else block.label
-        made = (json_section if block.kind == JSON else text_section)(label, block.text, block.pointer)
-        found.append(made._replace(is_nested=block.is_nested))
-        had_text = bool(block.text)
+        lines = render(block.content) if block.content is not None else None
+        if lines is not None:
+            made = _rendered(label, lines, block.pointer)
+        else:
+            build = json_section if block.kind == JSON else text_section
+            made = build(label, block.text, block.pointer)._replace(is_nested=block.is_nested)
+        found.append(made)
+        had_text = bool(block.text or lines)
     return found
 
 
-_BUILDERS: dict[str, Callable[[DocumentPart], list[Section]]] = {
-    PRETTY: lambda part: [json_section(part.head, part.data)],
+_BUILDERS: dict[str, Callable[[DocumentPart, Render], list[Section]]] = {
+    PRETTY: lambda part, _: [json_section(part.head, part.data)],
     TEXT: _text,
-    RAW: lambda part: [Section(part.head, LineSplit(part.data))],
+    RAW: lambda part, _: [Section(part.head, LineSplit(part.data))],
 }
 
 

@@ -15,7 +15,7 @@ from mcpspy.analysis import rows
 from mcpspy.core.query.fields import SLOW
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import DAMAGED, MALFORMED, NOTE, NOTIFICATION, RowKind
-from mcpspy.core.session.exchange import MAY_CHANGE, State
+from mcpspy.core.session.exchange import MAY_CHANGE, Exchange, State
 from mcpspy.ui.intercept_connection import HeldMessage
 from mcpspy.ui.row_filter import FilteredView
 from mcpspy.ui.session_loader import SessionLoader
@@ -23,8 +23,9 @@ from mcpspy.ui.shorten import shorten_status
 from mcpspy.ui.time_format import TimeFormat, bar, began, shown, width
 from mcpspy.ui.tui.intercept.labels import cell
 from mcpspy.ui.tui.session.labels import SEVERITY_ROLES
-from mcpspy.ui.tui.widgets.columns import EXCHANGES, MESSAGES, SERVER, Column, Piece, PlacedColumn
+from mcpspy.ui.tui.widgets.columns import EXCHANGES, MESSAGES, SERVER, Column, Piece, PlacedColumn, cells
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
+from mcpspy.ui.views.extension import MAX_EXCHANGE
 
 OTHER = "▹"
 """Mark of the request or response that matches the row under the cursor."""
@@ -42,6 +43,9 @@ KEPT = 2000
 
 LONG = 1000
 """Maximum characters of a cell: no screen is wider."""
+
+OWN = "own "
+"""Beginning of the names of the user's columns."""
 
 WHOLE = frozenset({MALFORMED, NOTE, DAMAGED})
 """Kinds of rows that are not JSON-RPC: their text uses the whole line."""
@@ -109,7 +113,15 @@ class MessageList(VirtualList):
         kept["time"] = kept["time"]._replace(least=wide, most=wide)
         if index.is_over:  # No latency has an ellipsis.
             kept["latency"] = kept["latency"].needing(8)
-        return [self._sorted(column) for column in kept.values()]
+        own = [Column(OWN + name, name, max(cells(name), 4), 40, 4) for name in self._own_columns]
+        *first, status = kept.values()
+        return [self._sorted(column) for column in (*first, *own, status)]
+
+    @property
+    def _own_columns(self) -> Iterable[str]:
+        """The headings of the user's columns."""
+        extension = getattr(self.app, "extension", None)
+        return () if extension is None else extension.columns
 
     def growing(self, index: int) -> Iterable[tuple[str, str]]:
         """Yield method, target, id and status, of merged sessions also the server. Without a target, a method also uses the column of the targets.
@@ -136,6 +148,8 @@ class MessageList(VirtualList):
             yield "subject", method[SHORT_METHOD:]
         yield "id", (columns.id(row) or "")[:LONG]
         yield "status", shorten_status(self._row_text(row).status, LONG)
+        for name in self._own_columns:
+            yield OWN + name, self._own_cell(name, row)[0]
 
     def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:
         if index >= len(self.view):  # The file was just truncated, and the old rows are still shown.
@@ -261,6 +275,8 @@ class MessageList(VirtualList):
             return next(
                 ((LETTERS[one], SEVERITY_ROLES[one]) for one in LETTERS if one in severities), ("", None)
             )
+        if name.startswith(OWN):
+            return self._own_cell(name.removeprefix(OWN), row)
         if name == "bar":
             return bar(index.latency(row)), label.tone
         if name == "latency" and (index.latency(row) or 0.0) > SLOW:
@@ -273,6 +289,23 @@ class MessageList(VirtualList):
         if name == "status" and wide < NARROW_STATUS:
             text = shorten_status(text, wide)
         return text, _role(name, label)
+
+    def _own_cell(self, name: str, row: int) -> Piece:
+        """Return the cell of a user's column: in the list of messages, only at the end of an exchange."""
+        index, model = self._model.index, self._model
+        request, answer = index.request(row), index.pair(row)
+        is_request = index.kind(row) is RowKind.REQUEST
+        if request is None or (is_request and answer is not None and not self.view.options.exchanges):
+            return "", None
+        key = model.generation, request, index.pair(request), index.state(row)
+
+        def exchange() -> Exchange | None:
+            size = index.size[row] + (0 if answer is None else index.size[answer])
+            change = model.get(request) if size <= MAX_EXCHANGE else None
+            return None if change is None else change.exchange
+
+        piece: Piece = self.app.extension.cell(name, key, exchange)  # type: ignore[attr-defined]
+        return piece
 
     def _needs_target(self, label: rows.Row) -> bool:
         """Return whether the method of a notification needs the columns of the target, which then follows it."""

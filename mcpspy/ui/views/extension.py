@@ -1,0 +1,170 @@
+"""Columns and views of the user's Python files, and the views that mcpspy contains.
+
+`column_NAME(exchange)` is a column of `show` and of the terminal UI, `view_NAME(content)` a view. Files are named on the
+command line or in the user's own settings, never by a recording. All texts that the functions return are sanitized.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from mcpspy.analysis.rows import BAD, ISSUE, OK, QUIET
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.exchange import Exchange
+from mcpspy.errors import UsageError
+from mcpspy.io.scripts import ScriptOptions
+from mcpspy.io.settings import config_file
+from mcpspy.ui.api.session import ReadExchange
+from mcpspy.ui.scripts.script import ScriptError, failure, load
+from mcpspy.ui.views.content import BUILTIN, MAX_CONTENT, MAX_LINES, PENDING, Content, Line, Piece
+from mcpspy.ui.views.lazy import Failed, LazyResults
+
+COLUMN, VIEW = "column_", "view_"
+"""Beginnings of the names of functions."""
+
+WIDEST = 40
+"""Maximum characters of a cell."""
+
+LONGEST = 1000
+"""Maximum characters of a line of a view."""
+
+MAX_EXCHANGE = 1 << 20
+"""Size in bytes of a request and its response above which they have no cells."""
+
+STYLES = frozenset({OK, BAD, QUIET, "title", "key", "string", "number", "word"})
+
+_COLOURS = re.compile("#[0-9a-f]{6}(?: on #[0-9a-f]{6})?")
+
+Function: TypeAlias = Callable[[Any], Any]
+
+
+class Extension:
+    """The columns and views in use."""
+
+    def __init__(self, files: Sequence[str] = (), settings: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """Load the files of the command line after those of the settings. Raise UsageError or CannotStart."""
+        self.columns: dict[str, Function] = {}
+        """Heading of each column → its function."""
+        self._views: dict[str, Function] = {}
+        self._names: dict[Function, tuple[str, str]] = {}
+        """Function → its file and its name."""
+        for file in _list(settings):
+            self._add(os.path.expanduser(file), config_file())
+        for file in files:
+            self._add(file, "--script")
+        if settings.get("builtin", True) is not False:
+            self._views |= {
+                f"{VIEW}{name}": view for name, view in BUILTIN.items() if name not in self._views
+            }
+        self._results = LazyResults(self._failure)
+
+    def stop_slow_call(self) -> None:
+        """Give up a function that takes too long."""
+        self._results.stop_slow_call()
+
+    def notify(self, on_result: Callable[[], None]) -> None:
+        """Call a function, in another thread, after each result that is ready after its first request."""
+        self._results.on_result = on_result
+
+    def cell(
+        self, heading: str, key: Hashable, exchange: Callable[[], Exchange | None], wait: float = 0.0
+    ) -> Piece:
+        """Return the cell of a column: the text, an error, or `…` until the function has returned.
+
+        `key` identifies the exchange in its current state, and `exchange` returns it, or None if it is too large.
+        """
+
+        def argument() -> ReadExchange | Failed:
+            found = exchange()
+            return Failed("large") if found is None or _size(found) > MAX_EXCHANGE else ReadExchange(found)
+
+        result = self._results.get((heading, key), self.columns[heading], argument, wait)
+        return ("…", QUIET) if result is None else _one_line(result)
+
+    def lines(self, content: Content, wait: float = 0.0) -> list[Line] | None:
+        """Return the view of a content: its lines, an error, `…` until it is ready; None if no view knows it."""
+        if not content.data or len(content.data) > MAX_CONTENT:
+            return None
+        result = self._results.get(("view", content), self._render, lambda: content, wait)
+        if result is None:
+            return PENDING
+        if isinstance(result, Failed):
+            return [[(sanitize(result.why)[:LONGEST], BAD)]]
+        return result or None
+
+    def _render(self, content: Content) -> list[Line]:
+        """Return the lines of the first view that knows a content; no lines without one."""
+        for name, view in self._views.items():
+            try:
+                shown = view(content)
+                if shown is not None:
+                    return [_line(line) for line in _as_lines(shown)[:MAX_LINES]] or [[("(empty)", QUIET)]]
+            except (Exception, SystemExit) as error:
+                path, _ = self._names.get(view, ("", ""))
+                return [[(sanitize(failure(path, name, error))[:LONGEST], BAD)]]
+        return []
+
+    def _add(self, file: str, where: str) -> None:
+        options = ScriptOptions()
+        options.files = [file]
+        options.check()
+        path = os.path.abspath(file)
+        try:
+            module = load(path)
+        except ScriptError as error:
+            raise UsageError(f"{where} {file}: {error}") from None
+        found = {name: value for name, value in vars(module).items() if callable(value)}
+        columns = {name: value for name, value in found.items() if name.startswith(COLUMN)}
+        views = {name: value for name, value in found.items() if name.startswith(VIEW)}
+        if not columns and not views:
+            raise UsageError(
+                f"{where} {file}: defines no columns and no views",
+                f"define {COLUMN}NAME(exchange) or {VIEW}NAME(content), see docs/scripting.md",
+            )
+        self.columns |= {sanitize(name.removeprefix(COLUMN)): value for name, value in columns.items()}
+        self._views = {**views, **self._views}  # The last file comes first.
+        self._names |= {value: (path, name) for name, value in {**columns, **views}.items()}
+
+    def _failure(self, function: Function, error: BaseException) -> str:
+        path, name = self._names.get(function, ("", ""))
+        return failure(path, name, error).removeprefix(f"{name}: ")  # The heading has its name.
+
+
+def _one_line(result: Any) -> Piece:
+    if isinstance(result, Failed):
+        return sanitize(result.why)[:LONGEST], ISSUE
+    return " ".join(sanitize(str(result)).split())[: WIDEST * 4], None
+
+
+def _size(exchange: Exchange) -> int:
+    return len(exchange.request.data) + (0 if exchange.answer is None else len(exchange.answer.data))
+
+
+def _as_lines(shown: Any) -> list[Any]:
+    return shown.splitlines() if isinstance(shown, str) else list(shown)
+
+
+def _line(line: Any) -> Line:
+    """Return a line of a view: a text, or pairs of text and style. Raise for anything else."""
+    pieces = [(line, None)] if isinstance(line, str) else line
+    made: list[Piece] = []
+    left = LONGEST
+    for text, style in pieces:
+        known = style in STYLES or (isinstance(style, str) and _COLOURS.fullmatch(style))
+        shown = sanitize(str(text).expandtabs(4))[:left]
+        left -= len(shown)
+        made.append((shown, style if known else None))
+    return made
+
+
+def _list(settings: Mapping[str, Any]) -> list[str]:
+    files = settings.get("scripts", [])
+    if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
+        raise UsageError(
+            f"{config_file()}: views.scripts must be a list of files", 'write scripts = ["FILE"]'
+        )
+    return files
