@@ -136,10 +136,17 @@ def splice(
 
 def body_line(at: float, side: str, fields: JsonText, body: bytes) -> bytes:
     """Return the line of a message that is the whole body of a request or response, as `splice` does."""
+    decode = strict_json.decoder()
+    if decode is not None and body[:1] == b"{" and body[-1:] == b"}" and LF not in body and body.isascii():
+        # The fast path: in nearly every body, nothing but the envelope is added.
+        try:
+            decode(body)
+            if len(body) <= SHORT or not strict_json.is_deep(body):
+                return b'{"t":%.6f,"from":"%b",%b,"msg":%b}\n' % (at, side.encode(), fields[1:-1], body)
+        except (ValueError, RecursionError):
+            pass
     prefix = b'{"t":%.6f,"from":"%b",%b,' % (at, side.encode(), fields[1:-1])
-    # In nearly every body, nothing but the envelope is added.
-    line = None if LF in body else plain(prefix + b'"msg":', body + b"\n")
-    return b"".join(splice(prefix, [body], body=True)) if line is None else line
+    return b"".join(splice(prefix, [body], body=True))
 
 
 def splice_raw(
