@@ -197,6 +197,8 @@ class ClientProcesses:
 
 class ExchangeContext:
     is_reachable = True
+    is_mcp = True
+    """False while it is not known whether the server speaks MCP."""
 
     def __init__(self, upstream: Upstream, recorder: Recorder, client: UpstreamClient) -> None:
         self.upstream = upstream
@@ -212,6 +214,11 @@ class ExchangeContext:
         self._numbers = itertools.count(1)
         self._writing = asyncio.Lock()
         self.clients = ClientProcesses()
+
+    @property
+    def is_writing(self) -> bool:
+        """Return whether a thread writes to the recording."""
+        return self._writing.locked()
 
     def next_number(self) -> int:
         return next(self._numbers)
@@ -280,9 +287,10 @@ class ExchangeContext:
 class ExchangeHead:
     """One request of a client: its number, stream and addresses."""
 
-    def __init__(self, context: ExchangeContext, request: HttpRequest) -> None:
+    def __init__(self, context: ExchangeContext, request: HttpRequest, number: int | None = None) -> None:
+        """Prepare an exchange; `number` is that of one that has begun."""
         self.request = request
-        self.number = context.next_number()
+        self.number = context.next_number() if number is None else number
         self.public_origin = context.public_origin(request)
         """The origin under which the client knows the server."""
         self.target = request.target
