@@ -249,7 +249,11 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
         yield Table(server.port, proxy)
 
 
-WARM = [name for name, fault in FAULTS.items() if fault.client in (half_closes_after_request, *Fault._field_defaults.values())]
+WARM = [
+    name
+    for name, fault in FAULTS.items()
+    if fault.client in (half_closes_after_request, *Fault._field_defaults.values())
+]
 """Faults after a request whose head mcpspy knows."""
 
 

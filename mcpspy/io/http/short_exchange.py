@@ -1,8 +1,8 @@
-"""Exchanges of short messages without a coroutine: a request whose head is known, and a response whose head is known.
+"""Exchanges without a coroutine: short messages whose heads are known.
 
-Nearly all calls are such. They are recorded as other exchanges are, and nothing is forwarded before. Whatever else
-happens until the response has arrived (another head, a stream, a hang-up, a message to decide on) turns one into an
-`HttpExchange`, which continues after the request.
+Nearly all calls are such. They are recorded as other exchanges are, and nothing is forwarded before that. Whatever
+else happens until the response has arrived (another head, a stream, a hang-up, a message to decide on) turns one into
+an `HttpExchange`, which continues after the request.
 """
 
 from __future__ import annotations
