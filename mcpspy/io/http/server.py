@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
 import httptools
 from multidict import CIMultiDict
@@ -26,10 +26,14 @@ from mcpspy.io.http.inline_task import InlineTask
 from mcpspy.io.http.message_head import MAX_HEAD, KnownHeads, header_text
 from mcpspy.io.recording.recorder import say
 
-if TYPE_CHECKING:
-    from mcpspy.io.http.short_exchange import ShortExchange
-
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
+
+
+class StartedExchange(Protocol):
+    """An exchange whose response is sent without a handler (`io.http.short_exchange`)."""
+
+    def settle(self) -> None:
+        """Continue with a handler: call `DownstreamConnection.continue_short`."""
 
 
 class RequestHead:
@@ -41,7 +45,7 @@ class RequestHead:
     """The headers in the recording."""
     is_accepted = False
     """True once its Host and Origin were checked."""
-    begin: Callable[[DownstreamConnection, bytes], ShortExchange | None] | None = None
+    begin: Callable[[DownstreamConnection, bytes], StartedExchange | None] | None = None
     """Begins a short exchange of a request with this head and a body, if it is one."""
 
     def __init__(
@@ -204,7 +208,7 @@ class DownstreamConnection(asyncio.Protocol):
         """The handling of the first request."""
         self._is_due = False
         """True if a request has arrived whose handling has not started."""
-        self.short: ShortExchange | None = None
+        self.short: StartedExchange | None = None
         """The exchange in progress, if it is a short one."""
         self._writable: asyncio.Future[None] | None = None
         self._is_refusing = False
@@ -296,7 +300,7 @@ class DownstreamConnection(asyncio.Protocol):
     def settle(self) -> None:
         """Continue a short exchange as any other one, because more than its response is to be handled."""
         if self.short is not None:
-            self.short.upstream.fall_back()
+            self.short.settle()
 
     def end_short(self, response: bytes) -> None:
         """Send the response that ends a short exchange."""

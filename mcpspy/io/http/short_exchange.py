@@ -149,6 +149,10 @@ class ShortExchange:
         connection.end_short(prepared + body)
         return True
 
+    def settle(self) -> None:
+        """Continue as an `HttpExchange` with what has arrived of the response."""
+        self.upstream.fall_back()
+
     def fall_back(self) -> None:
         """Continue as an `HttpExchange` that waits for the response."""
         self._connection.continue_short(self._of.head, self._continue)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
 import httptools
 
@@ -17,9 +17,6 @@ from mcpspy.io.client.network import reason
 from mcpspy.io.http.body_stream import BodyStream
 from mcpspy.io.http.inline_task import Wakeup
 from mcpspy.io.http.message_head import MAX_HEAD, KnownHeads, header_text
-
-if TYPE_CHECKING:
-    from mcpspy.io.http.short_exchange import ShortExchange
 
 HEAD_WAIT = 0.001
 """Seconds that the head of a response waits for the beginning of its body, to be sent in one packet with it."""
@@ -34,6 +31,16 @@ Body = bytes | AsyncIterator[bytes] | None
 
 class UpstreamError(Exception):
     """The server cannot be reached, or did not send a whole response. The text is the reason, redacted."""
+
+
+class ResponseReceiver(Protocol):
+    """An exchange that gets a whole response without a coroutine (`io.http.short_exchange`)."""
+
+    def respond(self, head: ResponseHead, body: bytes) -> bool:
+        """Take a response. Return False, before anything, if it is not short."""
+
+    def fall_back(self) -> None:
+        """Start a coroutine that awaits `UpstreamConnection.response`."""
 
 
 class ResponseHead:
@@ -114,7 +121,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._early: Callable[[], None] | None = None
         """Called if the response begins before the request has been sent."""
         self._is_sent = True
-        self._short: ShortExchange | None = None
+        self._short: ResponseReceiver | None = None
         """The exchange that gets the response, unless a coroutine waits for it."""
         self._head_packet = b""
         """The head of a response that arrived alone, until the packet after it."""
@@ -239,7 +246,7 @@ class UpstreamConnection(asyncio.Protocol):
             raise
         return await self.response()
 
-    def post(self, request: bytes, short: ShortExchange) -> None:
+    def post(self, request: bytes, short: ResponseReceiver) -> None:
         """Send a whole request. The response is given to the exchange."""
         self._method, self._early, self._head_size, self._short = "POST", None, 0, short
         self.transport.write(request)
@@ -256,7 +263,7 @@ class UpstreamConnection(asyncio.Protocol):
         if arrived:
             self.data_received(arrived)
 
-    def _has_responded(self, short: ShortExchange, data: bytes) -> bool:
+    def _has_responded(self, short: ResponseReceiver, data: bytes) -> bool:
         """Give a response to a short exchange. Return False if it is not short; wait a moment for the body."""
         packet = self._head_packet + data
         known = self._known.split(packet)
