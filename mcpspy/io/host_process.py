@@ -12,7 +12,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     Fields = dict[str, str | int]
     """`pid`, and `program` and `started` if they are known."""
@@ -86,43 +86,58 @@ def start_of(pid: int) -> float | None:
         return None
 
 
-def client_of(address: object) -> Fields | None:
-    """Return the fields of the note about the process that connected from an address; None if it is not known.
+def clients_of(addresses: Iterable[object], known: Iterable[int] = ()) -> dict[object, Fields]:
+    """Return the fields of the note about the process that connected from each address, of those that are found.
 
-    It takes some milliseconds, because the sockets of all processes of the user are looked at.
+    It takes some milliseconds, because the sockets of all processes of the user are looked at: those of the `known`
+    ones first, and of no others once all are found.
     """
-    if sys.platform != "linux" or not isinstance(address, tuple) or len(address) < 2:
-        return None
-    if not str(address[0]).startswith(LOOPBACK):
-        return None
+    ports = {
+        address[1]: address
+        for address in addresses
+        if isinstance(address, tuple) and len(address) > 1 and str(address[0]).startswith(LOOPBACK)
+    }
+    if sys.platform != "linux" or not ports:
+        return {}
     try:
-        inode = _inode(address[1])
-        return None if inode is None else next(_owners(inode), None)
+        sockets: dict[str, object] = {f"socket:[{inode}]": ports[port] for port, inode in _inodes(ports)}
+        return dict(_owners(sockets, known)) if sockets else {}
     except (OSError, ValueError, IndexError):
-        return None
+        return {}
 
 
-def _inode(port: int) -> bytes | None:
-    """Return the inode of the socket on loopback with this local port, which is connected."""
-    for table, loopback in (("tcp", b"0100007F"), ("tcp6", b"00000000000000000000000001000000")):
-        with open(f"/proc/net/{table}", "rb") as file:
+def _inodes(ports: Container[int]) -> Iterator[tuple[int, str]]:
+    """Yield these local ports with the inodes of their sockets that are connected on loopback."""
+    for table, loopback in (("tcp", "0100007F"), ("tcp6", "00000000000000000000000001000000")):
+        with open(f"/proc/net/{table}", encoding="ascii") as file:
+            next(file)
             for line in file:
-                if b":%04X " % port in line:
-                    _, local, _, state, *rest = line.split()
-                    ends_here = local.partition(b":")[0].endswith((loopback, b"0100007F"))
-                    if local.endswith(b":%04X" % port) and ends_here and state == b"01":
-                        return rest[5]
-    return None
+                _, local, _, state, *rest = line.split()
+                host, _, port = local.partition(":")
+                if state == "01" and int(port, 16) in ports and host.endswith((loopback, "0100007F")):
+                    yield int(port, 16), rest[5]
 
 
-def _owners(inode: bytes) -> Iterator[Fields]:
-    wanted = f"socket:[{inode.decode()}]"
-    for name in os.listdir("/proc"):
-        if not name.isdigit() or int(name) == os.getpid():
+def _owners(sockets: dict[str, object], known: Iterable[int]) -> Iterator[tuple[object, Fields]]:
+    """Yield the addresses of sockets with their processes. Empties `sockets`."""
+    first = dict.fromkeys(map(str, known))
+    for name in (*first, *(name for name in os.listdir("/proc") if name.isdigit() and name not in first)):
+        if int(name) == os.getpid():
             continue
         try:
             folder = f"/proc/{name}/fd"
-            if any(os.readlink(f"{folder}/{each}") == wanted for each in os.listdir(folder)):
-                yield _Process(int(name)).fields()
+            found = [sockets.pop(link, None) for link in _links(folder)]
+            fields = _Process(int(name)).fields() if any(found) else {}
         except OSError:  # It ended, or is another user's.
+            continue
+        yield from ((address, fields) for address in found if address is not None)
+        if not sockets:
+            return
+
+
+def _links(folder: str) -> Iterator[str]:
+    for each in os.listdir(folder):
+        try:
+            yield os.readlink(f"{folder}/{each}")
+        except OSError:  # It was closed.
             continue

@@ -27,6 +27,9 @@ pytestmark = [
 ]
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+WARM_UP = PING.replace(b"ping", b"pong")
+"""A message of the same length, to which every row responds at once."""
+
 PONG = b'{"jsonrpc":"2.0","id":1,"result":{}}'
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 EVENT = b'data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}\n\n'
@@ -148,6 +151,12 @@ class Fault(NamedTuple):
 
 FAULTS: dict[str, Fault] = {
     "stall before the response": Fault(sends(ok(), pause=0.2), None),
+    "response in two packets": Fault(sends(ok()[: -len(PONG)], PONG), None),
+    "stall inside the head": Fault(sends(ok()[:30], ok()[30:], pause=0.2), None),
+    "stall before the body": Fault(sends(ok()[: -len(PONG)], PONG, pause=0.2), None),
+    "stall inside the body": Fault(sends(ok()[:-5], ok()[-5:], pause=0.2), None),
+    "close after the head": Fault(sends(ok()[: -len(PONG)], then=closes), "server"),
+    "reset after the head": Fault(sends(ok()[: -len(PONG)], then=reset), "server"),
     "slow drip of the response": Fault(sends(*(bytes([byte]) for byte in ok()), pause=0.002), None),
     "slow drip of the request": Fault(sends(ok()), None, posts(pieces=30)),
     "slow drip of events": Fault(
@@ -201,10 +210,13 @@ DIFFERENT: dict[str, tuple[tuple[int | None, str], str]] = {
 """Status and end that the client may see through mcpspy in place of what it sees directly, and the reason."""
 
 
-def play(name: str, port: int) -> Seen:
-    """Play the client of a row at a port."""
+def play(name: str, port: int, earlier: int = 0) -> Seen:
+    """Play the client of a row at a port, after some earlier calls on the same connection, of the same head."""
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.settimeout(SECONDS)
+        for _ in range(earlier):
+            posts(body=WARM_UP)(connection, list(FAULTS).index(name))
+            assert response(connection, "POST", SECONDS).status == 200
         start = time.monotonic()
         FAULTS[name].client(connection, list(FAULTS).index(name))
         return response(connection, "POST", SECONDS)._replace(took=time.monotonic() - start)
@@ -222,7 +234,10 @@ def serve(connection: socket.socket) -> None:
     servers = [fault.server for fault in FAULTS.values()]
     while connection.fileno() >= 0 and (data := connection.recv(1 << 10, socket.MSG_PEEK)):
         if (row := re.search(rb"(?i)\r\nX-Row: (\d+)\r\n", data)) is not None:
-            servers[int(row[1])](connection)
+            if b'"pong"' in data:
+                sends(ok())(connection)
+            else:
+                servers[int(row[1])](connection)
         else:
             time.sleep(0.002)
 
@@ -234,11 +249,24 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
         yield Table(server.port, proxy)
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_client_sees_a_fault_through_mcpspy_as_it_does_directly(name: str, table: Table) -> None:
-    before = len(table.proxy.notes("http"))
+WARM = [
+    name
+    for name, fault in FAULTS.items()
+    if fault.client in (half_closes_after_request, *Fault._field_defaults.values())
+]
+"""Faults after a request whose head mcpspy knows."""
 
-    direct, through = play(name, table.direct), play(name, table.proxy.port)
+
+@pytest.mark.parametrize(
+    ("name", "earlier"),
+    [*((name, 0) for name in FAULTS), *((name, 3) for name in WARM)],
+)
+def test_a_client_sees_a_fault_through_mcpspy_as_it_does_directly(
+    name: str, earlier: int, table: Table
+) -> None:
+    before = len(table.proxy.notes("http")) + earlier
+
+    direct, through = play(name, table.direct, earlier), play(name, table.proxy.port, earlier)
 
     if name in DIFFERENT:
         assert through.outcome != direct.outcome

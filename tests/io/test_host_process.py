@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from datetime import datetime
 
 import pytest
@@ -55,24 +56,29 @@ def test_the_shell_of_a_terminal_is_the_host_of_what_it_starts() -> None:
 def test_without_proc_only_the_pid_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     assert host_process.parent() == {"pid": os.getppid()}
-    assert host_process.client_of(("127.0.0.1", 1)) is None
+    assert host_process.clients_of([("127.0.0.1", 1)]) == {}
 
 
 CONNECT = "import socket,sys; s=socket.create_connection(('127.0.0.1', {port})); sys.stdin.read()"
 
 
 @linux
-def test_the_client_of_a_connection_on_this_machine_is_found() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+@pytest.mark.parametrize("is_known", [True, False], ids=["known", "unknown"])
+def test_the_clients_of_connections_on_this_machine_are_found(*, is_known: bool) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as running:
         code = CONNECT.format(port=listener.getsockname()[1])
-        with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as client:
+        expected, pids = {}, []
+        for _ in range(2):
+            client = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
+            running.enter_context(client)
             connection, address = listener.accept()
-            with connection:
-                found = host_process.client_of(address)
-    assert found is not None
-    assert found["pid"] == client.pid
+            running.enter_context(connection)
+            expected[address] = client.pid
+            pids.append(client.pid)
+        found = host_process.clients_of(expected, pids[1:] if is_known else [])
+    assert {address: fields["pid"] for address, fields in found.items()} == expected
 
 
 @pytest.mark.parametrize("address", [None, "", ("127.0.0.1", 1), ("10.0.0.1", 65_000)])
 def test_other_addresses_have_no_known_client(address: object) -> None:
-    assert host_process.client_of(address) is None
+    assert host_process.clients_of([address]) == {}

@@ -136,10 +136,17 @@ def splice(
 
 def body_line(at: float, side: str, fields: JsonText, body: bytes) -> bytes:
     """Return the line of a message that is the whole body of a request or response, as `splice` does."""
+    decode = strict_json.decoder()
+    if decode is not None and body[:1] == b"{" and body[-1:] == b"}" and LF not in body and body.isascii():
+        # The fast path: in nearly every body, nothing but the envelope is added.
+        try:
+            decode(body)
+            if len(body) <= SHORT or not strict_json.is_deep(body):
+                return b'{"t":%.6f,"from":"%b",%b,"msg":%b}\n' % (at, side.encode(), fields[1:-1], body)
+        except (ValueError, RecursionError):
+            pass
     prefix = b'{"t":%.6f,"from":"%b",%b,' % (at, side.encode(), fields[1:-1])
-    # In nearly every body, nothing but the envelope is added.
-    line = None if LF in body else plain(prefix + b'"msg":', body + b"\n")
-    return b"".join(splice(prefix, [body], body=True)) if line is None else line
+    return b"".join(splice(prefix, [body], body=True))
 
 
 def splice_raw(
@@ -391,12 +398,14 @@ class BodyEncoder:
 class SseEncoder:
     """A body that is a stream of server-sent events, with or without messages."""
 
-    __slots__ = ("_fields", "_framer", "_side")
+    __slots__ = ("_fields", "_framer", "_known", "_side")
 
     def __init__(self, side: str, fields: Mapping[str, Value], limit: int = 0) -> None:
         """Create an encoder. The data of an event of more than `limit` bytes is not recorded (0: no limit)."""
         self._side = side
         self._fields = dict(fields)
+        self._known: dict[str | None, JsonText] = {}
+        """The fields of events with the latest name and nothing else, as JSON."""
         self._framer = SseFramer(limit)
 
     def feed(self, at: float, data: bytes) -> tuple[list[SseEvent], list[bytes | bytearray]]:
@@ -412,6 +421,16 @@ class SseEncoder:
         """Return the fields of an event in the recording, without its data."""
         named = {"event": event.event, "id": event.id, "retry": event.retry}
         return self._fields | {k: v for k, v in named.items() if v is not None}
+
+    def _json_fields(self, event: SseEvent) -> JsonText:
+        """Return the fields of an event as JSON, which are nearly always those of the event before it."""
+        if event.id is not None or event.retry is not None:
+            return json_object(self.fields(event))
+        known = self._known.get(event.event)
+        if known is None:
+            known = json_object(self.fields(event))
+            self._known = {event.event: known}
+        return known
 
     @property
     def is_inside_event(self) -> bool:
@@ -429,6 +448,10 @@ class SseEncoder:
 
     def line(self, at: float, event: SseEvent) -> Iterator[bytes | bytearray]:
         """Yield the buffers of an event."""
+        is_whole = event.oversized is None and not event.torn
+        if is_whole and event.data and len(event.data) == 1 and self._fields and event.is_message:
+            yield body_line(at, self._side, self._json_fields(event), bytes(event.data[0]))
+            return
         fields = self.fields(event)
         if event.oversized is not None:
             found = event.oversized

@@ -39,7 +39,6 @@ HOME = "127.0.0.1"
 class McpEndpoint(ExchangeContext):
     number = 0
     """Its number in the paths of the listener."""
-    is_mcp = True
     _has_warned = False
 
     def public_origin(self, request: HttpRequest) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
@@ -23,7 +24,7 @@ from mcpspy.core.protocol.oauth import OAuthTracker
 from mcpspy.core.recording import encode
 from mcpspy.core.recording.capped_body import MAX_BODY
 from mcpspy.core.redact.display import redacted_url
-from mcpspy.io.host_process import client_of
+from mcpspy.io.host_process import clients_of
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
@@ -53,6 +54,9 @@ MAX_ENDED = 4096
 
 MAX_CLIENTS = 1 << 12
 """Number of connections whose clients are remembered, and of looks in vain."""
+
+MAX_KNOWN_PROCESSES = 8
+"""Number of processes of clients that are looked at before all others."""
 
 MAX_REMEMBERED = 1 << 16
 """Number of sessions that are remembered; the least recently used is forgotten first. Many clients never end one."""
@@ -137,6 +141,11 @@ class ClientProcesses:
         """Address of a connection → the stream of its first exchange."""
         self._found: dict[str, Fields | None] = {}
         """Stream → the process of its client, and None after it was taken."""
+        self._due: dict[object, str] = {}
+        """Connections that the next look is for, because a look at many takes no longer than at one."""
+        self._is_looking = False
+        self._pids: dict[int, None] = {}
+        """The processes that were found, which nearly always have the next connection too."""
         self._failures = 0
 
     def look(self, address: object, stream: str) -> None:
@@ -149,9 +158,8 @@ class ClientProcesses:
             return
         if len(self._connections) >= MAX_CLIENTS:  # The oldest.
             self._found.pop(self._connections.pop(next(iter(self._connections))), None)
-        self._connections[address] = stream
-        look = asyncio.get_running_loop().run_in_executor(None, client_of, address)
-        look.add_done_callback(lambda done: self._add(address, stream, done.result()))
+        self._connections[address] = self._due[address] = stream
+        self._look()
 
     def take(self, address: object, stream: str) -> Fields | None:
         """Return the process of a client once, when it was found."""
@@ -161,17 +169,36 @@ class ClientProcesses:
             self._found[first] = None
         return found
 
-    def _add(self, address: object, stream: str, found: Fields | None) -> None:
-        if found is not None:
-            self._found.setdefault(stream, found)
+    def _look(self) -> None:
+        """Look at what is due, unless a look is in progress, which does it at its end."""
+        if self._is_looking or not self._due:
             return
-        self._failures += 1
-        if self._failures < MAX_CLIENTS:  # Look at its next request.
-            self._connections.pop(address, None)
+        due, self._due = self._due, {}
+        try:
+            look = asyncio.get_running_loop().run_in_executor(None, clients_of, tuple(due), tuple(self._pids))
+        except RuntimeError:  # The loop ends.
+            return
+        self._is_looking = True
+        look.add_done_callback(lambda done: self._add(due, {} if done.cancelled() else done.result()))
+
+    def _add(self, due: dict[object, str], found: dict[object, Fields]) -> None:
+        self._is_looking = False
+        for address, stream in due.items():
+            if address in found:
+                self._found.setdefault(stream, found[address])
+                self._pids = {int(found[address]["pid"]): None, **self._pids}
+                continue
+            self._failures += 1
+            if self._failures < MAX_CLIENTS:  # Look at its next request.
+                self._connections.pop(address, None)
+        self._pids = dict(islice(self._pids.items(), MAX_KNOWN_PROCESSES))
+        self._look()
 
 
 class ExchangeContext:
     is_reachable = True
+    is_mcp = True
+    """False while it is not known whether the server speaks MCP."""
 
     def __init__(self, upstream: Upstream, recorder: Recorder, client: UpstreamClient) -> None:
         self.upstream = upstream
@@ -187,6 +214,11 @@ class ExchangeContext:
         self._numbers = itertools.count(1)
         self._writing = asyncio.Lock()
         self.clients = ClientProcesses()
+
+    @property
+    def is_writing(self) -> bool:
+        """Return whether a thread writes to the recording."""
+        return self._writing.locked()
 
     def next_number(self) -> int:
         return next(self._numbers)
@@ -260,9 +292,10 @@ class ExchangeContext:
 class ExchangeHead:
     """One request of a client: its number, stream and addresses."""
 
-    def __init__(self, context: ExchangeContext, request: HttpRequest) -> None:
+    def __init__(self, context: ExchangeContext, request: HttpRequest, number: int | None = None) -> None:
+        """Prepare an exchange; `number` is that of one that has begun."""
         self.request = request
-        self.number = context.next_number()
+        self.number = context.next_number() if number is None else number
         self.public_origin = context.public_origin(request)
         """The origin under which the client knows the server."""
         self.target = request.target

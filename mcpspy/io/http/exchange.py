@@ -8,7 +8,7 @@ at once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
@@ -44,7 +44,8 @@ from mcpspy.io.http.message_head import MAX_KNOWN
 from mcpspy.io.http.request_body import RequestBody
 from mcpspy.io.http.routes import Route
 from mcpspy.io.http.server import Response
-from mcpspy.io.http.upstream_connection import UpstreamError
+from mcpspy.io.http.short_exchange import ShortExchanges
+from mcpspy.io.http.upstream_connection import HEAD_WAIT, UpstreamError
 
 if TYPE_CHECKING:
     from mcpspy.core.framing import Pieces, SseEvent
@@ -52,10 +53,8 @@ if TYPE_CHECKING:
     from mcpspy.io.http.context import ExchangeContext
     from mcpspy.io.http.interception import HttpInterception
     from mcpspy.io.http.server import HttpRequest
+    from mcpspy.io.http.short_exchange import ShortExchange
     from mcpspy.io.http.upstream_connection import Body, UpstreamResponse
-
-HEAD_WAIT = 0.001
-"""Seconds that the head of a response waits for the beginning of its body, to be sent in one packet with it."""
 
 ENDPOINT_LIMIT = 1 << 16
 """Maximum size, in bytes, of the beginning of a stream that is held because its first event may name an address."""
@@ -68,22 +67,33 @@ class HttpExchange:
     """One request, from its head to the end of its response."""
 
     def __init__(
-        self, context: ExchangeContext, interception: HttpInterception, request: HttpRequest
+        self,
+        context: ExchangeContext,
+        interception: HttpInterception,
+        request: HttpRequest,
+        short: ShortExchange | None = None,
     ) -> None:
+        """Prepare an exchange, or the rest of a short one, whose request was sent."""
         self._context = context
         self._interception = interception
         self._request = request
-        self._head = ExchangeHead(context, request)
+        self._short = short
+        self._head = ExchangeHead(context, request, None if short is None else short.number)
         self._record = ExchangeRecord(context, self._head, request)
         self._body = RequestBody(context, interception, self._record, self._head, request)
         self._intercepted: InterceptedExchange | None = None
         self._response: UpstreamResponse | None = None
+        if short is not None:
+            self._record.started_at, self._record.request = short.started_at, short.body
 
     async def run(self) -> Response | None:
         """Proxy the exchange. Cancelled when the client hangs up and when the proxy stops."""
         try:
             try:
-                response = await self._send_request(await self._take_body())
+                if self._short is not None:
+                    response = await self._short.upstream.response()
+                else:
+                    response = await self._send_request(await self._take_body())
             except UpstreamError as error:
                 return await self._respond_unreachable(error)
             except ClientAnswered:
@@ -145,6 +155,10 @@ class HttpExchange:
             if isinstance(body, bytes) and not request.head.is_chunked and not is_scripted:
                 request.head.forwarded = known
         return await context.send(request.method, known, body, request.body.interrupt)
+
+    def _continue(self, request: HttpRequest, short: ShortExchange) -> Awaitable[Response | None]:
+        """Continue a short exchange of an equal request."""
+        return HttpExchange(self._context, self._interception, request, short).run()
 
     async def _forward_response(self, response: UpstreamResponse) -> Response | None:
         request, context, head = self._request, self._context, self._head
@@ -210,6 +224,9 @@ class HttpExchange:
         await self._record.end(None)
         if head.lists_tools:
             self._interception.learn_tools(body)
+        if request.head.begin is None and ShortExchanges.fit(self._context, head):
+            exchanges = ShortExchanges(self._context, self._interception, head, self._continue)
+            request.head.begin = exchanges.begin
         known = response.head.forwarded
         key = (request.head.version, request.keeps_alive, head.public_origin)
         prepared = known.get(key)
@@ -219,6 +236,9 @@ class HttpExchange:
         prepared = self._start(response, await self._response_headers(response))
         if response.head.length is not None and len(known) < MAX_KNOWN:
             known[key] = prepared
+            response.head.is_ordinary = response.status == 200 and not any(
+                name in response.head.named for name in ("location", "www-authenticate")
+            )
         request.send(body, is_last=True)
 
     async def _response_headers(self, response: UpstreamResponse) -> Headers:

@@ -36,7 +36,7 @@ class ExchangeRecord:
         self._context = context
         self._head = head
         self._request = request
-        self._started_at = self.now()
+        self.started_at = self.now()
         self._fields = JsonText(b'{"stream":"%b","http":%d}' % (head.stream.encode(), head.number))
         self._lines: list[bytes | bytearray] = []
         """Lines that are not written yet."""
@@ -80,7 +80,7 @@ class ExchangeRecord:
             "method": request.method,
             "path": head.target if head.is_mcp else oauth.recorded(head.target),
             "status": status,
-            "asked_at": round(self._started_at, 6),
+            "asked_at": round(self.started_at, 6),
             "request": request.recorded,
             "response": _NOTHING if response is None else response.recorded,
             **more,

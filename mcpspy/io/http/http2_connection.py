@@ -51,6 +51,7 @@ NOT_IN_HTTP2 = frozenset(
 
 
 class Http2Connection(UpstreamConnection):
+    takes_short = False
     """A connection over HTTP/2."""
 
     def __init__(self, keep: Callable[[UpstreamConnection], None] | None = None) -> None:

@@ -35,6 +35,10 @@ class KnownHeads(Generic[H]):
             return None
         return known[0], packet[end:]
 
+    def is_head(self, packet: bytes) -> bool:
+        """Return whether a packet is a known head without its body."""
+        return packet in self._heads
+
     def add(self, packet: bytes, head: H, length: int) -> None:
         """Remember the head of a message with a body of this length, if the packet is that message."""
         end = packet.find(b"\r\n\r\n") + 4

@@ -257,6 +257,7 @@ async def running_proxy(
     proxy_of_environment = environment_proxy(URL(origin)) if options.unix_socket is None else None
     client = UpstreamClient(origin, trusted, proxy_of_environment, options.unix_socket)
     proxy = HttpProxy(make(client), options)
+    asyncio.get_running_loop().call_soon(proxy.context.recorder.prepare)
     async with proxy.interception.serving_viewers():
         yield proxy
     await proxy.context.client.close()

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import cast
+from typing import Protocol, cast
 
 import httptools
 from multidict import CIMultiDict
@@ -29,6 +29,13 @@ from mcpspy.io.recording.recorder import say
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
+class StartedExchange(Protocol):
+    """An exchange whose response is sent without a handler (`io.http.short_exchange`)."""
+
+    def settle(self) -> None:
+        """Continue with a handler: call `DownstreamConnection.continue_short`."""
+
+
 class RequestHead:
     """The head of a request. Equal requests of a connection share it, so it is parsed once."""
 
@@ -38,6 +45,8 @@ class RequestHead:
     """The headers in the recording."""
     is_accepted = False
     """True once its Host and Origin were checked."""
+    begin: Callable[[DownstreamConnection, bytes], StartedExchange | None] | None = None
+    """Begins a short exchange of a request with this head and a body, if it is one."""
 
     def __init__(
         self, method: str, target: str, headers: CIMultiDict[str], version: str, *, keeps_alive: bool
@@ -76,7 +85,7 @@ class HttpRequest:
     @property
     def peer(self) -> object:
         """Return the address of the client."""
-        return self._connection.transport.get_extra_info("peername")
+        return self._connection.peer
 
     @property
     def has_body(self) -> bool:
@@ -199,15 +208,19 @@ class DownstreamConnection(asyncio.Protocol):
         """The handling of the first request."""
         self._is_due = False
         """True if a request has arrived whose handling has not started."""
+        self.short: StartedExchange | None = None
+        """The exchange in progress, if it is a short one."""
         self._writable: asyncio.Future[None] | None = None
         self._is_refusing = False
         self._is_lost = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
+        self.peer: object = transport.get_extra_info("peername")
         self._open_ones.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.settle()
         self._is_lost = True
         self._open_ones.discard(self)
         self.resume_writing()
@@ -240,6 +253,7 @@ class DownstreamConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._is_refusing:
             return
+        self.settle()
         is_between = not self._requests and not self._is_in_message
         if is_between and (known := self._known.split(data)) is not None:
             self._take_whole(*known)
@@ -272,12 +286,36 @@ class DownstreamConnection(asyncio.Protocol):
 
     def _take_whole(self, head: RequestHead, body: bytes) -> None:
         """Take a request whose head is known, so that nothing is left to parse."""
+        if head.begin is not None and not self.transport.is_closing():
+            self.short = head.begin(self, body)
+            if self.short is not None:
+                return
         request = self._receiving = HttpRequest(self, head)
         if body:
             request.body.feed(body)
         request.body.end()
         self._requests.append(request)
         self._start()
+
+    def settle(self) -> None:
+        """Continue a short exchange as any other one, because more than its response is to be handled."""
+        if self.short is not None:
+            self.short.settle()
+
+    def end_short(self, response: bytes) -> None:
+        """Send the response that ends a short exchange."""
+        self.short = None
+        if not self.transport.is_closing():
+            self.transport.write(response)
+
+    def continue_short(self, head: RequestHead, handler: Handler) -> None:
+        """Continue a short exchange, whose request was sent, with a handler."""
+        self.short = None
+        request = HttpRequest(self, head)
+        request.body.end()
+        self._requests.append(request)
+        task = InlineTask(self._handle(request, handler))
+        self.task = None if task.done() else task
 
     def on_message_begin(self) -> None:
         self._target, self._headers, self._head_size = b"", [], 0
@@ -345,12 +383,12 @@ class DownstreamConnection(asyncio.Protocol):
     def _start(self) -> None:
         self._is_due = False
         if not self._is_lost:
-            task = InlineTask(self._handle(self._requests[0]))
+            task = InlineTask(self._handle(self._requests[0], self._handler))
             self.task = None if task.done() else task
 
-    async def _handle(self, request: HttpRequest) -> None:
+    async def _handle(self, request: HttpRequest, handler: Handler) -> None:
         try:
-            response = await self._handler(request)
+            response = await handler(request)
             if response is not None:
                 request.start(response.status, response.headers.items(), response.body)
         except ConnectionError:  # The client hung up.
@@ -407,6 +445,9 @@ async def accepting(handler: Handler, listener: socket.socket) -> AsyncIterator[
         yield
     finally:
         server.close()
+        for connection in open_ones:
+            loop.call_soon(connection.settle)  # Not in this task, or it would only start later.
+        await asyncio.sleep(0)
         await _wait(open_ones)
         for connection in open_ones:
             if connection.task is not None:

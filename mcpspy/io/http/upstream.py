@@ -120,6 +120,10 @@ class UpstreamClient:
                 raise
         return await (await self._connect()).send(method, head, body, early)
 
+    def take(self) -> UpstreamConnection | None:
+        """Return an idle connection that can carry a short exchange."""
+        return self._take() if self._idle and self._idle[-1].takes_short else None
+
     async def close(self) -> None:
         """Close the idle connections."""
         while self._idle:

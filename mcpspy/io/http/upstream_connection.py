@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import cast
+from typing import Protocol, cast
 
 import httptools
 
@@ -17,6 +17,9 @@ from mcpspy.io.client.network import reason
 from mcpspy.io.http.body_stream import BodyStream
 from mcpspy.io.http.inline_task import Wakeup
 from mcpspy.io.http.message_head import MAX_HEAD, KnownHeads, header_text
+
+HEAD_WAIT = 0.001
+"""Seconds that the head of a response waits for the beginning of its body, to be sent in one packet with it."""
 
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
 """The end of the head of a request without a length."""
@@ -30,11 +33,23 @@ class UpstreamError(Exception):
     """The server cannot be reached, or did not send a whole response. The text is the reason, redacted."""
 
 
+class ResponseReceiver(Protocol):
+    """An exchange that gets a whole response without a coroutine (`io.http.short_exchange`)."""
+
+    def respond(self, head: ResponseHead, body: bytes) -> bool:
+        """Take a response. Return False, before anything, if it is not short."""
+
+    def fall_back(self) -> None:
+        """Start a coroutine that awaits `UpstreamConnection.response`."""
+
+
 class ResponseHead:
     """The head of a response. Equal responses of a connection share it, so it is parsed once."""
 
     recorded: JsonText | None = None
     """The headers in the recording."""
+    is_ordinary = False
+    """True if a response with this head is only recorded and forwarded."""
 
     def __init__(self, status: int, reason: str, headers: Headers) -> None:
         self.status = status
@@ -83,6 +98,8 @@ class UpstreamConnection(asyncio.Protocol):
     """A connection to the server, or to a proxy in front of it."""
 
     transport: asyncio.Transport
+    takes_short = True
+    """True if it can carry short exchanges."""
 
     def __init__(self, keep: Callable[[UpstreamConnection], None] | None = None) -> None:
         """Prepare a connection. `keep` is called when it can carry another request."""
@@ -104,6 +121,11 @@ class UpstreamConnection(asyncio.Protocol):
         self._early: Callable[[], None] | None = None
         """Called if the response begins before the request has been sent."""
         self._is_sent = True
+        self._short: ResponseReceiver | None = None
+        """The exchange that gets the response, unless a coroutine waits for it."""
+        self._head_packet = b""
+        """The head of a response that arrived alone, until the packet after it."""
+        self._head_timer: asyncio.TimerHandle | None = None
         self._keep = keep
         self.is_lost = False
         self.idle_since = 0.0
@@ -117,6 +139,7 @@ class UpstreamConnection(asyncio.Protocol):
         self.transport = cast("asyncio.Transport", transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.fall_back()
         self.is_lost = True
         if self._response is not None and not self._response.head.is_delimited and exc is None:
             self._response.body.end()
@@ -131,10 +154,16 @@ class UpstreamConnection(asyncio.Protocol):
             writable.set()
 
     def data_received(self, data: bytes) -> None:
+        if self._short is not None:
+            if self._has_responded(self._short, data):
+                return
+            self.fall_back()
         if self._head_arrived is None and self._response is None:  # Nothing was asked.
             self.transport.abort()
             return
         was_between = self._is_between
+        is_from_head = was_between or bool(self._head_packet)
+        packet, self._head_packet = self._head_packet + data, b""
         if was_between and (known := self._known.split(data)) is not None:
             self._take_whole(*known)
             return
@@ -153,9 +182,11 @@ class UpstreamConnection(asyncio.Protocol):
                 self.transport.abort()
             return
         head = self._response.head
-        is_whole = was_between and self._is_between and head.length is not None
+        if was_between and not self._is_between and data.endswith(b"\r\n\r\n"):
+            self._head_packet = data
+        is_whole = is_from_head and self._is_between and head.length is not None
         if is_whole and self._keeps_alive and self._method == "POST":
-            self._known.add(data, head, int(head.length or 0))
+            self._known.add(packet, head, int(head.length or 0))
         self._wake()
 
     def _take_whole(self, head: ResponseHead, body: bytes) -> None:
@@ -210,6 +241,50 @@ class UpstreamConnection(asyncio.Protocol):
         try:
             await self._write(head, body)
             self._is_sent = self._is_sent or body is None or isinstance(body, bytes)
+        except BaseException:
+            self.transport.abort()
+            raise
+        return await self.response()
+
+    def post(self, request: bytes, short: ResponseReceiver) -> None:
+        """Send a whole request. The response is given to the exchange."""
+        self._method, self._early, self._head_size, self._short = "POST", None, 0, short
+        self.transport.write(request)
+
+    def fall_back(self) -> None:
+        """Let a coroutine wait for the response to a short exchange. It gets what has arrived."""
+        if self._short is None:
+            return
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+        short, self._short, arrived, self._head_packet = self._short, None, self._head_packet, b""
+        self._head_arrived = Wakeup()
+        short.fall_back()
+        if arrived:
+            self.data_received(arrived)
+
+    def _has_responded(self, short: ResponseReceiver, data: bytes) -> bool:
+        """Give a response to a short exchange. Return False if it is not short; wait a moment for the body."""
+        packet = self._head_packet + data
+        known = self._known.split(packet)
+        if known is not None and short.respond(*known):
+            if self._head_timer is not None:
+                self._head_timer.cancel()
+                self._head_timer = None
+            self._short, self._head_packet = None, b""
+            if self._keep is not None:
+                self._keep(self)
+            return True
+        if not self._head_packet and self._known.is_head(data):
+            self._head_packet = data
+            self._head_timer = asyncio.get_running_loop().call_later(HEAD_WAIT, self.fall_back)
+            return True
+        return False
+
+    async def response(self) -> UpstreamResponse:
+        """Return the response when its head has arrived. Raises UpstreamError."""
+        assert self._head_arrived is not None
+        try:
             await self._head_arrived
         except BaseException:
             self.transport.abort()

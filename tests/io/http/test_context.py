@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterable
 
 import pytest
 
@@ -76,11 +77,11 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> dict[object, threading.Event]:
     """Return the events that end a look at each address. A look at `SHORT` finds nothing."""
     ends: dict[object, threading.Event] = {SHORT: threading.Event(), LISTENING: threading.Event()}
 
-    def client_of(address: object) -> dict[str, str | int] | None:
-        assert ends[address].wait(10)
-        return None if address == SHORT else {"pid": 7}
+    def clients_of(addresses: Iterable[object], _: Iterable[int]) -> dict[object, dict[str, str | int]]:
+        assert all(ends[address].wait(10) for address in addresses)
+        return {address: {"pid": 7} for address in addresses if address != SHORT}
 
-    monkeypatch.setattr(streams_module, "client_of", client_of)
+    monkeypatch.setattr(streams_module, "clients_of", clients_of)
     return ends
 
 
