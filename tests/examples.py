@@ -36,7 +36,7 @@ MEMORY, EVERYTHING = (
 )
 FILES = ROOT / "tests" / "core" / "importers" / "files"
 
-SECONDS = 30
+SECONDS = 60
 """Limit for one command line."""
 
 IN_OTHER_TESTS = {"claude-code", "claude-desktop", "codex", "cursor", "vscode"}
@@ -230,6 +230,7 @@ class Workplace:
             out, err = process.communicate(timeout=SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
+            process.communicate()
             raise
         return Outcome(process.returncode, out, err)
 
@@ -262,11 +263,11 @@ class Workplace:
         with log.open("w", encoding="utf-8") as stream:
             process = self._start(f"exec {command}", stdout=stream, stderr=stream)
         deadline = time.monotonic() + SECONDS
-        while not (url := re.search(r"http://[^\s\"']+", log.read_text(encoding="utf-8"))):
-            assert process.poll() is None, log.read_text(encoding="utf-8")
-            assert time.monotonic() < deadline, log.read_text(encoding="utf-8")
-            time.sleep(0.01)
         try:
+            while not (url := re.search(r"http://[^\s\"']+", log.read_text(encoding="utf-8"))):
+                assert process.poll() is None, log.read_text(encoding="utf-8")
+                assert time.monotonic() < deadline, log.read_text(encoding="utf-8")
+                time.sleep(0.01)
             status = (
                 0 if "--forward" in line else _visit(url[0], has_body=not re.search(r"web|metrics", line))
             )
