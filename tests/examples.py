@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -293,8 +293,9 @@ class Workplace:
                 message = json.loads(line) if line.startswith("{") else {}
                 if "method" in message and "id" in message:
                     result = {"jsonrpc": "2.0", "id": message["id"], "result": {"roots": []}}
-                    process.stdin.write(json.dumps(result) + "\n")
-                    process.stdin.flush()
+                    with suppress(ValueError, OSError):  # The session is being ended.
+                        process.stdin.write(json.dumps(result) + "\n")
+                        process.stdin.flush()
                 elif message.get("id") == 2:
                     is_ready.set()
 
@@ -304,8 +305,9 @@ class Workplace:
             assert is_ready.wait(SECONDS)
             yield
         finally:
-            process.stdin.close()
+            process.terminate()  # server-everything does not end when its stdin is closed.
             process.wait(SECONDS)
+            process.stdin.close()
             thread.join(SECONDS)
             for stream in (process.stdout, process.stderr):
                 assert stream is not None
