@@ -66,6 +66,9 @@ NOT_RUN = {
     r"s3://": "a bucket; tests/io/lake/test_storage.py uses a real S3 server",
     r"tcp://": "a Dask scheduler; tests/io/lake/test_executors.py starts one",
     r"^mcpspy tui": "a terminal; tests/e2e/test_tui.py has one",
+    r"export --follow": "an end: it runs until it is interrupted, as in tests/e2e/test_telemetry.py",
+    r"--tls-cert": "a certificate; tests/ui/web/test_tls.py makes one",
+    r"web --ssh": "another machine; tests/e2e/test_remote.py starts an SSH server",
 }
 """Lines that are not run, with what they need."""
 
@@ -412,6 +415,7 @@ def prepare(folder: Path, values: dict[str, str]) -> None:
     (folder / "agent.py").write_text("", encoding="utf-8")
     (folder / "letter.txt").write_text("Dear all", encoding="utf-8")
     (folder / "policy.json").write_text('{"deny": ["delete_*"]}', encoding="utf-8")
+    (folder / "sales.py").write_text(_block("scripting.md", "python", "# sales.py"), encoding="utf-8")
     (folder / "rules.py").write_text(_block("lint.md", "python"), encoding="utf-8")
     (folder / "chaos.toml").write_text(_block("rules.md", "toml"), encoding="utf-8")
     _configure(folder)
@@ -436,10 +440,12 @@ def prepare(folder: Path, values: dict[str, str]) -> None:
     values["session"] = json.loads(first.read_bytes().split(b"\n")[0])["id"]
 
 
-def _block(page: str, language: str) -> str:
-    """Return the first fenced block of a language in a page."""
+def _block(page: str, language: str, start: str = "") -> str:
+    """Return the first fenced block of a language in a page that begins so."""
     text = (DOCS / page).read_text(encoding="utf-8")
-    found: list[str] = re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    found: list[str] = re.findall(
+        rf"^```{language}\n({re.escape(start)}.*?)^```", text, re.DOTALL | re.MULTILINE
+    )
     return found[0]
 
 

@@ -33,6 +33,7 @@ WANTED = {
     "entropy": True,
     "config": "f.toml",
     "unsafe_regex": UnsafeRegex(is_allowed=True, config="f.toml"),
+    "read": None,
 }
 
 
