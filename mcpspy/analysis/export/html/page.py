@@ -18,8 +18,8 @@ import orjson
 
 from mcpspy import __version__
 from mcpspy.analysis.export.base import RecordedSession
-from mcpspy.analysis.export.html.filter_tables import filter_tables
 from mcpspy.analysis.export.html.rows import HtmlRows, target
+from mcpspy.core.query import fields, lexer, values
 from mcpspy.core.sanitize import sanitize
 
 SHARED = (
@@ -55,9 +55,28 @@ def export(session: RecordedSession) -> Iterator[str]:
     entries = HtmlRows(session)
     for bodies in entries.blocks():
         yield _block("bodies", bodies)
-    facts = {"version": __version__, "facts": entries.facts(), "tables": filter_tables()}
+    facts = {"version": __version__, "facts": entries.facts(), "tables": _filter_tables()}
     yield _block("session", {**facts, "starts": entries.starts, "rows": entries.rows})
     yield Template(after).substitute(script=script)
+
+
+def _filter_tables() -> dict[str, Any]:
+    """Return the names of the filter language, for `filter.js`."""
+    return {
+        "fields": dict(lexer.FIELDS),
+        "numbers": list(lexer.NUMBERS),
+        "statuses": {name: sorted(states) for name, states in fields.STATUSES.items()},
+        "sameStatus": fields.SAME_STATUS,
+        "kinds": list(fields.KINDS),
+        "notes": list(fields.NOTES),
+        "groups": list(fields.KIND_GROUPS),
+        "sameKind": {name: list(kinds) for name, kinds in fields.SAME_KIND.items()},
+        "sides": {side: list(names) for side, names in fields.SIDES.items()},
+        "subjects": {name: sorted(methods) for name, methods in fields.SUBJECTS.items()},
+        "times": values.TIMES,
+        "sizes": values.SIZES,
+        "slow": fields.SLOW,
+    }
 
 
 def _block(name: str, value: Any) -> str:
